@@ -1,0 +1,78 @@
+"""What to run and what to feed it, as plain values that serialise to JSON.
+
+Light on purpose: the app and the command line build these without importing numpy or any engine.
+"""
+
+from typing import Any, Literal
+
+import msgspec
+
+
+class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Base of all specs: immutable, JSON both ways, unknown fields refused."""
+
+
+RunnerKind = Literal["onnxrt", "reference", "saved", "pluginref", "trt"]
+OptimizationLevel = Literal["disable", "basic", "extended", "layout", "all"]
+
+
+class RunnerSpec(Spec, frozen=True):
+    """One configured backend.
+
+    kind: onnxrt (onnxruntime), reference (ONNX reference evaluator), saved (outputs read from a file),
+        pluginref (CPU references of TensorRT plugins), trt (TensorRT).
+    name: shown in reports; empty gives Polygraphy's form `onnxrt-runner-N0-<date>-<time>`.
+    model: path of another model for this side; None is the model of the comparison.
+    rename: tensor name in the comparison's model -> tensor name on this side.
+    providers: onnxruntime providers as the user wrote them ("cuda", "cpu", "tensorrt"); empty is CPU.
+    provider_options: provider -> its options, as onnxruntime takes them.
+    tf32: CUDA only; None leaves onnxruntime's default (on).
+    results / results_index: saved outputs, and which runner of that file.
+    options: kind-specific options (TensorRT's build options).
+    """
+
+    kind: RunnerKind
+    name: str = ""
+    model: str | None = None
+    rename: dict[str, str] = {}
+    providers: list[str] = []
+    provider_options: dict[str, dict[str, str]] = {}
+    tf32: bool | None = None
+    graph_optimization_level: OptimizationLevel | None = None
+    threads: int | None = None
+    inter_threads: int | None = None
+    custom_ops: list[str] = []
+    results: str | None = None
+    results_index: int = 0
+    options: dict[str, Any] = {}
+
+
+class FeedSpec(Spec, frozen=True):
+    """Where the feed dicts come from.
+
+    files (JSON, safetensors, npz, or a folder of per-iteration JSON) win over script, script over synthetic data.
+    val_range: input name ("" for all others) -> (low, high).
+    shapes: input name -> one shape per iteration in turn (dimensions as integers).
+    iterations: None is 1 for synthetic data and all that the source holds otherwise.
+    script: path of a Python file; function: the name in it.
+    """
+
+    seed: int = 1
+    val_range: dict[str, tuple[float, float]] = {}
+    shapes: dict[str, list[list[int]]] = {}
+    iterations: int | None = None
+    files: list[str] = []
+    script: str | None = None
+    function: str = "load_data"
+    backend_module: Literal["numpy", "torch"] = "numpy"
+
+
+class ModelOptions(Spec, frozen=True):
+    """How a model file is read before anything runs."""
+
+    external_data_dir: str | None = None
+    ignore_external_data: bool = False
+    shape_inference: bool = True
+    save_onnx: str | None = None
+    save_external_data: str | None = None
+    external_data_size_threshold: int | None = None

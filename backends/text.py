@@ -1,0 +1,31 @@
+"""Text that comes from models and files is data: it is shown, never obeyed."""
+
+import unicodedata
+
+_SHOWN_CATEGORIES = {"Cc": "control", "Cf": "format", "Cs": "surrogate", "Co": "private", "Zl": "line", "Zp": "paragraph"}
+
+
+def _escape(char: str) -> str:
+    code = ord(char)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def shown(text: str, limit: int | None = None) -> str:
+    """Return `text` with control, format (bidirectional marks too) and line characters escaped.
+
+    The result is safe to print on any terminal and holds no newline. With `limit` (characters), the middle
+    of longer text is replaced by an ellipsis.
+    """
+    if limit is not None and len(text) > 4 * limit:
+        text = text[: 2 * limit] + text[-2 * limit :]
+        cut = True
+    else:
+        cut = False
+    if not (text.isascii() and text.isprintable()):
+        text = "".join(_escape(c) if unicodedata.category(c) in _SHOWN_CATEGORIES else c for c in text)
+    if limit is not None and (cut or len(text) > limit):
+        head = max(1, (limit - 1) // 2)
+        return text[:head] + "…" + text[len(text) - max(0, limit - 1 - head) :]
+    return text

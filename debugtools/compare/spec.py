@@ -1,0 +1,82 @@
+"""A comparison as a plain value: what the command line and the app submit as a job."""
+
+from typing import Literal
+
+import msgspec
+
+from backends.specs import FeedSpec, ModelOptions, RunnerSpec, Spec
+
+Stat = Literal["elemwise", "max", "mean", "median", "quantile"]
+MetricName = Literal["simple", "indices", "l2", "cosine_similarity", "psnr", "snr", "perceptual_metrics"]
+
+
+class MarkSpec(Spec, frozen=True):
+    """Which tensors are observed besides the graph outputs.
+
+    names: exact names or globs; op_types: outputs of every node of these types; exclude: names or globs.
+    only: with names, drop the graph's own outputs from the table unless named (Polygraphy's --onnx-outputs).
+    """
+
+    everything: bool = False
+    names: list[str] = []
+    op_types: list[str] = []
+    exclude: list[str] = []
+    only: bool = False
+
+
+class ToleranceSpec(Spec, frozen=True):
+    """Pass rules. Each map goes from tensor name to value; "" is the default for all others.
+
+    auto: derive atol and rtol of floating tensors from their dtype (rounding bound) where no value is given.
+    """
+
+    atol: dict[str, float] = {}
+    rtol: dict[str, float] = {}
+    stat: dict[str, Stat] = {}
+    quantile: dict[str, float] = {}
+    auto: bool = False
+    infinities_compare_equal: bool = False
+    index_tolerance: dict[str, int] = {}
+    l2: dict[str, float] = {}
+    cosine: dict[str, float] = {}
+    psnr: dict[str, float] = {}
+    snr: dict[str, float] = {}
+    lpips: dict[str, float] = {}
+
+
+class CompareSpec(Spec, frozen=True):
+    """One comparison of two or more runners over one or more iterations.
+
+    Pairs are (0,1), (1,2), …; the second of a pair is the reference that relative errors divide by.
+    observe: 'executed' streams each runner's own optimised graph, 'every' streams every tensor of the original
+        graph unfused; 'auto' is 'every' where the user asked for all tensors by name and 'executed' in the app.
+    statistics: exact median and quantiles for every row (several partial sorts a tensor).
+    memory_budget: bytes the worker may use at its peak; None is no limit.
+    """
+
+    model: str | None = None
+    model_options: ModelOptions = ModelOptions()
+    runners: list[RunnerSpec] = []
+    feeds: FeedSpec = FeedSpec()
+    marks: MarkSpec = MarkSpec()
+    observe: Literal["auto", "executed", "every"] = "auto"
+    metrics: list[MetricName] = msgspec.field(default_factory=lambda: ["simple"])
+    tolerance: ToleranceSpec = ToleranceSpec()
+    rename: dict[str, str] = {}
+    validate: bool = False
+    fail_fast: bool = False
+    shape_check: bool = True
+    check_average: bool = False
+    statistics: bool = False
+    postprocess: dict[str, str] = {}
+    postprocess_script: str | None = None
+    compare_script: str | None = None
+    memory_budget: int | None = None
+    warm_up: int = 0
+    sequential: bool = False
+    save_inputs: str | None = None
+    save_input_blob: str | None = None
+    save_outputs: str | None = None
+    save_accuracy: str | None = None
+    save_heatmaps: str | None = None
+    save_error_plots: str | None = None
