@@ -1,0 +1,39 @@
+"""What a face does not use, it does not import: start-up time and crash isolation depend on it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+ENGINES = {"onnxruntime", "tensorrt", "cuda", "onnx", "torch", "polygraphy"}
+
+
+def imported(code: str) -> set[str]:
+    """Top-level modules that `code` leaves in sys.modules, in a process of its own."""
+    probe = f"{code}\nimport sys, json; print(json.dumps(sorted({{m.split('.')[0] for m in sys.modules}})))"
+    done = subprocess.run([sys.executable, "-c", probe], cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize(
+    ("code", "absent"),
+    [
+        ("import tui.__main__", ENGINES | {"numpy", "textual", "rich", "asyncio", "msgspec"}),
+        ("import tui.cli.run", ENGINES | {"numpy", "textual", "asyncio"}),
+        ("import tui.app", ENGINES),
+        ("import backends.jobs.supervisor", ENGINES | {"numpy", "textual", "rich", "psutil"}),
+        ("import backends.jobs.client", ENGINES | {"numpy", "textual"}),
+        ("import debugtools.compare.spec", ENGINES | {"numpy", "textual"}),
+        ("import layerwise", ENGINES | {"numpy", "textual"}),
+    ],
+)
+def test_a_face_starts_without_what_it_does_not_use(code: str, absent: set[str]) -> None:
+    assert not imported(code) & absent
+
+
+def test_help_needs_no_engine_and_no_screen() -> None:
+    code = "import sys; sys.argv = ['layerwise', '--help']\nfrom tui.__main__ import main\ntry: main()\nexcept SystemExit: pass"
+    assert not imported(code) & (ENGINES | {"numpy", "textual", "asyncio"})
