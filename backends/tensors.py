@@ -1,0 +1,133 @@
+"""Data types and tensors: one table of names, and honest text for values and shapes.
+
+Type names are ONNX's in lower case ("float32", "bfloat16", "float8_e4m3fn", "int4", "bool", "string"). NumPy
+has no bfloat16, FP8, FP4 or 4-bit integers: ml_dtypes supplies them. Strings are NumPy object arrays of `str`.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from backends.errors import UsageError
+from backends.text import shown
+
+Array = NDArray[Any]
+Dim = int | str | None
+
+
+class DType(NamedTuple):
+    """One element type: name, ONNX's TensorProto.DataType number, NumPy's type, bits of an element in ONNX."""
+
+    name: str
+    onnx: int
+    numpy: np.dtype[Any]
+    bits: int
+
+
+def _row(name: str, onnx: int, scalar: Any, bits: int) -> DType:
+    return DType(name, onnx, np.dtype(scalar), bits)
+
+
+DTYPES: tuple[DType, ...] = (
+    _row("float32", 1, np.float32, 32),
+    _row("uint8", 2, np.uint8, 8),
+    _row("int8", 3, np.int8, 8),
+    _row("uint16", 4, np.uint16, 16),
+    _row("int16", 5, np.int16, 16),
+    _row("int32", 6, np.int32, 32),
+    _row("int64", 7, np.int64, 64),
+    _row("string", 8, object, 64),
+    _row("bool", 9, np.bool_, 8),
+    _row("float16", 10, np.float16, 16),
+    _row("float64", 11, np.float64, 64),
+    _row("uint32", 12, np.uint32, 32),
+    _row("uint64", 13, np.uint64, 64),
+    _row("complex64", 14, np.complex64, 64),
+    _row("complex128", 15, np.complex128, 128),
+    _row("bfloat16", 16, ml_dtypes.bfloat16, 16),
+    _row("float8_e4m3fn", 17, ml_dtypes.float8_e4m3fn, 8),
+    _row("float8_e4m3fnuz", 18, ml_dtypes.float8_e4m3fnuz, 8),
+    _row("float8_e5m2", 19, ml_dtypes.float8_e5m2, 8),
+    _row("float8_e5m2fnuz", 20, ml_dtypes.float8_e5m2fnuz, 8),
+    _row("uint4", 21, ml_dtypes.uint4, 4),
+    _row("int4", 22, ml_dtypes.int4, 4),
+    _row("float4_e2m1fn", 23, ml_dtypes.float4_e2m1fn, 4),
+    _row("float8_e8m0fnu", 24, ml_dtypes.float8_e8m0fnu, 8),
+    _row("uint2", 25, ml_dtypes.uint2, 2),
+    _row("int2", 26, ml_dtypes.int2, 2),
+)
+_BY_NAME = {row.name: row for row in DTYPES}
+_BY_ONNX = {row.onnx: row for row in DTYPES}
+_BY_NUMPY = {row.numpy: row for row in DTYPES}
+_ALIASES = {"float": "float32", "double": "float64", "half": "float16", "str": "string", "object": "string"}
+EXTENDED_NAMES = frozenset(row.name for row in DTYPES if row.numpy.isbuiltin == 2)  # ml_dtypes, not NumPy's own
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """What is known of a tensor before it has values. A dimension is a number, a symbol, or None (unknown)."""
+
+    name: str
+    dtype: str
+    shape: tuple[Dim, ...] | None
+
+
+def dtype_name(kind: Array | np.dtype[Any] | int) -> str:
+    """Return the name of the type of an array, of a NumPy type or of a TensorProto.DataType number.
+
+    NumPy's own name where it is none of ONNX's; "unknown" for a number that is not in the table.
+    """
+    if isinstance(kind, int):
+        row = _BY_ONNX.get(kind)
+        return row.name if row else "unknown"
+    dtype = np.dtype(kind) if isinstance(kind, np.dtype) else kind.dtype
+    if dtype.kind in "OUST":
+        return "string"
+    row = _BY_NUMPY.get(dtype.newbyteorder("="))
+    return row.name if row else str(dtype)
+
+
+def dtype_row(name: str) -> DType:
+    """Return the table's row for a type name. UsageError names the ones there are."""
+    row = _BY_NAME.get(_ALIASES.get(name, name))
+    if row is None:
+        raise UsageError(f"unknown data type {shown(name, 60)!r}; one of: {', '.join(_BY_NAME)}")
+    return row
+
+
+def to_numpy(name: str) -> np.dtype[Any]:
+    """Return NumPy's type for a type name."""
+    return dtype_row(name).numpy
+
+
+def onnx_to_numpy(number: int) -> np.dtype[Any]:
+    """Return NumPy's type for a TensorProto.DataType number. UsageError if there is none."""
+    row = _BY_ONNX.get(number)
+    if row is None:
+        raise UsageError(f"ONNX data type {number} is not known to this version")
+    return row.numpy
+
+
+def to_onnx(name: str) -> int:
+    """Return the TensorProto.DataType number for a type name."""
+    return dtype_row(name).onnx
+
+
+def is_floating(name: str) -> bool:
+    """True for every floating type, bfloat16, FP8 and FP4 among them."""
+    return "float" in name
+
+
+def is_integral(name: str) -> bool:
+    """True for signed and unsigned integers (bool is not one)."""
+    return name.startswith(("int", "uint"))
+
+
+def packed_nbytes(name: str, shape: Sequence[int]) -> int:
+    """Return the bytes that a tensor takes in an ONNX file, where 4-bit elements are packed two a byte."""
+    return (math.prod(shape) * dtype_row(name).bits + 7) // 8
