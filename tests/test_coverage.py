@@ -1,0 +1,86 @@
+"""docs/coverage.md is kept true: each row's command runs with the exit code it states, each test it names exists."""
+
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from support.coverage import prepare
+
+ROOT = Path(__file__).parent.parent
+TABLE = ROOT / "docs" / "coverage.md"
+PLACES = {"CPU", "H200", "fake", "never"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One capability: what shows it, which test holds it, and where it really ran."""
+
+    id: str
+    commands: tuple[tuple[str, int], ...]
+    keys: tuple[str, ...]
+    tests: tuple[str, ...]
+    places: tuple[str, ...]
+
+
+def _commands(cell: str) -> tuple[tuple[str, int], ...]:
+    found = re.findall(r"`(layerwise [^`]*)`(?: \(exit (\d+)\))?", cell)
+    return tuple((command, int(code or 0)) for command, code in found)
+
+
+def rows() -> list[Row]:
+    """The rows of the table, in order."""
+    out = []
+    for line in TABLE.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.replace("\\|", "\0").strip("|").split("|")]
+        if len(cells) == 6 and re.fullmatch(r"[FI]-\d{3}", cells[0]):
+            cells = [cell.replace("\0", "|") for cell in cells]
+            keys = tuple(re.findall(r"`([^`]+)`", cells[3]))
+            places = tuple(place.strip() for place in cells[5].split(","))
+            out.append(Row(cells[0], _commands(cells[2]), keys, tuple(re.findall(r"`(tests/[^`]+)`", cells[4])), places))
+    return out
+
+
+ROWS = rows()
+COMMANDS = sorted({command for row in ROWS for command in row.commands})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return prepare(tmp_path_factory.mktemp("coverage"))
+
+
+def test_every_row_says_where_it_ran_and_ids_are_unique() -> None:
+    assert ROWS
+    assert len({row.id for row in ROWS}) == len(ROWS)
+    assert all(set(row.places) <= PLACES for row in ROWS)
+    assert all(row.commands or row.keys or row.tests for row in ROWS)
+
+
+@pytest.mark.parametrize("test", sorted({test for row in ROWS for test in row.tests}))
+def test_the_tests_a_row_names_exist(test: str) -> None:
+    path, _, name = test.partition("::")
+    assert (ROOT / path).is_file(), test
+    if name:
+        assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8"), test
+
+
+@pytest.mark.parametrize(("command", "code"), COMMANDS)
+def test_a_rows_command_ends_as_it_says(command: str, code: int, folder: Path) -> None:
+    argv = shlex.split(command)[1:]
+    done = subprocess.run(
+        [sys.executable, "-m", "layerwise", *argv], cwd=folder, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert "Traceback" not in done.stderr + done.stdout, done.stdout + done.stderr
+    assert done.returncode == code, done.stdout + done.stderr
+
+
+def test_the_keys_a_row_names_are_bound() -> None:
+    from tui.commands import COMMANDS as REGISTRY
+
+    bound = {key for command in REGISTRY for key in command.keys}
+    assert {key for row in ROWS for key in row.keys} <= bound
