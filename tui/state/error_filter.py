@@ -1,0 +1,267 @@
+"""The filter of the Errors screen: `err>1e-3 and op==MatMul and failed`, or just words.
+
+Grammar (no eval; terms side by side are joined by "and"):
+    any  := all ("or" all)*        all := term ("and"? term)*
+    term := ("not" | "!") term | "(" any ")" | test
+    test := field (== | = | != | < | <= | > | >= | ~) value | field:value | flag | word | "text"
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from backends.errors import UsageError
+from tui.state.error_table import FAILED, PASSED, UNKNOWN, ErrorTable
+
+Mask = npt.NDArray[np.bool_]
+
+NUMBER_FIELDS = {
+    "err": "max_abs", "abs": "max_abs", "max_abs": "max_abs", "rel": "max_rel", "max_rel": "max_rel",
+    "mean_abs": "mean_abs", "mean_rel": "mean_rel", "rel_l2": "rel_l2", "l2": "l2", "cosine": "cosine",
+    "psnr": "psnr", "snr": "snr", "ampl": "ampl", "i": "i", "size": "size", "over": "over", "nan": "nan",
+    "inf": "inf", "iteration": "iteration", "pair": "pair",
+}  # fmt: skip
+LABEL_FIELDS = {"op": "op", "mode": "mode", "dtype": "dtype", "finding": "finding"}
+NAME_FIELDS = ("tensor", "node", "name")
+FLAGS = ("failed", "passed", "unknown", "found")
+LONGEST = 500
+FIELDS = (*NUMBER_FIELDS, *LABEL_FIELDS, *NAME_FIELDS)
+
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<op><=|>=|==|!=|=|<|>|~)|(?P<bracket>[()])|(?P<quoted>"[^"]*"|'[^']*')|(?P<not>!)"""
+    r"""|(?P<word>[^\s()<>=!~"']+)|(?P<bad>.))"""
+)
+
+
+class Test(Protocol):
+    """A node of a parsed filter."""
+
+    def mask(self, table: ErrorTable) -> Mask:
+        """Return which rows of the table pass."""
+
+
+@dataclass(frozen=True)
+class Both:
+    parts: tuple[Test, ...]
+
+    def mask(self, table: ErrorTable) -> Mask:
+        result = np.ones(len(table), bool)
+        for part in self.parts:
+            result &= part.mask(table)
+        return result
+
+
+@dataclass(frozen=True)
+class Either:
+    parts: tuple[Test, ...]
+
+    def mask(self, table: ErrorTable) -> Mask:
+        result = np.zeros(len(table), bool)
+        for part in self.parts:
+            result |= part.mask(table)
+        return result
+
+
+@dataclass(frozen=True)
+class Not:
+    part: Test
+
+    def mask(self, table: ErrorTable) -> Mask:
+        return ~self.part.mask(table)
+
+
+@dataclass(frozen=True)
+class Flag:
+    name: str
+
+    def mask(self, table: ErrorTable) -> Mask:
+        if self.name == "found":
+            return table.found()
+        wanted = {"failed": FAILED, "passed": PASSED, "unknown": UNKNOWN}[self.name]
+        return np.asarray(table.verdicts() == wanted)
+
+
+@dataclass(frozen=True)
+class Number:
+    column: str
+    sign: str
+    value: float
+
+    def mask(self, table: ErrorTable) -> Mask:
+        return _SIGNS[self.sign](table.numbers(self.column), self.value)
+
+
+@dataclass(frozen=True)
+class Label:
+    column: str
+    sign: str
+    value: str
+
+    def mask(self, table: ErrorTable) -> Mask:
+        codes, names = table.labels(self.column)
+        wanted = np.array([_text_test(name, self.sign, self.value) for name in names], bool)
+        return wanted[codes] if len(names) else np.zeros(0, bool)
+
+
+@dataclass(frozen=True)
+class Name:
+    field: str
+    sign: str
+    value: str
+
+    def mask(self, table: ErrorTable) -> Mask:
+        names = table.nodes if self.field == "node" else table.tensors
+        hits = (_text_test(name, self.sign, self.value) for name in names)
+        return np.fromiter(hits, bool, len(names))
+
+
+_SIGNS: dict[str, Callable[[npt.NDArray[np.float64], float], Mask]] = {
+    "==": lambda column, value: column == value,
+    "=": lambda column, value: column == value,
+    "!=": lambda column, value: column != value,
+    "<": lambda column, value: column < value,
+    "<=": lambda column, value: column <= value,
+    ">": lambda column, value: column > value,
+    ">=": lambda column, value: column >= value,
+}
+
+
+def _text_test(text: str, sign: str, value: str) -> bool:
+    text, value = text.lower(), value.lower()
+    if sign in ("==", "="):
+        return text == value
+    return text != value if sign == "!=" else value in text
+
+
+@dataclass(frozen=True)
+class Token:
+    kind: str
+    text: str
+
+
+def parse_filter(text: str) -> Test:
+    """Parse a filter. Raises UsageError that says what is wrong and where."""
+    if len(text) > LONGEST:
+        raise UsageError(f"filter: longer than {LONGEST} characters")
+    parser = _Parser(_tokens(text))
+    test = parser.any()
+    if parser.left():
+        raise UsageError(f"filter: unexpected '{parser.peek().text}'")
+    return test
+
+
+def _tokens(text: str) -> list[Token]:
+    tokens = []
+    for match in _TOKEN.finditer(text.strip()):
+        kind = match.lastgroup or ""
+        if kind == "bad":
+            raise UsageError(f"filter: a quote is not closed at {match.group().strip()}")
+        tokens.append(Token(kind, match.group(kind)))
+    return tokens
+
+
+class _Parser:
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self._tokens = tokens
+        self._at = 0
+        self._depth = 0
+
+    def left(self) -> bool:
+        return self._at < len(self._tokens)
+
+    def peek(self) -> Token:
+        return self._tokens[self._at] if self.left() else Token("end", "")
+
+    def take(self) -> Token:
+        token = self.peek()
+        self._at += 1
+        return token
+
+    def _word(self, word: str) -> bool:
+        token = self.peek()
+        return token.kind == "word" and token.text.lower() == word
+
+    def any(self) -> Test:
+        parts = [self.all()]
+        while self._word("or"):
+            self.take()
+            parts.append(self.all())
+        return parts[0] if len(parts) == 1 else Either(tuple(parts))
+
+    def all(self) -> Test:
+        parts: list[Test] = []
+        while self.left() and not self._word("or") and self.peek().text != ")":
+            if parts and self._word("and"):
+                self.take()
+            parts.append(self.term())
+        if not parts and self._depth + self._at:
+            raise UsageError("filter: something is missing after the last word")
+        return parts[0] if len(parts) == 1 else Both(tuple(parts))
+
+    def term(self) -> Test:
+        token = self.take()
+        if token.kind == "not" or (token.kind == "word" and token.text.lower() == "not"):
+            return Not(self.term())
+        if token.text == "(" and token.kind == "bracket":
+            return self._group()
+        if token.kind == "quoted":
+            return _anywhere(token.text[1:-1])
+        if token.kind != "word" or token.text.lower() in ("and", "or"):
+            raise UsageError(f"filter: expected a field, a flag or a word, not '{token.text}'")
+        return self._compare(token.text) if self.peek().kind == "op" else _single(token.text)
+
+    def _group(self) -> Test:
+        self._depth += 1
+        if self._depth > 50:
+            raise UsageError("filter: too many brackets")
+        inner = self.any()
+        if self.take().text != ")":
+            raise UsageError("filter: a bracket is not closed")
+        self._depth -= 1
+        return inner
+
+    def _compare(self, field: str) -> Test:
+        sign = self.take()
+        value = self.take()
+        if value.kind not in ("word", "quoted"):
+            raise UsageError(f"filter: {field} {sign.text} needs a value")
+        return _field_test(field, sign.text, value.text.strip("\"'"))
+
+
+def _field_test(field: str, sign: str, value: str) -> Test:
+    name = field.lower().replace("-", "_")
+    if name in NUMBER_FIELDS:
+        if sign not in _SIGNS:
+            raise UsageError(f"filter: {field} is a number; use < <= > >= == or !=")
+        return Number(NUMBER_FIELDS[name], sign, _number(field, value))
+    if sign in ("<", "<=", ">", ">=") and (name in LABEL_FIELDS or name in NAME_FIELDS):
+        raise UsageError(f"filter: {field} is text; use == != or ~")
+    if name in LABEL_FIELDS:
+        return Label(LABEL_FIELDS[name], sign, value)
+    if name in NAME_FIELDS:
+        return Name(name, sign, value)
+    raise UsageError(f"filter: no column '{field}'; there are {', '.join(FIELDS)}")
+
+
+def _number(field: str, value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise UsageError(f"filter: {field} needs a number, not '{value}'") from None
+
+
+def _single(word: str) -> Test:
+    if word.lower() in FLAGS:
+        return Flag(word.lower())
+    field, colon, value = word.partition(":")
+    if colon and value and field.lower() in (*LABEL_FIELDS, *NAME_FIELDS):
+        return _field_test(field, "==" if field.lower() == "op" else "~", value)
+    return _anywhere(word)
+
+
+def _anywhere(text: str) -> Test:
+    return Either((Name("tensor", "~", text), Name("node", "~", text), Label("op", "~", text)))

@@ -1,0 +1,159 @@
+"""What the Errors screen shows: a job's table through a filter and a sort, and what is known of the run."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from backends.errors import UsageError
+from tui.state.error_filter import Test, parse_filter
+from tui.state.error_table import FAILED, PASSED, UNKNOWN, ErrorTable, Ints
+
+SORTS = ("graph", "max_abs", "max_rel", "rel_l2", "ampl", "verdict", "op", "tensor")
+LEAPS = ("leap", "overflow", "nan")
+NOTHING, CLEAN, OPEN, WRONG, FOUND = range(5)
+
+
+@dataclass
+class RunFacts:
+    """What a compare job has said about itself so far."""
+
+    state: str = ""
+    runners: list[str] = field(default_factory=list)
+    iterations: int = 1
+    done: int = 0
+    total: int = 0
+    unit: str = ""
+    tolerance: str = ""
+    log: str = ""
+    result: dict[str, Any] | None = None
+    card: dict[str, Any] | None = None
+
+    @property
+    def live(self) -> bool:
+        return self.state in ("queued", "running", "waiting")
+
+
+class ErrorsState:
+    """One job's rows, in the order in which they are shown."""
+
+    def __init__(self) -> None:
+        self.job: str = ""
+        self.table = ErrorTable()
+        self.facts = RunFacts()
+        self.filter_text = ""
+        self.filter_problem = ""
+        self.sort = "graph"
+        self.reverse = False
+        self.order: Ints = np.zeros(0, np.int32)
+        self._filter: Test | None = None
+        self._seen = -1
+
+    def open(self, job: str) -> None:
+        """Forget the rows shown and start on another job; filter and sort stay."""
+        self.job = job
+        self.table = ErrorTable()
+        self.facts = RunFacts()
+        self._seen = -1
+        self.refresh()
+
+    def set_filter(self, text: str) -> None:
+        """Apply a filter; one that does not parse leaves the last good one and sets `filter_problem`."""
+        try:
+            self._filter = parse_filter(text) if text.strip() else None
+            self.filter_problem = ""
+            self.filter_text = text
+        except UsageError as error:
+            self.filter_problem = str(error)
+        self._seen = -1
+        self.refresh()
+
+    def cycle_sort(self) -> None:
+        """Sort by the next column, worst first where the column is an error."""
+        self.sort = SORTS[(SORTS.index(self.sort) + 1) % len(SORTS)]
+        self.reverse = False
+        self._seen = -1
+        self.refresh()
+
+    def reverse_sort(self) -> None:
+        self.reverse = not self.reverse
+        self._seen = -1
+        self.refresh()
+
+    def refresh(self) -> bool:
+        """Bring `order` up to date with the table; false if nothing changed."""
+        if self._seen == self.table.changes:
+            return False
+        self._seen = self.table.changes
+        order = self.table.in_graph_order()
+        if self._filter is not None:
+            order = order[self._filter.mask(self.table)[order]]
+        if self.sort != "graph":
+            order = order[_ranks(self.table, self.sort, order)]
+        self.order = order[::-1] if self.reverse else order
+        return True
+
+    def place(self, index: int) -> int:
+        """Return the table's row at a line of the list, or -1."""
+        return int(self.order[index]) if 0 <= index < len(self.order) else -1
+
+    def index_of(self, place: int) -> int:
+        """Return the line of the list that shows a row of the table, or -1 if the filter hides it."""
+        found = np.flatnonzero(self.order == place)
+        return int(found[0]) if len(found) else -1
+
+    def first_bad(self) -> int:
+        """Return the row where the graph first goes wrong, or -1 (the job's own answer where it gave one)."""
+        told = (self.facts.result or {}).get("first_bad")
+        if isinstance(told, dict) and told.get("tensor") in self.table.tensors:
+            rows = [p for p, name in enumerate(self.table.tensors) if name == told["tensor"]]
+            iteration = self.table.numbers("iteration")
+            same = [p for p in rows if iteration[p] == told.get("iteration", iteration[p])]
+            return (same or rows)[0]
+        return self.table.first_bad()
+
+    def next_leap(self, index: int, step: int) -> int:
+        """Return the next (step -1: previous) line with a leap, overflow or NaN (else a failed one), or -1."""
+        lines = np.flatnonzero(self.table.found(LEAPS)[self.order])
+        if not len(lines):
+            lines = np.flatnonzero(self.table.verdicts()[self.order] == FAILED)
+        ahead = lines[lines > index] if step > 0 else lines[lines < index][::-1]
+        return int(ahead[0]) if len(ahead) else -1
+
+    def counts(self) -> tuple[int, int, int]:
+        """Return how many rows failed, passed and have no verdict."""
+        verdicts = self.table.verdicts()
+        failed, passed, unknown = (int(np.count_nonzero(verdicts == v)) for v in (FAILED, PASSED, UNKNOWN))
+        return failed, passed, unknown
+
+    def minimap(self, height: int) -> npt.NDArray[np.int8]:
+        """Return the worst severity (NOTHING … FOUND) of each of `height` equal parts of the list."""
+        if height <= 0 or not len(self.order):
+            return np.zeros(max(height, 0), np.int8)
+        severity = self._severity()[self.order]
+        lines = len(severity)
+        buckets = np.arange(lines) * height // max(lines, height)
+        worst = np.zeros(height, np.int8)
+        np.maximum.at(worst, buckets, severity)
+        return worst
+
+    def _severity(self) -> npt.NDArray[np.int8]:
+        by_verdict = np.zeros(3, np.int8)
+        by_verdict[[FAILED, PASSED, UNKNOWN]] = WRONG, CLEAN, OPEN
+        severity = by_verdict[self.table.verdicts()]
+        severity[self.table.found(LEAPS) & (severity == WRONG)] = FOUND
+        return severity
+
+
+def _ranks(table: ErrorTable, sort: str, order: Ints) -> npt.NDArray[np.intp]:
+    if sort == "tensor":
+        return np.array(sorted(range(len(order)), key=lambda k: table.tensors[order[k]]), np.intp)
+    if sort == "op":
+        codes, names = table.labels("op")
+        alphabetic = np.argsort(np.argsort(np.array(names, str))) if names else np.zeros(0, np.intp)
+        return np.argsort(alphabetic[codes[order]], kind="stable")
+    if sort == "verdict":
+        return np.argsort(table.verdicts()[order], kind="stable")
+    values = table.numbers(sort)[order]
+    return np.argsort(np.where(np.isnan(values), np.inf, -values), kind="stable")
