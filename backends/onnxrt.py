@@ -1,0 +1,117 @@
+"""The onnxruntime runner, on any of its providers."""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backends.errors import UsageError
+from backends.onnxrt_session import CPU, check_providers, in_words, open_session, provider_names, short_name
+from backends.onnxrt_values import from_ort, is_plain, to_ort, type_name
+from backends.results import IterationResult
+from backends.runner import Loadable, RunnerBase, check_names
+from backends.specs import RunnerSpec
+from backends.tensors import TensorInfo, dtype_name
+from backends.text import shown
+
+__all__ = ["OnnxrtRunner", "check_providers", "open_onnxrt", "optimized_model"]
+
+Array = NDArray[Any]
+
+
+class OnnxrtRunner(RunnerBase):
+    """One onnxruntime session.
+
+    Sequences come out as `name[0]`, `name[1]`, …; an optional output without a value is left out.
+    """
+
+    def __init__(self, spec: RunnerSpec, session: Any, name: str) -> None:
+        self.spec = spec
+        self.name = name
+        self._session = session
+        self._in_types = {node.name: node.type for node in session.get_inputs()}
+        self._out_types = {node.name: node.type for node in session.get_outputs()}
+        self._overridable = {node.name: node.type for node in session.get_overridable_initializers()}
+        self.inputs = [_info(node) for node in session.get_inputs()]
+        self.outputs = list(self._out_types)
+
+    def infer(self, feed: Mapping[str, Array], outputs: Sequence[str] | None = None) -> IterationResult:
+        """Run once, as `Runner.infer` says. bfloat16, FP8 and 4-bit tensors are ml_dtypes arrays."""
+        names = self.outputs if outputs is None else list(outputs)
+        self._check(feed, names)
+        plain = all(map(is_plain, (self._type(name) for name in feed))) and all(
+            is_plain(self._out_types[name]) for name in names
+        )
+        start = time.perf_counter()
+        with in_words(self.name):
+            values = (self._run_plain if plain else self._run_values)(names, feed)
+        runtime = time.perf_counter() - start
+        found: dict[str, Array] = {}
+        for name, value in zip(names, values, strict=True):
+            found.update(_flat(name, value))
+        return IterationResult(outputs=found, runtime=runtime, runner_name=self.name)
+
+    def fallbacks(self) -> list[str]:
+        """Return `name (Op) on CPU` for each node that is not on the first provider asked for."""
+        first = provider_names(self.spec.providers)[0]
+        if first == CPU:
+            return []
+        return [
+            f"{shown(node.name or '<unnamed>')} ({shown(node.op_type)}) on {short_name(part.ep_name)}"
+            for part in self._session.get_provider_graph_assignment_info()
+            if part.ep_name != first
+            for node in part.get_nodes()
+        ]
+
+    def close(self) -> None:
+        self._session = None
+
+    def _type(self, name: str) -> str:
+        return str(self._in_types.get(name) or self._overridable[name])
+
+    def _run_plain(self, names: list[str], feed: Mapping[str, Array]) -> list[Any]:
+        values: list[Any] = self._session.run(names, dict(feed))
+        return values
+
+    def _run_values(self, names: list[str], feed: Mapping[str, Array]) -> list[Any]:
+        values = {name: to_ort(array) for name, array in feed.items()}
+        return [from_ort(value) for value in self._session.run_with_ort_values(names, values)]
+
+    def _check(self, feed: Mapping[str, Array], names: list[str]) -> None:
+        check_names(feed, self._in_types, names, self._out_types, optional=self._overridable)
+        for name, value in feed.items():
+            want = type_name(self._type(name))
+            if isinstance(value, np.ndarray) and "(" not in want and dtype_name(value) != want:
+                raise UsageError(f"input {shown(name)!r} is {want}, the feed has {dtype_name(value)}")
+
+
+def open_onnxrt(spec: RunnerSpec, model: Loadable, *, name: str) -> OnnxrtRunner:
+    """Open an onnxruntime session as a runner. Raises as `backends.onnxrt_session.open_session`."""
+    return OnnxrtRunner(spec, open_session(spec, model), name)
+
+
+def optimized_model(spec: RunnerSpec, model: Loadable, out_path: Path) -> Loadable:
+    """Write the graph that onnxruntime really runs to `out_path`, its larger weights to `<out_path>.weights`.
+
+    Run it with `graph_optimization_level="disable"`. LayerwiseError where a provider compiled nodes that it
+    cannot write.
+    """
+    with in_words("onnxruntime cannot write its optimised graph"):
+        open_session(spec, model, save_to=out_path)
+    return Loadable(path=out_path, folder=out_path.parent)
+
+
+def _info(node: Any) -> TensorInfo:
+    shape = tuple(node.shape) if isinstance(node.shape, list) else None
+    return TensorInfo(name=node.name, dtype=type_name(node.type), shape=shape)
+
+
+def _flat(name: str, value: Any) -> dict[str, Array]:
+    if value is None:
+        return {}
+    if isinstance(value, list):
+        return {f"{name}[{i}]": np.asarray(element) for i, element in enumerate(value)}
+    return {name: np.asarray(value)}

@@ -1,0 +1,212 @@
+"""Opening onnxruntime sessions: providers, options, custom-op libraries, and errors in words."""
+
+import ctypes
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import onnxruntime
+
+from backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError
+from backends.runner import Loadable
+from backends.specs import RunnerSpec
+from backends.text import shown
+
+CPU = "CPUExecutionProvider"
+CUDA = "CUDAExecutionProvider"
+TENSORRT = "TensorrtExecutionProvider"
+
+_ALIASES = {"trt": TENSORRT, "gpu": CUDA}
+_LEVELS = {
+    "disable": "ORT_DISABLE_ALL",
+    "basic": "ORT_ENABLE_BASIC",
+    "extended": "ORT_ENABLE_EXTENDED",
+    "layout": "ORT_ENABLE_LAYOUT",
+    "all": "ORT_ENABLE_ALL",
+}
+_NEEDS = {
+    CUDA: "an NVIDIA GPU with its driver, CUDA {cuda} and cuDNN 9: pip install 'onnxruntime-gpu[cuda,cudnn]'",
+    TENSORRT: "an NVIDIA GPU with its driver, CUDA {cuda} and TensorRT 10: "
+    "pip install 'onnxruntime-gpu[cuda,cudnn]' tensorrt",
+}
+_ERRORS = 3  # onnxruntime's severity: errors only
+_NODE_FAILED = re.compile(r"while running (\S+) node\. Name:'(.*?)' Status Message: (.*)", re.DOTALL)
+_CODE = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ")
+_SOURCE = re.compile(r"/onnxruntime_src/\S+:\d+ ")
+
+
+def open_session(spec: RunnerSpec, model: Loadable, *, save_to: Path | None = None) -> Any:
+    """Return an onnxruntime InferenceSession of `model`; with `save_to` its optimised graph is written there.
+
+    Raises MissingDependency if a provider did not load, UsageError for a wrong request, LayerwiseError if
+    onnxruntime refuses the model.
+    """
+    wanted = provider_names(spec.providers)
+    if CUDA in wanted or TENSORRT in wanted:
+        onnxruntime.preload_dlls()
+    source, folder = _source(model)
+    options = _options(spec, wanted, folder)
+    if save_to is not None:
+        _save_optimized(options, save_to)
+    with in_words("onnxruntime cannot load the model", model):
+        session = onnxruntime.InferenceSession(
+            source, options, providers=[(name, _provider_options(spec, name)) for name in wanted]
+        )
+    check_providers(session, wanted)
+    return session
+
+
+def provider_names(asked: Sequence[str]) -> list[str]:
+    """Return onnxruntime's names for providers as users write them ("cuda", "CPU", "trt"); none is the CPU.
+
+    UsageError for a name that fits none or several, MissingDependency for one that this build lacks.
+    """
+    return list(dict.fromkeys(_provider_name(text) for text in asked)) or [CPU]
+
+
+def short_name(provider: str) -> str:
+    """Return onnxruntime's name of a provider without its ending: `CUDA`, `CPU`."""
+    return provider.removesuffix("ExecutionProvider")
+
+
+def _provider_name(text: str) -> str:
+    known = onnxruntime.get_all_providers()
+    low = text.lower()
+    name = _ALIASES.get(low) or next((full for full in known if full.lower() == low), None)
+    if name is None:
+        fits = [full for full in known if full.lower() == f"{low}executionprovider"]
+        fits = fits or [full for full in known if low and low in short_name(full).lower()]
+        if len(fits) != 1:
+            some = "several providers" if fits else "no provider"
+            short = ", ".join(map(short_name, fits or known))
+            raise UsageError(f"{shown(text, 60)!r} fits {some} of onnxruntime; write one of: {short}")
+        name = fits[0]
+    if name not in onnxruntime.get_available_providers():
+        raise MissingDependency(_not_built(name))
+    return name
+
+
+def _not_built(name: str) -> str:
+    package = "onnxruntime-gpu" if name in (CUDA, TENSORRT) else f"a build of onnxruntime with {name}"
+    here = ", ".join(onnxruntime.get_available_providers())
+    return f"this onnxruntime is built without {name} (it has {here}); install {package}"
+
+
+def check_providers(session: Any, wanted: Sequence[str]) -> None:
+    """Raise MissingDependency if the session runs without a provider that was asked for.
+
+    onnxruntime falls back to the CPU in silence; a CPU compared with itself must not pass for more.
+    """
+    missing = [name for name in wanted if name not in session.get_providers()]
+    if missing:
+        reason, hint = _load_error(missing[0]), _install_hint(missing[0])
+        raise MissingDependency(f"onnxruntime could not start {missing[0]}: {reason}. {hint}")
+
+
+def _load_error(provider: str) -> str:
+    short = short_name(provider).lower()
+    library = Path(onnxruntime.__file__).parent / "capi" / f"libonnxruntime_providers_{short}.so"
+    if not library.exists():
+        return f"{library.name} is not installed"
+    try:
+        ctypes.CDLL(str(library))
+    except OSError as error:
+        return str(error)
+    return "its libraries are there, but it found no device to use (the job's log has its message)"
+
+
+def _install_hint(provider: str) -> str:
+    needs = _NEEDS.get(provider, f"what onnxruntime's page on execution providers lists for {provider}")
+    return f"It needs {needs.format(cuda=onnxruntime.cuda_version or '12 or later')}"
+
+
+def _source(model: Loadable) -> tuple[str | bytes, Path | None]:
+    """A path where external data lies beside it, bytes and a folder otherwise."""
+    if model.data is None and model.path is not None and model.folder in (None, model.path.parent):
+        if not model.path.is_file():
+            raise BadFile(model.path, "no such file")
+        return str(model.path), None
+    return model.read(), model.data_folder()
+
+
+def _options(spec: RunnerSpec, wanted: Sequence[str], folder: Path | None) -> Any:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = _ERRORS
+    onnxruntime.set_default_logger_severity(_ERRORS)
+    options.intra_op_num_threads = spec.threads or len(os.sched_getaffinity(0))
+    options.inter_op_num_threads = spec.inter_threads or 1
+    if spec.inter_threads and spec.inter_threads > 1:
+        options.execution_mode = onnxruntime.ExecutionMode.ORT_PARALLEL
+    if spec.graph_optimization_level is not None:
+        level = _LEVELS[spec.graph_optimization_level]
+        options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
+    if folder is not None:
+        options.add_session_config_entry(
+            "session.model_external_initializers_file_folder_path", str(folder.resolve())
+        )
+    if wanted[0] != CPU:
+        options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    for key, value in spec.options.get("session_config", {}).items():
+        options.add_session_config_entry(key, str(value))
+    for library in spec.custom_ops:
+        _register(options, Path(library))
+    return options
+
+
+def _register(options: Any, library: Path) -> None:
+    if not library.is_file():
+        raise BadFile(library, "no such custom-op library")
+    try:
+        options.register_custom_ops_library(str(library.resolve()))
+    except Exception as error:  # onnxruntime's errors share no base class
+        reason = plain_reason(error)
+        raise BadFile(library, f"not a custom-op library for this onnxruntime: {reason}") from None
+
+
+def _provider_options(spec: RunnerSpec, provider: str) -> dict[str, str]:
+    given: dict[str, str] = {}
+    for text, values in spec.provider_options.items():
+        if _provider_name(text) == provider:
+            given.update(values)
+    if provider == CUDA and spec.tf32 is not None:
+        given["use_tf32"] = "1" if spec.tf32 else "0"
+    return given
+
+
+def _save_optimized(options: Any, path: Path) -> None:
+    """Weights go to a file beside the graph, else a dump above protobuf's 2 GB would fail."""
+    options.optimized_model_filepath = str(path)
+    prefix = "session.optimized_model_external_initializers_"
+    options.add_session_config_entry(f"{prefix}file_name", f"{path.name}.weights")
+    options.add_session_config_entry(f"{prefix}min_size_in_bytes", "1024")
+
+
+@contextmanager
+def in_words(what: str, model: Loadable | None = None) -> Iterator[None]:
+    """Turn onnxruntime's exceptions into a LayerwiseError "`what`: reason", naming the node that failed."""
+    try:
+        yield
+    except LayerwiseError:
+        raise
+    except Exception as error:  # onnxruntime's errors share no base class
+        reason = plain_reason(error)
+        if model is not None and model.path is not None:
+            raise BadFile(shown(str(model.path)), f"{what}: {reason}") from None
+        raise LayerwiseError(f"{what}: {reason}") from None
+
+
+def plain_reason(error: Exception) -> str:
+    """Return onnxruntime's message as one harmless line: node and reason, without source positions."""
+    text = _CODE.sub("", str(error).strip())
+    failed = _NODE_FAILED.search(text)
+    if failed:
+        op, name, text = failed.groups()
+        return f"node {shown(name, 200)!r} ({shown(op, 60)}) failed: {_tidy(text)}"
+    return _tidy(text)
+
+
+def _tidy(text: str) -> str:
+    return shown(" ".join(_SOURCE.sub("", text).split()), 600)

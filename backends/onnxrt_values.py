@@ -1,0 +1,87 @@
+"""Arrays to onnxruntime's values and back, for the types that NumPy lacks too.
+
+onnxruntime refuses ml_dtypes arrays; it takes the same bits through an OrtValue that is told its ONNX type.
+Types under 8 bits are packed several a byte, the first element lowest (as in TensorProto.raw_data).
+"""
+
+import ctypes
+import math
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnxruntime import OrtValue
+
+from backends.errors import UsageError
+from backends.tensors import EXTENDED_NAMES, dtype_name, dtype_row, onnx_to_numpy, packed_nbytes
+
+Array = NDArray[Any]
+
+_TENSOR = re.compile(r"tensor\((\w+)\)")
+_SPELLING = {
+    "float8e4m3fn": "float8_e4m3fn",
+    "float8e4m3fnuz": "float8_e4m3fnuz",
+    "float8e5m2": "float8_e5m2",
+    "float8e5m2fnuz": "float8_e5m2fnuz",
+    "float4e2m1": "float4_e2m1fn",
+    "float": "float32",
+    "double": "float64",
+}
+_BITS: dict[int, np.dtype[Any]] = {8: np.dtype(np.uint8), 16: np.dtype(np.uint16)}
+
+
+def type_name(ort_type: str) -> str:
+    """Return our name of onnxruntime's type: `tensor(double)` is float64; others stay as written."""
+    match = _TENSOR.fullmatch(ort_type)
+    return _SPELLING.get(match[1], match[1]) if match else ort_type
+
+
+def is_plain(ort_type: str) -> bool:
+    """True if onnxruntime's own conversion from and to NumPy handles the type, elements of sequences too."""
+    match = _TENSOR.search(ort_type)
+    return match is None or _SPELLING.get(match[1], match[1]) not in EXTENDED_NAMES
+
+
+def to_ort(array: Array) -> Any:
+    """Return an OrtValue on the CPU that shares the array's memory; types under 8 bits are packed anew."""
+    row = dtype_row(dtype_name(array))
+    if row.name == "string":
+        raise UsageError("onnxruntime cannot be fed strings together with types that NumPy lacks")
+    array = np.asarray(array, order="C")
+    if row.name not in EXTENDED_NAMES:
+        return OrtValue.ortvalue_from_numpy(array)
+    if row.bits in _BITS:
+        return OrtValue.ortvalue_from_numpy_with_onnx_type(array.view(_BITS[row.bits]), row.onnx)
+    value = OrtValue.ortvalue_from_shape_and_type(list(array.shape), row.onnx)
+    packed = _pack(array, row.bits)
+    ctypes.memmove(value.data_ptr(), packed.ctypes.data, packed.nbytes)
+    return value
+
+
+def from_ort(value: Any) -> Array:
+    """Return a copy of an OrtValue's tensor, which must be on the CPU, in NumPy's or ml_dtypes' type."""
+    dtype = onnx_to_numpy(value.element_type())
+    name, shape = dtype_name(dtype), tuple(value.shape())
+    if name not in EXTENDED_NAMES:
+        return np.array(value.numpy())
+    packed = np.empty(packed_nbytes(name, shape), np.uint8)
+    if packed.nbytes:
+        ctypes.memmove(packed.ctypes.data, value.data_ptr(), packed.nbytes)
+    bits = dtype_row(name).bits
+    elements = packed if bits >= 8 else _unpack(packed, bits)[: math.prod(shape)]
+    return elements.view(dtype).reshape(shape)
+
+
+def _pack(array: Array, bits: int) -> NDArray[np.uint8]:
+    """Several elements a byte, the first in the lowest bits."""
+    share = 8 // bits
+    flat = array.reshape(-1).view(np.uint8) & np.uint8((1 << bits) - 1)
+    rows = np.append(flat, np.zeros(-flat.size % share, np.uint8)).reshape(-1, share)
+    shifted = rows << (bits * np.arange(share, dtype=np.uint8))
+    return np.bitwise_or.reduce(shifted, axis=1, dtype=np.uint8)
+
+
+def _unpack(packed: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
+    shifts = bits * np.arange(8 // bits, dtype=np.uint8)
+    return ((packed[:, None] >> shifts) & np.uint8((1 << bits) - 1)).reshape(-1)

@@ -1,0 +1,163 @@
+"""Runners: one configured backend, ready to infer. The one door through which anything is run."""
+
+import importlib
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from numpy.typing import NDArray
+
+from backends.errors import BadFile, UsageError
+from backends.results import IterationResult
+from backends.specs import RunnerSpec
+from backends.tensors import TensorInfo
+from backends.text import shown
+
+_PREFIXES = {
+    "onnxrt": "onnxrt-runner",
+    "reference": "reference-runner",
+    "saved": "saved-runner",
+    "pluginref": "pluginref-runner",
+    "trt": "trt-runner",
+}
+_OPENABLE = frozenset({"onnxrt", "reference", "saved", "pluginref"})  # backends.<kind>.open_<kind>
+
+
+@dataclass(frozen=True)
+class Loadable:
+    """A model ready to be loaded: serialised ModelProto bytes, or a path.
+
+    folder: where locations of external data resolve; None is the folder of `path`.
+    """
+
+    data: bytes | None = None
+    path: Path | None = None
+    folder: Path | None = None
+
+    def read(self) -> bytes:
+        """Return the model's bytes, external data not included. BadFile if the file cannot be read."""
+        if self.data is not None:
+            return self.data
+        if self.path is None:
+            raise UsageError("a model is needed: neither bytes nor a path was given")
+        try:
+            return self.path.read_bytes()
+        except OSError as error:
+            raise BadFile(self.path, error.strerror or str(error)) from None
+
+    def data_folder(self) -> Path | None:
+        """Return the folder of external data, None if there is nothing to resolve them in."""
+        return self.folder or (self.path.parent if self.path else None)
+
+
+class Runner(Protocol):
+    """A backend with a model in it.
+
+    inputs and outputs are those of the model, in its order. Results are arrays of the caller's own.
+    """
+
+    spec: RunnerSpec
+    name: str
+    inputs: list[TensorInfo]
+    outputs: list[str]
+
+    def infer(
+        self, feed: Mapping[str, NDArray[Any]], outputs: Sequence[str] | None = None
+    ) -> IterationResult:
+        """Run once. `outputs` chooses among the model's outputs (None: all).
+
+        UsageError if the feed does not fit the inputs; LayerwiseError naming the node if the backend fails.
+        """
+        ...
+
+    def fallbacks(self) -> list[str]:
+        """Return what was placed on another provider than the first one asked for, one text a node."""
+        ...
+
+    def close(self) -> None:
+        """Give back memory and devices. May be called twice."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class RunnerBase:
+    """What all runners share."""
+
+    name: str
+    inputs: list[TensorInfo]
+    outputs: list[str]
+
+    def fallbacks(self) -> list[str]:
+        return []
+
+    def close(self) -> None:
+        pass
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def check_names(
+    feed: Mapping[str, Any],
+    inputs: Mapping[str, Any],
+    names: Sequence[str],
+    outputs: Mapping[str, Any],
+    *,
+    optional: Mapping[str, Any] | None = None,
+) -> None:
+    """Raise UsageError unless the feed has all inputs, no others but `optional`, and `names` are outputs."""
+    optional = optional or {}
+    for what, wrong in (
+        ("the feed lacks", [name for name in inputs if name not in feed]),
+        ("the model has no", [name for name in feed if name not in inputs and name not in optional]),
+        ("the model does not give", [name for name in names if name not in outputs]),
+    ):
+        if wrong:
+            kind = "output" if what.endswith("give") else "input"
+            listed = ", ".join(repr(shown(name, 120)) for name in wrong[:5])
+            more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""
+            raise UsageError(f"{what} {kind} {listed}{more}")
+
+
+def runner_name(spec: RunnerSpec, index: int, when: time.struct_time) -> str:
+    """Return the runner's name: the user's own, or Polygraphy's form `onnxrt-runner-N0-11/20/26-22:48:09`.
+
+    `index` counts the runners of this kind in one comparison, from 0.
+    """
+    if spec.name:
+        return spec.name
+    return f"{_PREFIXES[spec.kind]}-N{index}-{time.strftime('%x', when)}-{time.strftime('%X', when)}"
+
+
+def open_runner(spec: RunnerSpec, model: Loadable, *, name: str = "") -> Runner:
+    """Open the backend that `spec` describes on `model`; engines are imported only here.
+
+    Raises MissingDependency, BadFile, UsageError or LayerwiseError, each with what to do.
+    """
+    name = name or runner_name(spec, 0, time.localtime())
+    opener = _opener(spec.kind)
+    return opener(spec, model, name=name)
+
+
+class _Open(Protocol):
+    def __call__(self, spec: RunnerSpec, model: Loadable, *, name: str) -> Runner: ...
+
+
+def _opener(kind: str) -> _Open:
+    if kind not in _OPENABLE:
+        raise UsageError(f"no runner of kind {kind!r} can be opened by this version")
+    opener: _Open = getattr(importlib.import_module(f"backends.{kind}"), f"open_{kind}")
+    return opener
