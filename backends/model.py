@@ -1,0 +1,288 @@
+"""A model on disk, opened once: its structure and its weights apart, nothing read until it is asked for."""
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from backends.errors import BadFile
+from backends.structure import Cutter, External, Tensor, has_graph
+from backends.text import shown
+from backends.wire import Source, WireError, pread_all
+
+if TYPE_CHECKING:
+    import onnx
+    from numpy.typing import NDArray
+
+_PROTOBUF_LIMIT = (1 << 31) - 1
+_CHUNK = 1 << 22
+
+
+class WeightRef(NamedTuple):
+    """Where an initializer's values lie: `nbytes` bytes at `offset` of `file`, little endian, as in raw_data.
+
+    offset is -1 where they are not contiguous there (typed fields, strings, none): use ModelFile.array.
+    dtype: TensorProto.DataType.
+    """
+
+    name: str
+    dtype: int
+    dims: tuple[int, ...]
+    file: Path
+    offset: int
+    nbytes: int
+
+
+class ModelFile:
+    """An ONNX model on disk. Weights of 1 KiB and more are never read unless `array` or `content_hash` asks.
+
+    folder: every external location in `structure` is relative to it; give it to onnxruntime as
+    `session.model_external_initializers_file_folder_path`. It is the model's own (links in its path
+    resolved), or the nearest folder above both the model and the external data where they lie apart.
+    BadFile: missing, no regular file, not ONNX, external data missing or outside its folder.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        external_data_dir: str | None = None,
+        ignore_external_data: bool = False,
+    ) -> None:
+        self.path = Path(path)
+        self.ignore_external_data = ignore_external_data
+        self._fd = _open(self.path)
+        self.real_path = self.path.resolve()
+        self.size = os.fstat(self._fd).st_size
+        self.data_folder = Path(external_data_dir or self.path.parent).resolve()
+        self.folder = Path(os.path.commonpath([self.real_path.parent, self.data_folder]))
+        try:
+            if not has_graph(Source(self._fd)):
+                raise BadFile(self.path, "not an ONNX model: there is no graph in it")
+        except WireError as error:
+            self.close()
+            raise BadFile(self.path, f"not an ONNX model: {error}") from error
+        except BadFile:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Give the file back. Arrays that were handed out stay valid."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_fd"):
+            self.close()
+
+    # Structure
+
+    def structure_bytes(self) -> bytes:
+        """Return a serialised ModelProto; weights of 1 KiB and more are external references into `folder`."""
+        return self._cut[0]
+
+    def structure(self) -> "onnx.ModelProto":
+        """Return `structure_bytes` parsed; a new object at each call. BadFile if onnx cannot parse it."""
+        return parse_model(self.structure_bytes(), self.path)
+
+    def structure_key(self) -> str:
+        """Return a hash (hex) of the structure and the places of its weights. Reads no weights."""
+        return hashlib.blake2b(self.structure_bytes(), digest_size=20).hexdigest()
+
+    @cached_property
+    def _cut(self) -> tuple[bytes, list[Tensor], list[Tensor]]:
+        source = Source(self._fd)
+        cutter = Cutter(source, self._place)
+        try:
+            structure = cutter.structure()
+        except WireError as error:
+            raise BadFile(self.path, f"damaged ONNX model: {error}") from error
+        if len(structure) > _PROTOBUF_LIMIT:
+            raise BadFile(self.path, "over 2 GB apart from raw weights: save its weights as external data")
+        return structure, cutter.tensors, cutter.others
+
+    def _place(self, tensor: Tensor) -> External | None:
+        if tensor.external is None:
+            assert tensor.data is not None
+            start, end = tensor.data
+            return External(self.real_path.relative_to(self.folder).as_posix(), start, end - start)
+        if self.ignore_external_data:
+            return None
+        file, nbytes = self._external_file(tensor.name, tensor.external)
+        return External(file.relative_to(self.folder).as_posix(), tensor.external.offset, nbytes)
+
+    def _external_file(self, name: str, place: External) -> tuple[Path, int]:
+        """Return the file and the number of bytes there, checked to exist inside the data folder."""
+        location = place.location
+        quoted = f"external data {shown(location, 200)!r} of tensor {shown(name, 200)!r}"
+        parts = Path(location).parts
+        if not location or "\0" in location or location.startswith("/") or ".." in parts:
+            raise BadFile(self.path, f"{quoted} must be a path inside the model's folder")
+        try:
+            file = (self.data_folder / location).resolve(strict=True)
+            status = file.stat()
+        except (OSError, RuntimeError) as error:
+            hint = "name its folder with --external-data-dir, or skip it with --ignore-external-data"
+            raise BadFile(self.path, f"{quoted} is not in {self.data_folder}: {hint}") from error
+        if not file.is_relative_to(self.data_folder):
+            raise BadFile(self.path, f"{quoted} is a link that leaves {self.data_folder}")
+        if not stat.S_ISREG(status.st_mode):
+            raise BadFile(self.path, f"{quoted} is not a regular file")
+        nbytes = status.st_size - place.offset if place.nbytes is None else place.nbytes
+        if nbytes < 0 or place.offset + nbytes > status.st_size:
+            end = place.offset + nbytes
+            raise BadFile(self.path, f"{quoted}: bytes {place.offset} to {end} lie beyond its end")
+        return file, nbytes
+
+    # Weights
+
+    @cached_property
+    def _tensors(self) -> dict[str, Tensor]:
+        _, main, others = self._cut
+        return {t.name: t for t in reversed([*main, *others]) if t.name}
+
+    def weights(self) -> Mapping[str, WeightRef]:
+        """Return all initializers by name: the main graph's in file order, then those of subgraphs.
+
+        Subgraph initializers under 1 KiB are not listed. A name that occurs twice stands for its first.
+        """
+        _, main, others = self._cut
+        return {t.name: self._ref(self._tensors[t.name]) for t in [*main, *others] if t.name}
+
+    def array(self, name: str) -> "NDArray[Any]":
+        """Return the values of one initializer, read-only; mapped where the file holds them as they are.
+
+        BadFile if the model has no such initializer, or its values do not fit its shape and type.
+        """
+        from backends.weight_arrays import mapped_array, parsed_array
+
+        tensor = self._tensors.get(name)
+        if tensor is None:
+            raise BadFile(self.path, f"there is no initializer {shown(name, 200)!r}")
+        ref = self._ref(tensor)
+        if ref.offset < 0:
+            return parsed_array(self.path, name, self._read(tensor.start, tensor.end))
+        return mapped_array(self.path, ref)
+
+    def _ref(self, tensor: Tensor) -> WeightRef:
+        file, offset, nbytes = self.real_path, -1, 0
+        if tensor.data is not None:
+            offset, nbytes = tensor.data[0], tensor.data[1] - tensor.data[0]
+        elif tensor.external is not None and not self.ignore_external_data:
+            file, nbytes = self._external_file(tensor.name, tensor.external)
+            offset = tensor.external.offset
+        return WeightRef(tensor.name, tensor.dtype, tuple(tensor.dims), file, offset, nbytes)
+
+    def _read(self, start: int, end: int) -> bytes:
+        return pread_all(self._fd, start, end - start)
+
+    def content_hash(self) -> str:
+        """Return a hash (hex) of the whole model file and of all external bytes that it refers to."""
+        digest = hashlib.blake2b(digest_size=20)
+        for part in _chunks(self._fd, 0, self.size):
+            digest.update(part)
+        for ref in self.weights().values():
+            if ref.offset >= 0 and ref.file != self.real_path:
+                fd = _open(ref.file)
+                try:
+                    for part in _chunks(fd, ref.offset, ref.nbytes):
+                        digest.update(part)
+                finally:
+                    os.close(fd)
+        return digest.hexdigest()
+
+
+def parse_model(data: bytes, label: object = "model") -> "onnx.ModelProto":
+    """Return the ModelProto in `data`. BadFile, under the name `label`, if it is none or has no graph."""
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    try:
+        model: onnx.ModelProto = onnx.ModelProto.FromString(data)
+    except DecodeError as error:
+        raise BadFile(label, f"damaged ONNX model: {error}") from error
+    if not model.HasField("graph"):
+        raise BadFile(label, "not an ONNX model: there is no graph in it")
+    return model
+
+
+def load_model(
+    source: str | os.PathLike[str] | bytes,
+    external_data_dir: str | None = None,
+    ignore_external_data: bool = False,
+) -> "onnx.ModelProto":
+    """Return the whole model with all weights in memory (over 2 GB too), for those who need it that way.
+
+    BadFile as ModelFile raises it. External data of a model given as bytes stays as it is.
+    """
+    if isinstance(source, bytes):
+        return parse_model(source)
+    with ModelFile(source, external_data_dir, ignore_external_data) as file:
+        model = file.structure()
+        for tensor in _all_tensors(model):
+            if tensor.data_location == tensor.EXTERNAL and not ignore_external_data:
+                _fill(tensor, file.folder)
+        return model
+
+
+def _all_tensors(model: "onnx.ModelProto") -> "Iterator[onnx.TensorProto]":
+    graphs = [model.graph, *(g for t in model.training_info for g in (t.initialization, t.algorithm))]
+    nodes = [n for f in model.functions for n in f.node]
+    while graphs or nodes:
+        for graph in graphs:
+            yield from graph.initializer
+            for sparse in graph.sparse_initializer:
+                yield from (sparse.values, sparse.indices)
+            nodes.extend(graph.node)
+        attributes = [a for n in nodes for a in n.attribute]
+        graphs = [g for a in attributes for g in ([a.g] if a.HasField("g") else []) + list(a.graphs)]
+        nodes = []
+        for attribute in attributes:
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
+
+
+def _fill(tensor: "onnx.TensorProto", folder: Path) -> None:
+    place = {entry.key: entry.value for entry in tensor.external_data}
+    fd = _open(folder / place["location"])
+    try:
+        tensor.raw_data = pread_all(fd, int(place["offset"]), int(place["length"]))
+    finally:
+        os.close(fd)
+    del tensor.external_data[:]
+    tensor.ClearField("data_location")
+
+
+def _open(path: Path) -> int:
+    """Open a regular file for reading; never waits for a pipe."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise BadFile(path, reason) from error
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return fd
+    os.close(fd)
+    raise BadFile(path, "not a regular file")
+
+
+def _chunks(fd: int, offset: int, count: int) -> Iterator[bytes]:
+    while count > 0:
+        part = os.pread(fd, min(_CHUNK, count), offset)
+        if not part:
+            return
+        yield part
+        offset, count = offset + len(part), count - len(part)

@@ -1,0 +1,77 @@
+"""Values of one initializer as an array: mapped where they lie, or parsed from typed fields."""
+
+import math
+import mmap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backends.errors import BadFile, LayerwiseError
+from backends.model import WeightRef
+from backends.tensors import DType, dtype_name, dtype_row
+from backends.text import shown
+
+Array = NDArray[Any]
+
+
+def mapped_array(model: Path, ref: WeightRef) -> Array:
+    """Return the values at `ref`, read-only, without copying; 2- and 4-bit elements are unpacked into a copy.
+
+    BadFile, naming `model`, if they do not fit the shape and type.
+    """
+    row = _row(model, ref)
+    count = math.prod(ref.dims)
+    if min(ref.dims, default=0) < 0 or ref.nbytes != (count * row.bits + 7) // 8:
+        what = f"{ref.nbytes} bytes for {row.name} {list(ref.dims)}"
+        raise BadFile(model, f"initializer {shown(ref.name, 200)!r}: {what}")
+    data: bytes | mmap.mmap = b""
+    start = 0
+    if ref.nbytes:
+        start = ref.offset % mmap.ALLOCATIONGRANULARITY
+        with ref.file.open("rb") as stream:
+            data = mmap.mmap(
+                stream.fileno(), ref.nbytes + start, access=mmap.ACCESS_READ, offset=ref.offset - start
+            )
+    if row.bits < 8:
+        packed = np.frombuffer(data, np.uint8, ref.nbytes, start)
+        return _unpacked(packed, row, count).reshape(ref.dims)
+    return np.frombuffer(data, row.numpy.newbyteorder("<"), count, start).reshape(ref.dims)
+
+
+def parsed_array(model: Path, name: str, message: bytes) -> Array:
+    """Return the values of a serialised TensorProto that holds them in typed fields."""
+    import onnx
+    from google.protobuf.message import DecodeError
+    from onnx import numpy_helper
+
+    try:
+        tensor = onnx.TensorProto.FromString(message)
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            raise BadFile(model, f"initializer {shown(name, 200)!r}: its external data was ignored")
+        array = numpy_helper.to_array(tensor)
+    except LayerwiseError:
+        raise
+    except (DecodeError, ValueError, TypeError, KeyError, UnicodeDecodeError, OverflowError) as error:
+        raise BadFile(model, f"initializer {shown(name, 200)!r}: {shown(str(error), 300)}") from error
+    array.flags.writeable = False
+    return array
+
+
+def _row(model: Path, ref: WeightRef) -> DType:
+    name = dtype_name(ref.dtype)
+    if name in ("unknown", "string"):
+        raise BadFile(model, f"initializer {shown(ref.name, 200)!r}: data type {ref.dtype} cannot be read")
+    return dtype_row(name)
+
+
+def _unpacked(packed: NDArray[np.uint8], row: DType, count: int) -> Array:
+    """Elements of less than a byte, the first in the lowest bits, as ONNX packs them."""
+    per_byte = 8 // row.bits
+    shifts = np.arange(per_byte, dtype=np.uint8) * np.uint8(row.bits)
+    codes = ((packed[:, None] >> shifts) & np.uint8((1 << row.bits) - 1)).reshape(-1)[:count]
+    if row.name.startswith("int"):
+        sign = np.uint8(1 << (row.bits - 1))
+        return ((codes ^ sign).astype(np.int8) - np.int8(sign)).astype(row.numpy)
+    return codes.view(row.numpy) if row.name.startswith("float") else codes.astype(row.numpy)
