@@ -5,16 +5,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import UsageError
 from backends.onnxrt_session import CPU, check_providers, in_words, open_session, provider_names, short_name
 from backends.onnxrt_values import from_ort, is_plain, to_ort, type_name
 from backends.results import IterationResult
-from backends.runner import Loadable, RunnerBase, check_names
+from backends.runner import Loadable, RunnerBase, check_feed_types, check_names, flat_values
 from backends.specs import RunnerSpec
-from backends.tensors import TensorInfo, dtype_name
+from backends.tensors import TensorInfo
 from backends.text import shown
 
 __all__ = ["OnnxrtRunner", "check_providers", "open_onnxrt", "optimized_model"]
@@ -36,12 +34,14 @@ class OnnxrtRunner(RunnerBase):
         self._out_types = {node.name: node.type for node in session.get_outputs()}
         self._overridable = {node.name: node.type for node in session.get_overridable_initializers()}
         self.inputs = [_info(node) for node in session.get_inputs()]
+        self._typed = [*self.inputs, *map(_info, session.get_overridable_initializers())]
         self.outputs = list(self._out_types)
 
     def infer(self, feed: Mapping[str, Array], outputs: Sequence[str] | None = None) -> IterationResult:
         """Run once, as `Runner.infer` says. bfloat16, FP8 and 4-bit tensors are ml_dtypes arrays."""
         names = self.outputs if outputs is None else list(outputs)
-        self._check(feed, names)
+        check_names(feed, self._in_types, names, self._out_types, optional=self._overridable)
+        check_feed_types(feed, self._typed)
         plain = all(map(is_plain, (self._type(name) for name in feed))) and all(
             is_plain(self._out_types[name]) for name in names
         )
@@ -51,7 +51,7 @@ class OnnxrtRunner(RunnerBase):
         runtime = time.perf_counter() - start
         found: dict[str, Array] = {}
         for name, value in zip(names, values, strict=True):
-            found.update(_flat(name, value))
+            found.update(flat_values(name, value))
         return IterationResult(outputs=found, runtime=runtime, runner_name=self.name)
 
     def fallbacks(self) -> list[str]:
@@ -80,13 +80,6 @@ class OnnxrtRunner(RunnerBase):
         values = {name: to_ort(array) for name, array in feed.items()}
         return [from_ort(value) for value in self._session.run_with_ort_values(names, values)]
 
-    def _check(self, feed: Mapping[str, Array], names: list[str]) -> None:
-        check_names(feed, self._in_types, names, self._out_types, optional=self._overridable)
-        for name, value in feed.items():
-            want = type_name(self._type(name))
-            if isinstance(value, np.ndarray) and "(" not in want and dtype_name(value) != want:
-                raise UsageError(f"input {shown(name)!r} is {want}, the feed has {dtype_name(value)}")
-
 
 def open_onnxrt(spec: RunnerSpec, model: Loadable, *, name: str) -> OnnxrtRunner:
     """Open an onnxruntime session as a runner. Raises as `backends.onnxrt_session.open_session`."""
@@ -107,11 +100,3 @@ def optimized_model(spec: RunnerSpec, model: Loadable, out_path: Path) -> Loadab
 def _info(node: Any) -> TensorInfo:
     shape = tuple(node.shape) if isinstance(node.shape, list) else None
     return TensorInfo(name=node.name, dtype=type_name(node.type), shape=shape)
-
-
-def _flat(name: str, value: Any) -> dict[str, Array]:
-    if value is None:
-        return {}
-    if isinstance(value, list):
-        return {f"{name}[{i}]": np.asarray(element) for i, element in enumerate(value)}
-    return {name: np.asarray(value)}

@@ -79,9 +79,11 @@ def _pack(array: Array, bits: int) -> NDArray[np.uint8]:
     flat = array.reshape(-1).view(np.uint8) & np.uint8((1 << bits) - 1)
     rows = np.append(flat, np.zeros(-flat.size % share, np.uint8)).reshape(-1, share)
     shifted = rows << (bits * np.arange(share, dtype=np.uint8))
-    return np.bitwise_or.reduce(shifted, axis=1, dtype=np.uint8)
+    packed: NDArray[np.uint8] = np.bitwise_or.reduce(shifted, axis=1)
+    return packed
 
 
 def _unpack(packed: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
     shifts = bits * np.arange(8 // bits, dtype=np.uint8)
-    return ((packed[:, None] >> shifts) & np.uint8((1 << bits) - 1)).reshape(-1)
+    elements: Array = (packed[:, None] >> shifts) & np.uint8((1 << bits) - 1)
+    return elements.reshape(-1)

@@ -2,18 +2,19 @@
 
 import importlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
 from backends.errors import BadFile, UsageError
 from backends.results import IterationResult
 from backends.specs import RunnerSpec
-from backends.tensors import TensorInfo
+from backends.tensors import DTYPES, TensorInfo, dtype_name
 from backends.text import shown
 
 _PREFIXES = {
@@ -23,6 +24,7 @@ _PREFIXES = {
     "pluginref": "pluginref-runner",
     "trt": "trt-runner",
 }
+_DTYPE_NAMES = frozenset(row.name for row in DTYPES)
 _OPENABLE = frozenset({"onnxrt", "reference", "saved", "pluginref"})  # backends.<kind>.open_<kind>
 
 
@@ -112,24 +114,40 @@ class RunnerBase:
 
 def check_names(
     feed: Mapping[str, Any],
-    inputs: Mapping[str, Any],
+    inputs: Iterable[str],
     names: Sequence[str],
-    outputs: Mapping[str, Any],
+    outputs: Container[str],
     *,
-    optional: Mapping[str, Any] | None = None,
+    optional: Container[str] = (),
 ) -> None:
     """Raise UsageError unless the feed has all inputs, no others but `optional`, and `names` are outputs."""
-    optional = optional or {}
+    inputs = set(inputs)
     for what, wrong in (
-        ("the feed lacks", [name for name in inputs if name not in feed]),
-        ("the model has no", [name for name in feed if name not in inputs and name not in optional]),
-        ("the model does not give", [name for name in names if name not in outputs]),
+        ("the feed lacks input", sorted(inputs - set(feed))),
+        ("the model has no input", [name for name in feed if name not in inputs and name not in optional]),
+        ("the model does not give output", [name for name in names if name not in outputs]),
     ):
         if wrong:
-            kind = "output" if what.endswith("give") else "input"
             listed = ", ".join(repr(shown(name, 120)) for name in wrong[:5])
             more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""
-            raise UsageError(f"{what} {kind} {listed}{more}")
+            raise UsageError(f"{what} {listed}{more}")
+
+
+def check_feed_types(feed: Mapping[str, Any], inputs: Sequence[TensorInfo]) -> None:
+    """Raise UsageError if an array of the feed is not of its input's type; sequences and optionals pass."""
+    for info in inputs:
+        value = feed.get(info.name)
+        if isinstance(value, np.ndarray) and info.dtype in _DTYPE_NAMES and dtype_name(value) != info.dtype:
+            raise UsageError(f"input {shown(info.name)!r} is {info.dtype}, the feed has {dtype_name(value)}")
+
+
+def flat_values(name: str, value: Any) -> dict[str, NDArray[Any]]:
+    """Return a backend's value as arrays: a sequence as `name[0]`, `name[1]`, …; an absent one as none."""
+    if value is None:
+        return {}
+    if isinstance(value, list):
+        return {f"{name}[{i}]": np.asarray(element) for i, element in enumerate(value)}
+    return {name: np.asarray(value)}
 
 
 def runner_name(spec: RunnerSpec, index: int, when: time.struct_time) -> str:

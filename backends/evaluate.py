@@ -1,0 +1,171 @@
+"""Evaluating a model node by node with ONNX's reference operators, freeing tensors nobody needs any more."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx.external_data_helper import ExternalDataInfo
+from onnx.reference import ReferenceEvaluator
+
+from backends.errors import BadFile, LayerwiseError
+from backends.runner import Loadable
+from backends.tensors import TensorInfo, dtype_name, onnx_to_numpy, packed_nbytes
+from backends.text import shown
+
+Array = NDArray[Any]
+
+
+class Evaluation:
+    """A parsed model whose operators are ready to run. Every tensor of the main graph may be asked for.
+
+    FP16 and bfloat16 operators compute in their own type; onnxruntime on the CPU computes them in FP32.
+    """
+
+    def __init__(self, model: onnx.ModelProto, folder: Path | None, new_ops: Sequence[type] = ()) -> None:
+        self.graph = model.graph
+        evaluator = type("_Evaluator", (_ReferenceEvaluator,), {"folder": folder})
+        try:
+            self._evaluator = evaluator(model, new_ops=list(new_ops) or None)
+        except LayerwiseError:
+            raise
+        except Exception as error:  # every operator raises what it likes
+            raise LayerwiseError(
+                f"the ONNX reference evaluator cannot take this model: {_reason(error)}"
+            ) from None
+        self._nodes: list[Any] = self._evaluator.rt_nodes_
+        self._reads = [frozenset(_reads(node.onnx_node)) for node in self._nodes]
+
+    def run(self, feed: Mapping[str, Array], names: Sequence[str]) -> dict[str, Any]:
+        """Evaluate what `names` need. LayerwiseError names the node that failed."""
+        results: dict[str, Any] = {"": None, **self._evaluator.rt_inits_, **feed}
+        wanted = self._needed(names)
+        last = {name: i for i in wanted for name in self._reads[i]}
+        keep = set(names)
+        for i in wanted:
+            results.update(self._run_node(self._nodes[i], results))
+            for name in [*self._reads[i], *self._nodes[i].output]:
+                if name and name not in keep and last.get(name, -1) <= i:
+                    results.pop(name, None)
+        missing = [name for name in names if name not in results]
+        if missing:
+            raise LayerwiseError(f"the model makes no tensor {shown(missing[0], 120)!r}")
+        return {name: results[name] for name in names}
+
+    def tensors(self) -> set[str]:
+        """Return the names of all tensors that `run` can give."""
+        made = {name for node in self._nodes for name in node.output if name}
+        return made | set(self._evaluator.rt_inits_) | {value.name for value in self.graph.input}
+
+    def _needed(self, names: Sequence[str]) -> list[int]:
+        """Positions of the nodes that `names` depend on, in the graph's order."""
+        need, chosen = set(names), []
+        for i in range(len(self._nodes) - 1, -1, -1):
+            if need.intersection(self._nodes[i].output):
+                chosen.append(i)
+                need |= self._reads[i]
+        return chosen[::-1]
+
+    def _run_node(self, node: Any, results: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        context = {"context": dict(results)} if node.need_context() else {}
+        try:
+            with np.errstate(all="ignore"):
+                values = node.run(*(results[name] for name in node.input), **context)
+        except Exception as error:  # every operator raises what it likes
+            proto = node.onnx_node
+            label = proto.name or (proto.output[0] if proto.output else "")
+            raise LayerwiseError(
+                f"node {shown(label, 200)!r} ({shown(proto.op_type, 60)}) failed in the reference evaluator: "
+                f"{_reason(error)}"
+            ) from None
+        return zip(node.output, values, strict=False)
+
+
+class _ReferenceEvaluator(ReferenceEvaluator):
+    """Reads external weights where they lie; subgraph bodies are evaluated by the same class."""
+
+    folder: Path | None = None
+
+    def retrieve_external_data(self, initializer: onnx.TensorProto) -> Array:
+        return external_array(initializer, self.folder)
+
+
+def parse_model(model: Loadable) -> onnx.ModelProto:
+    """Return the parsed model, external weights left where they are. BadFile if it is not an ONNX model."""
+    proto = onnx.ModelProto()
+    label = model.path or "the model"
+    try:
+        proto.ParseFromString(model.read())
+    except Exception as error:  # protobuf's DecodeError has no public home
+        raise BadFile(label, f"not an ONNX model: {_reason(error)}") from None
+    if not proto.HasField("graph"):
+        raise BadFile(label, "not an ONNX model: it has no graph")
+    return proto
+
+
+def external_array(tensor: onnx.TensorProto, folder: Path | None) -> Array:
+    """Return a tensor's external data, mapped read-only from its file. BadFile if it is not there in full.
+
+    Its location must lie under `folder`.
+    """
+    info = ExternalDataInfo(tensor)
+    place = PurePosixPath(info.location)
+    if folder is None or place.is_absolute() or ".." in place.parts:
+        raise BadFile(
+            shown(info.location), f"external data of {shown(tensor.name)!r} is outside the model's folder"
+        )
+    dtype, shape = onnx_to_numpy(tensor.data_type), tuple(tensor.dims)
+    size = packed_nbytes(dtype_name(dtype), shape)
+    offset = info.offset or 0
+    path = folder / info.location
+    if not path.is_file():
+        raise BadFile(path, f"external data of {shown(tensor.name)!r} is missing")
+    if path.stat().st_size < offset + size:
+        raise BadFile(
+            path, f"external data of {shown(tensor.name)!r} ends before its {size} bytes at {offset}"
+        )
+    data = np.memmap(path, np.uint8, "r", offset, (size,)) if size else np.zeros(0, np.uint8)
+    if size == math.prod(shape) * dtype.itemsize:
+        return np.asarray(data).view(dtype).reshape(shape)
+    whole = onnx.TensorProto(
+        name=tensor.name, data_type=tensor.data_type, dims=shape, raw_data=data.tobytes()
+    )
+    return np.asarray(onnx.numpy_helper.to_array(whole))
+
+
+def tensor_infos(values: Iterable[onnx.ValueInfoProto]) -> list[TensorInfo]:
+    """Return names, types and shapes of graph inputs or outputs; the type of a sequence is "sequence"."""
+    return [_tensor_info(value) for value in values]
+
+
+def _tensor_info(value: onnx.ValueInfoProto) -> TensorInfo:
+    kind = value.type.WhichOneof("value")
+    if kind != "tensor_type":
+        return TensorInfo(value.name, (kind or "unknown").removesuffix("_type"), None)
+    tensor = value.type.tensor_type
+    shape = None
+    if tensor.HasField("shape"):
+        shape = tuple(
+            d.dim_value if d.HasField("dim_value") else (d.dim_param or None) for d in tensor.shape.dim
+        )
+    return TensorInfo(value.name, dtype_name(tensor.elem_type), shape)
+
+
+def _reads(node: onnx.NodeProto) -> Iterator[str]:
+    """Names a node reads: its inputs and all that its bodies, at any depth, take from outside."""
+    yield from filter(None, node.input)
+    for attribute in node.attribute:
+        for body in [attribute.g, *attribute.graphs]:
+            local = {value.name for value in body.input} | {tensor.name for tensor in body.initializer}
+            for inner in body.node:
+                yield from (name for name in _reads(inner) if name not in local)
+                local.update(inner.output)
+            yield from (value.name for value in body.output if value.name not in local)
+
+
+def _reason(error: Exception) -> str:
+    cause = error.__cause__ or error
+    return shown(" ".join(str(cause).split()) or type(cause).__name__, 400)

@@ -1,0 +1,57 @@
+"""The ONNX reference evaluator as a runner: slow, exact in types, and independent of every engine."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backends.errors import UsageError
+from backends.evaluate import Evaluation, parse_model, tensor_infos
+from backends.results import IterationResult
+from backends.runner import Loadable, RunnerBase, check_feed_types, check_names, flat_values
+from backends.specs import RunnerSpec
+
+Array = NDArray[Any]
+
+
+class ReferenceRunner(RunnerBase):
+    """Evaluates the graph node by node. Any tensor of the main graph may be asked for, not only outputs."""
+
+    def __init__(self, spec: RunnerSpec, evaluation: Evaluation, name: str) -> None:
+        self.spec = spec
+        self.name = name
+        self._evaluation: Evaluation | None = evaluation
+        graph = evaluation.graph
+        weights = {tensor.name for tensor in graph.initializer}
+        self._overridable = {value.name for value in graph.input} & weights
+        self.inputs = tensor_infos(value for value in graph.input if value.name not in weights)
+        self.outputs = [value.name for value in graph.output]
+        self._tensors = evaluation.tensors()
+
+    def infer(self, feed: Mapping[str, Array], outputs: Sequence[str] | None = None) -> IterationResult:
+        """Run once, as `Runner.infer` says."""
+        if self._evaluation is None:
+            raise UsageError(f"{self.name} is closed")
+        names = self.outputs if outputs is None else list(outputs)
+        check_names(
+            feed, [info.name for info in self.inputs], names, self._tensors, optional=self._overridable
+        )
+        check_feed_types(feed, self.inputs)
+        start = time.perf_counter()
+        values = self._evaluation.run(feed, names)
+        runtime = time.perf_counter() - start
+        found: dict[str, Array] = {}
+        for name, value in values.items():
+            found.update(flat_values(name, value))
+        owned = {name: np.array(value) for name, value in found.items()}
+        return IterationResult(outputs=owned, runtime=runtime, runner_name=self.name)
+
+    def close(self) -> None:
+        self._evaluation = None
+
+
+def open_reference(spec: RunnerSpec, model: Loadable, *, name: str) -> ReferenceRunner:
+    """Open a model in the ONNX reference evaluator. BadFile or LayerwiseError if it cannot be taken."""
+    return ReferenceRunner(spec, Evaluation(parse_model(model), model.data_folder()), name)
