@@ -1,0 +1,45 @@
+"""Runs one command: its parser, its log, the frame of RUNNING and PASSED lines."""
+
+import importlib
+import shlex
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Callable
+
+from backends.errors import LayerwiseError
+from tui.cli.log import START, Log, make_log
+from tui.cli.options import add_logging
+from tui.cli.parser import Parser
+from tui.cli.registry import Leaf
+
+
+def run_leaf(words: str, leaf: Leaf, argv: list[str]) -> int:
+    """Parse `argv` with the options of `leaf` and run it; the exit code. Raises LayerwiseError for user errors
+    of parsing; those of running are logged."""
+    module = importlib.import_module(leaf.module)
+    parser = Parser(f"layerwise {words}", leaf.summary)
+    getattr(module, f"fill_{leaf.name}")(parser)
+    add_logging(parser)
+    args = parser.parse_args(argv)
+    log = make_log(args)
+    args.command = shlex.join(["layerwise", *words.split(), *argv])
+    framed = leaf.timed and not getattr(args, "gen_script", None)
+    started = time.monotonic()
+    if framed:
+        log.say(START, f"RUNNING | Command: {args.command}", source="tools")
+    code = _run(getattr(module, f"run_{leaf.name}"), args, log)
+    if framed:
+        verdict = "PASSED" if code == 0 else "FAILED"
+        text = f"{verdict} | Runtime: {time.monotonic() - started:.3f}s | Command: {args.command}"
+        (log.error if code else log.finish)(text, source="tools")
+    sys.stdout.flush()
+    return code
+
+
+def _run(function: Callable[[Namespace, Log], int], args: Namespace, log: Log) -> int:
+    try:
+        return function(args, log)
+    except LayerwiseError as error:
+        log.fatal(str(error))
+        return error.exit_code

@@ -1,0 +1,155 @@
+"""The log of the command line and of the Python API: levels, letters and formats that Polygraphy's users know."""
+
+import os
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from backends.errors import UsageError
+from backends.text import shown
+
+LEVELS = {
+    "ULTRA_VERBOSE": -20, "SUPER_VERBOSE": -10, "EXTRA_VERBOSE": 0, "VERBOSE": 10, "INFO": 20, "START": 22,
+    "FINISH": 28, "WARNING": 30, "ERROR": 40, "CRITICAL": 50,
+}
+VERBOSE, INFO, START, FINISH, WARNING, ERROR, CRITICAL = 10, 20, 22, 28, 30, 40, 50
+_LETTERS = {-20: "U", -10: "S", 0: "X", 10: "V", 30: "W", 40: "E", 50: "!"}
+_COLOURS = {-20: "90", -10: "35", 0: "35", 10: "95", START: "96", FINISH: "92", WARNING: "93", ERROR: "91", CRITICAL: "91"}
+_BY_COUNT = ["CRITICAL", "ERROR", "WARNING", "FINISH", "START", "INFO", "VERBOSE", "EXTRA_VERBOSE", "SUPER_VERBOSE", "ULTRA_VERBOSE"]
+_ROOT = Path(__file__).resolve().parents[2]
+_TAB = "    "
+Text = str | Callable[[], str]
+
+
+class Log:
+    """Prints messages at or above a level, to stdout (fatal ones to stderr) and to a file if one is set.
+
+    levels: "" -> level for everything, and "backend/onnxrt" or "comparator" -> level for a part; the longest match wins.
+    """
+
+    def __init__(self, level: int = INFO, colors: bool = True) -> None:
+        self.levels: dict[str, int] = {"": level}
+        self.colors = colors
+        self.letter = True
+        self.timestamp = False
+        self.line_info = False
+        self.to_stderr = False
+        self.depth = 0
+        self._file: TextIO | None = None
+        self._said: set[str] = set()
+
+    def shows(self, level: int, source: str = "") -> bool:
+        """Whether a message of `level` from the part `source` would be printed."""
+        return level >= self._level_of(source)
+
+    def say(self, level: int, text: Text, source: str = "", once: bool = False, above: int = 1) -> None:
+        """Log `text` (or what it returns, called only if shown). `above`: frames between here and the caller."""
+        if not self.shows(level, source):
+            return
+        message = text() if callable(text) else str(text)
+        if once and message in self._said:
+            return
+        if once:
+            self._said.add(message)
+        self._emit(level, self._prefix(level, above + 1), message)
+
+    def info(self, text: Text, source: str = "") -> None:
+        self.say(INFO, text, source, above=2)
+
+    def verbose(self, text: Text, source: str = "") -> None:
+        self.say(VERBOSE, text, source, above=2)
+
+    def start(self, text: Text, source: str = "") -> None:
+        self.say(START, text, source, above=2)
+
+    def finish(self, text: Text, source: str = "") -> None:
+        self.say(FINISH, text, source, above=2)
+
+    def warning(self, text: Text, source: str = "") -> None:
+        self.say(WARNING, text, source, above=2)
+
+    def error(self, text: Text, source: str = "") -> None:
+        self.say(ERROR, text, source, above=2)
+
+    def fatal(self, text: Text) -> None:
+        self.say(CRITICAL, text, above=2)
+
+    def verdict(self, passed: bool, text: Text, source: str = "") -> None:
+        """FINISH where something passed, ERROR where it failed."""
+        self.say(FINISH if passed else ERROR, text, source, above=2)
+
+    @contextmanager
+    def indent(self, level: int = 1) -> Iterator[None]:
+        """Indent what is logged inside by `level` tabs."""
+        self.depth += level
+        try:
+            yield
+        finally:
+            self.depth -= level
+
+    def open_file(self, path: str) -> None:
+        """Write what is shown to `path` too; UsageError where that cannot be."""
+        try:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            self._file = Path(path).open("w", encoding="utf-8", errors="backslashreplace")
+        except OSError as error:
+            raise UsageError(f"--log-file {shown(path)}: {error.strerror}") from None
+
+    def _level_of(self, source: str) -> int:
+        while source and source not in self.levels:
+            source = source.rpartition("/")[0]
+        return self.levels[source]
+
+    def _prefix(self, level: int, above: int) -> str:
+        words = [f"[{_LETTERS.get(level, 'I')}]"] if self.letter else []
+        if self.timestamp:
+            words.append(f"({time.strftime('%X')})")
+        if self.line_info:
+            frame = sys._getframe(above + 1)
+            words.append(f"[{_relative(frame.f_code.co_filename)}:{frame.f_lineno}]")
+        return "".join(f"{word} " for word in words)
+
+    def _emit(self, level: int, prefix: str, message: str) -> None:
+        tab = _TAB * self.depth
+        lines = message.splitlines() or [""]
+        line = prefix + tab + ("\n" + tab + " " * len(prefix)).join(lines)
+        if self._file:
+            self._file.write(line + "\n")
+            self._file.flush()
+        stream = sys.stderr if level >= CRITICAL or self.to_stderr else sys.stdout
+        colour = _COLOURS.get(level) if self.colors and stream.isatty() else None
+        print(f"\x1b[{colour}m{line}\x1b[0m" if colour else line, file=stream)
+
+
+def make_log(args: Namespace) -> Log:
+    """The log that the logging options of `args` describe."""
+    log = Log(colors="NO_COLOR" not in os.environ and "no-colors" not in args.log_format)
+    log.levels = _levels(args)
+    log.timestamp = "timestamp" in args.log_format
+    log.line_info = "line-info" in args.log_format
+    if args.log_file:
+        log.open_file(args.log_file)
+    return log
+
+
+def _levels(args: Namespace) -> dict[str, int]:
+    if args.silent:
+        return {"": CRITICAL}
+    levels = {"": INFO}
+    for item in args.verbosity or []:
+        path, _, name = item.rpartition(":")
+        if name.upper() not in LEVELS:
+            raise UsageError(f"--verbosity {shown(item, 60)}: the levels are {', '.join(LEVELS)}")
+        levels[path.strip("/").removesuffix(".py")] = LEVELS[name.upper()]
+    count = args.verbose + 2 * args.extra_verbose - args.quiet
+    if count:
+        levels[""] = LEVELS[_BY_COUNT[max(0, min(len(_BY_COUNT) - 1, count + 5))]]
+    return levels
+
+
+def _relative(path: str) -> str:
+    return path.removeprefix(f"{_ROOT}{os.sep}")

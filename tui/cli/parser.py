@@ -1,0 +1,47 @@
+"""An argument parser that reports through UsageError and whose own additions never spoil a known abbreviation."""
+
+import argparse
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from backends.errors import UsageError
+from backends.text import shown
+
+
+class Parser(argparse.ArgumentParser):
+    """`argparse` with three changes: errors are UsageError, help keeps its line breaks, and an abbreviation that
+    was unambiguous for Polygraphy's options stays so (options added with `own=True` give way)."""
+
+    def __init__(self, prog: str, description: str = "") -> None:
+        super().__init__(
+            prog=prog, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        self.own_options: set[str] = set()
+
+    def own(self, group: argparse._ActionsContainer, *flags: str, **options: Any) -> argparse.Action:
+        """Add an option that Polygraphy does not have to `group`."""
+        self.own_options.update(flags)
+        return group.add_argument(*flags, **options)
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{shown(message, 400)}\nTry '{self.prog} --help'.")
+
+    def _get_option_tuples(self, option_string: str) -> list[Any]:
+        found = super()._get_option_tuples(option_string)
+        known = [item for item in found if item[1] not in self.own_options] or found
+        first = {id(item[0]): item for item in reversed(known)}
+        return list(first.values()) if len(first) == 1 else known
+
+
+class RunnerFlag(argparse.Action):
+    """Collects runners in the order they are typed; each flag may be given several times."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
+        options.setdefault("nargs", 0)
+        super().__init__(option_strings, dest="runners", default=[], **options)
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        kind = self.const or self.option_strings[0].removeprefix("--")
+        namespace.runners = [*namespace.runners, (kind, values or None)]

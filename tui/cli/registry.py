@@ -1,0 +1,97 @@
+"""The words of the command line and where each is implemented; a module is imported only when its word is used."""
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from backends.errors import UsageError
+from backends.text import shown
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A word that does something. `module` holds `fill_<name>(parser)` and `run_<name>(args, log) -> int`."""
+
+    module: str
+    name: str
+    summary: str
+    timed: bool = False  # frames the output with RUNNING and PASSED or FAILED lines
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A word that groups others; `default` is what it does alone."""
+
+    summary: str
+    leaves: dict[str, Leaf]
+    default: str | None = None
+
+
+COMMANDS: dict[str, Leaf | Branch] = {
+    "run": Leaf("tui.cli.run", "run", "run a model on several backends and compare their outputs", timed=True),
+    "inspect": Branch(
+        "show what is in a file",
+        {
+            "model": Leaf("tui.cli.inspect", "model", "inputs, outputs, layers, attributes and weights of a model"),
+            "data": Leaf("tui.cli.inspect", "data", "statistics and values of saved inputs or outputs"),
+        },
+    ),
+    "check": Branch(
+        "check files",
+        {"accuracy": Leaf("tui.cli.check", "accuracy", "hold saved accuracy results against other thresholds", timed=True)},
+    ),
+    "data": Branch(
+        "combine saved inputs and outputs",
+        {
+            "concat": Leaf("tui.cli.data", "concat", "join the iterations of several files of one kind"),
+            "merge": Leaf("tui.cli.data", "merge", "join the tensors of inputs and outputs into one set of inputs"),
+        },
+    ),
+    "jobs": Branch(
+        "the jobs of this workspace",
+        {
+            "list": Leaf("tui.cli.jobs", "list", "all jobs, their state and their disk use"),
+            "show": Leaf("tui.cli.jobs", "show", "one job: what it does, how far it is, why it ended"),
+            "logs": Leaf("tui.cli.jobs", "logs", "what a job printed, and what it prints now (-f)"),
+            "cancel": Leaf("tui.cli.jobs", "cancel", "stop jobs"),
+            "retry": Leaf("tui.cli.jobs", "retry", "run a job again where it stopped"),
+            "prune": Leaf("tui.cli.jobs", "prune", "remove finished jobs and their files"),
+        },
+        default="list",
+    ),
+    "attach": Leaf("tui.cli.attach", "attach", "follow a job, from its start"),
+    "demo": Leaf("tui.cli.demo", "demo", "compare a small transformer with its FP16 form, layer by layer"),
+}
+
+
+def overview() -> str:
+    """The text of `layerwise --help`."""
+    lines = [
+        "usage: layerwise [MODEL | COMMAND …]",
+        "",
+        "A terminal workbench for debugging neural-network inference: which layer is wrong, and why.",
+        "",
+        "  layerwise MODEL          open the model in the full-screen app",
+        "  layerwise                open the app on the workspace (on a terminal)",
+        "",
+        "commands:",
+    ]
+    for word, entry in COMMANDS.items():
+        lines.append(f"  {word:<10} {entry.summary}")
+        if isinstance(entry, Branch):
+            lines += [f"    {leaf:<12} {item.summary}" for leaf, item in entry.leaves.items()]
+    lines += ["", "options:", "  -h, --help     this text; `layerwise COMMAND --help` for the options of a command"]
+    lines += ["  -V, --version  print the version", "", "Option names are Polygraphy's. NO_COLOR and LAYERWISE_HOME are honoured."]
+    return "\n".join(lines)
+
+
+def branch_overview(word: str, branch: Branch) -> str:
+    """The text of `layerwise WORD --help` for a word that groups others."""
+    lines = [f"usage: layerwise {word} {{{','.join(branch.leaves)}}} …", "", branch.summary, ""]
+    return "\n".join(lines + [f"  {leaf:<12} {item.summary}" for leaf, item in branch.leaves.items()])
+
+
+def unknown(word: str, known: list[str], prefix: str = "layerwise") -> UsageError:
+    """The error for a word that is neither a command nor a file, with the nearest commands."""
+    near = get_close_matches(word, known, n=3, cutoff=0.5) or [name for name in known if word and name.startswith(word[0])]
+    hint = f"Did you mean {' or '.join(f'`{prefix} {name}`' for name in near)}?" if near else f"Commands: {', '.join(known)}."
+    return UsageError(f"'{shown(word, 80)}' is neither a command nor a file. {hint}")

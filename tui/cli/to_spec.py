@@ -1,0 +1,209 @@
+"""From parsed options of `run` to a CompareSpec; what cannot be done here ends in one clear error."""
+
+from argparse import Namespace
+from dataclasses import dataclass, field
+from typing import get_args
+
+from backends.errors import MissingDependency, UsageError
+from backends.specs import FeedSpec, ModelOptions
+from backends.text import shown
+from debugtools.compare.spec import CompareSpec, MarkSpec, MetricName, Stat, ToleranceSpec
+from tui.cli import values
+from tui.cli.to_runners import make_runners
+
+_ALIASES: dict[str, list[MetricName]] = {
+    "distance_metrics": ["l2", "cosine_similarity"],
+    "quality_metrics": ["psnr", "snr"],
+}
+_TF2ONNX = (
+    "TensorFlow, Keras, UFF and Caffe models are not run here. Convert once with tf2onnx:\n"
+    "    python -m tf2onnx.convert --saved-model DIR --output model.onnx      (or --graphdef, --checkpoint, --keras)\n"
+    "and give the .onnx file."
+)
+NO_TENSORRT = (
+    "TensorRT is not supported in this version: neither --trt nor engines run. "
+    "Compare with onnxruntime instead (--onnxrt, also with --providers tensorrt where onnxruntime has it)."
+)
+_TF_TYPES = {"frozen", "keras", "ckpt", "uff", "caffe"}
+_TF_SUFFIXES = (".pb", ".h5", ".keras", ".uff", ".prototxt", ".caffemodel", ".meta")
+ENGINE_SUFFIXES = (".engine", ".plan", ".trt")
+
+
+@dataclass
+class Request:
+    """What a command line asks for, and what to tell the user about it."""
+
+    spec: CompareSpec
+    notes: list[str] = field(default_factory=list)
+
+
+def to_request(args: Namespace) -> Request:
+    """The comparison that parsed `run` options describe.
+
+    Raises UsageError for what does not fit together, MissingDependency for backends that are not here.
+    """
+    refuse_other_frameworks(args)
+    notes = _notes(args)
+    marks = _marks(args)
+    spec = CompareSpec(
+        model=args.model_file,
+        model_options=_model_options(args),
+        runners=make_runners(args),
+        feeds=_feeds(args),
+        marks=marks,
+        observe=args.observe,
+        metrics=_metrics(args.compare),
+        tolerance=tolerance(args),
+        rename=values.parse_names_map(args.rename or []),
+        validate=args.validate,
+        fail_fast=args.fail_fast,
+        shape_check=not args.no_shape_check,
+        check_average=args.check_average,
+        statistics=not _marked(marks) if args.statistics is None else args.statistics,
+        postprocess=values.parse_map(args.postprocess, values.parse_top_k, "a postprocess function (top-5, top-3,axis=1)"),
+        postprocess_script=args.postprocess_func_script,
+        compare_script=args.compare_func_script,
+        memory_budget=values.parse_size(args.memory_budget) if args.memory_budget else None,
+        warm_up=args.warm_up,
+        sequential=args.sequential_runners,
+        save_inputs=args.save_inputs,
+        save_input_blob=args.save_input_blob,
+        save_outputs=args.save_outputs,
+        save_accuracy=args.save_accuracy_results,
+        save_heatmaps=args.save_heatmaps,
+        save_error_plots=args.save_error_metrics_plot,
+    )
+    _check(spec)
+    return Request(spec, notes)
+
+
+def refuse_other_frameworks(args: Namespace) -> None:
+    """Raise the one error for TensorFlow and its like, or the one for TensorRT, where the line asks for them."""
+    model = args.model_file or ""
+    kinds = [kind for kind, _ in getattr(args, "runners", [])]
+    if "tf" in kinds or args.model_type in _TF_TYPES or model.lower().endswith(_TF_SUFFIXES):
+        raise MissingDependency(_TF2ONNX)
+    wants_engine = args.model_type in ("engine", "trt-network-script") or model.lower().endswith(ENGINE_SUFFIXES)
+    if "trt" in kinds or wants_engine:
+        raise MissingDependency(NO_TENSORRT)
+
+
+def tolerance(args: Namespace) -> ToleranceSpec:
+    """The pass rules among parsed options (of `run` and of `check accuracy`)."""
+    return ToleranceSpec(
+        atol=values.parse_map(args.atol, float, "a tolerance"),
+        rtol=values.parse_map(args.rtol, float, "a tolerance"),
+        stat=values.parse_map(args.check_error_stat, _stat, "a statistic (elemwise, max, mean, median, quantile)"),
+        quantile=values.parse_map(args.error_quantile, _fraction, "a quantile between 0 and 1"),
+        auto=getattr(args, "tolerance", "fixed") == "auto",
+        infinities_compare_equal=args.infinities_compare_equal,
+        index_tolerance=values.parse_map(args.index_tolerance, int, "a whole number"),
+        l2=values.parse_map(args.l2_threshold, float, "a threshold"),
+        cosine=values.parse_map(args.cosine_similarity_threshold, float, "a threshold"),
+        psnr=values.parse_map(args.psnr_threshold, float, "a threshold"),
+        snr=values.parse_map(args.snr_threshold, float, "a threshold"),
+        lpips=values.parse_map(args.lpips_threshold, float, "a threshold"),
+    )
+
+
+def _check(spec: CompareSpec) -> None:
+    if any(runner.kind != "saved" for runner in spec.runners) and spec.model is None:
+        raise UsageError(
+            "Runners were given but no model. Give its path first: an option that takes several values "
+            "swallows a path that follows it."
+        )
+    if not spec.runners:
+        raise UsageError("Nothing to run: give runners (--onnxrt, --onnx, …) or saved outputs (--load-outputs A B).")
+    if spec.check_average and spec.fail_fast:
+        raise UsageError("--check-average needs every iteration; it cannot go with --fail-fast.")
+
+
+def _stat(text: str) -> Stat:
+    if text not in get_args(Stat):
+        raise ValueError(text)
+    return text  # type: ignore[return-value]
+
+
+def _fraction(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise ValueError(text)
+    return value
+
+
+def _metrics(names: list[str] | None) -> list[MetricName]:
+    chosen = [metric for name in names or ["simple"] for metric in _ALIASES.get(name, [name])]  # type: ignore[list-item]
+    return list(dict.fromkeys(chosen))
+
+
+def _marked(marks: MarkSpec) -> bool:
+    return bool(marks.everything or marks.names or marks.op_types)
+
+
+def _marks(args: Namespace) -> MarkSpec:
+    instead = args.onnx_outputs or []
+    besides = args.mark or []
+    everything = args.mark_all or any(_means_all(names) for names in (instead, besides))
+    types = (args.onnx_outputs_by_type or []) + (args.mark_type or [])
+    return MarkSpec(
+        everything=everything,
+        names=[name for names in (instead, besides) if not _means_all(names) for name in names],
+        op_types=types,
+        exclude=args.onnx_exclude_outputs,
+        only=not everything and bool(instead or args.onnx_outputs_by_type),
+    )
+
+
+def _means_all(names: list[str]) -> bool:
+    return names in (["*"], ["mark", "all"], ["mark all"], ["mark\\ all"])
+
+
+def _feeds(args: Namespace) -> FeedSpec:
+    script, function = None, "load_data"
+    if args.data_loader_script:
+        script, function = values.parse_script(args.data_loader_script, args.data_loader_func_name or "load_data")
+    if script and args.load_inputs:
+        raise UsageError("--load-inputs and --data-loader-script exclude each other: choose one source of inputs.")
+    return FeedSpec(
+        seed=args.seed,
+        val_range=values.parse_ranges(args.val_range),
+        shapes=values.parse_shapes(args.input_shapes),
+        iterations=args.iterations,
+        files=args.load_inputs,
+        script=script,
+        function=function,
+        backend_module=args.data_loader_backend_module,
+    )
+
+
+def _model_options(args: Namespace) -> ModelOptions:
+    if args.fp_to_fp16:
+        raise UsageError(
+            "--fp-to-fp16 is not in this version. Convert the model with "
+            "onnxconverter_common.float16 and compare the two: --reference-model FP32.onnx"
+        )
+    size = args.external_data_size_threshold
+    return ModelOptions(
+        external_data_dir=args.external_data_dir,
+        ignore_external_data=args.ignore_external_data,
+        shape_inference=args.shape_inference is not False,
+        save_onnx=args.save_onnx,
+        save_external_data=args.save_external_data,
+        external_data_size_threshold=values.parse_size(size) if size else None,
+    )
+
+
+def _notes(args: Namespace) -> list[str]:
+    notes = []
+    bare = [text for text in args.check_error_stat if ":" not in text]
+    if len(bare) > 1:
+        notes.append(f"--check-error-stat: '{shown(bare[-1])}' holds for all outputs; write OUTPUT:STAT for one of them.")
+    synthetic = args.seed != 1 or args.val_range or args.data_loader_backend_module != "numpy"
+    if synthetic and (args.load_inputs or args.data_loader_script):
+        notes.append("--seed, --val-range and --data-loader-backend-module have no effect on inputs that are given.")
+    if args.show_heatmaps or args.show_error_metrics_plot:
+        notes.append("There are no windows here: --show-… is ignored; --save-heatmaps and "
+                     "--save-error-metrics-plot write files.")
+    if args.no_save_all_tensors_to_one_file:
+        notes.append("--no-save-all-tensors-to-one-file: weights are saved in one external file.")
+    return notes
