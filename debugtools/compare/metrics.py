@@ -1,0 +1,258 @@
+"""Comparing two tensors: every number of a layer row, and the verdict of each metric.
+
+The pass rules are Polygraphy's (0.53): an element passes when its absolute error is at most atol or its relative error,
+against the second side with exact zeros replaced by 2.2e-16, is at most rtol. NaN never passes; two infinities pass only
+when asked. Where Polygraphy overflows, crashes or passes without looking, the exact arithmetic decides.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backends.errors import LayerwiseError
+from backends.tensors import dtype_name
+from debugtools.compare import order
+from debugtools.compare.fused import fuse, measure
+from debugtools.compare.indices import indices_mismatches
+from debugtools.compare.kinds import Arithmetic, arithmetic
+from debugtools.compare.moments import Moments, Number, Side, Totals
+from debugtools.compare.perceptual import lpips_distance
+from debugtools.compare.shapes import match_shapes
+from debugtools.compare.spec import MetricName
+from debugtools.compare.tolerance import Rule
+
+Array = NDArray[Any]
+
+
+@dataclass(slots=True)
+class Comparison:
+    """Two tensors compared. Numbers are None where they have no meaning (strings, different shapes).
+
+    over: elements beyond both tolerances. order_abs, order_rel: median and quantiles, where asked for.
+    verdicts: metric -> passed; None in place of the dict if nothing could be checked.
+    """
+
+    dtypes: tuple[str, str]
+    shapes: tuple[tuple[int, ...], tuple[int, ...]]
+    rule: Rule
+    totals: Totals | None = None
+    sides: tuple[Side | None, Side | None] = (None, None)
+    l2: float | None = None
+    rel_l2: float | None = None
+    cosine: float | None = None
+    psnr: float | None = None
+    snr: float | None = None
+    lpips: float | None = None
+    over: int | None = None
+    order_abs: dict[str, float] = field(default_factory=dict)
+    order_rel: dict[str, float] = field(default_factory=dict)
+    order_sides: tuple[dict[str, float], dict[str, float]] = field(default_factory=lambda: ({}, {}))
+    verdicts: dict[str, bool] = field(default_factory=dict)
+    note: str = ""
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether every metric passed; None if no metric was asked for."""
+        return all(self.verdicts.values()) if self.verdicts else None
+
+    def required(self) -> tuple[Number, Number] | None:
+        """The smallest absolute and relative tolerance that would pass, by the rule's statistic."""
+        return None if self.totals is None else statistic(self, self.rule.stat)
+
+
+def compare_arrays(
+    a: Array,
+    b: Array,
+    rule: Rule,
+    *,
+    metrics: Sequence[MetricName] = ("simple",),
+    statistics: bool = False,
+    medians: bool = False,
+    shape_check: bool = True,
+    depth: int = 1,
+) -> Comparison:
+    """Compare `a` with the reference `b` (any shapes, dtypes and layouts).
+
+    statistics: exact median and quantiles of the errors and of both sides. medians: of the errors only. depth: number of
+    rounded steps behind the tensor, for a rule whose tolerance comes from the dtype.
+    """
+    result = Comparison((dtype_name(a), dtype_name(b)), (a.shape, b.shape), rule)
+    if not shape_check:
+        a, b, result.note = match_shapes(a, b)
+    how = arithmetic(a.dtype, b.dtype)
+    if a.shape != b.shape:
+        return _fail(result, a, b, metrics, f"shapes differ: {_dims(a)} and {_dims(b)}")
+    if how.kind == "none":
+        return _fail(result, a, b, metrics, f"types cannot be compared: {result.dtypes[0]} and {result.dtypes[1]}")
+    if how.kind == "string":
+        return _compare_strings(result, a, b, metrics)
+    if rule.auto:
+        result.rule = rule = rule.derived(result.dtypes, _rms(b), depth)
+    totals = fuse(a, b, how, rule.atol, rule.rtol, infinities_equal=rule.infinities_equal)
+    result.totals, result.sides, result.over = totals, (totals.a, totals.b), totals.over
+    _distances(result, totals, a.size)
+    _order(result, a, b, how, statistics, medians)
+    result.verdicts = {name: _verdict(name, result, a, b) for name in metrics}
+    return result
+
+
+def array_stats(a: Array) -> Side | None:
+    """Statistics of one array; None for strings and types without arithmetic."""
+    how = arithmetic(a.dtype, a.dtype)
+    return measure(a, how) if how.kind not in ("string", "none") else None
+
+
+def statistic(result: Comparison, stat: str) -> tuple[Number, Number]:
+    """The absolute and relative error by a statistic: elemwise, max, mean, median or quantile."""
+    totals = result.totals
+    assert totals is not None
+    if stat in ("median", "quantile"):
+        return result.order_abs[stat], result.order_rel[stat]
+    if stat == "mean":
+        return totals.abs.mean, totals.rel.mean
+    return worst(totals.abs), worst(totals.rel)
+
+
+def worst(moments: Moments) -> Number:
+    """The maximum; 0 for an empty tensor."""
+    return moments.high if moments.count else 0.0
+
+
+def _distances(result: Comparison, totals: Totals, size: int) -> None:
+    squares_a, squares_b = totals.a.moments.squares, totals.b.moments.squares
+    result.l2 = math.sqrt(totals.difference)
+    result.rel_l2 = _ratio(result.l2, math.sqrt(squares_b))
+    result.cosine = cosine(squares_a, squares_b, totals.difference, totals.product)
+    result.psnr = _psnr(totals, size)
+    result.snr = _decibels(squares_a, totals.difference)
+
+
+def cosine(squares_a: float, squares_b: float, difference: float, product: float) -> float:
+    """Cosine similarity from |a|^2, |b|^2, |a-b|^2 and (a-b).b, without cancellation for vectors almost parallel.
+
+    1 - cos = | a/|a| - b/|b| |^2 / 2 = (|a-b|^2 - (|a|-|b|)^2) / (2 |a| |b|), with |a|^2-|b|^2 = 2 (a-b).b + |a-b|^2.
+    Two zero vectors are alike (1), a zero vector is at right angles to any other (0).
+    """
+    a, b = math.sqrt(squares_a), math.sqrt(squares_b)
+    if a == 0 or b == 0:
+        return 1.0 if a == b else 0.0
+    gap = (2 * product + difference) / (a + b)
+    distance = (difference - gap * gap) / (2 * a * b)
+    return distance if distance != distance else max(-1.0, min(1.0, 1.0 - distance))
+
+
+def _psnr(totals: Totals, size: int) -> float:
+    if totals.difference == 0:
+        return math.inf
+    peak = float(totals.a.moments.high)
+    return _decibels((peak if not peak <= 0 else 1.0) ** 2 * size, totals.difference)
+
+
+def _decibels(signal: float, noise: float) -> float:
+    if noise == 0:
+        return math.inf
+    if signal == 0:
+        return -math.inf
+    ratio = signal / noise if not (math.isinf(signal) and math.isinf(noise)) else math.nan
+    if ratio != ratio:
+        return math.nan
+    return 10 * math.log10(ratio) if ratio > 0 else -math.inf
+
+
+def _ratio(part: float, whole: float) -> float:
+    if whole == 0:
+        return math.inf if part else 0.0
+    return part / whole
+
+
+def _order(result: Comparison, a: Array, b: Array, how: Arithmetic, statistics: bool, medians: bool) -> None:
+    stat, rule = result.rule.stat, result.rule
+    if statistics:
+        result.order_sides = tuple(order.summary(_flat_copy(side)) for side in (a, b))  # type: ignore[assignment]
+    for relative, found in ((False, result.order_abs), (True, result.order_rel)):
+        if not (statistics or medians or stat in ("median", "quantile")):
+            continue
+        values = order.errors(a, b, how, relative=relative, infinities_equal=rule.infinities_equal)
+        if statistics:
+            found.update(order.summary(values))
+        elif medians or stat == "median":
+            found["median"] = order.median(values)
+        if stat == "quantile":
+            found["quantile"] = order.quantile(values, rule.quantile)
+
+
+def _flat_copy(values: Array) -> Array:
+    if values.dtype.kind == "c":
+        return np.abs(values).ravel()
+    return values.astype(np.float64 if values.dtype.kind != "f" else values.dtype).ravel()
+
+
+def _verdict(metric: MetricName, result: Comparison, a: Array, b: Array) -> bool:
+    rule = result.rule
+    if metric == "simple":
+        return _simple(result)
+    if metric == "indices":
+        return indices_mismatches(a, b, rule.index_tolerance) == 0
+    if metric == "perceptual_metrics":
+        return _perceptual(result, a, b)
+    if not a.size:
+        return True
+    value, threshold, least = {
+        "l2": (result.l2, rule.l2, False),
+        "cosine_similarity": (result.cosine, rule.cosine, True),
+        "psnr": (result.psnr, rule.psnr, True),
+        "snr": (result.snr, rule.snr, True),
+    }[metric]
+    assert value is not None
+    return value >= threshold if least else value <= threshold
+
+
+def _simple(result: Comparison) -> bool:
+    rule, totals = result.rule, result.totals
+    assert totals is not None
+    if not totals.abs.count:
+        return True
+    if rule.stat == "elemwise":
+        return totals.over == 0
+    absolute, relative = statistic(result, rule.stat)
+    return absolute <= rule.atol or relative <= rule.rtol
+
+
+def _perceptual(result: Comparison, a: Array, b: Array) -> bool:
+    try:
+        result.lpips = lpips_distance(a, b)
+    except LayerwiseError as error:
+        result.note = str(error)
+        return False
+    return result.lpips <= result.rule.lpips
+
+
+def _compare_strings(result: Comparison, a: Array, b: Array, metrics: Sequence[MetricName]) -> Comparison:
+    result.over = int(np.count_nonzero(np.asarray(a != b, dtype=bool)))
+    result.note = result.note or "strings: compared for equality"
+    result.verdicts = {name: result.over == 0 for name in metrics}
+    return result
+
+
+def _fail(
+    result: Comparison, a: Array, b: Array, metrics: Sequence[MetricName], note: str
+) -> Comparison:
+    result.sides = (array_stats(a), array_stats(b))
+    result.note = note
+    result.verdicts = dict.fromkeys(metrics, False)
+    return result
+
+
+def _rms(b: Array) -> float:
+    side = array_stats(b)
+    if side is None or not side.moments.count:
+        return 0.0
+    return math.sqrt(side.moments.squares / side.moments.count) if math.isfinite(side.moments.squares) else math.inf
+
+
+def _dims(a: Array) -> str:
+    return f"({', '.join(map(str, a.shape))})"

@@ -1,0 +1,119 @@
+"""From a ToleranceSpec to one rule per tensor, and the tolerance that a data type itself implies.
+
+The dtype-derived bound (`auto`). A tensor that is the result of `depth` rounded steps, each with unit roundoff
+u, differs from another correct evaluation by about u * sqrt(depth) of its own scale (Higham & Mary, "A New
+Approach to Probabilistic Rounding Error Analysis", SISC 2019: sqrt(n) * u with high probability, n * u at worst).
+With a safety factor of 16 for the spread over the elements and for the length of the sums inside a step:
+
+    rtol = 16 * u * sqrt(depth)        atol = rtol * rms(reference)
+
+u is the coarser one of the two sides: 2^-24 for float32, 2^-11 for float16, 2^-8 for bfloat16, 2^-53 for float64.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import TypeVar
+
+from backends.text import shown
+from debugtools.compare.spec import Stat, ToleranceSpec
+
+DEFAULT_TOLERANCE = 1e-5
+SAFETY = 16.0
+UNIT_ROUNDOFF = {
+    "float64": 2.0**-53,
+    "float32": 2.0**-24,
+    "float16": 2.0**-11,
+    "bfloat16": 2.0**-8,
+    "float8_e4m3fn": 2.0**-4,
+    "float8_e4m3fnuz": 2.0**-4,
+    "float8_e5m2": 2.0**-3,
+    "float8_e5m2fnuz": 2.0**-3,
+    "float8_e8m0fnu": 2.0**-1,
+    "float4_e2m1fn": 2.0**-2,
+}
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """The pass rule of one tensor. `auto`: atol and rtol come from the dtype (see the module's text)."""
+
+    atol: float = DEFAULT_TOLERANCE
+    rtol: float = DEFAULT_TOLERANCE
+    stat: Stat = "elemwise"
+    quantile: float = 0.99
+    auto: bool = False
+    infinities_equal: bool = False
+    index_tolerance: int = 0
+    l2: float = 1e-5
+    cosine: float = 0.997
+    psnr: float = 30.0
+    snr: float = 20.0
+    lpips: float = 0.1
+
+    def derived(self, dtypes: Iterable[str], rms: float, depth: int) -> "Rule":
+        """This rule with the dtype's bound in place of atol and rtol, if it is an `auto` rule for floats."""
+        bound = rounding_bound(dtypes, depth)
+        if not self.auto or bound == 0.0:
+            return self
+        scale = rms if math.isfinite(rms) else 0.0
+        return replace(self, rtol=bound, atol=bound * scale)
+
+
+def unit_roundoff(dtypes: Iterable[str]) -> float:
+    """The coarsest unit roundoff among the floating `dtypes`; 0 if none is floating (integers do not round)."""
+    return max((UNIT_ROUNDOFF.get(name, 0.0) for name in dtypes), default=0.0)
+
+
+def rounding_bound(dtypes: Iterable[str], depth: int = 1) -> float:
+    """Relative error that rounding alone explains after `depth` steps (see the module's text)."""
+    return SAFETY * unit_roundoff(dtypes) * math.sqrt(max(1, depth))
+
+
+class Tolerances:
+    """Looks up the rule of a tensor by its exact name; "" in a map is the default for all others."""
+
+    def __init__(self, spec: ToleranceSpec) -> None:
+        self._spec = spec
+        self.rule = lru_cache(maxsize=None)(self._rule)
+
+    def _rule(self, name: str) -> Rule:
+        spec = self._spec
+        given = any(name in values or "" in values for values in (spec.atol, spec.rtol))
+        return Rule(
+            atol=_pick(spec.atol, name, DEFAULT_TOLERANCE),
+            rtol=_pick(spec.rtol, name, DEFAULT_TOLERANCE),
+            stat=_pick(spec.stat, name, "elemwise"),
+            quantile=_pick(spec.quantile, name, 0.99),
+            auto=spec.auto and not given,
+            infinities_equal=spec.infinities_compare_equal,
+            index_tolerance=_pick(spec.index_tolerance, name, 0),
+            l2=_pick(spec.l2, name, 1e-5),
+            cosine=_pick(spec.cosine, name, 0.997),
+            psnr=_pick(spec.psnr, name, 30.0),
+            snr=_pick(spec.snr, name, 20.0),
+            lpips=_pick(spec.lpips, name, 0.1),
+        )
+
+    def unknown_names(self, names: Iterable[str]) -> list[str]:
+        """One line per tolerance that is set for a tensor not among `names`, with near matches."""
+        known = set(names)
+        lines = []
+        for option in ("atol", "rtol", "stat", "quantile", "index_tolerance", "l2", "cosine", "psnr", "snr", "lpips"):
+            for name in getattr(self._spec, option):
+                if name and name not in known:
+                    lines.append(f"{option} is set for {shown(name, 80)!r}, which is not compared{near(name, known)}")
+        return lines
+
+
+def near(name: str, names: Iterable[str]) -> str:
+    """Return "; did you mean 'a' or 'b'?" for names close to `name`, or an empty string."""
+    close = get_close_matches(name, list(names), n=3, cutoff=0.6)
+    return f"; did you mean {' or '.join(repr(shown(c, 80)) for c in close)}?" if close else ""
+
+
+def _pick(values: Mapping[str, T], name: str, default: T) -> T:
+    return values.get(name, values.get("", default))
