@@ -1,0 +1,51 @@
+"""`--json`: one strict JSON document; what JSON cannot say (inf, nan) is written as a string."""
+
+import json
+import math
+import sys
+from typing import Any
+
+
+def strict(value: Any) -> Any:
+    """`value` with every float that JSON lacks as "inf", "-inf" or "nan"."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {str(key): strict(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [strict(item) for item in value]
+    return value
+
+
+def print_json(value: Any) -> None:
+    """Print `value` as strict JSON, ASCII only so that no name reaches a terminal raw."""
+    sys.stdout.write(json.dumps(strict(value), indent=2, allow_nan=False) + "\n")
+
+
+class Collector:
+    """Keeps a job's events for one JSON document."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, list[dict[str, Any]]] = {}
+        self.result: dict[str, Any] | None = None
+        self.card: dict[str, Any] | None = None
+        self.messages: list[dict[str, Any]] = []
+
+    def event(self, event: dict[str, Any]) -> None:
+        kind = event.get("type")
+        if kind == "row":
+            self.tables.setdefault(str(event.get("table")), []).append(event["row"])
+        elif kind == "result":
+            self.result = event["data"]
+        elif kind == "card":
+            self.card = {key: value for key, value in event.items() if key not in ("v", "n", "t", "type")}
+        elif kind in ("warning", "log"):
+            self.messages.append({"level": event.get("level", kind), "text": event.get("text")})
+
+    def document(self, command: str, code: int) -> dict[str, Any]:
+        """Everything seen: tables, result, messages, and the card of a job that failed."""
+        return {
+            "command": command, "exit_code": code, "passed": code == 0, "result": self.result,
+            "rows": self.tables.get("layers", []), "runs": self.tables.get("runs", []),
+            "inputs": self.tables.get("inputs", []), "messages": self.messages, "error": self.card,
+        }

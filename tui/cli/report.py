@@ -1,0 +1,184 @@
+"""Turns the events of a comparison into the report, as they come.
+
+Rows of one iteration and pair are held until the pair is done, because a report goes metric by metric; where there are
+more than a few, only the failures are printed as they come and the rest is counted.
+"""
+
+from typing import Any
+
+from backends.text import shown
+from debugtools.compare.spec import CompareSpec
+from tui.cli import report_lines as lines
+from tui.cli.log import INFO, LEVELS, WARNING, Log
+from tui.cli.report_lines import Row
+from tui.cli.report_summary import Totals, essence
+
+MANY = 16
+_LISTED = 10
+
+
+class CompareReport:
+    """Prints the report of one comparison from its events; `event` is called with each in turn."""
+
+    def __init__(self, log: Log, spec: CompareSpec, job: object = None) -> None:
+        self.log = log
+        self.spec = spec
+        self.job = job
+        self.totals = Totals()
+        self.runners: dict[int, str] = {}
+        self._iteration: int | None = None
+        self._block: _Block | None = None
+        self._paired: set[tuple[int, int]] = set()
+        self._said: set[tuple[str, object]] = set()
+
+    def event(self, event: dict[str, Any]) -> None:
+        kind = event.get("type")
+        if kind == "row":
+            self._row(str(event.get("table")), event["row"])
+        elif kind in ("log", "warning"):
+            level = LEVELS.get(str(event.get("level", kind)).upper(), WARNING if kind == "warning" else INFO)
+            self.log.say(level, shown_text(event.get("text")), source="backend")
+        elif kind == "result":
+            self._result(event["data"])
+
+    def _row(self, table: str, row: Row) -> None:
+        if table == "inputs":
+            self._inputs(row)
+        elif table == "runs":
+            self._run(row)
+        elif table == "layers":
+            self._layer(row)
+
+    def _inputs(self, row: Row) -> None:
+        if self._first("inputs", None):
+            text = f"Streaming iteration {row['iteration']}\n---- Inference Input(s) ----\n{_metadata(row['inputs'])}"
+            self.log.info(text, source="comparator")
+
+    def _run(self, row: Row) -> None:
+        index = int(row["index"])
+        self.runners[index] = str(row["runner"])
+        self.totals.ran(index, row.get("runtime"))
+        if self._first("run", index):
+            many = len(row["outputs"]) > MANY and not self.log.shows(LEVELS["VERBOSE"])
+            shown_outputs = f"{{{len(row['outputs'])} tensors}}" if many else _metadata(row["outputs"])
+            text = f"{lines.name(row['runner']):35}\n---- Inference Output(s) ----\n{shown_outputs}"
+            self.log.info(text, source="comparator")
+
+    def _layer(self, row: Row) -> None:
+        pair = (int(row["pair"][0]), int(row["pair"][1]))
+        key = (int(row["iteration"]), pair)
+        if self._block is None or self._block.key != key:
+            self._close_block()
+            self._head(key)
+            self._block = _Block(key, self._pair_names(pair), self.log, self.spec)
+        self.totals.compared(row, pair)
+        self._block.add(row)
+
+    def _head(self, key: tuple[int, tuple[int, int]]) -> None:
+        iteration, pair = key
+        if pair not in self._paired:
+            self._paired.add(pair)
+            first, second = self._pair_names(pair)
+            self.log.start(f"Accuracy Comparison | {first} vs. {second}", source="comparator")
+        if iteration != self._iteration:
+            self._iteration = iteration
+            self.log.info(f"Iteration: {iteration}", source="comparator")
+
+    def _close_block(self) -> None:
+        if self._block is not None:
+            self._block.close()
+            self._block = None
+
+    def _result(self, result: dict[str, Any]) -> None:
+        self._close_block()
+        for index, runner in enumerate(result.get("runners") or []):
+            self.runners.setdefault(index, str(runner))
+        for text in self.totals.timings(self.runners):
+            self.log.info(text, source="comparator")
+        for ok, text in self.totals.accuracy(self.runners, self.spec, result):
+            self.log.verdict(ok, text, source="comparator")
+        for level, text in essence(result, self.spec, self.totals, self.job):
+            self.log.say(level, text, source="comparator")
+
+    def _pair_names(self, pair: tuple[int, int]) -> tuple[str, str]:
+        first, second = (lines.name(self.runners.get(index, f"runner {index}")) for index in pair)
+        return first, second
+
+    def _first(self, what: str, key: object) -> bool:
+        new = (what, key) not in self._said
+        self._said.add((what, key))
+        return new
+
+
+class _Block:
+    """The rows of one iteration and pair."""
+
+    def __init__(self, key: tuple[int, tuple[int, int]], names: tuple[str, str], log: Log, spec: CompareSpec) -> None:
+        self.key = key
+        self.names = names
+        self.log = log
+        self.spec = spec
+        self.rows: list[Row] = []
+        self.compact = False
+        self.count = 0
+        self.failed: dict[str, list[str]] = {metric: [] for metric in self._metrics()}
+
+    def add(self, row: Row) -> None:
+        self.count += 1
+        for metric in self.failed:
+            if not lines.passed(row, metric):
+                self.failed[metric].append(lines.name(row["tensor"]))
+        self.rows.append(row)
+        if self.compact or (len(self.rows) > MANY and not self.log.shows(LEVELS["VERBOSE"], "comparator")):
+            self.compact = True
+            self._print_failures()
+
+    def close(self) -> None:
+        with self.log.indent():
+            for metric in self.failed:
+                self._print_metric(metric)
+        for row in self.rows:
+            self._print(lines.side_stats(row, self.names))
+
+    def _metrics(self) -> list[str]:
+        return ["compare_func"] if self.spec.compare_script else list(self.spec.metrics)
+
+    def _print_failures(self) -> None:
+        with self.log.indent():
+            for row in self.rows:
+                if row.get("passed") is False:
+                    self.log.error(f"FAILED | {lines.compact(row)}", source="comparator")
+        self.rows.clear()
+
+    def _print_metric(self, metric: str) -> None:
+        for row in self.rows:
+            self._print(lines.metric_lines(row, metric, self.spec.tolerance), depth=-1)
+        bad = self.failed[metric]
+        if bad:
+            self.log.error(f"FAILED | {lines.label(metric)} | Mismatched outputs: {_listed(bad)}", source="comparator")
+        else:
+            names = [lines.name(row["tensor"]) for row in self.rows] if not self.compact else f"{self.count} tensors"
+            text = f"PASSED | {lines.label(metric)} | All outputs matched | Outputs: {names}"
+            self.log.finish(text, source="comparator")
+
+    def _print(self, found: Any, depth: int = 0) -> None:
+        for line in found:
+            with self.log.indent(line.depth + depth):
+                self.log.say(line.level, line.text, source="comparator")
+
+
+def shown_text(text: object) -> str:
+    """A message that may quote names from a model: safe, but with its line breaks."""
+    return "\n".join(shown(line) for line in str(text).splitlines())
+
+
+def _metadata(tensors: list[dict[str, Any]]) -> str:
+    items = [f"{lines.name(t['name'])} [dtype={t['dtype']}, shape={lines.shape(t['shape'])}]" for t in tensors]
+    return "{" + ",\n ".join(items) + "}"
+
+
+def _listed(names: list[str]) -> str:
+    more = f" … and {len(names) - _LISTED} more" if len(names) > _LISTED + 1 else ""
+    return f"{names[:_LISTED] if more else names}{more}"
+
+

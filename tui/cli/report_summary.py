@@ -1,0 +1,132 @@
+"""What a comparison comes to: pass rates, timings, and the essence of the layer table."""
+
+import math
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from backends.text import shown
+from debugtools.compare.spec import CompareSpec, MarkSpec
+from tui.cli import report_lines as lines
+from tui.cli.line import command_line
+from tui.cli.log import ERROR, FINISH, INFO, WARNING
+from tui.cli.report_lines import Row
+
+Pair = tuple[int, int]
+
+
+class Totals:
+    """Counts over all rows of a comparison; small whatever the number of rows."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.failed = 0
+        self.worst: Row | None = None
+        self.first_bad: Row | None = None
+        self._iterations: dict[Pair, dict[int, bool]] = {}
+        self._runtimes: dict[int, list[float]] = {}
+
+    def ran(self, runner: int, seconds: object) -> None:
+        if isinstance(seconds, int | float):
+            self._runtimes.setdefault(runner, []).append(float(seconds))
+
+    def compared(self, row: Row, pair: Pair) -> None:
+        bad = row.get("passed") is False
+        iterations = self._iterations.setdefault(pair, {})
+        iterations[row["iteration"]] = iterations.get(row["iteration"], True) and not bad
+        self.rows += 1
+        self.failed += bad
+        if bad and (self.first_bad is None or _place(row) < _place(self.first_bad)):
+            self.first_bad = row
+        if self.worst is None or _size(row) > _size(self.worst):
+            self.worst = row
+
+    def timings(self, runners: dict[int, str]) -> Iterator[str]:
+        """Inference times, a line per runner."""
+        for index, seconds in self._runtimes.items():
+            total = 1000 * sum(seconds)
+            yield (
+                f"{lines.name(runners[index]):35} | Completed {len(seconds)} iteration(s) in {total:.4g} ms | "
+                f"Average inference time: {total / len(seconds):.4g} ms."
+            )
+
+    def accuracy(
+        self, runners: dict[int, str], spec: CompareSpec, result: dict[str, Any]
+    ) -> Iterator[tuple[bool, str]]:
+        """The accuracy summary, a line per pair: (passed, text)."""
+        if spec.check_average:
+            yield from _averages(result)
+            return
+        for pair, iterations in self._iterations.items():
+            good, total = sum(iterations.values()), len(iterations)
+            first, second = (lines.name(runners.get(index, index)) for index in pair)
+            rate = 100 * good / total
+            yield good == total, (
+                f"Accuracy Summary | {first} vs. {second} | Passed: {good}/{total} iterations | Pass Rate: {rate:.2f}%"
+            )
+
+
+def essence(result: dict[str, Any], spec: CompareSpec, totals: Totals, job: object) -> Iterator[tuple[int, str]]:
+    """The last lines of a layer table: how many, the first bad one, the worst, what to do next."""
+    yield from _left_out(result)
+    many = bool(spec.marks.everything or spec.marks.names or spec.marks.op_types)
+    if not many or not totals.rows:
+        return
+    canary = result.get("canary")
+    moved = "" if canary is None else ", canary ok" if canary.get("ok") else f", canary: {shown(str(canary.get('text')), 300)}"
+    yield ERROR if totals.failed else FINISH, f"layerwise run: {totals.rows} tensors compared, {totals.failed} failed{moved}"
+    if totals.first_bad is not None:
+        yield ERROR, f"first bad    {_row_text(totals.first_bad)}"
+    if totals.worst is not None:
+        yield INFO, f"worst        {_row_text(totals.worst)}"
+    for text in _next(spec, totals, job):
+        yield INFO, text
+
+
+def _left_out(result: dict[str, Any]) -> Iterator[tuple[int, str]]:
+    for word in ("skipped", "unmatched"):
+        items = result.get(word) or []
+        if items:
+            names = [shown(str(item), 120) for item in items[:5]]
+            more = f" … and {len(items) - 5} more" if len(items) > 5 else ""
+            yield WARNING, f"{word}: {len(items)} tensors: {', '.join(names)}{more}"
+
+
+def _next(spec: CompareSpec, totals: Totals, job: object) -> Iterator[str]:
+    bad = totals.first_bad
+    if bad is not None and spec.model:
+        closer = msgspec.structs.replace(spec, marks=MarkSpec(names=[bad["tensor"]], only=True), statistics=True)
+        yield f"next         {shown(shlex.join(command_line(closer)), 2000)}"
+    if job is not None:
+        yield f"             layerwise attach {job}" if bad is not None else f"next         layerwise attach {job}"
+
+
+def _row_text(row: Row) -> str:
+    node = f" {lines.name(row['node'])}" if row.get("node") else ""
+    finding = f"   {row['finding']}" if row.get("finding") else ""
+    errors = f"max abs {lines.number(row.get('max_abs'))}   max rel {lines.number(row.get('max_rel'))}"
+    return f"#{row.get('i')} {lines.name(row.get('op') or 'output')}{node}   {lines.name(row['tensor'])}   {errors}{finding}"
+
+
+def _averages(result: dict[str, Any]) -> Iterator[tuple[bool, str]]:
+    for entry in result.get("summary") or []:
+        first, second = (lines.name(runner) for runner in entry["pair"])
+        ok = entry["passed"] == entry["total"]
+        yield ok, (
+            f"Accuracy Summary | {first} vs. {second} | {lines.label(entry['metric'])} | "
+            f"Passed: {entry['passed']}/{entry['total']} outputs"
+        )
+
+
+def _place(row: Row) -> tuple[int, int]:
+    return int(row["iteration"]), int(row["i"] if row.get("i") is not None else 1 << 60)
+
+
+def _size(row: Row) -> float:
+    """How bad a row is: its largest absolute error, a NaN above everything."""
+    value = row.get("max_abs")
+    if not isinstance(value, int | float):
+        return -1.0
+    return math.inf if math.isnan(value) else float(value)

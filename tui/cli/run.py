@@ -1,0 +1,87 @@
+"""`layerwise run`: from options to a comparison job and its report."""
+
+import shlex
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from backends.errors import UsageError
+from debugtools.compare.spec import CompareSpec
+from tui.cli import values
+from tui.cli.json_output import Collector, print_json
+from tui.cli.line import command_line
+from tui.cli.log import ERROR, INFO, Log
+from tui.cli.parser import Parser
+from tui.cli.progress import progress
+from tui.cli.report import CompareReport
+from tui.cli.run_parser import fill
+from tui.cli.submit import job_spec, run_detached, run_here
+from tui.cli.to_spec import to_request
+
+if TYPE_CHECKING:
+    from backends.jobs.spec import JobSpec
+
+_GPU_PROVIDERS = ("cuda", "tensorrt", "trt", "rocm", "migraphx")
+
+
+def fill_run(parser: Parser) -> None:
+    fill(parser)
+
+
+def run_run(args: Namespace, log: Log) -> int:
+    """Run the comparison that `args` describes; the exit code."""
+    if args.json:
+        log.to_stderr = True
+        log.levels[""] = max(log.levels[""], ERROR)
+    request = to_request(args)
+    for note in request.notes:
+        log.warning(note)
+    if args.gen_script:
+        return _write_script(request.spec, args.gen_script)
+    job = _job(request.spec, args)
+    if args.detach:
+        return run_detached(job, log)
+    return _run_json(job, args, log) if args.json else _run_report(request.spec, job, log)
+
+
+def _run_report(spec: CompareSpec, job: "JobSpec", log: Log) -> int:
+    report = CompareReport(log, spec)
+    with progress(log.shows(INFO)) as live:
+
+        def listen(event: dict[str, object]) -> None:
+            live.event(event)
+            report.event(event)
+
+        return run_here(job, listen, log)
+
+
+def _run_json(job: "JobSpec", args: Namespace, log: Log) -> int:
+    collector = Collector()
+    code = run_here(job, collector.event, log)
+    print_json(collector.document(args.command, code))
+    return code
+
+
+def _write_script(spec: CompareSpec, path: str) -> int:
+    from tui.cli.gen_script import script, write_script
+
+    if path == "-":
+        print(script(spec), end="")
+    else:
+        write_script(script(spec), path)
+    return 0
+
+
+def _job(spec: CompareSpec, args: Namespace) -> "JobSpec":
+    timeout = values.parse_duration(args.timeout) if args.timeout else None
+    gpus = _gpus(spec) if args.gpus is None else args.gpus
+    if gpus < 0:
+        raise UsageError("--gpus must not be negative")
+    command = command_line(spec)
+    return job_spec("compare", msgspec.to_builtins(spec), shlex.join(command[1:])[:200], command, timeout, gpus)
+
+
+def _gpus(spec: CompareSpec) -> int:
+    wanted = [provider.lower() for runner in spec.runners for provider in runner.providers]
+    return int(any(name.startswith(_GPU_PROVIDERS) for name in wanted))

@@ -1,0 +1,77 @@
+"""Hands a job over: supervised by this process with its events as they come, or detached."""
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from backends.text import shown
+from tui.cli.log import CRITICAL, FINISH, Log
+
+if TYPE_CHECKING:
+    from backends.jobs.spec import JobSpec
+    from backends.jobs.view import JobView
+
+Listener = Callable[[dict[str, Any]], None]
+
+
+def job_spec(
+    action: str, params: dict[str, Any], title: str, command: list[str], timeout: float | None = None, gpus: int = 0
+) -> "JobSpec":
+    """A job of the command line, run where the user is."""
+    from backends.jobs.spec import JobSpec
+
+    return JobSpec(
+        action=action, params=params, title=title, command=command, cwd=os.getcwd(), timeout=timeout, gpus=gpus
+    )
+
+
+def run_here(spec: "JobSpec", listen: Listener, log: Log) -> int:
+    """Run the job to its end under this process; the exit code. `listen` gets every event, crashes are told."""
+    from backends.jobs.inline import run_inline
+    from backends.jobs.store import Workspace
+
+    view = run_inline(spec, listen, Workspace())
+    if view.card:
+        log.say(CRITICAL, card_text(view.card, view.id))
+    return exit_code(view)
+
+
+def run_detached(spec: "JobSpec", log: Log) -> int:
+    """Give the job to a supervisor of its own and say how to find it again."""
+    import asyncio
+
+    from backends.jobs.client import JobClient
+
+    job = asyncio.run(JobClient().submit(spec))
+    log.say(FINISH, f"Job {job} started. Follow it with: layerwise attach {job}")
+    return 0
+
+
+def exit_code(view: "JobView") -> int:
+    """0 passed, 1 did not, 2 wrong usage, 130 interrupted."""
+    if view.state == "done":
+        return 1 if (view.result or {}).get("passed") is False else 0
+    if view.state == "cancelled":
+        return 130
+    return int((view.card or {}).get("exit_code") or 1)
+
+
+def card_text(card: dict[str, Any], job: object) -> str:
+    """A crash card as plain text; a user's error is its message alone."""
+    summary = _safe(card.get("summary", "failed"))
+    if card.get("kind") == "error":
+        return summary
+    text = [f"job {job}: {summary}"]
+    if card.get("detail"):
+        text += _safe(card["detail"]).splitlines()[-20:]
+    if card.get("last_event"):
+        text.append(f"last event: {shown(str(card['last_event']), 300)}")
+    if card.get("command"):
+        command = card["command"]
+        words = command if isinstance(command, str) else " ".join(map(str, command))
+        text.append(f"reproduce:  {shown(words, 2000)}")
+    return "\n".join([*text, f"log:        layerwise jobs logs {job}"])
+
+
+def _safe(text: object) -> str:
+    return "\n".join(shown(line, 4000) for line in str(text).splitlines())
