@@ -1,22 +1,130 @@
-"""Results of inference and of comparisons, with Polygraphy's shape and file formats."""
+"""Results of inference, with Polygraphy's shape: runners, their iterations, and the outputs of each."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
+from backends.errors import BadFile, UsageError
+from backends.text import shown
+
 Array = NDArray[Any]
+
+
+@runtime_checkable
+class Stored(Protocol):
+    """An array that lies in a file: its type and shape are known, its values are read by `array`."""
+
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    def array(self) -> Array: ...
+
+
+class StoredOutputs(Mapping[str, Array]):
+    """Arrays of a file by tensor name, each read when it is asked for and not kept."""
+
+    def __init__(self, stored: Mapping[str, "Stored | Array"]) -> None:
+        self.stored = stored
+
+    def __getitem__(self, name: str) -> Array:
+        value = self.stored[name]
+        return value.array() if isinstance(value, Stored) else value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.stored)
+
+    def __len__(self) -> int:
+        return len(self.stored)
 
 
 @dataclass
 class IterationResult:
     """What one runner gave in one iteration.
 
-    outputs: tensor name -> array, in the runner's order. Results read from a file decode an array when asked for.
+    outputs: tensor name -> array, in the runner's order. Those of a file are decoded when asked for.
     runtime: seconds, None if not known.
     """
 
     outputs: Mapping[str, Array]
     runtime: float | None = None
     runner_name: str = ""
+
+
+@dataclass
+class RunResults:
+    """Runner names, each with its iterations, in the order of the runners. Names may repeat."""
+
+    runners: list[tuple[str, list[IterationResult]]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.runners)
+
+    def items(self) -> Iterator[tuple[str, list[IterationResult]]]:
+        """Pairs of runner name and iterations."""
+        return iter(self.runners)
+
+    def keys(self) -> list[str]:
+        """The runners' names."""
+        return [name for name, _ in self.runners]
+
+    def __getitem__(self, which: int | str) -> list[IterationResult]:
+        """The iterations of a runner, by place or (the first of that) name. UsageError if there is none."""
+        if isinstance(which, int) and -len(self.runners) <= which < len(self.runners):
+            return self.runners[which][1]
+        for name, iterations in self.runners:
+            if name == which:
+                return iterations
+        there = ", ".join(shown(name, 80) for name in self.keys()) or "none"
+        raise UsageError(f"no runner {shown(str(which), 80)} in these results; there are: {there}")
+
+    def append(self, name: str, iterations: Sequence[IterationResult]) -> None:
+        """Add a runner at the end."""
+        self.runners.append((name, list(iterations)))
+
+    @staticmethod
+    def concat(runs: Iterable["RunResults"]) -> "RunResults":
+        """Join runs, one after the other; runners are matched by name."""
+        joined = RunResults()
+        for run in runs:
+            for name, iterations in run.items():
+                places = {known: place for place, known in enumerate(joined.keys())}
+                if name in places:
+                    joined[places[name]].extend(iterations)
+                else:
+                    joined.append(name, iterations)
+        return joined
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> "RunResults":
+        """Open results: a JSON file, a folder with one JSON file an iteration, or our .safetensors.
+
+        No array is read yet. BadFile names the file and the reason.
+        """
+        from backends.results_io import load_any
+
+        loaded = load_any(Path(path))
+        if not isinstance(loaded, RunResults):
+            raise BadFile(path, f"holds {describe(loaded)}, not saved outputs (RunResults)")
+        return loaded
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a .json file (one that Polygraphy reads), .safetensors, or with no extension a folder."""
+        from backends.results_writer import open_results_writer
+
+        with open_results_writer(path, self.keys()) as writer:
+            for runner, (_, iterations) in enumerate(self.runners):
+                for number, result in enumerate(iterations):
+                    for name, array in result.outputs.items():
+                        writer.add(number, runner, name, array)
+                    writer.finish(number, runner, result.runtime)
+
+
+def describe(value: object) -> str:
+    """Name what a loaded file holds, for messages."""
+    kinds: dict[type, str] = {list: "a list (saved inputs?)", dict: "a dict (one saved input?)"}
+    return kinds.get(type(value), type(value).__name__)

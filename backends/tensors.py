@@ -1,7 +1,8 @@
 """Data types and tensors: one table of names, and honest text for values and shapes.
 
-Type names are ONNX's in lower case ("float32", "bfloat16", "float8_e4m3fn", "int4", "bool", "string"). NumPy
-has no bfloat16, FP8, FP4 or 4-bit integers: ml_dtypes supplies them. Strings are NumPy object arrays of `str`.
+Type names are ONNX's in lower case ("float32", "bfloat16", "float8_e4m3fn", "int4", "bool", "string").
+NumPy has no bfloat16, FP8, FP4 or 4-bit integers: ml_dtypes supplies them. Strings are NumPy object arrays of
+`str`.
 """
 
 import math
@@ -21,7 +22,7 @@ Dim = int | str | None
 
 
 class DType(NamedTuple):
-    """One element type: name, ONNX's TensorProto.DataType number, NumPy's type, bits of an element in ONNX."""
+    """One element type: name, ONNX's TensorProto.DataType number, NumPy's type, bits an element in ONNX."""
 
     name: str
     onnx: int
@@ -65,12 +66,12 @@ _BY_NAME = {row.name: row for row in DTYPES}
 _BY_ONNX = {row.onnx: row for row in DTYPES}
 _BY_NUMPY = {row.numpy: row for row in DTYPES}
 _ALIASES = {"float": "float32", "double": "float64", "half": "float16", "str": "string", "object": "string"}
-EXTENDED_NAMES = frozenset(row.name for row in DTYPES if row.numpy.isbuiltin == 2)  # ml_dtypes, not NumPy's own
+EXTENDED_NAMES = frozenset(row.name for row in DTYPES if row.numpy.isbuiltin == 2)  # not NumPy's
 
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """What is known of a tensor before it has values. A dimension is a number, a symbol, or None (unknown)."""
+    """What is known of a tensor before it has values. A dimension is a number, a symbol or None (unknown)."""
 
     name: str
     dtype: str

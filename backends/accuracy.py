@@ -1,0 +1,223 @@
+"""Accuracy results: what comparisons measured, against which thresholds, and the verdicts; Polygraphy's JSON.
+
+A verdict follows from the metrics and the thresholds, except for the element-wise check, which stores it.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from backends.errors import BadFile, UsageError
+from backends.text import shown
+
+CLASS = "polygraphy_class"
+STATS = ("max", "mean", "median", "quantile")
+SIMPLE_FIELDS = tuple(f"{stat}_{kind}" for stat in STATS for kind in ("absdiff", "reldiff"))
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric with one number an output: how it is called, and whether more is better."""
+
+    name: str
+    field: str
+    label: str
+    result_class: str
+    threshold_class: str
+    more_is_better: bool
+    default: float
+    unit: str = ""
+
+
+METRICS = {
+    m.name: m
+    for m in (
+        Metric("l2", "l2_norm", "L2 Norm", "L2Result", "L2Threshold", False, 1e-5),
+        Metric(
+            "cosine_similarity", "cosine_similarity", "Cosine Similarity", "CosineSimilarityResult",
+            "CosineSimilarityThreshold", True, 0.997,
+        ),
+        Metric("psnr", "psnr", "PSNR", "PsnrResult", "PsnrThreshold", True, 30.0, " dB"),
+        Metric("snr", "snr", "SNR", "SnrResult", "SnrThreshold", True, 20.0, " dB"),
+        Metric(
+            "perceptual_metrics", "lpips", "LPIPS", "PerceptualMetricsResult", "LpipsThreshold", False, 0.1
+        ),
+    )
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SimpleThreshold:
+    """Absolute and relative tolerance on a statistic of the differences; either one suffices."""
+
+    stat: str = "elemwise"
+    atol: float = 1e-5
+    rtol: float = 1e-5
+
+    def to_json(self) -> dict[str, Any]:
+        """Polygraphy's fields."""
+        return {"check_error_stat": self.stat, "atol": self.atol, "rtol": self.rtol, CLASS: "SimpleThreshold"}
+
+
+@dataclass(frozen=True)
+class MetricThreshold:
+    """The most (or, where more is better, the least) that a metric may be."""
+
+    metric: Metric
+    value: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Polygraphy's fields."""
+        return {"threshold": self.value, CLASS: self.metric.threshold_class}
+
+
+@dataclass(frozen=True)
+class SimpleResult:
+    """Statistics of the absolute and relative differences of one output (Polygraphy's OutputCompareResult).
+
+    values: by the names of SIMPLE_FIELDS; None for what was not computed.
+    stored: the verdict of an element-wise check, None where the statistics tell it.
+    """
+
+    values: dict[str, float | None]
+    threshold: SimpleThreshold = SimpleThreshold()
+    stored: bool | None = None
+
+    @property
+    def passed(self) -> bool:
+        """The verdict. UsageError where the statistic to check was not saved."""
+        if self.stored is not None:
+            return self.stored
+        stat = self.threshold.stat
+        if stat not in STATS:
+            raise UsageError(f"a saved {stat!r} check cannot be repeated: choose one of {', '.join(STATS)}")
+        found = self.values.get(f"{stat}_absdiff"), self.values.get(f"{stat}_reldiff")
+        if found[0] is None or found[1] is None:
+            raise UsageError(f"the saved results have no {stat!r} statistic: choose another, or compare anew")
+        return found[0] <= self.threshold.atol or found[1] <= self.threshold.rtol
+
+    def to_json(self) -> dict[str, Any]:
+        """Polygraphy's fields."""
+        fields: dict[str, Any] = {name: self.values.get(name) for name in SIMPLE_FIELDS}
+        return {**fields, "thresholds": self.threshold, "passed": self.stored, CLASS: "OutputCompareResult"}
+
+
+@dataclass(frozen=True)
+class MetricResult:
+    """One metric of one output. A value of None (it could not be computed) never passes."""
+
+    value: float | None
+    threshold: MetricThreshold
+
+    @property
+    def passed(self) -> bool:
+        """The verdict; NaN fails."""
+        if self.value is None:
+            return False
+        if self.threshold.metric.more_is_better:
+            return self.value >= self.threshold.value
+        return self.value <= self.threshold.value
+
+    def to_json(self) -> dict[str, Any]:
+        """Polygraphy's fields."""
+        metric = self.threshold.metric
+        return {metric.field: self.value, "thresholds": self.threshold, CLASS: metric.result_class}
+
+
+Result = SimpleResult | MetricResult | bool
+Pair = tuple[str, str]
+
+
+def passed(result: Result) -> bool:
+    """The verdict of any kind of result; a bare bool (a shape mismatch, indices) is its own."""
+    return result if isinstance(result, bool) else result.passed
+
+
+@dataclass
+class AccuracyResult:
+    """What one comparison function found: per pair of runners, per iteration, per output."""
+
+    pairs: dict[Pair, list[dict[str, Result]]] = field(default_factory=dict)
+    aggregation: str = "per_sample"
+
+    @property
+    def passed(self) -> bool:
+        """True if every output of every iteration passed (or every average, if aggregated so)."""
+        if self.aggregation == "average":
+            return all(passed(result) for pair in self.pairs for result in self.average(pair).values())
+        return all(map(passed, self._results()))
+
+    def _results(self) -> Iterator[Result]:
+        for iterations in self.pairs.values():
+            for outputs in iterations:
+                yield from outputs.values()
+
+    def stats(self, pair: Pair) -> tuple[int, int, int]:
+        """Iterations that matched, that did not, and all."""
+        iterations = self.pairs[pair]
+        matched = sum(all(map(passed, outputs.values())) for outputs in iterations)
+        return matched, len(iterations) - matched, len(iterations)
+
+    def average(self, pair: Pair) -> dict[str, Result]:
+        """Each output's metrics averaged over the iterations, against its thresholds.
+
+        UsageError if an iteration has no number to average (a shape mismatch).
+        """
+        names = {name: None for outputs in self.pairs[pair] for name in outputs}
+        return {name: _averaged(name, [o[name] for o in self.pairs[pair] if name in o]) for name in names}
+
+    def to_json(self) -> dict[str, Any]:
+        """Polygraphy's fields."""
+        items = [[list(pair), iterations] for pair, iterations in self.pairs.items()]
+        return {"lst": items, "aggregation": self.aggregation, CLASS: "AccuracyResult"}
+
+
+def _averaged(name: str, results: list[Result]) -> Result:
+    first = results[0]
+    if isinstance(first, SimpleResult) and all(isinstance(r, SimpleResult) for r in results):
+        each = [result.values for result in results if isinstance(result, SimpleResult)]
+        values = {name: _mean([values.get(name) for values in each]) for name in SIMPLE_FIELDS}
+        return replace(first, values=values, stored=None)
+    if isinstance(first, MetricResult) and all(isinstance(r, MetricResult) for r in results):
+        return replace(first, value=_mean([r.value for r in results if isinstance(r, MetricResult)]))
+    raise UsageError(f"output {shown(name, 80)}: an iteration has no metrics to average (a shape mismatch?)")
+
+
+def _mean(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+@dataclass
+class AccuracyResults:
+    """One AccuracyResult for each comparison function."""
+
+    results: list[AccuracyResult] = field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        """True if all of them passed."""
+        return all(result.passed for result in self.results)
+
+    def to_json(self) -> dict[str, Any]:
+        """Polygraphy's fields."""
+        return {"lst": self.results, CLASS: "AccuracyResults"}
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> "AccuracyResults":
+        """Read saved accuracy results. BadFile names the file and the reason."""
+        from backends.results import describe
+        from backends.results_io import load_any
+
+        loaded = load_any(Path(path))
+        if not isinstance(loaded, AccuracyResults):
+            raise BadFile(path, f"holds {describe(loaded)}, not saved accuracy results")
+        return loaded
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write them as JSON that Polygraphy reads."""
+        from backends.json_format import save
+
+        save(path, self)

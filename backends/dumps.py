@@ -1,0 +1,198 @@
+"""Tensor dumps as safetensors: written as they come, read one tensor at a time.
+
+Format: https://github.com/huggingface/safetensors#format (8 bytes length, JSON header, little-endian data).
+What it has no name for is stored as U8 and told in `__metadata__` under "layerwise.dtypes", a JSON dict from
+tensor name to {"dtype": name, "shape": [...]}: 4-bit and 2-bit integers and FP4 as one byte an element,
+strings as one JSON list of text. Any safetensors reader can open the files; those tensors then show as bytes.
+"""
+
+import json
+import math
+import os
+import shutil
+import struct
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from backends.errors import BadFile
+from backends.files import atomic_writer
+from backends.npy import Array
+from backends.tensors import dtype_name, to_numpy
+from backends.text import shown
+
+_NAMES = {
+    "bool": "BOOL", "uint8": "U8", "int8": "I8", "uint16": "U16", "int16": "I16", "uint32": "U32",
+    "int32": "I32", "uint64": "U64", "int64": "I64", "float16": "F16", "float32": "F32", "float64": "F64",
+    "bfloat16": "BF16",
+    "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2", "float8_e8m0fnu": "F8_E8M0", "complex64": "C64",
+}  # fmt: skip
+_TYPES = {code: name for name, code in _NAMES.items()}
+EXTRA = "layerwise.dtypes"
+MAX_HEADER = 100_000_000  # the format's own limit
+
+
+class DumpWriter:
+    """Writes tensors to one file as they come. It appears, whole, at `close`; after an error it does not."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.metadata: dict[str, str] = {}  # may be filled in until `close`
+        self._entries: dict[str, dict[str, Any]] = {}
+        self._extra: dict[str, dict[str, Any]] = {}
+        self._offset = 0
+        self._spool = tempfile.TemporaryFile(dir=self.path.parent)  # noqa: SIM115
+
+    def add(self, name: str, array: Array) -> None:
+        """Append one tensor. ValueError for a name that was there before."""
+        if name in self._entries or name == "__metadata__":
+            raise ValueError(f"tensor {name!r} twice in one dump")
+        code, data = self._encode(name, array)
+        end = self._offset + data.nbytes
+        shape = [data.nbytes] if name in self._extra else list(array.shape)
+        self._entries[name] = {"dtype": code, "shape": shape, "data_offsets": [self._offset, end]}
+        self._spool.write(data)
+        self._offset = end
+
+    def _encode(self, name: str, array: Array) -> tuple[str, memoryview]:
+        kind = dtype_name(array)
+        if kind not in _NAMES:
+            self._extra[name] = {"dtype": kind, "shape": list(array.shape)}
+        if kind == "string":
+            return "U8", memoryview(json.dumps([_text(item) for item in array.flat]).encode())
+        if array.dtype.byteorder == ">":
+            array = array.astype(array.dtype.newbyteorder("<"))
+        raw = np.ascontiguousarray(array).reshape(-1)
+        return _NAMES.get(kind, "U8"), raw.view(np.uint8).data if raw.size else memoryview(b"")
+
+    def close(self) -> None:
+        """Write the file: the header, then the tensors."""
+        metadata = self.metadata | ({EXTRA: json.dumps(self._extra)} if self._extra else {})
+        header = json.dumps(({"__metadata__": metadata} if metadata else {}) | self._entries).encode()
+        header += b" " * (-len(header) % 8)
+        with atomic_writer(self.path) as stream:
+            stream.write(struct.pack("<Q", len(header)) + header)
+            self._spool.seek(0)
+            shutil.copyfileobj(self._spool, stream, 1 << 20)
+        self._spool.close()
+
+    def abort(self) -> None:
+        """Forget everything; nothing is left on disk."""
+        self._spool.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with ExitStack() as stack:
+            stack.callback(self.abort)
+            if kind is None:
+                self.close()
+
+
+def _text(item: Any) -> str:
+    return item.decode("utf-8", "replace") if isinstance(item, bytes) else str(item)
+
+
+class _Entry(NamedTuple):
+    dtype: str
+    shape: tuple[int, ...]
+    start: int
+    nbytes: int
+
+
+class DumpReader:
+    """Reads tensors of a dump, each mapped from the file when asked for. Any .safetensors file will do."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Read the header. BadFile if it is not a whole safetensors file."""
+        self.path = Path(path)
+        self.metadata: dict[str, str] = {}
+        try:
+            self._entries = self._read()
+        except OSError as error:
+            raise BadFile(path, error.strerror or str(error)) from error
+        except RecursionError:
+            raise BadFile(path, "not a safetensors file: header nested too deeply") from None
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise BadFile(path, f"not a safetensors file: {shown(str(error), 300)}") from None
+
+    def names(self) -> list[str]:
+        """The tensors' names, in the file's order."""
+        return list(self._entries)
+
+    def dtype(self, name: str) -> str:
+        """A tensor's type."""
+        return self._entries[name].dtype
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """A tensor's shape."""
+        return self._entries[name].shape
+
+    def array(self, name: str) -> Array:
+        """One tensor, read-only, mapped from the file (strings are read). BadFile if it is damaged."""
+        entry = self._entries[name]
+        try:
+            if entry.dtype == "string":
+                return self._strings(entry)
+            return self._mapped(entry)
+        except OSError as error:
+            raise BadFile(self.path, error.strerror or str(error)) from error
+        except (ValueError, RecursionError, OverflowError) as error:
+            raise BadFile(self.path, f"tensor {shown(name, 80)}: {shown(str(error), 300)}") from None
+
+    def _mapped(self, entry: _Entry) -> Array:
+        dtype = to_numpy(entry.dtype)
+        if entry.nbytes == 0:
+            return np.empty(entry.shape, dtype)
+        raw = np.memmap(self.path, np.uint8, "r", entry.start, entry.nbytes)
+        if entry.start % dtype.alignment:
+            raw = raw.copy()
+        return np.asarray(raw).view(dtype).reshape(entry.shape)
+
+    def _strings(self, entry: _Entry) -> Array:
+        with self.path.open("rb", buffering=0) as stream:
+            items = json.loads(os.pread(stream.fileno(), entry.nbytes, entry.start))
+        if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+            raise ValueError("not a list of text")
+        array = np.empty(len(items), object)
+        array[:] = items
+        return array.reshape(entry.shape)
+
+    def _read(self) -> dict[str, _Entry]:
+        with self.path.open("rb") as stream:
+            size = os.fstat(stream.fileno()).st_size
+            head = stream.read(8)
+            length = struct.unpack("<Q", head)[0] if len(head) == 8 else MAX_HEADER + 1
+            if length > min(MAX_HEADER, size - 8):
+                raise ValueError("its header's length is beyond its end")
+            header = json.loads(stream.read(length))
+        metadata = header.pop("__metadata__", None) or {}
+        if not all(isinstance(text, str) for text in metadata.values()):
+            raise ValueError("its metadata is not text")
+        self.metadata = dict(metadata)
+        extra = json.loads(self.metadata.pop(EXTRA, "{}"))
+        room = size - 8 - length
+        entries = {name: _entry(name, fields, extra.get(name), room) for name, fields in header.items()}
+        return {name: entry._replace(start=entry.start + 8 + length) for name, entry in entries.items()}
+
+
+def _entry(name: str, fields: Mapping[str, Any], extra: Mapping[str, Any] | None, room: int) -> _Entry:
+    start, end = fields["data_offsets"]
+    kind = extra["dtype"] if extra else _TYPES.get(fields["dtype"])
+    shape = tuple(extra["shape"] if extra else fields["shape"])
+    if not isinstance(kind, str):
+        raise ValueError(f"tensor {name[:80]!r}: data type {str(fields['dtype'])[:40]!r} is not supported")
+    numbers = (start, end, *shape)
+    if any(type(number) is not int or number < 0 for number in numbers) or not start <= end <= room:
+        raise ValueError(f"tensor {name[:80]!r} lies outside of the file")
+    if kind != "string" and math.prod(shape) * to_numpy(kind).itemsize != end - start:
+        raise ValueError(f"tensor {name[:80]!r}: its shape does not fit its size")
+    return _Entry(kind, shape, start, end - start)

@@ -1,0 +1,143 @@
+"""NumPy's .npy format, version 1.0 to 3.0, read without trusting it.
+
+Format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. Types that NumPy cannot name
+(bfloat16, FP8, 4-bit integers) are stored as raw bytes ("<V2", "|V1"), one element an item, as Polygraphy
+does; the true type travels beside the file's content.
+"""
+
+import io
+import math
+import struct
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backends.errors import LayerwiseError
+from backends.tensors import DTYPES, EXTENDED_NAMES, dtype_name, to_numpy
+
+Array = NDArray[Any]
+MAGIC = b"\x93NUMPY"
+HEAD = 12  # bytes that tell how long the header is, in any version
+MAX_HEADER = 10_000  # NumPy's own limit for headers it evaluates safely
+_RAW = {1: "|V1", 2: "<V2"}
+
+
+class NpyHeader(NamedTuple):
+    """What an .npy header says: `size` is its own length in bytes, `nbytes` that of the data after it."""
+
+    dtype: np.dtype[Any]
+    fortran: bool
+    shape: tuple[int, ...]
+    size: int
+    nbytes: int
+
+
+def header_size(head: bytes) -> int:
+    """Return the whole header's length from its first `HEAD` bytes. ValueError if this is no .npy."""
+    if len(head) < HEAD or not head.startswith(MAGIC):
+        raise ValueError("not an .npy array")
+    if head[6] == 1:
+        size = 10 + int(struct.unpack_from("<H", head, 8)[0])
+    elif head[6] in (2, 3):
+        size = 12 + int(struct.unpack_from("<I", head, 8)[0])
+    else:
+        raise ValueError(f".npy version {head[6]} is not known")
+    if size > MAX_HEADER:
+        raise ValueError("the .npy header is too long")
+    return size
+
+
+def parse_header(head: bytes) -> NpyHeader:
+    """Parse a whole header (at least `header_size` bytes). ValueError says what is wrong with it."""
+    size = header_size(head)
+    if len(head) < size:
+        raise ValueError("the .npy header is cut short")
+    stream = io.BytesIO(head[:size])
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    try:
+        shape, fortran, dtype = read(stream)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
+        raise ValueError(f"bad .npy header: {str(error).splitlines()[0][:200]}") from None
+    _check_dtype(dtype)
+    if any(type(dim) is not int or not 0 <= dim < 1 << 48 for dim in shape):
+        raise ValueError(f"bad shape {shape!r}"[:200])
+    return NpyHeader(dtype, fortran, shape, size, math.prod(shape) * dtype.itemsize)
+
+
+def _check_dtype(dtype: np.dtype[Any]) -> None:
+    if dtype.hasobject:
+        raise ValueError("holds Python objects, which are never unpickled")
+    if dtype.kind == "U" and dtype.itemsize:
+        return
+    plain = dtype.kind == "V" and dtype.names is None and dtype.subdtype is None and dtype.itemsize in _RAW
+    if not plain and dtype_name(dtype) not in _NUMERIC:
+        raise ValueError(f"data type {str(dtype)[:60]} is not one of a tensor")
+
+
+_NUMERIC = frozenset(row.name for row in DTYPES) - EXTENDED_NAMES - {"string"}
+
+
+def header_bytes(array: Array) -> bytes:
+    """Return the version 1.0 header that NumPy writes for `array` in C order."""
+    name = dtype_name(array)
+    descr = _RAW[array.itemsize] if name in EXTENDED_NAMES else np.lib.format.dtype_to_descr(array.dtype)
+    stream = io.BytesIO()
+    fields = {"descr": descr, "fortran_order": False, "shape": array.shape}
+    np.lib.format.write_array_header_1_0(stream, fields)
+    return stream.getvalue()
+
+
+def storable(array: Array) -> Array:
+    """Return `array` as something an .npy can hold: C order, little-endian, strings of one width.
+
+    LayerwiseError for strings that NumPy's fixed width cannot hold (trailing NUL) or would waste memory on.
+    """
+    if dtype_name(array) == "string":
+        return _fixed_width(array)
+    if array.dtype.byteorder == ">":
+        array = array.astype(array.dtype.newbyteorder("<"))
+    return np.ascontiguousarray(array) if array.ndim else array
+
+
+def _fixed_width(array: Array) -> Array:
+    texts = [text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text) for text in array.flat]
+    width = max(map(len, texts), default=0)
+    if any(text.endswith("\0") for text in texts):
+        raise LayerwiseError("a string that ends in NUL cannot be kept as .npy or JSON: use .safetensors")
+    if len(texts) * width > 1 << 28:
+        raise LayerwiseError("this string tensor is too large for .npy or JSON: use .safetensors")
+    return np.array(texts, dtype=f"<U{max(width, 1)}").reshape(array.shape)
+
+
+def shape_array(flat: Array, header: NpyHeader, name: str | None = None) -> Array:
+    """Give a flat array of `header.dtype` its shape, order and true type (`name`, from beside the file).
+
+    ValueError if the name does not fit what is stored.
+    """
+    array = flat.reshape(header.shape, order="F" if header.fortran else "C")
+    if header.dtype.byteorder == ">":
+        array = array.astype(header.dtype.newbyteorder("="))
+    if header.dtype.kind == "U":
+        return array.astype(object)
+    if name is None or name == dtype_name(array):
+        return array
+    return _retyped(array, name)
+
+
+def _retyped(array: Array, name: str) -> Array:
+    if name not in EXTENDED_NAMES or array.dtype.kind != "V" or to_numpy(name).itemsize != array.itemsize:
+        raise ValueError(f"data type {name[:60]!r} does not fit the stored {array.dtype}")
+    return cast(Array, array.view(to_numpy(name)))
+
+
+def array_from_npy(data: bytes | bytearray | memoryview, name: str | None = None) -> Array:
+    """Read a whole .npy from memory, sharing it (read-only for bytes). ValueError if it is not whole."""
+    header = parse_header(bytes(data[:MAX_HEADER]))
+    if len(data) - header.size != header.nbytes:
+        raise ValueError(f"holds {len(data) - header.size} bytes of data, its shape needs {header.nbytes}")
+    count = math.prod(header.shape)
+    if header.nbytes == 0:
+        return shape_array(np.empty(count, header.dtype), header, name)
+    return shape_array(np.frombuffer(data, header.dtype, count, header.size), header, name)

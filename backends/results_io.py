@@ -1,0 +1,148 @@
+"""Opening saved data of any kind: run results, accuracy results, feed dicts."""
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from backends.accuracy_json import DECODERS as ACCURACY_DECODERS
+from backends.dumps import DumpReader
+from backends.errors import BadFile
+from backends.json_format import load
+from backends.npy import Array
+from backends.npz import read_npz
+from backends.results import IterationResult, RunResults, StoredOutputs
+from backends.text import shown
+
+RESULTS_FORMAT = "layerwise.results.1"
+FEEDS_FORMAT = "layerwise.feeds.1"
+
+
+def is_single_file(path: str | os.PathLike[str]) -> bool:
+    """Polygraphy's rule: a path with an extension is a file, one without is a folder of iterations."""
+    return Path(path).suffix != ""
+
+
+def iteration_files(folder: Path) -> list[Path]:
+    """A folder's per-iteration files in order. BadFile if there is none."""
+    files = sorted(folder.glob("*.json"))
+    if not files:
+        raise BadFile(folder, "holds no per-iteration .json files")
+    return files
+
+
+@dataclass(frozen=True)
+class DumpedArray:
+    """One tensor of a safetensors file."""
+
+    reader: DumpReader
+    name: str
+
+    @property
+    def dtype(self) -> str:
+        """The type's name."""
+        return self.reader.dtype(self.name)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The tensor's shape."""
+        return self.reader.shape(self.name)
+
+    def array(self) -> Array:
+        """The tensor, mapped from the file."""
+        return self.reader.array(self.name)
+
+
+def load_any(path: Path) -> Any:
+    """Open a file or a folder of per-iteration files, reading no array yet.
+
+    Returns RunResults, AccuracyResults, or a list of feed dicts (name -> array or Stored). BadFile says what
+    is wrong with which file.
+    """
+    if path.is_dir():
+        return _load_folder(path)
+    if path.suffix == ".safetensors":
+        return _load_dump(DumpReader(path))
+    if path.suffix == ".npz":
+        try:
+            return [read_npz(path)]
+        except ValueError as error:
+            raise BadFile(path, shown(str(error), 300)) from None
+    loaded = load_json(path)
+    return [loaded] if isinstance(loaded, dict) else loaded
+
+
+def load_json(path: Path) -> Any:
+    """Open one JSON file of Polygraphy's."""
+    return load(path, DECODERS)
+
+
+def _load_folder(folder: Path) -> Any:
+    loaded = [load_json(file) for file in iteration_files(folder)]
+    if all(isinstance(item, RunResults) for item in loaded):
+        return RunResults.concat(loaded)
+    feeds: list[Any] = []
+    for item in loaded:
+        feeds.extend(item if isinstance(item, list) else [item])
+    return feeds
+
+
+def _load_dump(reader: DumpReader) -> Any:
+    arrays = {name: DumpedArray(reader, name) for name in reader.names()}
+    kind = reader.metadata.get("format")
+    if kind not in (RESULTS_FORMAT, FEEDS_FORMAT):
+        return [arrays]
+    try:
+        groups = _groups(arrays)
+        if kind == FEEDS_FORMAT:
+            return [groups.get(str(number), {}) for number in range(int(reader.metadata["iterations"]))]
+        return _dumped_results(reader.metadata, groups)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise BadFile(reader.path, f"not saved results: {shown(str(error), 200)}") from None
+
+
+def _groups(arrays: dict[str, DumpedArray]) -> dict[str, dict[str, DumpedArray]]:
+    """Split `group:name` keys."""
+    groups: dict[str, dict[str, DumpedArray]] = {}
+    for key, array in arrays.items():
+        group, _, name = key.partition(":")
+        groups.setdefault(group, {})[name] = array
+    return groups
+
+
+def _dumped_results(metadata: dict[str, str], groups: dict[str, dict[str, DumpedArray]]) -> RunResults:
+    results = RunResults()
+    for runner, (name, runtimes) in enumerate(json.loads(metadata["runners"])):
+        iterations = [
+            IterationResult(StoredOutputs(groups.get(f"{runner}.{number}", {})), runtime, str(name))
+            for number, runtime in enumerate(runtimes)
+        ]
+        results.append(str(name), iterations)
+    return results
+
+
+def _iteration(fields: dict[str, Any]) -> IterationResult:
+    outputs, runtime, name = fields["outputs"], fields.get("runtime"), fields.get("runner_name")
+    if not isinstance(outputs, dict) or any(not hasattr(value, "shape") for value in outputs.values()):
+        raise ValueError("an IterationResult whose outputs are not arrays")
+    if runtime is not None and not isinstance(runtime, int | float):
+        raise ValueError("an IterationResult whose runtime is not a number")
+    return IterationResult(StoredOutputs(outputs), runtime, name if isinstance(name, str) else "")
+
+
+def _run_results(fields: dict[str, Any]) -> RunResults:
+    results = RunResults()
+    for name, iterations in fields["lst"]:
+        if not isinstance(name, str) or not all(isinstance(item, IterationResult) for item in iterations):
+            raise ValueError("RunResults holds something else than runners and their iterations")
+        results.append(name, iterations)
+    return results
+
+
+DECODERS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    **ACCURACY_DECODERS,
+    "IterationResult": _iteration,
+    "RunResults": _run_results,
+}

@@ -1,0 +1,56 @@
+"""Torch tensors as NumPy arrays, where torch is installed. Torch is never imported before it is needed."""
+
+import io
+from typing import Any
+
+import numpy as np
+import pybase64
+from numpy.typing import NDArray
+
+from backends.errors import LayerwiseError, MissingDependency
+from backends.tensors import EXTENDED_NAMES, to_numpy
+
+Array = NDArray[Any]
+
+
+def import_torch(purpose: str) -> Any:
+    """Import torch. MissingDependency says what it is needed for."""
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingDependency(f"{purpose} needs torch, not installed here: pip install torch") from error
+    return torch
+
+
+def is_tensor(value: object) -> bool:
+    """True for a torch tensor, without importing torch."""
+    return any(base.__module__ == "torch" and base.__name__ == "Tensor" for base in type(value).__mro__)
+
+
+def to_array(tensor: Any) -> Array:
+    """Copy a torch tensor (any device) to NumPy; bfloat16 and FP8 keep their type.
+
+    LayerwiseError for layouts that are not dense.
+    """
+    name = str(tensor.dtype).removeprefix("torch.")
+    try:
+        dense = tensor.detach().cpu().contiguous()
+        if name in EXTENDED_NAMES:
+            torch = import_torch("a torch tensor")
+            raw = dense.view(torch.int16 if to_numpy(name).itemsize == 2 else torch.uint8).numpy()
+            return np.asarray(raw.view(to_numpy(name))).copy()
+        return np.array(dense.numpy())
+    except (TypeError, RuntimeError) as error:
+        raise LayerwiseError(f"a torch tensor of type {name} cannot be used: {error}") from error
+
+
+def tensor_from_base64(text: str) -> Array:
+    """Read what `torch.save` wrote, weights only: no pickled code runs. ValueError if it is no tensor."""
+    torch = import_torch("a torch tensor in the file")
+    try:
+        tensor = torch.load(io.BytesIO(pybase64.b64decode(text, validate=True)), weights_only=True)
+    except Exception as error:  # torch.load gives up with many kinds of errors
+        raise ValueError(f"not a torch tensor: {str(error).splitlines()[0][:200]}") from error
+    if not is_tensor(tensor):
+        raise ValueError("not a torch tensor")
+    return to_array(tensor)
