@@ -22,6 +22,7 @@ class RunFacts:
     state: str = ""
     runners: list[str] = field(default_factory=list)
     iterations: int = 1
+    iteration: int = 0
     done: int = 0
     total: int = 0
     unit: str = ""
@@ -114,7 +115,7 @@ class ErrorsState:
         return self.table.first_bad()
 
     def next_leap(self, index: int, step: int) -> int:
-        """Return the next (step -1: previous) line with a leap, overflow or NaN (else a failed one), or -1."""
+        """Return the next (step -1: previous) line with a leap, overflow or NaN, else a failed one, or -1."""
         lines = np.flatnonzero(self.table.found(LEAPS)[self.order])
         if not len(lines):
             lines = np.flatnonzero(self.table.verdicts()[self.order] == FAILED)

@@ -1,0 +1,236 @@
+"""The rows of a comparison as the Errors screen keeps, filters, sorts and draws them."""
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from backends.errors import UsageError
+from tui.presenters.error_detail import detail_lines, row_text
+from tui.presenters.errors import head_lines, heading, minimap_cell, row_line
+from tui.presenters.glyphs import ASCII, UNICODE
+from tui.presenters.text import plain, width
+from tui.state.error_filter import parse_filter
+from tui.state.error_table import ErrorTable
+from tui.state.errors import CLEAN, FOUND, SORTS, WRONG, ErrorsState
+from tui.state.packed_rows import BLOCK, PackedRows
+
+
+def layer(i: int, **fields: Any) -> dict[str, Any]:
+    row = {
+        "iteration": 0,
+        "pair": [0, 1],
+        "i": i,
+        "node": f"/layer.{i}/node",
+        "op": "Add",
+        "tensor": f"/layer.{i}/out",
+        "mode": "executed",
+        "dtype": ["float32", "float16"],
+        "shape": [2, 3],
+        "size": 6,
+        "max_abs": 1e-6 * (i + 1),
+        "max_rel": 1e-3,
+        "rel_l2": 1e-4,
+        "ampl": 1.0,
+        "finding": "",
+        "passed": True,
+        "nan": [0, 0],
+        "inf": [0, 0],
+    }
+    return {**row, **fields}
+
+
+def state_of(*rows: dict[str, Any]) -> ErrorsState:
+    state = ErrorsState()
+    state.open("7")
+    for row in rows:
+        state.table.add(row)
+    state.refresh()
+    return state
+
+
+def shown(state: ErrorsState, text: str) -> list[int]:
+    state.set_filter(text)
+    return [int(state.table.numbers("i")[place]) for place in state.order]
+
+
+FIVE = (
+    layer(0),
+    layer(1, op="MatMul", max_abs=0.5, passed=False, finding="propagated"),
+    layer(2, op="Softmax", max_abs=2.0, passed=False, finding="leap", nan=[0, 3]),
+    layer(3, op="MatMul", max_abs=float("nan"), passed=None),
+    layer(4, op="Cast", tensor="a (b)!", dtype=["int64", "int64"], ampl=None),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", [0, 1, 2, 3, 4]),
+        ("err>1e-3 and op==MatMul and failed", [1]),
+        ("err > 1e-3 or op:cast", [1, 2, 4]),
+        ("op:matmul !failed", [3]),
+        ("not (failed or unknown)", [0, 4]),
+        ("nan>0", [2]),
+        ("finding==leap", [2]),
+        ("found", [1, 2]),
+        ("layer.3", [3]),
+        ('"a (b)!"', [4]),
+        ("dtype~float16 err<=1e-6", [0]),
+        ("i>=3", [3, 4]),
+        ("tensor:layer.1 or node:layer.4", [1, 4]),
+        ("matmul unknown", [3]),
+    ],
+)
+def test_a_filter_shows_the_rows_it_says(text: str, expected: list[int]) -> None:
+    assert shown(state_of(*FIVE), text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "err>",
+        "(a",
+        "a or",
+        "depth==1",
+        "err>x",
+        '"abc',
+        "and",
+        "op<3",
+        "!",
+        "a)",
+        "()",
+        "err~3",
+        "x" * 501,
+        "(" * 99,
+    ],
+)
+def test_a_wrong_filter_is_named_and_leaves_the_last_good_one(text: str) -> None:
+    state = state_of(*FIVE)
+    state.set_filter("failed")
+    state.set_filter(text)
+    assert state.filter_problem.startswith("filter: ")
+    assert [int(place) for place in state.order] == [1, 2]
+
+
+@given(st.text(alphabet="er>=<!~() 1-andotpMl:\"'\\x00é", max_size=60))
+@settings(max_examples=300, deadline=None)
+def test_no_text_breaks_the_filter(text: str) -> None:
+    table = state_of(*FIVE).table
+    try:
+        mask = parse_filter(text).mask(table) if text.strip() else None
+    except UsageError:
+        return
+    assert mask is None or mask.shape == (5,)
+
+
+def test_each_sort_puts_the_worst_first_and_reverses() -> None:
+    state = state_of(*FIVE)
+    first = {}
+    for _ in SORTS:
+        first[state.sort] = state.place(0)
+        state.cycle_sort()
+    assert first["graph"] == 0
+    assert first["max_abs"] in (2, 3)
+    assert first["verdict"] in (1, 2)
+    assert first["op"] == 0
+    state.reverse_sort()
+    assert state.place(0) == 4
+
+
+def test_first_bad_and_leaps() -> None:
+    state = state_of(*reversed(FIVE))
+    assert state.table.nodes[state.first_bad()] == "/layer.1/node"
+    assert state.next_leap(-1, 1) == 2
+    assert state.next_leap(2, 1) == -1
+    assert state.next_leap(4, -1) == 2
+    state.facts.result = {"first_bad": {"tensor": "/layer.2/out", "iteration": 0}}
+    assert state.table.tensors[state.first_bad()] == "/layer.2/out"
+
+
+def test_a_row_reported_again_replaces_the_old_one() -> None:
+    state = state_of(layer(0), layer(1), layer(0, max_abs=9.0, passed=False))
+    assert len(state.order) == 2
+    assert state.table.row(0)["max_abs"] == 9.0
+    assert state.counts() == (1, 1, 0)
+
+
+def test_the_minimap_keeps_the_worst_of_each_part() -> None:
+    state = state_of(*(layer(i, passed=i != 50, finding="leap" if i == 50 else "") for i in range(100)))
+    worst = state.minimap(10)
+    assert list(worst) == [CLEAN] * 5 + [FOUND] + [CLEAN] * 4
+    assert list(state_of(layer(0, passed=False)).minimap(3)) == [WRONG, 0, 0]
+    assert plain(minimap_cell(FOUND, True, ASCII)) == "|#"
+
+
+def test_many_rows_stay_quick_and_small() -> None:
+    state = ErrorsState()
+    state.open("7")
+    rows = [layer(i, max_abs=math.sin(i) ** 2, passed=i % 3 > 0) for i in range(20_000)]
+    for row in rows:
+        state.table.add(row)
+    began = time.process_time()
+    state.set_filter("err>0.5 and failed")
+    state.cycle_sort()
+    state.minimap(20)
+    assert time.process_time() - began < 0.5
+    assert 0 < len(state.order) < 20_000
+    assert state.table.row(12_345)["i"] == 12_345
+
+
+@given(
+    st.lists(st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=9)), max_size=3 * BLOCK)
+)
+@settings(max_examples=20, deadline=None)
+def test_packed_rows_give_back_what_they_took(rows: list[dict[str, Any]]) -> None:
+    packed = PackedRows()
+    for row in rows:
+        packed.append(row)
+    assert [packed[i] for i in range(len(packed))] == rows
+
+
+@pytest.mark.parametrize("cells", [60, 76, 116, 180])
+@pytest.mark.parametrize("glyphs", [ASCII, UNICODE])
+def test_rows_and_heading_fill_the_width_and_line_up(cells: int, glyphs: Any) -> None:
+    state = state_of(
+        *FIVE, layer(99_999, tensor="x\x1b[31m" * 50, op="非常長", finding="overflow", passed=False)
+    )
+    for sort in SORTS:
+        assert width(heading(cells, sort, False, glyphs)) == cells
+    for place in range(len(state.table)):
+        line = row_line(state.table, place, cells, glyphs)
+        assert width(line) == max(cells, width(row_line(state.table, 0, cells, glyphs)))
+        assert "\x1b" not in plain(line)
+        assert len(line) <= 3
+
+
+def test_the_head_says_who_how_far_and_whether_looking_moved_it() -> None:
+    state = state_of(*FIVE)
+    state.facts.state = "running"
+    state.facts.runners = ["onnxrt cpu", "onnxrt cuda"]
+    state.facts.done, state.facts.total, state.facts.tolerance = 5, 9, "auto"
+    text = "\n".join(plain(line) for line in head_lines(state, 78, UNICODE))
+    assert "onnxrt cpu  against  onnxrt cuda" in text
+    assert "5 of 9" in text and "2 ✗" in text and "tolerance auto" in text
+    state.facts.result = {"canary": {"ok": False, "moved": 0.25}}
+    assert "canary moved 0.25" in "\n".join(plain(line) for line in head_lines(state, 78, UNICODE))
+
+
+def test_the_detail_of_a_row_shows_both_sides_and_never_obeys_names() -> None:
+    stats = {"mean": 1.0, "std": 2.0, "min": -1.0, "max": 3.0, "avg_magnitude": 1.5}
+    row = layer(2, tensor="\x1b[2Jx", stats=[stats, stats], nan=[0, 3], required={"abs": 0.5, "rel": 0.1})
+    text = "\n".join(plain(line) for line in detail_lines(row, ["a", "b"], 100))
+    assert "\\x1b[2Jx" in text and "\x1b" not in text
+    assert "float32 / float16 2x3" in text
+    assert "needs atol 0.5" in row_text(row, ["a", "b"])
+
+
+def test_an_empty_table_has_no_first_bad() -> None:
+    table = ErrorTable()
+    assert table.first_bad() == -1
+    assert len(table.in_graph_order()) == 0
+    assert np.all(table.found() == np.zeros(0, bool))

@@ -1,0 +1,113 @@
+"""Everything that is known of one row of the layer error table, and what its columns mean."""
+
+from typing import Any
+
+from backends.text import shown
+from tui.presenters.numbers import index_text, shape_text, sig
+from tui.presenters.text import Line, fit
+
+
+def detail_lines(row: dict[str, Any], names: list[str], cells: int) -> list[Line]:
+    """What is known of one row: name, place, types, both sides' statistics, the worst elements."""
+    lines: list[Line] = [
+        [(shown(str(row.get("tensor", "")), cells), "strong")],
+        [("node ", "dim"), (shown(str(row.get("node", "")) or "(no name)", max(20, cells - 30)), ""),
+         ("  op ", "dim"), (shown(str(row.get("op", "")), 24), "")],
+        _types_line(row),
+        [],
+    ]  # fmt: skip
+    lines += _side_lines(row, names, cells)
+    lines.append([])
+    lines += _error_lines(row)
+    note = str(row.get("note") or "")
+    return [*lines, [(shown(note, cells), "warn")]] if note else lines
+
+
+def _types_line(row: dict[str, Any]) -> Line:
+    dtypes = row.get("dtype") or []
+    kinds = (
+        " / ".join(dict.fromkeys(str(kind) for kind in dtypes)) if isinstance(dtypes, list) else str(dtypes)
+    )
+    shape = shape_text(row.get("shape"))
+    if row.get("shape2") is not None:
+        shape += f" / {shape_text(row['shape2'])}"
+    line: Line = [
+        ("type ", "dim"),
+        (f"{kinds} {shape}", ""),
+        ("  observed ", "dim"),
+        (str(row.get("mode", "-")), ""),
+    ]
+    return [*line, ("  iteration ", "dim"), (str(row.get("iteration", 0)), "")]
+
+
+SIDE_COLUMNS = ("mean", "std", "min", "max", "avg_magnitude")
+
+
+def _side_lines(row: dict[str, Any], names: list[str], cells: int) -> list[Line]:
+    stats = row.get("stats") or []
+    pair = row.get("pair") or [0, 1]
+    room = max(10, min(32, cells - 6 * 11 - 12))
+    titles = "".join(f"{title:>11}" for title in ("mean", "std", "min", "max", "|mean|"))
+    lines: list[Line] = [[(f"{'side':<{room}}{titles}{'nan':>8}{'inf':>8}", "head")]]
+    for side, values in enumerate(stats):
+        number = pair[side] if side < len(pair) else side
+        name = names[number] if number < len(names) else f"side {side + 1}"
+        text = fit(name, room, keep="start") + "".join(f"{sig(values.get(k), 4):>11}" for k in SIDE_COLUMNS)
+        lines.append([(text, ""), *_odd_counts(row, side)])
+    return lines
+
+
+def _odd_counts(row: dict[str, Any], side: int) -> Line:
+    line: Line = []
+    for key in ("nan", "inf"):
+        counts = row.get(key)
+        count = counts[side] if isinstance(counts, list) and side < len(counts) else 0
+        line.append((f"{count:>8}", "bad" if count else ""))
+    return line
+
+
+def _error_lines(row: dict[str, Any]) -> list[Line]:
+    need = row.get("required") or {}
+    worst = index_text(row.get("argmax_abs"))
+    return [
+        [("abs  max ", "dim"), (sig(row.get("max_abs"), 4), "strong"), (" at ", "dim"), (worst, ""),
+         ("  mean ", "dim"), (sig(row.get("mean_abs"), 4), ""),
+         ("  needs atol ", "dim"), (sig(need.get("abs"), 4), "")],
+        [("rel  max ", "dim"), (sig(row.get("max_rel"), 4), "strong"), (" at ", "dim"),
+         (index_text(row.get("argmax_rel")), ""), ("  mean ", "dim"), (sig(row.get("mean_rel"), 4), ""),
+         ("  needs rtol ", "dim"), (sig(need.get("rel"), 4), "")],
+        [("over tolerance ", "dim"), (f"{row.get('over', '-')} of {row.get('size', '?')}", ""),
+         ("  atol ", "dim"), (sig(row.get("atol"), 3), ""), ("  rtol ", "dim"), (sig(row.get("rtol"), 3), ""),
+         ("  statistic ", "dim"), (str(row.get("stat") or "elemwise"), ""), *_similarity(row)],
+    ]  # fmt: skip
+
+
+def _similarity(row: dict[str, Any]) -> Line:
+    line: Line = []
+    for key, title in (("rel_l2", "rel-L2"), ("cosine", "cosine"), ("psnr", "psnr"), ("snr", "snr")):
+        if isinstance(row.get(key), (int, float)):
+            line += [(f"  {title} ", "dim"), (sig(row[key], 4), "")]
+    return line
+
+
+COLUMN_HELP: tuple[tuple[str, str], ...] = (
+    ("#", "position of the node in the graph, in the order in which layers run"),
+    ("mode", "executed: as the runner really runs it; every: all tensors kept, unfused; plain: an output"),
+    ("max-abs", "largest |a - b| of all elements, in the tensor's own unit"),
+    ("max-rel", "largest |a - b| / |b|; b is the second side, the reference"),
+    ("rel-L2", "length of a - b over length of b: one number for the whole tensor"),
+    ("ampl", "error out / largest error in (rel-L2): above 1 the layer makes it worse, 1 hands it on"),
+    ("verdict", "ok or failed under the tolerance; overflow, nan, leap: the trouble starts here;"),
+    ("", "propagated: the layer only hands on what came in"),
+    ("minimap", "the list in one column: full blocks where trouble starts, half ones where it goes on"),
+)
+
+
+def help_lines() -> list[Line]:
+    """What each column means."""
+    return [[(f"{name:<9}", "key"), (text, "")] for name, text in COLUMN_HELP]
+
+
+def row_text(row: dict[str, Any], names: list[str]) -> str:
+    """A row as a block of plain text, to be yanked."""
+    return "\n".join("".join(text for text, _ in line).rstrip() for line in detail_lines(row, names, 100))

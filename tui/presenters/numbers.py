@@ -1,0 +1,69 @@
+"""Numbers, sizes and times as short text."""
+
+import math
+from typing import Any
+
+
+def sig(value: object, digits: int = 2) -> str:
+    """A number in at most `digits` + 6 characters: `4.1e-03`, `12.5`, `0`, `nan`, `-inf`; `-` for none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return "-"
+    if math.isnan(value) or math.isinf(value):
+        return str(float(value))
+    if value == 0:
+        return "0"
+    if 0.1 <= abs(value) < 1000:
+        return f"{value:.{digits + 1}g}"
+    return f"{value:.{digits - 1}e}"
+
+
+def size_text(size: float) -> str:
+    """Bytes as `512 B`, `3.4 KB`, `12 MB`, `1.5 GB` (powers of 1000)."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if size >= scale:
+            scaled = size / scale
+            return f"{scaled:.1f} {unit}" if scaled < 10 else f"{scaled:.0f} {unit}"
+    return f"{size:.0f} B"
+
+
+def span_text(seconds: float | None) -> str:
+    """A duration as `0.4 s`, `12 s`, `3 min 20 s`, `5 h 10 min`, `3 days`; `-` for none."""
+    if seconds is None or seconds < 0:
+        return "-"
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes = int(seconds // 60)
+    if minutes < 60:
+        return f"{minutes} min {int(seconds % 60)} s"
+    hours = minutes // 60
+    return f"{hours} h {minutes % 60} min" if hours < 48 else f"{hours // 24} days"
+
+
+def age_text(seconds: float) -> str:
+    """An age in one unit: `now`, `40s`, `12m`, `5h`, `3d`."""
+    if seconds < 1:
+        return "now"
+    for unit, scale in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds >= scale:
+            return f"{int(seconds // scale)}{unit}"
+    return f"{int(seconds)}s"
+
+
+def shape_text(shape: Any, times: str = "x") -> str:
+    """A shape as `1x128x768`; `scalar` without dimensions, `?` where unknown."""
+    if not isinstance(shape, (list, tuple)):
+        return "?"
+    return times.join("?" if dim is None else str(dim) for dim in shape) or "scalar"
+
+
+def index_text(index: Any) -> str:
+    """An element's index as `(0, 17, 300)`, `-` for none."""
+    if not isinstance(index, (list, tuple)):
+        return "-"
+    return f"({', '.join(str(part) for part in index)})"
+
+
+def bar(done: float, total: float, cells: int, full: str = "█", empty: str = "░") -> str:
+    """A progress bar of `cells` cells; empty when the total is not known."""
+    part = 0 if total <= 0 else round(cells * min(1.0, done / total))
+    return full * part + empty * (cells - part)
