@@ -165,8 +165,9 @@ def open_runner(spec: RunnerSpec, model: Loadable, *, name: str = "") -> Runner:
 
     Raises MissingDependency, BadFile, UsageError or LayerwiseError, each with what to do.
     """
-    name = name or runner_name(spec, 0, time.localtime())
     opener = _opener(spec.kind)
+    if spec.kind != "saved":
+        name = name or runner_name(spec, 0, time.localtime())
     return opener(spec, model, name=name)
 
 

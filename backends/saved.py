@@ -1,0 +1,72 @@
+"""Saved outputs as a side of a comparison: a runner that runs nothing."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from backends.errors import BadFile, UsageError
+from backends.results import IterationResult, RunResults
+from backends.runner import Loadable, RunnerBase, check_names
+from backends.specs import RunnerSpec
+from backends.tensors import TensorInfo
+from backends.text import shown
+
+
+class SavedRunner(RunnerBase):
+    """Gives the stored outputs of one iteration after the other; what it is fed does not matter.
+
+    Arrays are read from the file when they are asked for.
+    """
+
+    def __init__(self, spec: RunnerSpec, iterations: Sequence[IterationResult], name: str) -> None:
+        self.spec = spec
+        self.name = name
+        self.inputs: list[TensorInfo] = []
+        self.iterations = list(iterations)
+        self.outputs = list(self.iterations[0].outputs)
+        self._next = 0
+
+    def infer(
+        self, feed: Mapping[str, NDArray[Any]], outputs: Sequence[str] | None = None
+    ) -> IterationResult:
+        """Return the next iteration. UsageError if there is none, or if it lacks one of `outputs`."""
+        self._next += 1
+        return self.result(self._next - 1, outputs)
+
+    def result(self, iteration: int, outputs: Sequence[str] | None = None) -> IterationResult:
+        """Return iteration `iteration` (from 0). UsageError as for `infer`."""
+        if not 0 <= iteration < len(self.iterations):
+            count = len(self.iterations)
+            raise UsageError(
+                f"{shown(self.spec.results or self.name)} holds {count} iteration{'s' * (count != 1)}, "
+                f"number {iteration + 1} was asked for: lower --iterations"
+            )
+        stored = self.iterations[iteration]
+        found = stored.outputs
+        if outputs is not None:
+            check_names({}, (), outputs, found)
+            found = {name: found[name] for name in outputs}
+        return IterationResult(outputs=found, runtime=stored.runtime, runner_name=self.name)
+
+
+def open_saved(spec: RunnerSpec, model: Loadable | None = None, *, name: str = "") -> SavedRunner:
+    """Open the saved outputs that `spec.results` names (a file or a folder); no model is needed.
+
+    Without a name it is called as the runner that was saved. UsageError if there is no runner
+    `spec.results_index`; BadFile if it is no results file, or holds no iteration of it.
+    """
+    if not spec.results:
+        raise UsageError("a saved side needs the path of its results (--load-outputs)")
+    results = RunResults.load(spec.results)
+    names = results.keys()
+    if not 0 <= spec.results_index < len(results):
+        there = ", ".join(shown(key, 80) for key in names) or "none"
+        raise UsageError(
+            f"{shown(spec.results)} has no runner number {spec.results_index}; there are: {there}"
+        )
+    iterations = results[spec.results_index]
+    if not iterations:
+        raise BadFile(Path(spec.results), "holds no iteration of this runner")
+    return SavedRunner(spec, iterations, name or spec.name or names[spec.results_index])
