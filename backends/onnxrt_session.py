@@ -149,6 +149,8 @@ def _options(spec: RunnerSpec, wanted: Sequence[str], folder: Path | None) -> An
         )
     if wanted[0] != CPU:
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    if spec.options.get("arena") is False:  # memory goes back at once: for segments that live for one run
+        options.enable_cpu_mem_arena = options.enable_mem_pattern = False
     for key, value in spec.options.get("session_config", {}).items():
         options.add_session_config_entry(key, str(value))
     for library in spec.custom_ops:

@@ -1,0 +1,162 @@
+"""Cutting a model into consecutive segments by tensor names, without touching its weights.
+
+A segment is a run of nodes in topological order. It reads what earlier segments made (the boundary), and makes the
+tensors that are wanted and those that later segments still need. Run one after the other, with the tensors that are still
+alive carried between them, the segments do each node once; with optimisation off every tensor is bit-equal to the
+unsegmented run. Weights stay external data in the model's own file.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import onnx
+
+from backends.errors import UsageError
+from backends.text import shown
+from surgery.reads import reads, topological
+from surgery.sizes import Estimate
+
+_INPUTS_HOLD_NO_WEIGHTS = 4  # from this IR version on, initializers need not be graph inputs
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Nodes of one segment (positions in the graph's topological order).
+
+    feeds: boundary tensors it reads (graph inputs too). gives: wanted and still needed tensors that it makes.
+    """
+
+    nodes: tuple[int, ...]
+    feeds: tuple[str, ...]
+    gives: tuple[str, ...]
+
+
+class GraphCut:
+    """A model's main graph, ready to be cut. `model` is a structure (weights external) and is not changed."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self.model = model
+        graph = model.graph
+        node_reads = [reads(node) for node in graph.node]
+        order = topological(graph.node, node_reads)
+        self.nodes = [graph.node[i] for i in order]
+        self.reads = [node_reads[i] for i in order]
+        self.initializers = {tensor.name: tensor for tensor in graph.initializer}
+        self.sparse = {sparse.values.name: sparse for sparse in graph.sparse_initializer}
+        self.maker = {name: i for i, node in enumerate(self.nodes) for name in node.output if name}
+        weights = self.initializers.keys() | self.sparse.keys()
+        self.inputs = [value.name for value in graph.input if value.name not in weights]
+        self.outputs = list(dict.fromkeys(value.name for value in graph.output))
+
+    @cached_property
+    def depth(self) -> list[int]:
+        """Length of the longest path to each node, counted in nodes."""
+        depth: list[int] = []
+        for names in self.reads:
+            depth.append(1 + max((depth[self.maker[name]] for name in names if name in self.maker), default=0))
+        return depth
+
+    def needed(self, wanted: Iterable[str]) -> list[int]:
+        """Positions of the nodes that `wanted` depend on. UsageError for a tensor the graph does not make."""
+        need = set(wanted)
+        unknown = [n for n in need if n not in self.maker and n not in self.initializers and n not in self.inputs]
+        if unknown:
+            raise UsageError(f"the model makes no tensor {shown(sorted(unknown)[0], 120)!r}")
+        chosen = []
+        for i in range(len(self.nodes) - 1, -1, -1):
+            if not need.isdisjoint(self.nodes[i].output):
+                chosen.append(i)
+                need.update(self.reads[i])
+        return chosen[::-1]
+
+    def segments(
+        self, wanted: Iterable[str], limit: int | None, known: Mapping[str, Estimate] | None = None
+    ) -> list[Segment]:
+        """Return segments that together make every `wanted` tensor, each node once.
+
+        limit: bytes of outputs and weights a segment may have by the `known` estimates (a single node may have more);
+        None is one segment. Sequences, optionals and maps never cross a cut.
+        """
+        wanted = set(wanted)
+        nodes = self.needed(wanted)
+        last = {name: i for i in nodes for name in self.reads[i]}
+        groups = [nodes] if limit is None else self._groups(nodes, wanted, last, limit, known or {})
+        return [self._segment(group, wanted, last) for group in groups if group]
+
+    def build(self, segment: Segment, types: Mapping[str, int]) -> bytes:
+        """Return the segment as a serialised ModelProto; `types`: ONNX element types of its feeds."""
+        part = onnx.ModelProto(ir_version=max(self.model.ir_version, _INPUTS_HOLD_NO_WEIGHTS))
+        part.opset_import.extend(self.model.opset_import)
+        part.functions.extend(self.model.functions)
+        graph = part.graph
+        graph.name = self.model.graph.name or "segment"
+        graph.node.extend(self.nodes[i] for i in segment.nodes)
+        for name in dict.fromkeys(name for i in segment.nodes for name in self.reads[i]):
+            if name in self.initializers and name not in types:
+                graph.initializer.append(self.initializers[name])
+            elif name in self.sparse:
+                graph.sparse_initializer.append(self.sparse[name])
+        for name in segment.feeds:
+            graph.input.add(name=name).type.tensor_type.elem_type = types[name]
+        for name in segment.gives:
+            graph.output.add(name=name)
+        return part.SerializeToString()
+
+    def _segment(self, nodes: list[int], wanted: set[str], last: Mapping[str, int]) -> Segment:
+        made = {name for i in nodes for name in self.nodes[i].output if name}
+        feeds = dict.fromkeys(
+            name
+            for i in nodes
+            for name in self.reads[i]
+            if name not in made and name not in self.initializers and name not in self.sparse
+        )
+        end = nodes[-1]
+        gives = [
+            name
+            for i in nodes
+            for name in self.nodes[i].output
+            if name and (name in wanted or last.get(name, -1) > end)
+        ]
+        return Segment(tuple(nodes), tuple(feeds), tuple(gives))
+
+    def _groups(
+        self, nodes: list[int], wanted: set[str], last: Mapping[str, int], limit: int, known: Mapping[str, Estimate]
+    ) -> list[list[int]]:
+        groups: list[list[int]] = [[]]
+        sizes: dict[str, int] = {}
+        held, open_opaque = 0, 0
+        for i in nodes:
+            cost = self._cost(i, wanted, known, sizes)
+            if groups[-1] and held + cost > limit and open_opaque <= i:
+                groups.append([])
+                held = 0
+            groups[-1].append(i)
+            held += cost
+            for name in self.nodes[i].output:
+                if known.get(name, _UNKNOWN).opaque:
+                    open_opaque = max(open_opaque, last.get(name, i) + 1)
+        return groups
+
+    def _cost(self, i: int, wanted: set[str], known: Mapping[str, Estimate], sizes: dict[str, int]) -> int:
+        """Bytes that a node adds to a segment. A size that is not known is taken to be its largest input's."""
+        guess = max((self._size(name, known, sizes) for name in self.reads[i] if name not in self.initializers), default=0)
+        cost = sum(_weight_bytes(self.initializers[name]) for name in self.reads[i] if name in self.initializers)
+        for name in self.nodes[i].output:
+            nbytes = known.get(name, _UNKNOWN).nbytes
+            sizes[name] = guess if nbytes is None else nbytes
+            cost += sizes[name] if name in wanted else 0
+        return cost
+
+    def _size(self, name: str, known: Mapping[str, Estimate], sizes: Mapping[str, int]) -> int:
+        return sizes.get(name) or known.get(name, _UNKNOWN).nbytes or 0
+
+
+_UNKNOWN = Estimate()
+
+
+def _weight_bytes(tensor: onnx.TensorProto) -> int:
+    for entry in tensor.external_data:
+        if entry.key == "length" and entry.value.isdigit():
+            return int(entry.value)
+    return 0

@@ -1,0 +1,58 @@
+"""Types and sizes of a graph's tensors, as far as shape inference tells them; no weights are read."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx
+import onnx.shape_inference
+
+from backends.tensors import dtype_name, packed_nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """One tensor: ONNX element type (0: unknown) and bytes (None: unknown). opaque: a sequence, optional or map."""
+
+    dtype: int = 0
+    nbytes: int | None = None
+    opaque: bool = False
+
+
+def estimates(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> dict[str, Estimate]:
+    """Return what inference knows of the main graph's tensors when the inputs have `shapes`.
+
+    `model`: a structure; it is not changed. Where inference fails, only declared types are known.
+    """
+    fixed = onnx.ModelProto()
+    fixed.CopyFrom(model)
+    for value in fixed.graph.input:
+        if value.name in shapes and value.type.HasField("tensor_type"):
+            _set_shape(value, shapes[value.name])
+    try:
+        fixed = onnx.shape_inference.infer_shapes(fixed, data_prop=True)
+    except Exception:  # any model that the inference does not master; the sizes are only a plan
+        pass
+    graph = fixed.graph
+    return {value.name: _estimate(value) for value in (*graph.input, *graph.output, *graph.value_info)}
+
+
+def _set_shape(value: onnx.ValueInfoProto, shape: Sequence[int]) -> None:
+    dims = value.type.tensor_type.shape.dim
+    del dims[:]
+    for length in shape:
+        dims.add().dim_value = length
+
+
+def _estimate(value: onnx.ValueInfoProto) -> Estimate:
+    kind = value.type.WhichOneof("value")
+    if kind != "tensor_type":
+        return Estimate(opaque=kind is not None)
+    tensor = value.type.tensor_type
+    if not tensor.HasField("shape") or not tensor.elem_type:
+        return Estimate(tensor.elem_type)
+    dims = [dim.dim_value if dim.HasField("dim_value") else -1 for dim in tensor.shape.dim]
+    if any(length < 0 for length in dims) or dtype_name(tensor.elem_type) == "unknown":
+        return Estimate(tensor.elem_type)
+    name = dtype_name(tensor.elem_type)
+    return Estimate(tensor.elem_type, max(math.prod(dims), packed_nbytes(name, dims)))
