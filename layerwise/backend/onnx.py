@@ -1,0 +1,173 @@
+"""Loading, marking and saving ONNX models."""
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from backends.errors import UsageError
+from backends.text import shown
+from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
+from layerwise.constants import MARK_ALL
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, ValueInfoProto
+
+
+class OnnxFromPath(BaseLoader["ModelProto"]):
+    """Reads a model; external data comes from its own folder or from `external_data_dir`."""
+
+    def __init__(self, path: str, external_data_dir: str | None = None, ignore_external_data: bool | None = None) -> None:
+        self.path = path
+        self.external_data_dir = external_data_dir
+        self.ignore_external_data = bool(ignore_external_data)
+
+    def call_impl(self) -> "ModelProto":
+        from backends.model import load_model
+
+        return load_model(self.path, self.external_data_dir, self.ignore_external_data)
+
+
+class OnnxFromBytes(BaseLoader["ModelProto"]):
+    """Parses a serialised model."""
+
+    def __init__(self, serialized_onnx: Lazy[bytes]) -> None:
+        self.data = serialized_onnx
+
+    def call_impl(self) -> "ModelProto":
+        from backends.model import parse_model
+
+        return parse_model(value_of(self.data))
+
+
+class BytesFromOnnx(BaseLoader[bytes]):
+    """Serialises a model."""
+
+    def __init__(self, model: "Lazy[ModelProto]") -> None:
+        self.model = model
+
+    def call_impl(self) -> bytes:
+        return value_of(self.model).SerializeToString()
+
+
+class SaveOnnx(BaseLoader["ModelProto"]):
+    """Writes a model and returns it.
+
+    external_data_path: file beside it for its weights ("" for a default name); size_threshold: smaller ones stay inside.
+    """
+
+    def __init__(
+        self,
+        model: "Lazy[ModelProto]",
+        path: str,
+        external_data_path: str | None = None,
+        size_threshold: int | None = None,
+        all_tensors_to_one_file: bool | None = None,
+    ) -> None:
+        self.model = model
+        self.path = path
+        self.external_data_path = external_data_path
+        self.size_threshold = 1024 if size_threshold is None else size_threshold
+        self.one_file = all_tensors_to_one_file is not False
+
+    def call_impl(self) -> "ModelProto":
+        import onnx
+
+        model = value_of(self.model)
+        if self.external_data_path is None:
+            onnx.save(model, self.path)
+            return model
+        location = Path(self.external_data_path or f"{Path(self.path).name}.data").name
+        kept = onnx.ModelProto()
+        kept.CopyFrom(model)
+        onnx.save(kept, self.path, save_as_external_data=True, all_tensors_to_one_file=self.one_file,
+                  location=location, size_threshold=self.size_threshold)
+        return model
+
+
+class InferShapes(BaseLoader["ModelProto"]):
+    """Infers missing shapes; what cannot be inferred is left as it was."""
+
+    def __init__(self, model: "Lazy[ModelProto]", error_ok: bool | None = None) -> None:
+        self.model = model
+        self.error_ok = error_ok is not False
+
+    def call_impl(self) -> "ModelProto":
+        import onnx
+
+        model = value_of(self.model)
+        return onnx.shape_inference.infer_shapes(model, strict_mode=not self.error_ok)
+
+
+class ModifyOutputs(BaseLoader["ModelProto"]):
+    """Marks other tensors as the outputs of a model.
+
+    outputs: names and globs, or MARK_ALL; exclude_outputs: names and globs to unmark; mark_types: op types whose
+    outputs are marked besides. copy: leave the model that was given as it is.
+    """
+
+    def __init__(
+        self,
+        model: "Lazy[ModelProto]",
+        outputs: Sequence[str] | str | None = None,
+        exclude_outputs: Sequence[str] | None = None,
+        copy: bool | None = None,
+        mark_types: Sequence[str] | None = None,
+    ) -> None:
+        self.model = model
+        self.outputs = outputs
+        self.exclude_outputs = exclude_outputs
+        self.copy = copy
+        self.mark_types = mark_types
+
+    def call_impl(self) -> "ModelProto":
+        import onnx
+
+        model = value_of(self.model)
+        if self.copy:
+            original, model = model, onnx.ModelProto()
+            model.CopyFrom(original)
+        _set_outputs(model, self._names(model))
+        return model
+
+    def _names(self, model: "ModelProto") -> list[str]:
+        tensors = [name for node in model.graph.node for name in node.output if name]
+        names = [value.name for value in model.graph.output]
+        if self.outputs == MARK_ALL:
+            names = tensors
+        elif self.outputs is not None:
+            names = _matching(self.outputs, tensors, must=True)
+        if self.mark_types is not None:
+            types = {kind.lower() for kind in self.mark_types}
+            names += [name for node in model.graph.node if node.op_type.lower() in types for name in node.output if name]
+        left_out = set(_matching(self.exclude_outputs or [], names))
+        return [name for name in dict.fromkeys(names) if name not in left_out]
+
+
+def _matching(patterns: Sequence[str], tensors: Sequence[str], must: bool = False) -> list[str]:
+    known = set(tensors)
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        hits = [pattern] if pattern in known else [name for name in tensors if fnmatchcase(name, pattern)]
+        if must and not hits:
+            raise UsageError(f"the model has no tensor '{shown(pattern, 120)}' to mark as an output")
+        found.update(dict.fromkeys(hits))
+    return list(found)
+
+
+def _set_outputs(model: "ModelProto", names: list[str]) -> None:
+    import onnx
+
+    known: dict[str, ValueInfoProto] = {v.name: v for v in [*model.graph.value_info, *model.graph.output]}
+    values = [known.get(name) or onnx.helper.make_empty_tensor_value_info(name) for name in names]
+    chosen = [onnx.ValueInfoProto.FromString(value.SerializeToString()) for value in values]
+    del model.graph.output[:]
+    model.graph.output.extend(chosen)
+
+
+onnx_from_path = immediate(OnnxFromPath)
+onnx_from_bytes = immediate(OnnxFromBytes)
+bytes_from_onnx = immediate(BytesFromOnnx)
+save_onnx = immediate(SaveOnnx)
+infer_shapes = immediate(InferShapes)
+modify_outputs = immediate(ModifyOutputs)
