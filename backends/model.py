@@ -153,13 +153,17 @@ class ModelFile:
         _, main, others = self._cut
         return {t.name: t for t in reversed([*main, *others]) if t.name}
 
+    @cached_property
+    def _weights(self) -> dict[str, WeightRef]:
+        _, main, others = self._cut
+        return {t.name: self._ref(self._tensors[t.name]) for t in [*main, *others] if t.name}
+
     def weights(self) -> Mapping[str, WeightRef]:
         """Return all initializers by name: the main graph's in file order, then those of subgraphs.
 
         Subgraph initializers under 1 KiB are not listed. A name that occurs twice stands for its first.
         """
-        _, main, others = self._cut
-        return {t.name: self._ref(self._tensors[t.name]) for t in [*main, *others] if t.name}
+        return self._weights
 
     def array(self, name: str) -> "NDArray[Any]":
         """Return the values of one initializer, read-only; mapped where the file holds them as they are.

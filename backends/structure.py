@@ -1,8 +1,8 @@
 """Structure apart from weights, on the wire: a model's bytes with its weights left where they are.
 
 Every `raw_data` of 1 KiB and more becomes an external reference to its place in the model's own file; a
-single packed `float_data` or `double_data` of that size too: its bytes are those of raw_data. The rest is copied.
-Message and field numbers: onnx.proto, https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
+single packed `float_data` or `double_data` of that size too: its bytes are those of raw_data. The rest is
+copied. Message and field numbers: onnx.proto, https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
 """
 
 from collections.abc import Callable, Iterator

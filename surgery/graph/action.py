@@ -1,0 +1,68 @@
+"""The job action that indexes a model."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from backends.errors import BadFile
+from backends.model import ModelFile
+from surgery.graph.build import build_index
+from surgery.graph.cache import has_index, index_folder, place_for, remember
+from surgery.graph.index import GraphIndex
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+
+def action_index(context: "JobContext") -> dict[str, Any]:
+    """Make sure that the model's index exists.
+
+    params: path (the model), cache (folder of all indexes; default: the workspace's), external_data_dir,
+    ignore_external_data, shape_inference (default true).
+    Result: folder, n_nodes, n_tensors, hash, built (false if it was there already).
+    """
+    params = context.params
+    cache = Path(params["cache"]) if params.get("cache") else _workspace_cache()
+    path, external = Path(params["path"]), params.get("external_data_dir")
+    ignore = bool(params.get("ignore_external_data"))
+    folder = index_folder(cache, path, external, ignore)
+    index = _opened(folder)
+    built = index is None
+    if index is None:
+        with ModelFile(path, external, ignore) as model:
+            folder = place_for(cache, model)
+            index = _opened(folder)
+            if index is None:
+                index = build_index(
+                    model,
+                    folder,
+                    lambda done, total: context.progress(done, total, "steps", "indexing"),
+                    bool(params.get("shape_inference", True)),
+                )
+            remember(cache, model, folder, external)
+        for warning in [*index.meta["warnings"], *index.meta["problems"]]:
+            context.warn(warning)
+    meta = index.meta
+    return {
+        "folder": str(folder),
+        "n_nodes": index.n_nodes,
+        "n_tensors": index.n_tensors,
+        "hash": meta["hash"],
+        "built": built,
+    }
+
+
+def _opened(folder: Path) -> GraphIndex | None:
+    """Return the index in `folder`, None if there is none or it is damaged or of another version."""
+    if not has_index(folder):
+        return None
+    try:
+        return GraphIndex.open(folder)
+    except BadFile:
+        return None
+
+
+def _workspace_cache() -> Path:
+    from backends.jobs.store import Workspace
+
+    cache: Path = Workspace().cache
+    return cache

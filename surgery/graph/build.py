@@ -1,0 +1,227 @@
+"""Building the index of a model: read the structure, infer shapes, write columns. Runs in a job, never in
+the app."""
+
+import gc
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backends.errors import BadFile
+from backends.model import ModelFile
+from backends.tensors import Dim
+from backends.text import shown
+from backends.wire import WireError
+from surgery.graph.attribute_text import attribute_text
+from surgery.graph.collect import Collector, NodeEntry, TensorEntry
+from surgery.graph.columns import Columns, write_columns
+from surgery.graph.index import GraphIndex
+from surgery.graph.infer import inferred_structure
+from surgery.graph.names import INDEX_FILE
+from surgery.graph.strings import StringTable
+
+Progress = Callable[[int, int], None]
+_STEPS = 5
+UNKNOWN_DIM = -1
+FIRST_SYMBOL = -2
+
+
+def build_index(
+    model: ModelFile, folder: Path, progress: Progress | None = None, shape_inference: bool = True
+) -> GraphIndex:
+    """Index `model` into `folder` (made if need be) and open the index.
+
+    progress(done, total) counts steps. Shapes that cannot be inferred are left unknown and said in
+    meta["warnings"]. BadFile if the model's bytes do not fit the format.
+    """
+    report = progress or (lambda done, total: None)
+    report(0, _STEPS)
+    structure = model.structure_bytes()
+    warnings: list[str] = []
+    if shape_inference:
+        structure, warnings = inferred_structure(structure)
+    report(1, _STEPS)
+    was_enabled = gc.isenabled()
+    gc.disable()  # a million small objects that live to the end: collecting costs as much as building
+    try:
+        collector = Collector(structure)
+        report(2, _STEPS)
+        columns, meta = _Writer(collector, model).columns()
+    except WireError as error:
+        raise BadFile(model.path, f"damaged ONNX model: {error}") from error
+    finally:
+        if was_enabled:
+            gc.enable()
+    meta["warnings"] = warnings
+    report(4, _STEPS)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_columns(folder / INDEX_FILE, columns, meta)
+    report(_STEPS, _STEPS)
+    return GraphIndex.open(folder)
+
+
+class _Writer:
+    """Turns what was collected into columns."""
+
+    def __init__(self, collected: Collector, model: ModelFile) -> None:
+        self._collected = collected
+        self._model = model
+        self._names = StringTable()
+        self._texts = StringTable()
+        self._files: dict[str, int] = {}
+        self._attribute_cache: dict[bytes, tuple[int, int]] = {}
+
+    def columns(self) -> tuple[Columns, dict[str, Any]]:
+        columns = self._nodes(self._collected.nodes) | self._tensors(self._collected.tensors) | self._edges()
+        columns |= self._attributes(self._collected.nodes)
+        columns |= self._names.columns("name") | self._texts.columns("text")
+        return columns, self._meta()
+
+    def _nodes(self, nodes: list[NodeEntry]) -> Columns:
+        names = self._names
+        return {
+            "node_name": _int32(names.add(n.node.name) for n in nodes),
+            "node_op": _int32(names.add(n.node.op) for n in nodes),
+            "node_domain": _int32(names.add(n.node.domain) for n in nodes),
+            "node_scope": _int32(n.scope for n in nodes),
+            "node_position": _int32(n.position for n in nodes),
+            "node_sorted": _sorted_by([n.node.name for n in nodes], [n.scope for n in nodes]),
+            **_lists("inputs", [n.inputs for n in nodes]),
+            **_lists("outputs", [n.outputs for n in nodes]),
+            **_lists("captures", [list(n.captures) for n in nodes]),
+        }
+
+    def _tensors(self, tensors: list[TensorEntry]) -> Columns:
+        shapes: dict[tuple[Dim, ...], int] = {}
+        weights = [self._weight(t) for t in tensors]
+        columns: Columns = {
+            "tensor_name": _int32(self._names.add(t.name) for t in tensors),
+            "tensor_dtype": _int32(self._names.add(t.dtype) for t in tensors),
+            "tensor_scope": _int32(t.scope for t in tensors),
+            "tensor_kind": np.array([t.kind for t in tensors], np.uint8),
+            "tensor_is_output": np.array([t.is_output for t in tensors], np.uint8),
+            "tensor_producer": _int32(t.producer.number if t.producer else -1 for t in tensors),
+            "tensor_shape": _int32(
+                -1 if t.shape is None else shapes.setdefault(t.shape, len(shapes)) for t in tensors
+            ),
+            "tensor_sorted": _sorted_by([t.name for t in tensors], [t.scope for t in tensors]),
+            "weight_file": _int32(w[0] for w in weights),
+            "weight_at": np.array([w[1] for w in weights], np.int64),
+            "weight_nbytes": np.array([w[2] for w in weights], np.int64),
+        }
+        dims = [[self._dim(d) for d in shape] for shape in shapes]
+        return columns | _lists("shapes", dims, np.dtype(np.int64))
+
+    def _dim(self, dim: Dim) -> int:
+        if isinstance(dim, str):
+            return FIRST_SYMBOL - self._names.add(dim)
+        return UNKNOWN_DIM if dim is None or dim < 0 else min(dim, (1 << 63) - 1)
+
+    def _weight(self, tensor: TensorEntry) -> tuple[int, int, int]:
+        """Return file number, offset and bytes, (-1, -1, 0) if the values are not contiguous in a file."""
+        place = tensor.place
+        if place is None:
+            return -1, -1, 0
+        if place.external is not None and not self._model.ignore_external_data:
+            file = str(self._model.folder / place.external.location)
+            return self._file(file), place.external.offset, place.external.nbytes or 0
+        ref = self._model.weights().get(tensor.name) if tensor.scope == 0 else None
+        if ref is None or ref.offset < 0:
+            return -1, -1, 0
+        return self._file(str(ref.file)), ref.offset, ref.nbytes
+
+    def _file(self, name: str) -> int:
+        return self._files.setdefault(name, len(self._files))
+
+    def _edges(self) -> Columns:
+        """Who reads each tensor, and each node's parents and children, every list in ascending order."""
+        tensors = self._collected.tensors
+        consumers: list[list[int]] = [[] for _ in tensors]
+        parents: list[list[int]] = []
+        children: list[list[int]] = [[] for _ in self._collected.nodes]
+        for node in self._collected.nodes:
+            read = dict.fromkeys(n for n in (*node.inputs, *node.captures) if n >= 0)
+            above = set()
+            for number in read:
+                consumers[number].append(node.number)
+                producer = tensors[number].producer
+                if producer is not None:
+                    above.add(producer.number)
+            parents.append(sorted(above))
+            for parent in above:
+                children[parent].append(node.number)
+        return _lists("consumers", consumers) | _lists("parents", parents) | _lists("children", children)
+
+    def _attributes(self, nodes: list[NodeEntry]) -> Columns:
+        pairs = [[self._attribute(span) for span in node.node.attributes] for node in nodes]
+        names = _lists("attributes", [[p[0] for p in row] for row in pairs])
+        return names | {"attributes_text": _int32(p[1] for row in pairs for p in row)}
+
+    def _attribute(self, span: tuple[int, int]) -> tuple[int, int]:
+        data = self._collected.data
+        key = data[span[0] : span[1]] if span[1] - span[0] < 256 else None
+        if key is None or key not in self._attribute_cache:
+            name, text = attribute_text(data, span)
+            pair = self._texts.add(name), self._texts.add(text)
+            if key is None:
+                return pair
+            self._attribute_cache[key] = pair
+        return self._attribute_cache[key]
+
+    def _meta(self) -> dict[str, Any]:
+        collected, model = self._collected, self._collected.model
+        main = collected.scopes[0]
+        return {
+            "path": str(self._model.path.absolute()),
+            "size": self._model.size,
+            "hash": self._model.structure_key(),
+            "ir_version": model.ir_version,
+            "opsets": model.opsets,
+            "producer": shown(f"{model.producer} {model.producer_version}".strip(), 200),
+            "graph_name": model.graph.name,
+            "doc": shown(model.graph.doc or model.doc, 2000),
+            "inputs": main.inputs,
+            "outputs": main.outputs,
+            "functions": [s.name for s in collected.scopes if s.kind == "function"],
+            "scopes": [
+                {
+                    "kind": s.kind,
+                    "name": s.name,
+                    "parent": s.parent.number if s.parent else -1,
+                    "owner": s.owner.number if s.owner else -1,
+                    "attribute": s.attribute,
+                    "inputs": s.inputs,
+                    "outputs": s.outputs,
+                    "n_nodes": len(s.nodes),
+                }
+                for s in collected.scopes
+            ],
+            "n_nodes": len(collected.nodes),
+            "n_tensors": len(collected.tensors),
+            "n_initializers": len(model.graph.initializers) + len(model.graph.sparse),
+            "weight_bytes": sum(w.nbytes for w in self._model.weights().values()),
+            "files": list(self._files),
+            "has_cycle": collected.has_cycle,
+            "problems": collected.problems,
+        }
+
+
+def _int32(values: Iterable[int]) -> NDArray[np.int32]:
+    return np.fromiter(values, np.int32)
+
+
+def _lists(name: str, rows: Sequence[Sequence[int]], dtype: np.dtype[Any] | None = None) -> Columns:
+    """Rows of different lengths as two columns: `<name>_at` (where each row starts, one more at the end)
+    and `<name>`."""
+    lengths = np.fromiter((len(row) for row in rows), np.int64, len(rows))
+    at = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    flat = np.fromiter((v for row in rows for v in row), dtype or np.dtype(np.int32), int(at[-1]))
+    return {f"{name}_at": at, name: flat}
+
+
+def _sorted_by(names: list[str], scopes: list[int]) -> NDArray[np.int32]:
+    """Row numbers sorted by name (UTF-8), then scope: for finding a name by bisection."""
+    keys = [name.encode() for name in names]
+    return _int32(sorted(range(len(names)), key=lambda i: (keys[i], scopes[i])))

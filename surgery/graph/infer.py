@@ -1,0 +1,31 @@
+"""Shape inference on a structure, weights left out."""
+
+from backends.text import shown
+from backends.wire import Source as _Source
+from backends.wire import WireError, fields
+
+NODE_LIMIT = 200_000
+_BYTES_LIMIT = 1 << 30
+
+
+def inferred_structure(structure: bytes) -> tuple[bytes, list[str]]:
+    """Return the structure with onnx's inferred value infos, and warnings. Failure leaves the structure as
+    it is."""
+    if _n_nodes(structure) > NODE_LIMIT or len(structure) > _BYTES_LIMIT:
+        return structure, [f"shapes were not inferred: more than {NODE_LIMIT} nodes"]
+    import onnx
+
+    try:
+        inferred = onnx.shape_inference.infer_shapes(structure, data_prop=True)
+        return inferred.SerializeToString(), []
+    except Exception as error:  # onnx raises its own types, protobuf's, RuntimeError and ValueError here
+        return structure, [f"shapes were not inferred: {shown(str(error), 300)}"]
+
+
+def _n_nodes(structure: bytes) -> int:
+    source = _Source(structure)
+    try:
+        graphs = [f for f in fields(source, 0, len(structure)) if f.number == 7]
+        return sum(1 for g in graphs for f in fields(source, g.start, g.end) if f.number == 1)
+    except WireError:
+        return 0

@@ -1,0 +1,33 @@
+"""Topological order of a graph's nodes, stable: nodes keep the file's order wherever dependencies allow
+it."""
+
+import heapq
+from collections.abc import Sequence
+
+
+def topological_order(reads: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
+    """Return the nodes' positions in topological order, and those that lie on or behind a cycle.
+
+    reads: for each node the positions of the nodes whose outputs it reads. Where there is a cycle the nodes
+    stay in file order. O(n + edges) if the file is sorted already, O(n log n + edges) otherwise.
+    """
+    if all(source < node for node, sources in enumerate(reads) for source in sources):
+        return list(range(len(reads))), []
+    waiting = [len(set(sources)) for sources in reads]
+    readers: list[list[int]] = [[] for _ in reads]
+    for node, sources in enumerate(reads):
+        for source in set(sources):
+            readers[source].append(node)
+    ready = [node for node, count in enumerate(waiting) if count == 0]
+    heapq.heapify(ready)
+    order: list[int] = []
+    while ready:
+        node = heapq.heappop(ready)
+        order.append(node)
+        for reader in readers[node]:
+            waiting[reader] -= 1
+            if waiting[reader] == 0:
+                heapq.heappush(ready, reader)
+    if len(order) == len(reads):
+        return order, []
+    return list(range(len(reads))), [node for node, count in enumerate(waiting) if count]
