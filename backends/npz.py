@@ -11,7 +11,7 @@ _BROKEN = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EO
 
 
 def read_npz(source: Path | BinaryIO) -> dict[str, Array]:
-    """Read all arrays of an archive, by name, in its order. ValueError if one is not whole or none is there."""
+    """Read all arrays of an archive by name, in order. ValueError if one is not whole or none is there."""
     try:
         with zipfile.ZipFile(source) as archive:
             members = archive.infolist()

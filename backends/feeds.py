@@ -1,0 +1,151 @@
+"""Feed dicts: where a model's inputs come from, one dict of arrays an iteration."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from backends.errors import BadFile, LayerwiseError, UsageError
+from backends.feeds_fit import fit_feed
+from backends.feeds_synthetic import Synthetic
+from backends.feeds_writer import FeedsWriter
+from backends.npy import Array
+from backends.results import RunResults, describe
+from backends.results_io import iteration_files, load_any
+from backends.scripts import load_function, script_errors
+from backends.specs import FeedSpec
+from backends.tensors import TensorInfo
+from backends.text import shown
+
+Warn = Callable[[str], None]
+Feed = dict[str, Array]
+
+
+@dataclass(frozen=True)
+class Feeds:
+    """Feed dicts in order; each pass gives the same ones (a script's generator allows one pass only).
+
+    count: how many, None where only the source knows.
+    """
+
+    count: int | None
+    make: Callable[[], Iterator[Feed]]
+
+    def __iter__(self) -> Iterator[Feed]:
+        return self.make()
+
+
+def make_feeds(spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn) -> Feeds:
+    """Return the feed dicts that `spec` asks for, checked against the model's `inputs`.
+
+    `warn` gets what was assumed, cast or left out, each message once. Raises UsageError or BadFile here or when
+    iterated: a name, shape or type that does not fit, a file that cannot be read; LayerwiseError for a script
+    that fails.
+    """
+    if spec.iterations is not None and spec.iterations < 0:
+        raise UsageError(f"--iterations is {spec.iterations}: give 1 or more")
+    warn_once = _once(warn)
+    if spec.files:
+        return _file_feeds(spec, inputs, warn_once)
+    if spec.script:
+        return _script_feeds(spec, inputs, warn_once)
+    synthetic = Synthetic(spec, inputs, warn_once)
+    return Feeds(synthetic.count, lambda: map(synthetic.feed, range(synthetic.count)))
+
+
+def _once(warn: Warn) -> Warn:
+    said: set[str] = set()
+
+    def say(message: str) -> None:
+        if message not in said:
+            said.add(message)
+            warn(message)
+
+    return say
+
+
+def _file_feeds(spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn) -> Feeds:
+    sources = [source for path in spec.files for source in _sources(Path(path))]
+
+    def make() -> Iterator[Feed]:
+        count = 0
+        for path in sources:
+            for feed in _loaded(path):
+                if count == spec.iterations:
+                    return
+                yield fit_feed(feed, inputs, warn, shown(str(path), 200))
+                count += 1
+        if spec.iterations is not None and count < spec.iterations:
+            warn(f"--iterations asks for {spec.iterations}, the files hold {count}")
+        if not count:
+            raise UsageError(f"{shown(', '.join(spec.files), 200)}: no inputs in there")
+
+    return Feeds(None, make)
+
+
+def _sources(path: Path) -> list[Path]:
+    """A folder's per-iteration files, read one at a time; else the path itself."""
+    return iteration_files(path) if path.is_dir() else [path]
+
+
+def _loaded(path: Path) -> list[Mapping[str, Any]]:
+    loaded = load_any(path)
+    if isinstance(loaded, RunResults):
+        raise BadFile(path, "holds saved outputs, not inputs: make inputs of them with `data merge`")
+    if not isinstance(loaded, list) or not all(isinstance(feed, dict) for feed in loaded):
+        raise BadFile(path, f"holds {describe(loaded)}, not inputs: a list of dicts, input name -> array")
+    return loaded
+
+
+def load_feeds(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """Open saved inputs without a model to check against: a list of dicts, name -> array or Stored."""
+    return [dict(feed) for source in _sources(Path(path)) for feed in _loaded(source)]
+
+
+def save_feeds(path: str | os.PathLike[str], feeds: Iterable[Mapping[str, Any]]) -> None:
+    """Write feed dicts as `FeedsWriter` does: .json, .safetensors, or a folder with a file an iteration."""
+    with FeedsWriter(path) as writer:
+        for feed in feeds:
+            writer.add(feed)
+
+
+def _script_feeds(spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn) -> Feeds:
+    path = Path(spec.script or "").absolute()
+    found = load_function(path, spec.function)
+    where = f"{path.name}:{spec.function}"
+    with script_errors(path, f"{spec.function}()"):
+        loaded = found() if callable(found) else found
+    if isinstance(loaded, Mapping):
+        loaded = [loaded]
+    if not isinstance(loaded, Iterable) and not hasattr(loaded, "__getitem__"):
+        raise UsageError(f"{shown(where)} gave {type(loaded).__name__}, not feed dicts (input name -> array)")
+    passes = 0
+
+    def make() -> Iterator[Feed]:
+        nonlocal passes
+        passes += 1
+        if passes > 1 and isinstance(loaded, Iterator):
+            raise LayerwiseError(f"{shown(where)} is a generator, which can be read only once: return a list")
+        for number, feed in enumerate(islice(_guarded(iter(loaded), path, where), spec.iterations)):
+            if not isinstance(feed, Mapping) or not all(isinstance(name, str) for name in feed):
+                kind = type(feed).__name__
+                raise UsageError(f"{shown(where)}, item {number}: {kind}, not a dict of input name -> array")
+            yield fit_feed(feed, inputs, warn, shown(where))
+
+    return Feeds(spec.iterations if spec.iterations is not None else _length(loaded), make)
+
+
+def _guarded(items: Iterator[Any], path: Path, where: str) -> Iterator[Any]:
+    while True:
+        with script_errors(path, where):
+            try:
+                item = next(items)
+            except StopIteration:
+                return
+        yield item
+
+
+def _length(loaded: Any) -> int | None:
+    return len(loaded) if isinstance(loaded, Sequence) else None

@@ -1,0 +1,129 @@
+"""Making given inputs fit a model's: names, shapes and types checked; safe casts done, and said."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from backends.errors import UsageError
+from backends.json_format import as_array
+from backends.npy import Array
+from backends.results import Stored
+from backends.tensors import EXTENDED_NAMES, TensorInfo, dtype_name, dtype_row, is_floating, is_integral
+from backends.text import shown
+
+Warn = Callable[[str], None]
+
+
+def fit_feed(
+    feed: Mapping[str, Any], inputs: Sequence[TensorInfo], warn: Warn, where: str
+) -> dict[str, Array]:
+    """Return the arrays for `inputs`, in their order. Inputs the model does not have are left out, and said.
+
+    UsageError, with both sides, if a name is missing, a shape does not fit, or a cast would change values.
+    """
+    missing = [info.name for info in inputs if info.name not in feed]
+    extra = [name for name in feed if name not in {info.name for info in inputs}]
+    if missing:
+        raise UsageError(
+            f"{where} has no data for input {_list(missing)}; the model's inputs: "
+            f"{_list([info.name for info in inputs])}; the data's: {_list(list(feed))}"
+        )
+    if extra:
+        warn(f"{where}: data that the model has no input for is not used: {_list(extra)}")
+    return {info.name: fit_input(feed[info.name], info, warn, where) for info in inputs}
+
+
+def _list(names: Sequence[str]) -> str:
+    told = ", ".join(shown(name, 80) for name in names[:20])
+    return f"{told}, … ({len(names)})" if len(names) > 20 else told or "none"
+
+
+def fit_input(value: Any, info: TensorInfo, warn: Warn, where: str) -> Array:
+    """Return one input as an array of the model's type. UsageError as for `fit_feed`."""
+    label = f"{where}: input {shown(info.name, 80)}"
+    array = _array(value, label)
+    _check_shape(array, info, label)
+    if dtype_name(array) == info.dtype:
+        return array
+    if info.dtype in EXTENDED_NAMES and array.dtype.kind == "V" and array.itemsize == _itemsize(info.dtype):
+        warn(f"{label}: stored without its type (raw {array.dtype}), read as {info.dtype}")
+        return np.asarray(array.view(dtype_row(info.dtype).numpy))
+    cast, problem = cast_safely(array, info.dtype)
+    if problem:
+        raise UsageError(f"{label} is {dtype_name(array)}, the model takes {info.dtype}: {problem}")
+    warn(f"{label}: cast from {dtype_name(array)} to {info.dtype}")
+    return cast
+
+
+def _itemsize(dtype: str) -> int:
+    return dtype_row(dtype).numpy.itemsize
+
+
+def _array(value: Any, label: str) -> Array:
+    try:
+        array = value.array() if isinstance(value, Stored) else as_array(value)
+    except ValueError as error:
+        raise UsageError(f"{label} is not an array: {shown(str(error), 200)}") from None
+    if array.dtype.kind in "USTO":
+        if not all(isinstance(item, str | bytes) for item in array.flat):
+            raise UsageError(f"{label} is not an array of numbers or text, but {type(value).__name__}")
+        return array.astype(object)
+    return array
+
+
+def _check_shape(array: Array, info: TensorInfo, label: str) -> None:
+    if info.shape is None:
+        return
+    fits = array.ndim == len(info.shape) and all(
+        not isinstance(dim, int) or dim < 0 or dim == size
+        for dim, size in zip(info.shape, array.shape, strict=True)
+    )
+    if not fits:
+        raise UsageError(
+            f"{label} has shape {list(array.shape)}, the model takes {shown(str(list(info.shape)), 200)}"
+        )
+
+
+def cast_safely(array: Array, dtype: str) -> tuple[Array, str]:
+    """Cast; the second value is empty, or says why the cast would change values beyond rounding of floats."""
+    source = dtype_name(array)
+    kinds = [_kind(source), _kind(dtype)]
+    if "other" in kinds:
+        return array, "no cast between these"
+    wanted = dtype_row(dtype).numpy
+    with np.errstate(all="ignore"):
+        cast = array.astype(wanted)
+        if kinds == ["float", "float"]:
+            lost = np.isfinite(array) & ~np.isfinite(cast)
+            return cast, "some values are beyond its range" if lost.any() else ""
+        if kinds[0] == "float" and not bool(np.all(array == np.trunc(array))):
+            return cast, "some values are no integers"
+        return cast, "" if _in_range(array, dtype) else "some values are beyond its range"
+
+
+def _kind(name: str) -> str:
+    if is_floating(name):
+        return "float"
+    return "integer" if is_integral(name) or name == "bool" else "other"
+
+
+def _in_range(array: Array, dtype: str) -> bool:
+    """True if all (integral) values are among those that `dtype` holds exactly."""
+    if array.size == 0:
+        return True
+    low, high = _limits(dtype)
+    return low <= int(array.min()) and int(array.max()) <= high
+
+
+def _limits(dtype: str) -> tuple[int, int]:
+    wanted = dtype_row(dtype).numpy
+    if dtype == "bool":
+        return 0, 1
+    if is_integral(dtype):
+        info: Any = ml_dtypes.iinfo(wanted)  # type: ignore[no-untyped-call]
+        return int(info.min), int(info.max)
+    mantissa: int = ml_dtypes.finfo(wanted).nmant  # type: ignore[no-untyped-call]
+    most = 1 << (mantissa + 1)
+    return -most, most

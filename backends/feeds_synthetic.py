@@ -1,0 +1,185 @@
+"""Synthetic inputs, bit for bit those of Polygraphy's DataLoader.
+
+One `numpy.random.RandomState(seed + iteration)` an iteration; inputs are drawn from it in the model's order.
+Floats are `random_sample * (high - low) + low` in float64, then cast; integers and bools are uniform with both
+ends; a dynamic dimension is 1. With the torch backend: `torch.rand` (which ignores the range) and `torch.randint`.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, Protocol
+
+import numpy as np
+
+from backends.errors import UsageError
+from backends.npy import Array
+from backends.specs import FeedSpec
+from backends.tensors import Dim, TensorInfo, dtype_row, is_floating, is_integral
+from backends.text import shown
+from backends.torch_bridge import import_torch, to_array
+
+Warn = Callable[[str], None]
+
+
+class Synthetic:
+    """Makes the feed dict of any iteration, the same one each time.
+
+    UsageError for shapes, ranges or types that cannot be met. `warn` gets each message once.
+    """
+
+    def __init__(self, spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn) -> None:
+        self.spec = spec
+        self.inputs = list(inputs)
+        self._shapes = _match(spec.shapes, [info.name for info in inputs], "--input-shapes")
+        self._warn = warn
+        self._said: set[str] = set()
+        known = {info.name for info in inputs}
+        for name in spec.val_range:
+            if name and name not in known:
+                there = ", ".join(shown(info.name, 80) for info in inputs) or "none"
+                warn(f"--val-range: the model has no input {shown(name, 80)}; its inputs: {there}")
+
+    @property
+    def count(self) -> int:
+        """Iterations: as asked for, else one for each of the shapes given."""
+        if self.spec.iterations is not None:
+            return self.spec.iterations
+        return max((len(shapes) for shapes in self.spec.shapes.values()), default=1)
+
+    def feed(self, iteration: int) -> dict[str, Array]:
+        """The inputs of one iteration, by name in the model's order."""
+        seed = self.spec.seed + iteration
+        sampler = _TorchSampler(seed) if self.spec.backend_module == "torch" else _NumpySampler(seed)
+        return {info.name: self._input(sampler, info, iteration) for info in self.inputs}
+
+    def _input(self, sampler: "_Sampler", info: TensorInfo, iteration: int) -> Array:
+        given = self._shapes.get(info.name)
+        shape = given[iteration % len(given)] if given else None
+        try:
+            if shape is not None and _is_shape_tensor(info, shape):
+                self._say(f"Assuming {shown(info.name)} is a shape tensor. Setting input values to: {shape}")
+                return np.array(shape, dtype_row(info.dtype).numpy)
+            return self._draw(sampler, info, self._static_shape(info, shape))
+        except (ValueError, OverflowError) as error:
+            raise UsageError(f"input {shown(info.name, 80)}: cannot make {info.dtype} data: {error}") from error
+        except MemoryError:
+            raise UsageError(f"input {shown(info.name, 80)}: shape {shape} does not fit in memory") from None
+
+    def _static_shape(self, info: TensorInfo, given: Sequence[int] | None) -> tuple[int, ...]:
+        if info.shape is None and given is None:
+            raise UsageError(f"input {shown(info.name, 80)} has no known shape: give one (--input-shapes)")
+        if given is not None:
+            _check_shape(info, given)
+            return tuple(given)
+        shape = info.shape or ()
+        static = tuple(dim if isinstance(dim, int) and dim >= 0 else 1 for dim in shape)
+        if static != shape:
+            self._say(
+                f"Input tensor: {shown(info.name)} [shape={shown(str(list(shape)))}] | "
+                f"Will generate data of shape: {list(static)}.\n"
+                "If this is incorrect, please provide --input-shapes or a custom data loader."
+            )
+        return static
+
+    def _draw(self, sampler: "_Sampler", info: TensorInfo, shape: tuple[int, ...]) -> Array:
+        low, high = self.spec.val_range.get(info.name, self.spec.val_range.get("", (0.0, 1.0)))
+        if is_integral(info.dtype):
+            return sampler.integers(shape, info.dtype, int(low), int(high))
+        if info.dtype == "bool":
+            return sampler.integers(shape, info.dtype, bool(low), bool(high))
+        return sampler.floats(shape, info.dtype, float(low), float(high))
+
+    def _say(self, message: str) -> None:
+        if message not in self._said:
+            self._said.add(message)
+            self._warn(message)
+
+
+def _match(shapes: Mapping[str, Any], names: Sequence[str], option: str) -> dict[str, Any]:
+    """Give each input the entry of its name or of a pattern that fits. UsageError for an idle entry."""
+    matched: dict[str, Any] = {}
+    for pattern, value in shapes.items():
+        fitting = [name for name in names if name == pattern or fnmatchcase(name, pattern)]
+        if not fitting:
+            there = ", ".join(shown(name, 80) for name in names) or "none"
+            raise UsageError(f"{option}: the model has no input {shown(pattern, 80)}; its inputs: {there}")
+        matched |= {name: value for name in fitting if name not in shapes or name == pattern}
+    return matched
+
+
+def _is_static(dim: Dim) -> bool:
+    return isinstance(dim, int) and dim >= 0
+
+
+def _check_shape(info: TensorInfo, given: Sequence[int]) -> None:
+    if any(dim < 0 for dim in given):
+        raise UsageError(f"input {shown(info.name, 80)}: shape {list(given)} needs numbers of 0 and more")
+    if info.shape is None:
+        return
+    fits = len(given) == len(info.shape) and all(
+        not _is_static(dim) or dim == size for dim, size in zip(info.shape, given, strict=True)
+    )
+    if not fits:
+        raise UsageError(
+            f"input {shown(info.name, 80)}: shape {list(given)} does not fit the model's "
+            f"{shown(str(list(info.shape)))}"
+        )
+
+
+def _is_shape_tensor(info: TensorInfo, given: Sequence[int]) -> bool:
+    """True if `given` are values, not a shape: the input is 1-D, integer, and has as many elements."""
+    return (
+        is_integral(info.dtype)
+        and info.shape is not None
+        and len(info.shape) == 1
+        and _is_static(info.shape[0])
+        and len(given) == info.shape[0]
+    )
+
+
+class _Sampler(Protocol):
+    def integers(self, shape: tuple[int, ...], dtype: str, low: int, high: int) -> Array: ...
+    def floats(self, shape: tuple[int, ...], dtype: str, low: float, high: float) -> Array: ...
+
+
+class _NumpySampler:
+    def __init__(self, seed: int) -> None:
+        self._rng = np.random.RandomState(seed)
+
+    def integers(self, shape: tuple[int, ...], dtype: str, low: int, high: int) -> Array:
+        wanted = dtype_row(dtype).numpy
+        drawn: Any = np.int8 if wanted.isbuiltin == 2 else wanted
+        return np.array(self._rng.randint(low, high + 1, shape, drawn)).astype(wanted)
+
+    def floats(self, shape: tuple[int, ...], dtype: str, low: float, high: float) -> Array:
+        wanted = dtype_row(dtype)
+        scale, shift = _scale(low, high)
+        with np.errstate(all="ignore"):
+            values = np.array(self._rng.random_sample(shape) * scale + shift)
+            return values.astype(str).astype(object) if dtype == "string" else values.astype(wanted.numpy)
+
+
+def _scale(low: float, high: float) -> tuple[float, float]:
+    """Factor and offset; an infinite end must not meet another and become NaN."""
+    scale, shift = high - low, low
+    if math.isinf(low):
+        scale, shift = low, 0.0
+    return (high if math.isinf(high) else scale), shift
+
+
+class _TorchSampler:
+    def __init__(self, seed: int) -> None:
+        self._torch = import_torch("the torch data loader backend")
+        self._rng = self._torch.Generator()
+        self._rng.manual_seed(seed)
+
+    def integers(self, shape: tuple[int, ...], dtype: str, low: int, high: int) -> Array:
+        kind = getattr(self._torch, dtype)
+        return to_array(self._torch.randint(low, high + 1, shape, generator=self._rng, dtype=kind))
+
+    def floats(self, shape: tuple[int, ...], dtype: str, low: float, high: float) -> Array:
+        if not is_floating(dtype) or not hasattr(self._torch, dtype):
+            raise UsageError(f"the torch data loader backend has no type {dtype}")
+        kind = getattr(self._torch, dtype)
+        return to_array(self._torch.rand(shape, generator=self._rng, dtype=kind))

@@ -1,0 +1,89 @@
+"""Writing feed dicts one after the other."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+from backends.dumps import DumpWriter
+from backends.errors import UsageError
+from backends.files import atomic_writer
+from backends.json_format import as_array, save, write_value
+from backends.results import Stored
+from backends.results_io import FEEDS_FORMAT, is_single_file
+from backends.results_writer import check_empty_folder
+from backends.text import shown
+
+
+class FeedsWriter:
+    """Writes feed dicts as they come; what is written appears, whole, at `close`.
+
+    A path that ends in .safetensors is our dump, any other extension gives JSON for `--load-inputs` (of
+    Polygraphy too), none a folder of one JSON file an iteration. UsageError if the folder is not empty.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._target = Path(path)
+        self._count = 0
+        self._stack = ExitStack()
+        self._stream: BinaryIO | None = None
+        self._dump: DumpWriter | None = None
+        self._folder: Path | None = None
+        if not self._target.absolute().parent.is_dir():
+            raise UsageError(f"cannot write {shown(str(path))}: its folder does not exist")
+        if self._target.suffix == ".safetensors":
+            self._dump = DumpWriter(self._target)
+        elif is_single_file(self._target):
+            self._stream = self._stack.enter_context(atomic_writer(self._target))
+        else:
+            check_empty_folder(self._target)
+            name = self._target.name[:64]
+            self._folder = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=self._target.parent))
+
+    def add(self, feed: Mapping[str, Any]) -> None:
+        """Write one iteration's inputs: name -> array, Stored or torch tensor."""
+        arrays = {n: v.array() if isinstance(v, Stored) else as_array(v) for n, v in feed.items()}
+        if self._dump is not None:
+            for name, array in arrays.items():
+                self._dump.add(f"{self._count}:{name}", array)
+        elif self._folder is not None:
+            save(self._folder / f"{self._count:010d}.json", arrays)
+        elif self._stream is not None:
+            self._stream.write(b",\n    " if self._count else b"[\n    ")
+            write_value(self._stream, arrays, 1)
+        self._count += 1
+
+    def close(self) -> None:
+        """Put the file or the folder in place."""
+        if self._dump is not None:
+            self._dump.metadata |= {"format": FEEDS_FORMAT, "iterations": str(self._count)}
+            self._dump.close()
+        elif self._folder is not None:
+            self._folder.chmod(0o755)
+            self._folder.replace(self._target)
+        elif self._stream is not None:
+            self._stream.write(b"\n]" if self._count else b"[]")
+            self._stack.close()
+
+    def abort(self) -> None:
+        """Leave nothing behind."""
+        if self._dump is not None:
+            self._dump.abort()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        self._stack.__exit__(InterruptedError, InterruptedError(), None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with ExitStack() as stack:
+            stack.callback(self.abort)
+            if kind is None:
+                self.close()

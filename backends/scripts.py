@@ -1,0 +1,69 @@
+"""Running functions of a user's Python script, with errors told in the script's own lines.
+
+Only a worker process does this. The script's folder stays on `sys.path`: what it imports later is found.
+"""
+
+import importlib.util
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from backends.errors import LayerwiseError, UsageError
+from backends.text import shown
+
+
+@contextmanager
+def script_errors(path: Path, what: str) -> Iterator[None]:
+    """Turn any error of the script's code into a LayerwiseError that names its file, line and cause."""
+    try:
+        yield
+    except (LayerwiseError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise LayerwiseError(f"{shown(what)} failed: {_told(path, error)}") from error
+
+
+def _told(path: Path, error: BaseException) -> str:
+    text = f"{type(error).__name__}: {shown(str(error), 500)}" if str(error) else type(error).__name__
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        return f"{shown(str(path))}, line {error.lineno}: {text}"
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
+    if not frames:
+        return f"{shown(str(path))}: {text}"
+    last = frames[-1]
+    return f"{shown(str(path))}, line {last.lineno}, in {last.name}: {text}"
+
+
+def load_function(path: str | Path, name: str) -> Any:
+    """Run a script and return what it calls `name`; a class is instantiated.
+
+    UsageError if the file or the name is not there, LayerwiseError if the script fails.
+    """
+    script = Path(path).absolute()
+    if not script.is_file():
+        raise UsageError(f"script {shown(str(path))} does not exist")
+    module = _run(script)
+    if not hasattr(module, name):
+        there = [key for key in vars(module) if not key.startswith("_") and callable(vars(module)[key])]
+        told = shown(", ".join(there), 200) or "nothing"
+        raise UsageError(f"script {shown(str(path))} has no {shown(name, 80)!r}; it has: {told}")
+    found = getattr(module, name)
+    with script_errors(script, f"{name}()"):
+        return found() if isinstance(found, type) else found
+
+
+def _run(script: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"layerwise_script_{script.stem}", script)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"script {shown(str(script))} is not a .py file")
+    module = importlib.util.module_from_spec(spec)
+    if str(script.parent) not in sys.path:
+        sys.path.insert(0, str(script.parent))
+    sys.modules[module.__name__] = module
+    with script_errors(script, f"script {script.name}"):
+        spec.loader.exec_module(module)
+    return module
