@@ -8,6 +8,7 @@ from argparse import Namespace
 from collections.abc import Callable
 
 from backends.errors import LayerwiseError
+from backends.text import shown
 from tui.cli.log import START, Log, make_log
 from tui.cli.options import add_logging
 from tui.cli.parser import Parser
@@ -23,7 +24,9 @@ def run_leaf(words: str, leaf: Leaf, argv: list[str]) -> int:
     add_logging(parser)
     args = parser.parse_args(argv)
     log = make_log(args)
-    args.command = shlex.join(["layerwise", *words.split(), *argv])
+    if getattr(args, "json", False):
+        log.only_errors_to_stderr()
+    args.command = shown(shlex.join(["layerwise", *words.split(), *argv]))
     framed = leaf.timed and not getattr(args, "gen_script", None)
     started = time.monotonic()
     if framed:

@@ -91,6 +91,11 @@ class Log:
         finally:
             self.depth -= level
 
+    def only_errors_to_stderr(self) -> None:
+        """Leave stdout to a document that a machine will read."""
+        self.to_stderr = True
+        self.levels = {"": max(ERROR, self.levels[""])}
+
     def open_file(self, path: str) -> None:
         """Write what is shown to `path` too; UsageError where that cannot be."""
         try:

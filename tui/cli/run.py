@@ -11,7 +11,7 @@ from debugtools.compare.spec import CompareSpec
 from tui.cli import values
 from tui.cli.json_output import Collector, print_json
 from tui.cli.line import command_line
-from tui.cli.log import ERROR, INFO, Log
+from tui.cli.log import INFO, Log
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
 from tui.cli.report import CompareReport
@@ -31,9 +31,6 @@ def fill_run(parser: Parser) -> None:
 
 def run_run(args: Namespace, log: Log) -> int:
     """Run the comparison that `args` describes; the exit code."""
-    if args.json:
-        log.to_stderr = True
-        log.levels[""] = max(log.levels[""], ERROR)
     request = to_request(args)
     for note in request.notes:
         log.warning(note)

@@ -52,7 +52,7 @@ def to_request(args: Namespace) -> Request:
         feeds=_feeds(args),
         marks=marks,
         observe=args.observe,
-        metrics=_metrics(args.compare),
+        metrics=metric_names(args.compare),
         tolerance=tolerance(args),
         rename=values.parse_names_map(args.rename or []),
         validate=args.validate,
@@ -106,6 +106,12 @@ def tolerance(args: Namespace) -> ToleranceSpec:
     )
 
 
+def metric_names(names: list[str] | None) -> list[MetricName]:
+    """Metrics as `--compare` names them, groups spelt out; `simple` where none is named."""
+    chosen = [metric for name in names or ["simple"] for metric in _ALIASES.get(name, [name])]  # type: ignore[list-item]
+    return list(dict.fromkeys(chosen))
+
+
 def _check(spec: CompareSpec) -> None:
     if any(runner.kind != "saved" for runner in spec.runners) and spec.model is None:
         raise UsageError(
@@ -129,11 +135,6 @@ def _fraction(text: str) -> float:
     if not 0 <= value <= 1:
         raise ValueError(text)
     return value
-
-
-def _metrics(names: list[str] | None) -> list[MetricName]:
-    chosen = [metric for name in names or ["simple"] for metric in _ALIASES.get(name, [name])]  # type: ignore[list-item]
-    return list(dict.fromkeys(chosen))
 
 
 def _marked(marks: MarkSpec) -> bool:

@@ -1,0 +1,154 @@
+"""`layerwise check accuracy`: saved accuracy results against other thresholds, without running anything."""
+
+from argparse import Namespace
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from backends.errors import UsageError
+from tui.cli.json_output import print_json
+from tui.cli.log import Log
+from tui.cli.options import COMPARE_NAMES
+from tui.cli.options_compare import add_thresholds
+from tui.cli.parser import Parser
+from tui.cli.report_lines import label, name, rule
+from tui.cli.to_spec import metric_names, tolerance
+
+if TYPE_CHECKING:
+    from backends.accuracy import AccuracyResult, AccuracyResults, Result, SimpleResult
+    from debugtools.compare.spec import ToleranceSpec
+
+
+def fill_accuracy(parser: Parser) -> None:
+    parser.add_argument("path", help="written by `layerwise run --save-accuracy-results`, or by Polygraphy")
+    group = parser.add_argument_group("Comparison")
+    group.add_argument("--compare", "--compare-func", nargs="+", action="extend", choices=COMPARE_NAMES,
+                       help="check these metrics alone; without it all, of which simple is checked anew")
+    group.add_argument("--check-average", action="store_true", help="check the averages over the iterations")
+    group.add_argument("--save-accuracy-results", metavar="PATH", help="save the results with the new thresholds")
+    parser.own(group, "--json", action="store_true", help="print one JSON document instead of the report")
+    add_thresholds(parser)
+
+
+def run_accuracy(args: Namespace, log: Log) -> int:
+    """Check the file; 0 if all passes, 1 if not."""
+    from backends.accuracy import AccuracyResults
+
+    saved = AccuracyResults.load(args.path)
+    metrics = metric_names(args.compare)
+    present = {_metric(result) for result in saved.results}
+    missing = [metric for metric in metrics if metric not in present] if args.compare else []
+    if missing:
+        raise UsageError(f"{args.path} holds no results of {', '.join(missing)}; it has: {', '.join(sorted(present))}")
+    if args.compare:
+        saved = replace(saved, results=[result for result in saved.results if _metric(result) in metrics])
+    checked = _reevaluated(saved, metrics, tolerance(args), "average" if args.check_average else "per_sample")
+    if args.save_accuracy_results:
+        checked.save(args.save_accuracy_results)
+    if args.json:
+        print_json({"passed": checked.passed, "results": [_as_dict(result) for result in checked.results]})
+        return 0 if checked.passed else 1
+    for result in checked.results:
+        log.info(f"Metric: {label(_metric(result))}")
+        for ok, text in _summary(result):
+            log.verdict(ok, text)
+    ok = checked.passed
+    verdict = "passed" if ok else "did not pass"
+    log.verdict(ok, f"{'PASSED' if ok else 'FAILED'} | Accuracy results {verdict} the requested thresholds.")
+    return 0 if ok else 1
+
+
+def _metric(result: "AccuracyResult") -> str:
+    from backends.accuracy import MetricResult, SimpleResult
+
+    for iterations in result.pairs.values():
+        for outputs in iterations:
+            for found in outputs.values():
+                if isinstance(found, MetricResult):
+                    return found.threshold.metric.name
+                if isinstance(found, SimpleResult):
+                    return "simple"
+    return "indices"
+
+
+def _reevaluated(
+    saved: "AccuracyResults", metrics: list[str], rules: "ToleranceSpec", aggregation: str
+) -> "AccuracyResults":
+    results = []
+    for result in saved.results:
+        again = _metric(result) in metrics
+        pairs = {
+            pair: [{output: _anew(output, found, rules) if again else found for output, found in outputs.items()}
+                   for outputs in iterations]
+            for pair, iterations in result.pairs.items()
+        }
+        results.append(replace(result, pairs=pairs, aggregation=aggregation))
+    return replace(saved, results=results)
+
+
+def _anew(output: str, found: "Result", rules: "ToleranceSpec") -> "Result":
+    """`found` against the thresholds of `rules`; a bare verdict (other shapes, indices) has nothing to check anew."""
+    from backends.accuracy import MetricResult, MetricThreshold, SimpleResult
+
+    if isinstance(found, MetricResult):
+        metric = found.threshold.metric
+        field = {"cosine_similarity": "cosine", "perceptual_metrics": "lpips"}.get(metric.name, metric.name)
+        limit = rule(getattr(rules, field), output, metric.default)
+        return replace(found, threshold=MetricThreshold(metric, limit))
+    return _simple(output, found, rules) if isinstance(found, SimpleResult) else found
+
+
+def _simple(output: str, found: "SimpleResult", rules: "ToleranceSpec") -> "SimpleResult":
+    from backends.accuracy import SimpleThreshold
+
+    stat = rule(rules.stat, output, "elemwise")
+    new = SimpleThreshold(stat, rule(rules.atol, output, 1e-5), rule(rules.rtol, output, 1e-5))
+    stored = _elemwise(output, found, new) if stat == "elemwise" else None
+    return replace(found, threshold=new, stored=stored)
+
+
+def _elemwise(output: str, found: "SimpleResult", new: object) -> bool:
+    """What the saved statistics still tell of an element-wise check. UsageError where they do not tell."""
+    from backends.accuracy import SimpleThreshold
+
+    assert isinstance(new, SimpleThreshold)
+    old = found.threshold
+    largest = found.values.get("max_absdiff"), found.values.get("max_reldiff")
+    if any(value is not None and value <= limit for value, limit in zip(largest, (new.atol, new.rtol), strict=True)):
+        return True
+    elemwise = old.stat == "elemwise" and found.stored is not None
+    if elemwise and (old.atol, old.rtol) == (new.atol, new.rtol):
+        return bool(found.stored)
+    if elemwise and not found.stored and new.atol <= old.atol and new.rtol <= old.rtol:
+        return False
+    raise UsageError(
+        f"output '{name(output)}': an element-wise check at these tolerances cannot be told from saved statistics. "
+        "Choose --check-error-stat max, mean or median, or compare saved outputs again (run --load-outputs A B)."
+    )
+
+
+def _summary(result: "AccuracyResult") -> Iterator[tuple[bool, str]]:
+    from backends.accuracy import passed
+
+    for pair in result.pairs:
+        head = f"Accuracy Summary | {name(pair[0])} vs. {name(pair[1])} | "
+        if result.aggregation == "average":
+            averages = result.average(pair)
+            good = sum(map(passed, averages.values()))
+            yield good == len(averages), f"{head}Passed: {good}/{len(averages)} outputs"
+            for output, average in averages.items():
+                yield passed(average), f"    {name(output)} | {'PASSED' if passed(average) else 'FAILED'}"
+        else:
+            matched, _, total = result.stats(pair)
+            rate = 100 * matched / total if total else 100.0
+            yield matched == total, f"{head}Passed: {matched}/{total} iterations | Pass Rate: {rate:.2f}%"
+
+
+def _as_dict(result: "AccuracyResult") -> dict[str, object]:
+    from backends.accuracy import passed
+
+    pairs = [
+        {"runners": list(pair), "iterations": [{out: passed(found) for out, found in outputs.items()} for outputs in iterations]}
+        for pair, iterations in result.pairs.items()
+    ]
+    return {"metric": _metric(result), "aggregation": result.aggregation, "passed": result.passed, "pairs": pairs}
