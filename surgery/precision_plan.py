@@ -1,0 +1,65 @@
+"""Which nodes can compute in FP16 or bfloat16, and which form of each tensor their neighbours read."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Literal
+
+import onnx
+from onnx import TensorProto
+
+from backends.errors import LayerwiseError
+from surgery.node_types import SHAPE_ONLY, Slots, captures, node_slots, tensor_types
+
+LowType = Literal["float16", "bfloat16"]
+
+ONNX_TYPE: dict[str, int] = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
+_LEAST_OPSET = {"float16": 6, "bfloat16": 13}  # of Cast
+
+
+def node_label(node: onnx.NodeProto) -> str:
+    """Return a node's name, or that of its first output."""
+    return node.name or next(filter(None, node.output), "")
+
+
+@dataclass
+class Plan:
+    """Which inputs and outputs of which node become low, and who needs a tensor in which form."""
+
+    slots: list[Slots | None]
+    types: dict[str, int]
+    born_low: set[str] = field(default_factory=set)
+    needs_low: set[str] = field(default_factory=set)
+    needs_full: set[str] = field(default_factory=set)
+    pinned: set[str] = field(default_factory=set)  # graph outputs and captures: FP32 under their own name
+
+    @classmethod
+    def of(cls, model: onnx.ModelProto, low: LowType, keep: Collection[str]) -> "Plan":
+        opsets = {entry.domain or "": entry.version for entry in model.opset_import}
+        if opsets.get("", opsets.get("ai.onnx", 1)) < _LEAST_OPSET[low]:
+            raise LayerwiseError(
+                f"{low} needs opset {_LEAST_OPSET[low]} or later: convert the model's opset first"
+            )
+        types = tensor_types(model)
+        kept = frozenset(keep)
+        plan = cls(
+            [
+                None if node_label(node) in kept else node_slots(node, types, opsets, ONNX_TYPE[low])
+                for node in model.graph.node
+            ],
+            types,
+        )
+        plan._note_readers(model.graph)
+        return plan
+
+    def _note_readers(self, graph: onnx.GraphProto) -> None:
+        self.pinned = {value.name for value in graph.output}
+        for node, slots in zip(graph.node, self.slots, strict=True):
+            self.pinned |= captures(node)
+            if node.op_type in SHAPE_ONLY:  # takes whichever form there is
+                continue
+            low_inputs = slots.inputs if slots else frozenset()
+            for position, name in enumerate(node.input):
+                (self.needs_low if position in low_inputs else self.needs_full).add(name)
+            if slots:
+                self.born_low.update(node.output[position] for position in slots.outputs)
+        self.needs_full |= self.pinned
