@@ -7,8 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from backends.errors import UsageError
-from tui.state.error_filter import Test, parse_filter
+from tui.state.error_filter import parse_filter
 from tui.state.error_table import FAILED, PASSED, UNKNOWN, ErrorTable, Ints
+from tui.state.error_tests import Test
 
 SORTS = ("graph", "max_abs", "max_rel", "rel_l2", "ampl", "verdict", "op", "tensor")
 LEAPS = ("leap", "overflow", "nan")

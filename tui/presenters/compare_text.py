@@ -1,0 +1,64 @@
+"""A comparison's parts in a few words."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from backends.specs import RunnerSpec
+from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
+from tui.presenters.numbers import sig
+
+BACKENDS = {
+    "onnxrt": "onnxruntime",
+    "reference": "onnx reference",
+    "pluginref": "plugin reference",
+    "trt": "TensorRT",
+}
+
+
+def side_name(runner: RunnerSpec) -> str:
+    """`onnxruntime cuda, disable, fp16.onnx`: what tells this side from others."""
+    if runner.name:
+        return runner.name
+    if runner.kind == "saved":
+        return f"saved {Path(runner.results or '').name}"
+    words = [BACKENDS[runner.kind]]
+    if runner.kind == "onnxrt":
+        words[0] += " " + (" ".join(runner.providers) or "cpu")
+    if runner.graph_optimization_level:
+        words.append(f"opt {runner.graph_optimization_level}")
+    if runner.tf32 is False:
+        words.append("no tf32")
+    if runner.model:
+        words.append(Path(runner.model).name)
+    return ", ".join(words)
+
+
+def side_names(runners: Sequence[RunnerSpec]) -> list[str]:
+    """Names of all sides; equal ones are numbered."""
+    names = [side_name(runner) for runner in runners]
+    return [f"{name} #{k + 1}" if names.count(name) > 1 else name for k, name in enumerate(names)]
+
+
+def tolerance_text(rules: ToleranceSpec) -> str:
+    """`by dtype`, or `abs 1e-05 rel 1e-05 (max)`; `…` where outputs have their own."""
+    stat = rules.stat.get("", "")
+    tail = f" ({stat})" if stat and stat != "elemwise" else ""
+    if rules.auto and not rules.atol and not rules.rtol:
+        return "by dtype" + tail
+    own = " …" if set(rules.atol) | set(rules.rtol) > {""} else ""
+    return f"abs {sig(rules.atol.get('', 1e-5))} rel {sig(rules.rtol.get('', 1e-5))}{own}{tail}"
+
+
+def marks_text(marks: MarkSpec) -> str:
+    """`every tensor`, `3 names`, `all MatMul Softmax`, `outputs`."""
+    if marks.everything:
+        return "every tensor"
+    words = [f"{len(marks.names)} marked"] if marks.names else []
+    words += ["all " + " ".join(marks.op_types)] if marks.op_types else []
+    return ", ".join(words) or "outputs"
+
+
+def compare_title(spec: CompareSpec) -> str:
+    """The title of a compare job."""
+    model = Path(spec.model).name if spec.model else "saved outputs"
+    return f"{model}: {' against '.join(side_names(spec.runners))}, {marks_text(spec.marks)}"

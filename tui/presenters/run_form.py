@@ -1,0 +1,81 @@
+"""The Run form as styled text."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+
+from backends.text import shown
+from tui.presenters.glyphs import Glyphs
+from tui.presenters.numbers import size_text
+from tui.presenters.text import Line, fit, merge, wrap_runs
+from tui.state.mark_cost import Cost
+from tui.state.presets import PRESETS, preset
+from tui.state.run_fields import Field
+from tui.state.run_form import RunForm, get
+
+SECTION_CELLS = 9
+LABEL_CELLS = 22
+VALUE_CELLS = 18
+
+
+def field_line(form: RunForm, field: Field, problems: Mapping[str, str], cells: int, glyphs: Glyphs) -> Line:
+    """One field: section, label, value, and what is wrong or what may stand there."""
+    value, role = _value(form, field)
+    if field.options:
+        value = f"{glyphs.here_right} {value} {glyphs.here_left}"
+    problem = problems.get(field.key, "")
+    note, note_role = (f"{glyphs.bad} {problem}", "bad") if problem else (field.hint, "dim")
+    label = fit(field.label, LABEL_CELLS) if field.label else ""
+    room = max(8, cells - SECTION_CELLS - len(label))
+    value = fit(value, min(room, max(VALUE_CELLS, len(value))), glyphs.ellipsis, keep="start")
+    left = max(0, room - len(value) - 1)
+    return merge([
+        (fit(field.section, SECTION_CELLS), "accent"), (label, ""), (value, "bad" if problem else role),
+        (" ", ""), (fit(note, left, glyphs.ellipsis, keep="start"), note_role),
+    ])  # fmt: skip
+
+
+def _value(form: RunForm, field: Field) -> tuple[str, str]:
+    if field.key == "preset":
+        return (preset_text(form.preset) if form.preset else "own settings"), "strong"
+    value = get(form, field.key)
+    return (value, "strong") if value else (field.empty or "(nothing yet)", "dim")
+
+
+def preset_text(name: str) -> str:
+    found = preset(name)
+    return f"{name}: {found.what}" + ("  [needs TensorRT]" if found.tensorrt else "")
+
+
+def preset_lines() -> list[Line]:
+    """The presets as rows to choose from."""
+    return [
+        merge([(f"{p.name:<20}", "strong"), (p.what, ""), ("  needs TensorRT" if p.tensorrt else "", "warn")])
+        for p in PRESETS
+    ]
+
+
+def cost_line(cost: Cost | None, sides: int, iterations: int) -> Line:
+    """What the marked tensors cost, in tensors and bytes."""
+    if cost is None:
+        return [("cost of marking: the graph is not indexed yet", "dim")]
+    line: Line = [("marking ", "dim"), (f"{cost.tensors:,} tensors", "strong"), (", ", "dim")]
+    line.append((f"{size_text(cost.nbytes)} a side", "strong"))
+    if iterations > 1:
+        line.append((f" and iteration, {iterations} iterations", ""))
+    line.append((f", {size_text(cost.nbytes * sides)} computed for {sides} sides; streamed, not kept", "dim"))
+    if cost.unsized:
+        line.append((f"; {cost.unsized:,} of unknown size", "warn"))
+    return line
+
+
+def command_lines(words: Sequence[str], cells: int) -> list[Line]:
+    """The equivalent command line, wrapped."""
+    return wrap_runs([("$ ", "dim"), (shown(shlex.join(words)), "")], cells, indent=2)
+
+
+def problem_lines(problems: Mapping[str, str], labels: Mapping[str, str], glyphs: Glyphs) -> list[Line]:
+    """What must be mended before a run, one line a problem."""
+    return [
+        [(f"{glyphs.bad} ", "bad"), (f"{labels[key]}: " if labels.get(key) else "", ""), (shown(text), "bad")]
+        for key, text in problems.items()
+    ]

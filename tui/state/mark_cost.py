@@ -1,0 +1,94 @@
+"""What observing tensors will cost, from the index alone: how many, how many bytes."""
+
+import fnmatch
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from debugtools.compare.spec import MarkSpec
+
+if TYPE_CHECKING:
+    from surgery.graph.index import GraphIndex
+
+_BITS = re.compile(r"\d+")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """tensors: observed; nbytes: of one side and iteration; unsized: tensors of unknown shape or type."""
+
+    tensors: int
+    nbytes: int
+    unsized: int
+
+
+def mark_cost(index: "GraphIndex", marks: MarkSpec, shapes: Mapping[str, list[list[int]]]) -> Cost:
+    """Cost of `marks` when the inputs have `shapes`; a symbol that no input gives counts as 1."""
+    symbols = _symbols(index, shapes)
+    tensors = nbytes = unsized = 0
+    for tensor in chosen_tensors(index, marks):
+        size = tensor_bytes(index, tensor, symbols)
+        tensors += 1
+        nbytes += size or 0
+        unsized += size is None
+    return Cost(tensors, nbytes, unsized)
+
+
+def chosen_tensors(index: "GraphIndex", marks: MarkSpec) -> Iterable[int]:
+    """Numbers of the main graph's tensors that `marks` names, the graph's outputs included."""
+    excluded = _matcher(marks.exclude)
+    named = _matcher(marks.names)
+    types = {kind.lower() for kind in marks.op_types}
+    for node in index.main_nodes().tolist():
+        whole = marks.everything or index.node_op(node).lower() in types
+        for tensor in index.node_outputs(node):
+            if tensor >= 0 and _chosen(index, tensor, whole, named, excluded):
+                yield tensor
+
+
+def _chosen(
+    index: "GraphIndex",
+    tensor: int,
+    whole: bool,
+    named: Callable[[str], bool],
+    excluded: Callable[[str], bool],
+) -> bool:
+    name = index.tensor_name(tensor)
+    return (whole or index.is_output(tensor) or named(name)) and not excluded(name)
+
+
+def _matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
+    exact = set(patterns)
+    globs = [re.compile(fnmatch.translate(p)) for p in exact if any(sign in p for sign in "*?[")]
+    return lambda name: name in exact or any(glob.match(name) for glob in globs)
+
+
+def _symbols(index: "GraphIndex", shapes: Mapping[str, list[list[int]]]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name, given in shapes.items():
+        tensor = index.find_tensor(name)
+        declared = index.tensor_shape(tensor) if tensor >= 0 else None
+        for dim, size in zip(declared or (), max(given, default=[]), strict=False):
+            if isinstance(dim, str):
+                found[dim] = size
+    return found
+
+
+def tensor_bytes(index: "GraphIndex", tensor: int, symbols: Mapping[str, int]) -> int | None:
+    """Bytes of a tensor, None where its shape or element size is not known."""
+    shape = index.tensor_shape(tensor)
+    bits = element_bits(index.tensor_dtype(tensor))
+    if shape is None or bits is None:
+        return None
+    dims = [symbols.get(dim, 1) if isinstance(dim, str) else 1 if dim is None else dim for dim in shape]
+    return (math.prod(dims) * bits + 7) // 8
+
+
+def element_bits(dtype: str) -> int | None:
+    """Bits of one element by the dtype's name (float32 32, float8_e4m3fn 8, int4 4); None if not fixed."""
+    if dtype == "bool":
+        return 8
+    found = _BITS.search(dtype) if "(" not in dtype else None
+    return int(found.group()) if found else None

@@ -1,0 +1,198 @@
+"""From the Run form's text to the comparison that it means, or to what is wrong with which field."""
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+
+from backends.errors import UsageError
+from backends.specs import FeedSpec, RunnerSpec
+from debugtools.compare.spec import CompareSpec, MarkSpec, MetricName, Stat, ToleranceSpec
+from tui.cli import values
+from tui.state.run_form import RunForm, get
+
+NO_TENSORRT = "TensorRT runs are not in this version"
+
+
+class Checked(msgspec.Struct):
+    """What a form means: the comparison, or what is wrong with which field (key "" for the whole)."""
+
+    spec: CompareSpec | None
+    problems: dict[str, str]
+
+
+def check(form: RunForm, model: Path | None, marks: list[str]) -> Checked:
+    """Check every field. `model`: the open model; `marks`: tensors marked in the Graph screen."""
+    reader = _Reader(form)
+    runners = [_runner(reader, form, number) for number in range(len(form.sides))]
+    feeds = _feeds(reader, form)
+    chosen = _marks(reader, form, marks)
+    tolerance = _tolerance(reader, form)
+    metrics = reader.read("metrics", _metrics)
+    memory = reader.read("memory", lambda text: values.parse_size(text) if text.strip() else None)
+    needs_model = any(side.kind != "saved" and not side.model for side in form.sides)
+    if needs_model and model is None:
+        reader.problems[""] = "no model is open: start with `layerwise MODEL`, or :open one"
+    if len(form.sides) < 2:
+        reader.problems.setdefault("", "one side is a run, not a comparison: press a to add another")
+    if reader.problems:
+        return Checked(None, reader.problems)
+    return Checked(
+        CompareSpec(
+            model=str(model) if model else None,
+            runners=runners,
+            feeds=feeds,
+            marks=chosen,
+            observe=form.observe,  # type: ignore[arg-type]
+            metrics=metrics,
+            tolerance=tolerance,
+            validate=form.validate == "yes",
+            fail_fast=form.fail_fast == "yes",
+            memory_budget=memory,
+        ),
+        {},
+    )
+
+
+class _Reader:
+    """Reads fields and collects what is wrong with them."""
+
+    def __init__(self, form: RunForm) -> None:
+        self._form = form
+        self.problems: dict[str, str] = {}
+
+    def read(self, key: str, parse: Callable[[str], Any]) -> Any:
+        try:
+            return parse(get(self._form, key))
+        except UsageError as error:
+            self.problems[key] = str(error)
+        except ValueError as error:
+            self.problems[key] = f"cannot be read: {error}"
+        return None
+
+
+def words(text: str) -> list[str]:
+    """Words as a shell splits them. Raises ValueError on an open quote."""
+    return shlex.split(text)
+
+
+def _runner(reader: _Reader, form: RunForm, number: int) -> RunnerSpec:
+    side, key = form.sides[number], f"side.{number}"
+    if side.kind == "trt":
+        reader.problems[f"{key}.kind"] = NO_TENSORRT
+    if side.kind == "saved":
+        return RunnerSpec(kind="saved", results=reader.read(f"{key}.results", _file))
+    model = reader.read(f"{key}.model", lambda text: _file(text) if text.strip() else None)
+    if side.kind != "onnxrt":
+        return RunnerSpec(kind=side.kind, model=model)  # type: ignore[arg-type]
+    providers = [] if side.provider == "cpu" else side.provider.split()
+    level = None if side.level == "default" else side.level
+    return RunnerSpec(kind="onnxrt", model=model, providers=providers, graph_optimization_level=level)  # type: ignore[arg-type]
+
+
+def _feeds(reader: _Reader, form: RunForm) -> FeedSpec:
+    iterations = reader.read("iterations", lambda text: _count(text) if text.strip() else None)
+    if form.source == "files":
+        return FeedSpec(files=reader.read("files", _files) or [], iterations=iterations)
+    if form.source == "script":
+        path, function = reader.read("script", _script) or ("", "")
+        return FeedSpec(script=path, function=function, iterations=iterations)
+    return FeedSpec(
+        seed=reader.read("seed", _whole) or 0,
+        val_range=reader.read("val_range", lambda text: values.parse_ranges(words(text))) or {},
+        shapes=reader.read("shapes", lambda text: values.parse_shapes(words(text))) or {},
+        iterations=iterations,
+    )
+
+
+def _marks(reader: _Reader, form: RunForm, marked: list[str]) -> MarkSpec:
+    exclude = reader.read("exclude", words) or []
+    if form.marks == "everything":
+        return MarkSpec(everything=True, exclude=exclude)
+    if form.marks == "op types":
+        return MarkSpec(
+            op_types=reader.read("op_types", _some("op types, as in: MatMul Softmax")) or [], exclude=exclude
+        )
+    if form.marks == "names":
+        return MarkSpec(
+            names=reader.read("names", _some("tensor names or globs, as in: *Softmax*")) or [],
+            exclude=exclude,
+        )
+    if form.marks == "marked in Graph" and not marked:
+        reader.problems["marks"] = "nothing is marked: press space on nodes of the Graph screen"
+    return MarkSpec(names=sorted(marked) if form.marks == "marked in Graph" else [], exclude=exclude)
+
+
+def _tolerance(reader: _Reader, form: RunForm) -> ToleranceSpec:
+    rule = form.stat if form.stat in get_args(Stat) else "elemwise"
+    stat: dict[str, Any] = {} if rule == "elemwise" else {"": rule}
+    if form.tolerance == "by dtype":
+        return ToleranceSpec(auto=True, stat=stat)
+    atol = reader.read("atol", lambda text: values.parse_map(words(text), _bound, "a tolerance"))
+    rtol = reader.read("rtol", lambda text: values.parse_map(words(text), _bound, "a tolerance"))
+    return ToleranceSpec(atol=atol or {}, rtol=rtol or {}, stat=stat)
+
+
+def _bound(text: str) -> float:
+    value = float(text)
+    if not value >= 0:
+        raise ValueError(text)
+    return value
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise UsageError("a whole number, as in: 1") from None
+
+
+def _count(text: str) -> int:
+    value = _whole(text)
+    if value < 1:
+        raise UsageError("at least 1")
+    return value
+
+
+def _metrics(text: str) -> list[MetricName]:
+    names = words(text.replace("+", " ").replace(",", " "))
+    known = get_args(MetricName)
+    wrong = [name for name in names if name not in known]
+    if wrong or not names:
+        raise UsageError(f"some of: {' '.join(known)}")
+    return names  # type: ignore[return-value]
+
+
+def _some(example: str) -> Callable[[str], list[str]]:
+    def parse(text: str) -> list[str]:
+        found = words(text.replace(",", " "))
+        if not found:
+            raise UsageError(example)
+        return found
+
+    return parse
+
+
+def _file(text: str) -> str:
+    path = Path(text.strip()).expanduser()
+    if not text.strip():
+        raise UsageError("a file's path")
+    if not path.exists():
+        raise UsageError("there is no such file")
+    return str(path)
+
+
+def _files(text: str) -> list[str]:
+    paths = words(text)
+    if not paths:
+        raise UsageError("files of feed dicts: .json, .safetensors, .npz")
+    return [_file(path) for path in paths]
+
+
+def _script(text: str) -> tuple[str, str]:
+    path, function = values.parse_script(text.strip(), "load_data")
+    if not path.endswith(".py"):
+        raise UsageError("a Python file with load_data(), or file.py:function")
+    return _file(path), function

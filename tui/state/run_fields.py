@@ -1,0 +1,88 @@
+"""Which fields the Run form shows, and what may stand in them."""
+
+from dataclasses import dataclass
+from typing import get_args
+
+from debugtools.compare.spec import Stat
+from tui.state.run_form import KINDS, LEVELS, MARKS, OBSERVE, PROVIDERS, SOURCES, TOLERANCES, RunForm
+
+YES_NO = ("no", "yes")
+
+
+@dataclass(frozen=True)
+class Field:
+    """One line of the form: a choice with options, typed without; `empty` says what no text means."""
+
+    key: str
+    section: str
+    label: str
+    options: tuple[str, ...] = ()
+    empty: str = ""
+    hint: str = ""
+
+
+def fields(form: RunForm) -> list[Field]:
+    """The fields that matter for what is chosen so far, in order."""
+    found = [Field("preset", "preset", "", hint="enter lists them")]
+    for number in range(len(form.sides)):
+        found += _side(form, number)
+    return [*found, *_feeds(form), *_marks(form), *_compare(form)]
+
+
+def _side(form: RunForm, number: int) -> list[Field]:
+    side, key = form.sides[number], f"side.{number}."
+    last = number == len(form.sides) - 1 and number > 0
+    found = [
+        Field(key + "kind", f"side {number + 1}", "backend", KINDS, hint="the reference" if last else "")
+    ]
+    if side.kind == "saved":
+        return [*found, Field(key + "results", "", "saved outputs", hint="a file of --save-outputs")]
+    if side.kind == "onnxrt":
+        found.append(Field(key + "provider", "", "provider", PROVIDERS))
+        found.append(Field(key + "level", "", "graph optimisation", LEVELS))
+    return [*found, Field(key + "model", "", "model", empty="this model", hint="or another file")]
+
+
+def _feeds(form: RunForm) -> list[Field]:
+    found = [Field("source", "feeds", "from", SOURCES)]
+    if form.source == "files":
+        found.append(Field("files", "", "files", hint=".json .safetensors .npz"))
+    elif form.source == "script":
+        found.append(Field("script", "", "script", hint="file.py or file.py:function"))
+    else:
+        found.append(Field("seed", "", "seed"))
+        found.append(Field("val_range", "", "values", empty="[0,1]", hint="[-1,1] or input:[0,255]"))
+        found.append(Field("shapes", "", "input shapes", empty="as declared", hint="input:[1,3,224,224]"))
+    empty = "1" if form.source == "synthetic" else "all that are there"
+    return [*found, Field("iterations", "", "iterations", empty=empty)]
+
+
+def _marks(form: RunForm) -> list[Field]:
+    found = [Field("marks", "marks", "tensors", MARKS)]
+    if form.marks == "op types":
+        found.append(Field("op_types", "", "op types", hint="MatMul Softmax"))
+    if form.marks == "names":
+        found.append(Field("names", "", "names", hint="*Softmax* or exact names"))
+    if form.marks != "outputs only":
+        found.append(Field("exclude", "", "except", empty="none", hint="names or globs"))
+        found.append(Field("observe", "", "observe", OBSERVE, hint=_observe_hint(form.observe)))
+    return found
+
+
+def _observe_hint(observe: str) -> str:
+    return {"executed": "as the runner really runs it", "every": "every tensor, unfused"}.get(observe, "")
+
+
+def _compare(form: RunForm) -> list[Field]:
+    found = [Field("tolerance", "compare", "tolerance", TOLERANCES)]
+    if form.tolerance == "fixed":
+        found.append(Field("atol", "", "absolute", hint="1e-5 or output:1e-3"))
+        found.append(Field("rtol", "", "relative", hint="1e-5 or output:1e-3"))
+    return [
+        *found,
+        Field("stat", "", "statistic", get_args(Stat)),
+        Field("metrics", "", "metrics", hint="simple l2 cosine_similarity psnr snr"),
+        Field("validate", "", "stop at NaN, Inf", YES_NO),
+        Field("fail_fast", "", "stop at first failure", YES_NO),
+        Field("memory", "", "memory budget", empty="no limit", hint="2G"),
+    ]

@@ -1,0 +1,96 @@
+"""The Run form as plain text values."""
+
+from typing import Any, get_args
+
+import msgspec
+
+from backends.specs import OptimizationLevel, RunnerKind
+
+PROVIDERS = ("cpu", "cuda", "tensorrt", "cuda cpu")
+LEVELS = ("default", *get_args(OptimizationLevel))
+KINDS = get_args(RunnerKind)
+SOURCES = ("synthetic", "files", "script")
+MARKS = ("outputs only", "marked in Graph", "op types", "names", "everything")
+OBSERVE = ("auto", "executed", "every")
+TOLERANCES = ("by dtype", "fixed")
+
+
+class SideForm(msgspec.Struct, omit_defaults=True):
+    """One side of the comparison, as typed."""
+
+    kind: str = "onnxrt"
+    provider: str = "cpu"
+    level: str = "default"
+    model: str = ""
+    results: str = ""
+
+
+class RunForm(msgspec.Struct, omit_defaults=True):
+    """All values of the form, as typed. The last side is the reference."""
+
+    preset: str = ""
+    sides: list[SideForm] = msgspec.field(default_factory=lambda: [SideForm(), SideForm(level="disable")])
+    source: str = "synthetic"
+    seed: str = "1"
+    val_range: str = ""
+    shapes: str = ""
+    iterations: str = ""
+    files: str = ""
+    script: str = ""
+    marks: str = "everything"
+    op_types: str = ""
+    names: str = ""
+    exclude: str = ""
+    observe: str = "auto"
+    metrics: str = "simple"
+    tolerance: str = "by dtype"
+    atol: str = "1e-5"
+    rtol: str = "1e-5"
+    stat: str = "elemwise"
+    validate: str = "no"
+    fail_fast: str = "no"
+    memory: str = ""
+
+
+def get(form: RunForm, key: str) -> str:
+    """The text of a field: `seed`, or `side.0.kind`."""
+    if key.startswith("side."):
+        _, number, name = key.split(".")
+        return str(getattr(form.sides[int(number)], name))
+    return str(getattr(form, key))
+
+
+def put(form: RunForm, key: str, value: str) -> RunForm:
+    """A copy of the form with one field changed; it is then no preset any more."""
+    if key.startswith("side."):
+        _, number, name = key.split(".")
+        sides = list(form.sides)
+        sides[int(number)] = msgspec.structs.replace(sides[int(number)], **{name: value})
+        return msgspec.structs.replace(form, sides=sides, preset="")
+    return msgspec.structs.replace(form, **{key: value, "preset": ""})
+
+
+def add_side(form: RunForm) -> RunForm:
+    """Another side, like the last."""
+    last = msgspec.structs.replace(form.sides[-1])
+    return msgspec.structs.replace(form, sides=[*form.sides, last], preset="")
+
+
+def drop_side(form: RunForm, number: int) -> RunForm:
+    """Without side `number`; one side always stays."""
+    sides = [side for k, side in enumerate(form.sides) if k != number]
+    return msgspec.structs.replace(form, sides=sides or form.sides, preset="")
+
+
+def load_form(saved: Any) -> RunForm:
+    """The form as a session kept it; a fresh one when that does not fit."""
+    try:
+        form = msgspec.convert(saved, RunForm)
+    except msgspec.ValidationError:
+        return RunForm()
+    return form if form.sides else RunForm()
+
+
+def save_form(form: RunForm) -> dict[str, Any]:
+    saved: dict[str, Any] = msgspec.to_builtins(form)
+    return saved
