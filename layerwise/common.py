@@ -11,7 +11,9 @@ from backends.tensors import TensorInfo, dtype_name, to_numpy
 class BoundedShape(list[Any]):
     """A shape whose dynamic dimensions (None, negative, or a name) may have bounds."""
 
-    def __init__(self, shape: Sequence[Any], min: Sequence[int] | None = None, max: Sequence[int] | None = None) -> None:
+    def __init__(
+        self, shape: Sequence[Any], min: Sequence[int] | None = None, max: Sequence[int] | None = None
+    ) -> None:
         super().__init__(shape)
         self.min = min
         self.max = max
@@ -93,4 +95,6 @@ def _dims(shape: BoundedShape | None) -> tuple[int | str | None, ...] | None:
 def _numpy_type(dtype: Any) -> np.dtype[Any]:
     if isinstance(dtype, str):
         return to_numpy(dtype)
-    return np.dtype(str(dtype).removeprefix("torch.")) if type(dtype).__module__ == "torch" else np.dtype(dtype)
+    return (
+        np.dtype(str(dtype).removeprefix("torch.")) if type(dtype).__module__ == "torch" else np.dtype(dtype)
+    )

@@ -31,7 +31,9 @@ def extend(extended: Function) -> Callable[[Function], Function]:
     return decorate
 
 
-def _call(function: Function, names: list[str], returned: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _call(
+    function: Function, names: list[str], returned: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     values = returned if isinstance(returned, tuple) else (returned,)
     if not names and values == (None,):
         return function()
@@ -39,4 +41,6 @@ def _call(function: Function, names: list[str], returned: Any, args: tuple[Any, 
         return function(*values)
     if len(names) == len(values) + len(args) + len(kwargs):
         return function(*args, **kwargs, **dict(zip(names[-len(values) :], values, strict=True)))
-    raise UsageError(f"{function.__name__} takes {len(names)} parameters, but what it extends returns {len(values)} values")
+    raise UsageError(
+        f"{function.__name__} takes {len(names)} parameters, but what it extends returns {len(values)} values"
+    )

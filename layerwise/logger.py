@@ -19,7 +19,9 @@ class LogMode(IntEnum):
 class Logger(Log):
     """A log whose level is set for everything or by part, for good or within a `with`."""
 
-    ULTRA_VERBOSE, SUPER_VERBOSE, EXTRA_VERBOSE = (LEVELS[name] for name in ("ULTRA_VERBOSE", "SUPER_VERBOSE", "EXTRA_VERBOSE"))
+    ULTRA_VERBOSE, SUPER_VERBOSE, EXTRA_VERBOSE = (
+        LEVELS[name] for name in ("ULTRA_VERBOSE", "SUPER_VERBOSE", "EXTRA_VERBOSE")
+    )
     VERBOSE, INFO, START, FINISH = (LEVELS[name] for name in ("VERBOSE", "INFO", "START", "FINISH"))
     WARNING, ERROR, CRITICAL = (LEVELS[name] for name in ("WARNING", "ERROR", "CRITICAL"))
 
@@ -41,7 +43,9 @@ class Logger(Log):
     def severity(self, value: int) -> None:
         self.levels = {**self.levels, "": value}
 
-    def verbosity(self, severity: int | Mapping[str, int] = LEVELS["CRITICAL"]) -> AbstractContextManager["Logger"]:
+    def verbosity(
+        self, severity: int | Mapping[str, int] = LEVELS["CRITICAL"]
+    ) -> AbstractContextManager["Logger"]:
         """Another level inside a `with`; by default almost nothing is printed."""
         return self._at(severity)
 

@@ -67,10 +67,10 @@ def _open_path(word: str, rest: list[str]) -> int:
         raise unknown(word, list(COMMANDS))
     if rest:
         raise unknown(rest[0], [f"{name} {word}" for name in ("run", "inspect model")])
-    return _open_app(word)
+    return _open_app(path)
 
 
-def _open_app(model: str | None) -> int:
+def _open_app(model: Path | None) -> int:
     from tui.app import run_app
 
     return run_app(model)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, ClassVar, Generic, ParamSpec, Self, TypeVar, cast
+from typing import Any, ClassVar, Generic, ParamSpec, Self, TypeAlias, TypeVar, cast
 
 from backends.errors import UsageError
 from layerwise.common import TensorMetadata
@@ -15,7 +15,7 @@ from layerwise.logger import G_LOGGER
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
 P = ParamSpec("P")
-Lazy = T | Callable[[], T]
+Lazy: TypeAlias = T | Callable[[], T]
 
 
 class BaseLoader(ABC, Generic[T_co]):
@@ -85,7 +85,9 @@ class BaseRunner:
         self._must_be_active("get_input_metadata")
         return copy.deepcopy(self.get_input_metadata_impl())
 
-    def infer(self, feed_dict: Mapping[str, Any], check_inputs: bool = True, **options: Any) -> dict[str, Any]:
+    def infer(
+        self, feed_dict: Mapping[str, Any], check_inputs: bool = True, **options: Any
+    ) -> dict[str, Any]:
         """Run once: input name -> array to output name -> array."""
         self._must_be_active("infer")
         return self.infer_impl(feed_dict, **options)

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 class OnnxFromPath(BaseLoader["ModelProto"]):
     """Reads a model; external data comes from its own folder or from `external_data_dir`."""
 
-    def __init__(self, path: str, external_data_dir: str | None = None, ignore_external_data: bool | None = None) -> None:
+    def __init__(
+        self, path: str, external_data_dir: str | None = None, ignore_external_data: bool | None = None
+    ) -> None:
         self.path = path
         self.external_data_dir = external_data_dir
         self.ignore_external_data = bool(ignore_external_data)
@@ -80,8 +82,14 @@ class SaveOnnx(BaseLoader["ModelProto"]):
         location = Path(self.external_data_path or f"{Path(self.path).name}.data").name
         kept = onnx.ModelProto()
         kept.CopyFrom(model)
-        onnx.save(kept, self.path, save_as_external_data=True, all_tensors_to_one_file=self.one_file,
-                  location=location, size_threshold=self.size_threshold)
+        onnx.save(
+            kept,
+            self.path,
+            save_as_external_data=True,
+            all_tensors_to_one_file=self.one_file,
+            location=location,
+            size_threshold=self.size_threshold,
+        )
         return model
 
 
@@ -139,7 +147,13 @@ class ModifyOutputs(BaseLoader["ModelProto"]):
             names = _matching(self.outputs, tensors, must=True)
         if self.mark_types is not None:
             types = {kind.lower() for kind in self.mark_types}
-            names += [name for node in model.graph.node if node.op_type.lower() in types for name in node.output if name]
+            names += [
+                name
+                for node in model.graph.node
+                if node.op_type.lower() in types
+                for name in node.output
+                if name
+            ]
         left_out = set(_matching(self.exclude_outputs or [], names))
         return [name for name in dict.fromkeys(names) if name not in left_out]
 

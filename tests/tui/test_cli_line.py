@@ -26,46 +26,100 @@ def rules(value: st.SearchStrategy[object]) -> st.SearchStrategy[dict[str, objec
 
 tolerances = st.builds(
     ToleranceSpec,
-    atol=rules(floats), rtol=rules(floats), stat=rules(st.sampled_from(["elemwise", "max", "mean", "median"])),
-    quantile=rules(st.floats(0, 1)), auto=st.booleans(), infinities_compare_equal=st.booleans(),
-    index_tolerance=rules(st.integers(0, 9)), l2=rules(floats), cosine=rules(floats), psnr=rules(floats),
-    snr=rules(floats), lpips=rules(floats),
+    atol=rules(floats),
+    rtol=rules(floats),
+    stat=rules(st.sampled_from(["elemwise", "max", "mean", "median"])),
+    quantile=rules(st.floats(0, 1)),
+    auto=st.booleans(),
+    infinities_compare_equal=st.booleans(),
+    index_tolerance=rules(st.integers(0, 9)),
+    l2=rules(floats),
+    cosine=rules(floats),
+    psnr=rules(floats),
+    snr=rules(floats),
+    lpips=rules(floats),
 )
 feeds = st.builds(
     FeedSpec,
-    seed=st.integers(), val_range=rules(st.tuples(floats, floats)),
-    shapes=st.dictionaries(names, st.lists(st.lists(st.integers(0, 1 << 40), max_size=4), min_size=1, max_size=3), max_size=3),
-    iterations=st.none() | positive, backend_module=st.sampled_from(["numpy", "torch"]),
+    seed=st.integers(),
+    val_range=rules(st.tuples(floats, floats)),
+    shapes=st.dictionaries(
+        names, st.lists(st.lists(st.integers(0, 1 << 40), max_size=4), min_size=1, max_size=3), max_size=3
+    ),
+    iterations=st.none() | positive,
+    backend_module=st.sampled_from(["numpy", "torch"]),
     **{key: value for key, value in {"files": st.lists(paths, max_size=3)}.items()},
 )
-scripts = st.builds(FeedSpec, script=st.just("dir:x/load me.py"), function=st.sampled_from(["load_data", "other"]))
+scripts = st.builds(
+    FeedSpec, script=st.just("dir:x/load me.py"), function=st.sampled_from(["load_data", "other"])
+)
 runner = st.builds(
     RunnerSpec,
-    kind=st.sampled_from(["onnxrt", "reference", "saved", "pluginref"]), name=st.text(max_size=5), model=maybe_path,
-    rename=st.dictionaries(names, names, max_size=2), providers=st.lists(st.sampled_from(["cpu", "cuda"]), max_size=2),
-    provider_options=st.dictionaries(st.just("cuda"), st.dictionaries(st.just("device_id"), st.text(max_size=4), min_size=1), max_size=1),
-    tf32=st.none() | st.booleans(), graph_optimization_level=st.none() | st.sampled_from(["disable", "basic", "layout", "all"]),
-    threads=st.none() | positive, inter_threads=st.none() | positive, custom_ops=st.lists(paths, max_size=2),
-    results=maybe_path, results_index=st.integers(-1, 2),
+    kind=st.sampled_from(["onnxrt", "reference", "saved", "pluginref"]),
+    name=st.text(max_size=5),
+    model=maybe_path,
+    rename=st.dictionaries(names, names, max_size=2),
+    providers=st.lists(st.sampled_from(["cpu", "cuda"]), max_size=2),
+    provider_options=st.dictionaries(
+        st.just("cuda"), st.dictionaries(st.just("device_id"), st.text(max_size=4), min_size=1), max_size=1
+    ),
+    tf32=st.none() | st.booleans(),
+    graph_optimization_level=st.none() | st.sampled_from(["disable", "basic", "layout", "all"]),
+    threads=st.none() | positive,
+    inter_threads=st.none() | positive,
+    custom_ops=st.lists(paths, max_size=2),
+    results=maybe_path,
+    results_index=st.integers(-1, 2),
 )
-marks = st.builds(MarkSpec, everything=st.booleans(), names=st.lists(names, max_size=3), op_types=st.lists(names, max_size=2),
-                  exclude=st.lists(names, max_size=2), only=st.booleans()).filter(
-    lambda m: m.names != ["mark", "all"] and (not m.only or (not m.everything and bool(m.names or m.op_types))))
+marks = st.builds(
+    MarkSpec,
+    everything=st.booleans(),
+    names=st.lists(names, max_size=3),
+    op_types=st.lists(names, max_size=2),
+    exclude=st.lists(names, max_size=2),
+    only=st.booleans(),
+).filter(
+    lambda m: (
+        m.names != ["mark", "all"] and (not m.only or (not m.everything and bool(m.names or m.op_types)))
+    )
+)
 specs = st.builds(
     CompareSpec,
     model=paths.filter(lambda p: not p.endswith((".pb", ".h5", ".uff"))),
-    model_options=st.builds(ModelOptions, external_data_dir=maybe_path, ignore_external_data=st.booleans(),
-                            shape_inference=st.booleans(), save_onnx=maybe_path, save_external_data=maybe_path,
-                            external_data_size_threshold=st.none() | positive),
-    runners=st.lists(runner, min_size=1, max_size=3), feeds=feeds | scripts, marks=marks,
+    model_options=st.builds(
+        ModelOptions,
+        external_data_dir=maybe_path,
+        ignore_external_data=st.booleans(),
+        shape_inference=st.booleans(),
+        save_onnx=maybe_path,
+        save_external_data=maybe_path,
+        external_data_size_threshold=st.none() | positive,
+    ),
+    runners=st.lists(runner, min_size=1, max_size=3),
+    feeds=feeds | scripts,
+    marks=marks,
     observe=st.sampled_from(["auto", "executed", "every"]),
-    metrics=st.lists(st.sampled_from(["simple", "indices", "l2", "psnr", "perceptual_metrics"]), min_size=1, unique=True),
-    tolerance=tolerances, rename=st.dictionaries(names, names, max_size=3), validate=st.booleans(),
-    fail_fast=st.booleans(), shape_check=st.booleans(), statistics=st.booleans(),
-    postprocess=rules(st.sampled_from(["top-5", "top-3,axis=-1"])), postprocess_script=maybe_path,
-    compare_script=maybe_path, memory_budget=st.none() | positive, warm_up=st.integers(0, 99), sequential=st.booleans(),
-    save_inputs=maybe_path, save_input_blob=maybe_path, save_outputs=maybe_path, save_accuracy=maybe_path,
-    save_heatmaps=maybe_path, save_error_plots=maybe_path,
+    metrics=st.lists(
+        st.sampled_from(["simple", "indices", "l2", "psnr", "perceptual_metrics"]), min_size=1, unique=True
+    ),
+    tolerance=tolerances,
+    rename=st.dictionaries(names, names, max_size=3),
+    validate=st.booleans(),
+    fail_fast=st.booleans(),
+    shape_check=st.booleans(),
+    statistics=st.booleans(),
+    postprocess=rules(st.sampled_from(["top-5", "top-3,axis=-1"])),
+    postprocess_script=maybe_path,
+    compare_script=maybe_path,
+    memory_budget=st.none() | positive,
+    warm_up=st.integers(0, 99),
+    sequential=st.booleans(),
+    save_inputs=maybe_path,
+    save_input_blob=maybe_path,
+    save_outputs=maybe_path,
+    save_accuracy=maybe_path,
+    save_heatmaps=maybe_path,
+    save_error_plots=maybe_path,
 )
 
 

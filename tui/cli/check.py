@@ -22,10 +22,18 @@ if TYPE_CHECKING:
 def fill_accuracy(parser: Parser) -> None:
     parser.add_argument("path", help="written by `layerwise run --save-accuracy-results`, or by Polygraphy")
     group = parser.add_argument_group("Comparison")
-    group.add_argument("--compare", "--compare-func", nargs="+", action="extend", choices=COMPARE_NAMES,
-                       help="check these metrics alone; without it all, of which simple is checked anew")
+    group.add_argument(
+        "--compare",
+        "--compare-func",
+        nargs="+",
+        action="extend",
+        choices=COMPARE_NAMES,
+        help="check these metrics alone; without it all, of which simple is checked anew",
+    )
     group.add_argument("--check-average", action="store_true", help="check the averages over the iterations")
-    group.add_argument("--save-accuracy-results", metavar="PATH", help="save the results with the new thresholds")
+    group.add_argument(
+        "--save-accuracy-results", metavar="PATH", help="save the results with the new thresholds"
+    )
     parser.own(group, "--json", action="store_true", help="print one JSON document instead of the report")
     add_thresholds(parser)
 
@@ -39,7 +47,9 @@ def run_accuracy(args: Namespace, log: Log) -> int:
     present = {_metric(result) for result in saved.results}
     missing = [metric for metric in metrics if metric not in present] if args.compare else []
     if missing:
-        raise UsageError(f"{args.path} holds no results of {', '.join(missing)}; it has: {', '.join(sorted(present))}")
+        raise UsageError(
+            f"{args.path} holds no results of {', '.join(missing)}; it has: {', '.join(sorted(present))}"
+        )
     if args.compare:
         saved = replace(saved, results=[result for result in saved.results if _metric(result) in metrics])
     checked = _reevaluated(saved, metrics, tolerance(args), "average" if args.check_average else "per_sample")
@@ -78,8 +88,10 @@ def _reevaluated(
     for result in saved.results:
         again = _metric(result) in metrics
         pairs = {
-            pair: [{output: _anew(output, found, rules) if again else found for output, found in outputs.items()}
-                   for outputs in iterations]
+            pair: [
+                {output: _anew(output, found, rules) if again else found for output, found in outputs.items()}
+                for outputs in iterations
+            ]
             for pair, iterations in result.pairs.items()
         }
         results.append(replace(result, pairs=pairs, aggregation=aggregation))
@@ -114,7 +126,10 @@ def _elemwise(output: str, found: "SimpleResult", new: object) -> bool:
     assert isinstance(new, SimpleThreshold)
     old = found.threshold
     largest = found.values.get("max_absdiff"), found.values.get("max_reldiff")
-    if any(value is not None and value <= limit for value, limit in zip(largest, (new.atol, new.rtol), strict=True)):
+    if any(
+        value is not None and value <= limit
+        for value, limit in zip(largest, (new.atol, new.rtol), strict=True)
+    ):
         return True
     elemwise = old.stat == "elemwise" and found.stored is not None
     if elemwise and (old.atol, old.rtol) == (new.atol, new.rtol):
@@ -148,7 +163,15 @@ def _as_dict(result: "AccuracyResult") -> dict[str, object]:
     from backends.accuracy import passed
 
     pairs = [
-        {"runners": list(pair), "iterations": [{out: passed(found) for out, found in outputs.items()} for outputs in iterations]}
+        {
+            "runners": list(pair),
+            "iterations": [{out: passed(found) for out, found in outputs.items()} for outputs in iterations],
+        }
         for pair, iterations in result.pairs.items()
     ]
-    return {"metric": _metric(result), "aggregation": result.aggregation, "passed": result.passed, "pairs": pairs}
+    return {
+        "metric": _metric(result),
+        "aggregation": result.aggregation,
+        "passed": result.passed,
+        "pairs": pairs,
+    }

@@ -45,7 +45,13 @@ class Collector:
     def document(self, command: str, code: int) -> dict[str, Any]:
         """Everything seen: tables, result, messages, and the card of a job that failed."""
         return {
-            "command": command, "exit_code": code, "passed": code == 0, "result": self.result,
-            "rows": self.tables.get("layers", []), "runs": self.tables.get("runs", []),
-            "inputs": self.tables.get("inputs", []), "messages": self.messages, "error": self.card,
+            "command": command,
+            "exit_code": code,
+            "passed": code == 0,
+            "result": self.result,
+            "rows": self.tables.get("layers", []),
+            "runs": self.tables.get("runs", []),
+            "inputs": self.tables.get("inputs", []),
+            "messages": self.messages,
+            "error": self.card,
         }

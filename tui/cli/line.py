@@ -11,11 +11,22 @@ from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 from tui.cli import values
 
 _LEVEL_NAMES = {
-    "disable": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED",
-    "layout": "layout", "all": "ORT_ENABLE_ALL",
+    "disable": "ORT_DISABLE_ALL",
+    "basic": "ORT_ENABLE_BASIC",
+    "extended": "ORT_ENABLE_EXTENDED",
+    "layout": "layout",
+    "all": "ORT_ENABLE_ALL",
 }
 _FLAG_OF_KIND = {"onnxrt": "--onnxrt", "reference": "--onnx", "pluginref": "--pluginref"}
-_SHARED = ("providers", "provider_options", "tf32", "graph_optimization_level", "threads", "inter_threads", "custom_ops")
+_SHARED = (
+    "providers",
+    "provider_options",
+    "tf32",
+    "graph_optimization_level",
+    "threads",
+    "inter_threads",
+    "custom_ops",
+)
 
 
 def command_line(spec: CompareSpec) -> list[str]:
@@ -24,23 +35,41 @@ def command_line(spec: CompareSpec) -> list[str]:
     first = [model] if model and not model.startswith("-") else []
     last = ["--", model] if model and model.startswith("-") else []
     return [
-        "layerwise", "run", *first,
-        *_runners(spec.runners), *_many("--rename", values.format_names_map(spec.rename) if spec.rename else []),
-        *_model(spec.model_options), *_marks(spec.marks),
+        "layerwise",
+        "run",
+        *first,
+        *_runners(spec.runners),
+        *_many("--rename", values.format_names_map(spec.rename) if spec.rename else []),
+        *_model(spec.model_options),
+        *_marks(spec.marks),
         *_option("--observe", spec.observe, "auto"),
-        *_feeds(spec.feeds), *_comparison(spec), *_tolerance(spec.tolerance), *_outputs(spec), *last,
+        *_feeds(spec.feeds),
+        *_comparison(spec),
+        *_tolerance(spec.tolerance),
+        *_outputs(spec),
+        *last,
     ]
 
 
 def _comparison(spec: CompareSpec) -> list[str]:
     marked = bool(spec.marks.everything or spec.marks.names or spec.marks.op_types)
-    statistics = {} if spec.statistics is not marked else {"--statistics": spec.statistics, "--no-statistics": not spec.statistics}
+    statistics = (
+        {}
+        if spec.statistics is not marked
+        else {"--statistics": spec.statistics, "--no-statistics": not spec.statistics}
+    )
     return [
         *(_many("--compare", spec.metrics) if spec.metrics != ["simple"] else []),
-        *_flags({
-            "--validate": spec.validate, "--fail-fast": spec.fail_fast, "--no-shape-check": not spec.shape_check,
-            "--check-average": spec.check_average, "--sequential-runners": spec.sequential, **statistics,
-        }),
+        *_flags(
+            {
+                "--validate": spec.validate,
+                "--fail-fast": spec.fail_fast,
+                "--no-shape-check": not spec.shape_check,
+                "--check-average": spec.check_average,
+                "--sequential-runners": spec.sequential,
+                **statistics,
+            }
+        ),
         *_many("--postprocess", values.format_map(spec.postprocess, str)),
         *_option("--postprocess-func-script", spec.postprocess_script),
         *_option("--compare-func-script", spec.compare_script),
@@ -51,16 +80,21 @@ def _comparison(spec: CompareSpec) -> list[str]:
 
 def _outputs(spec: CompareSpec) -> list[str]:
     paths = {
-        "--save-inputs": spec.save_inputs, "--save-input-blob": spec.save_input_blob,
-        "--save-outputs": spec.save_outputs, "--save-accuracy-results": spec.save_accuracy,
-        "--save-heatmaps": spec.save_heatmaps, "--save-error-metrics-plot": spec.save_error_plots,
+        "--save-inputs": spec.save_inputs,
+        "--save-input-blob": spec.save_input_blob,
+        "--save-outputs": spec.save_outputs,
+        "--save-accuracy-results": spec.save_accuracy,
+        "--save-heatmaps": spec.save_heatmaps,
+        "--save-error-metrics-plot": spec.save_error_plots,
     }
     return [word for option, path in paths.items() for word in _option(option, path)]
 
 
 def _runners(runners: list[RunnerSpec]) -> list[str]:
     reference = _reference_model(runners)
-    plain = runners if reference is None else [*runners[:-1], msgspec.structs.replace(runners[-1], model=None)]
+    plain = (
+        runners if reference is None else [*runners[:-1], msgspec.structs.replace(runners[-1], model=None)]
+    )
     if reference is not None and plain[0] == plain[-1]:
         plain = plain[:1]
     shared = _shared_options(plain)
@@ -69,7 +103,9 @@ def _runners(runners: list[RunnerSpec]) -> list[str]:
     files = [str(runner.results) for runner in plain if runner.kind == "saved"]
     return [
         *(_FLAG_OF_KIND[runner.kind] for runner in plain if runner.kind != "saved"),
-        *_option("--reference-model", reference), *_engine_options(shared), *_many("--load-outputs", files),
+        *_option("--reference-model", reference),
+        *_engine_options(shared),
+        *_many("--load-outputs", files),
     ]
 
 
@@ -84,7 +120,11 @@ def _shared_options(runners: list[RunnerSpec]) -> RunnerSpec | None:
     carriers = [runner for runner in runners if runner.kind == "onnxrt"] or [RunnerSpec(kind="onnxrt")]
     if not carriers[0].custom_ops:
         with_ops = [runner for runner in runners if runner.kind == "reference" and runner.custom_ops]
-        carriers = carriers if not with_ops else [msgspec.structs.replace(carriers[0], custom_ops=with_ops[0].custom_ops)]
+        carriers = (
+            carriers
+            if not with_ops
+            else [msgspec.structs.replace(carriers[0], custom_ops=with_ops[0].custom_ops)]
+        )
     return carriers[0] if all(_as_flag(runner, carriers[0]) == runner for runner in runners) else None
 
 
@@ -114,7 +154,8 @@ def _engine_options(shared: RunnerSpec) -> list[str]:
         *_many("--providers", shared.providers),
         *_many("--provider-options", values.format_provider_options(shared.provider_options)),
         *_option("--graph-optimization-level", _LEVEL_NAMES[level] if level else None),
-        *_option("--threads", shared.threads), *_option("--inter-threads", shared.inter_threads),
+        *_option("--threads", shared.threads),
+        *_option("--inter-threads", shared.inter_threads),
         *_many("--custom-ops", shared.custom_ops),
         *_flags({"--tf32": shared.tf32 is True, "--no-tf32": shared.tf32 is False}),
     ]
@@ -123,8 +164,12 @@ def _engine_options(shared: RunnerSpec) -> list[str]:
 def _model(options: ModelOptions) -> list[str]:
     return [
         *_option("--external-data-dir", options.external_data_dir),
-        *_flags({"--ignore-external-data": options.ignore_external_data,
-                 "--skip-shape-inference": not options.shape_inference}),
+        *_flags(
+            {
+                "--ignore-external-data": options.ignore_external_data,
+                "--skip-shape-inference": not options.shape_inference,
+            }
+        ),
         *_option("--save-onnx", options.save_onnx),
         *_option("--save-external-data", options.save_external_data),
         *_option("--external-data-size-threshold", options.external_data_size_threshold),
@@ -134,7 +179,9 @@ def _model(options: ModelOptions) -> list[str]:
 def _marks(marks: MarkSpec) -> list[str]:
     names, types = ("--onnx-outputs", "--onnx-outputs-by-type") if marks.only else ("--mark", "--mark-type")
     return [
-        *_flags({"--mark-all": marks.everything}), *_many(names, marks.names), *_many(types, marks.op_types),
+        *_flags({"--mark-all": marks.everything}),
+        *_many(names, marks.names),
+        *_many(types, marks.op_types),
         *_many("--exclude-outputs", marks.exclude),
     ]
 
@@ -142,19 +189,27 @@ def _marks(marks: MarkSpec) -> list[str]:
 def _feeds(feeds: FeedSpec) -> list[str]:
     script = values.format_script(feeds.script, feeds.function, "load_data") if feeds.script else None
     return [
-        *_option("--seed", feeds.seed, 1), *_many("--val-range", values.format_ranges(feeds.val_range)),
-        *_many("--input-shapes", values.format_shapes(feeds.shapes)), *_option("--iterations", feeds.iterations),
-        *_many("--load-inputs", feeds.files), *_option("--data-loader-script", script),
+        *_option("--seed", feeds.seed, 1),
+        *_many("--val-range", values.format_ranges(feeds.val_range)),
+        *_many("--input-shapes", values.format_shapes(feeds.shapes)),
+        *_option("--iterations", feeds.iterations),
+        *_many("--load-inputs", feeds.files),
+        *_option("--data-loader-script", script),
         *_option("--data-loader-backend-module", feeds.backend_module, "numpy"),
     ]
 
 
 def _tolerance(rules: ToleranceSpec) -> list[str]:
     maps: dict[str, dict[str, Any]] = {
-        "--atol": rules.atol, "--rtol": rules.rtol, "--error-quantile": rules.quantile,
-        "--index-tolerance": rules.index_tolerance, "--l2-threshold": rules.l2,
-        "--cosine-similarity-threshold": rules.cosine, "--psnr-threshold": rules.psnr,
-        "--snr-threshold": rules.snr, "--lpips-threshold": rules.lpips,
+        "--atol": rules.atol,
+        "--rtol": rules.rtol,
+        "--error-quantile": rules.quantile,
+        "--index-tolerance": rules.index_tolerance,
+        "--l2-threshold": rules.l2,
+        "--cosine-similarity-threshold": rules.cosine,
+        "--psnr-threshold": rules.psnr,
+        "--snr-threshold": rules.snr,
+        "--lpips-threshold": rules.lpips,
     }
     return [
         *_flags({"--infinities-compare-equal": rules.infinities_compare_equal}),

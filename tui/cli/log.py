@@ -13,13 +13,42 @@ from backends.errors import UsageError
 from backends.text import shown
 
 LEVELS = {
-    "ULTRA_VERBOSE": -20, "SUPER_VERBOSE": -10, "EXTRA_VERBOSE": 0, "VERBOSE": 10, "INFO": 20, "START": 22,
-    "FINISH": 28, "WARNING": 30, "ERROR": 40, "CRITICAL": 50,
+    "ULTRA_VERBOSE": -20,
+    "SUPER_VERBOSE": -10,
+    "EXTRA_VERBOSE": 0,
+    "VERBOSE": 10,
+    "INFO": 20,
+    "START": 22,
+    "FINISH": 28,
+    "WARNING": 30,
+    "ERROR": 40,
+    "CRITICAL": 50,
 }
 VERBOSE, INFO, START, FINISH, WARNING, ERROR, CRITICAL = 10, 20, 22, 28, 30, 40, 50
 _LETTERS = {-20: "U", -10: "S", 0: "X", 10: "V", 30: "W", 40: "E", 50: "!"}
-_COLOURS = {-20: "90", -10: "35", 0: "35", 10: "95", START: "96", FINISH: "92", WARNING: "93", ERROR: "91", CRITICAL: "91"}
-_BY_COUNT = ["CRITICAL", "ERROR", "WARNING", "FINISH", "START", "INFO", "VERBOSE", "EXTRA_VERBOSE", "SUPER_VERBOSE", "ULTRA_VERBOSE"]
+_COLOURS = {
+    -20: "90",
+    -10: "35",
+    0: "35",
+    10: "95",
+    START: "96",
+    FINISH: "92",
+    WARNING: "93",
+    ERROR: "91",
+    CRITICAL: "91",
+}
+_BY_COUNT = [
+    "CRITICAL",
+    "ERROR",
+    "WARNING",
+    "FINISH",
+    "START",
+    "INFO",
+    "VERBOSE",
+    "EXTRA_VERBOSE",
+    "SUPER_VERBOSE",
+    "ULTRA_VERBOSE",
+]
 _ROOT = Path(__file__).resolve().parents[2]
 _TAB = "    "
 Text = str | Callable[[], str]

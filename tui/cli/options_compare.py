@@ -9,18 +9,33 @@ from tui.cli.parser import Parser
 def add_compare(parser: Parser) -> None:
     group = parser.add_argument_group("Comparison")
     group.add_argument("--validate", action="store_true", help="fail on NaN or Inf in any output")
-    group.add_argument("--no-shape-check", action="store_true", help="try to match outputs of different shapes")
+    group.add_argument(
+        "--no-shape-check", action="store_true", help="try to match outputs of different shapes"
+    )
     group.add_argument("--fail-fast", action="store_true", help="stop at the first failure")
-    group.add_argument("--check-average", action="store_true",
-                       help="hold the average over the iterations against the thresholds")
+    group.add_argument(
+        "--check-average",
+        action="store_true",
+        help="hold the average over the iterations against the thresholds",
+    )
     group.add_argument("--compare", "--compare-func", nargs="+", action="extend", choices=COMPARE_NAMES)
     group.add_argument("--compare-func-script", metavar="FILE[:FUNCTION]")
     group.add_argument("--save-accuracy-results", metavar="PATH", help="for `layerwise check accuracy`")
-    parser.own(group, "--statistics", action="store_true", default=None,
-               help="exact median and percentiles of every tensor (the default for plain outputs)")
+    parser.own(
+        group,
+        "--statistics",
+        action="store_true",
+        default=None,
+        help="exact median and percentiles of every tensor (the default for plain outputs)",
+    )
     parser.own(group, "--no-statistics", dest="statistics", action="store_false")
-    parser.own(group, "--tolerance", choices=("auto", "fixed"), default="fixed",
-               help="auto: from the dtype's rounding bound where no value is given")
+    parser.own(
+        group,
+        "--tolerance",
+        choices=("auto", "fixed"),
+        default="fixed",
+        help="auto: from the dtype's rounding bound where no value is given",
+    )
     add_thresholds(parser)
 
 

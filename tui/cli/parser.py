@@ -41,7 +41,11 @@ class RunnerFlag(argparse.Action):
         super().__init__(option_strings, dest="runners", default=[], **options)
 
     def __call__(
-        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option: str | None = None,
     ) -> None:
         kind = self.const or self.option_strings[0].removeprefix("--")
         namespace.runners = [*namespace.runners, (kind, values or None)]

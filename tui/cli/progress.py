@@ -16,7 +16,12 @@ class Live:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
         console = Console(stderr=True, highlight=False, markup=False)
-        columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+        )
         self._bar = Progress(*columns, console=console, transient=True, refresh_per_second=8)
         self._task = self._bar.add_task("starting", total=None)
 
@@ -30,7 +35,9 @@ class Live:
     def event(self, event: dict[str, Any]) -> None:
         if event.get("type") == "progress":
             text = shown(" ".join(str(event.get(key) or "") for key in ("unit", "text")).strip(), 50)
-            self._bar.update(self._task, completed=event.get("done") or 0, total=event.get("total"), description=text)
+            self._bar.update(
+                self._task, completed=event.get("done") or 0, total=event.get("total"), description=text
+            )
 
 
 class Silent:

@@ -27,23 +27,36 @@ class Branch:
 
 
 COMMANDS: dict[str, Leaf | Branch] = {
-    "run": Leaf("tui.cli.run", "run", "run a model on several backends and compare their outputs", timed=True),
+    "run": Leaf(
+        "tui.cli.run", "run", "run a model on several backends and compare their outputs", timed=True
+    ),
     "inspect": Branch(
         "show what is in a file",
         {
-            "model": Leaf("tui.cli.inspect", "model", "inputs, outputs, layers, attributes and weights of a model"),
+            "model": Leaf(
+                "tui.cli.inspect", "model", "inputs, outputs, layers, attributes and weights of a model"
+            ),
             "data": Leaf("tui.cli.inspect", "data", "statistics and values of saved inputs or outputs"),
         },
     ),
     "check": Branch(
         "check files",
-        {"accuracy": Leaf("tui.cli.check", "accuracy", "hold saved accuracy results against other thresholds", timed=True)},
+        {
+            "accuracy": Leaf(
+                "tui.cli.check",
+                "accuracy",
+                "hold saved accuracy results against other thresholds",
+                timed=True,
+            )
+        },
     ),
     "data": Branch(
         "combine saved inputs and outputs",
         {
             "concat": Leaf("tui.cli.data", "concat", "join the iterations of several files of one kind"),
-            "merge": Leaf("tui.cli.data", "merge", "join the tensors of inputs and outputs into one set of inputs"),
+            "merge": Leaf(
+                "tui.cli.data", "merge", "join the tensors of inputs and outputs into one set of inputs"
+            ),
         },
     ),
     "jobs": Branch(
@@ -79,8 +92,16 @@ def overview() -> str:
         lines.append(f"  {word:<10} {entry.summary}")
         if isinstance(entry, Branch):
             lines += [f"    {leaf:<12} {item.summary}" for leaf, item in entry.leaves.items()]
-    lines += ["", "options:", "  -h, --help     this text; `layerwise COMMAND --help` for the options of a command"]
-    lines += ["  -V, --version  print the version", "", "Option names are Polygraphy's. NO_COLOR and LAYERWISE_HOME are honoured."]
+    lines += [
+        "",
+        "options:",
+        "  -h, --help     this text; `layerwise COMMAND --help` for the options of a command",
+    ]
+    lines += [
+        "  -V, --version  print the version",
+        "",
+        "Option names are Polygraphy's. NO_COLOR and LAYERWISE_HOME are honoured.",
+    ]
     return "\n".join(lines)
 
 
@@ -92,6 +113,12 @@ def branch_overview(word: str, branch: Branch) -> str:
 
 def unknown(word: str, known: list[str], prefix: str = "layerwise") -> UsageError:
     """The error for a word that is neither a command nor a file, with the nearest commands."""
-    near = get_close_matches(word, known, n=3, cutoff=0.5) or [name for name in known if word and name.startswith(word[0])]
-    hint = f"Did you mean {' or '.join(f'`{prefix} {name}`' for name in near)}?" if near else f"Commands: {', '.join(known)}."
+    near = get_close_matches(word, known, n=3, cutoff=0.5) or [
+        name for name in known if word and name.startswith(word[0])
+    ]
+    hint = (
+        f"Did you mean {' or '.join(f'`{prefix} {name}`' for name in near)}?"
+        if near
+        else f"Commands: {', '.join(known)}."
+    )
     return UsageError(f"'{shown(word, 80)}' is neither a command nor a file. {hint}")

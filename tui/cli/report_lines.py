@@ -67,7 +67,8 @@ def comparing(row: Row, metric: str) -> Line:
     first, second = row["dtype"]
     other = row.get("tensor2") or row["tensor"]
     return Line(
-        START, 1,
+        START,
+        1,
         f"{label(metric)} | Comparing Output: '{name(row['tensor'])}' (dtype={first}, shape={shape(row['shape'])}) "
         f"with '{name(other)}' (dtype={second}, shape={shape(row.get('shape2') or row['shape'])})",
     )
@@ -115,7 +116,8 @@ def compact(row: Row) -> str:
 
 def _different_shapes(row: Row) -> Iterator[Line]:
     yield Line(
-        ERROR, 2,
+        ERROR,
+        2,
         f"FAILED | Output: `{name(row['tensor'])}` | Will not compare outputs of different shapes.\n"
         f"Note: Output shapes are {shape(row['shape'])} and {shape(row['shape2'])}.",
     )
@@ -160,7 +162,12 @@ def _difference(row: Row, kind: str) -> dict[str, Any]:
 def _stats(stats: dict[str, Any]) -> str:
     std = stats.get("std")
     variance = stats.get("var", std * std if isinstance(std, int | float) else None)
-    parts = [("mean", stats.get("mean")), ("std-dev", std), ("var", variance), ("median", stats.get("median"))]
+    parts = [
+        ("mean", stats.get("mean")),
+        ("std-dev", std),
+        ("var", variance),
+        ("median", stats.get("median")),
+    ]
     text = [f"{key}={number(value)}" for key, value in parts if value is not None]
     text += [_placed(key, stats) for key in ("min", "max") if stats.get(key) is not None]
     tail = [("avg-magnitude", "avg_magnitude"), ("p90", "p90"), ("p95", "p95"), ("p99", "p99")]

@@ -63,20 +63,34 @@ class Totals:
             good, total = sum(iterations.values()), len(iterations)
             first, second = (lines.name(runners.get(index, index)) for index in pair)
             rate = 100 * good / total
-            yield good == total, (
-                f"Accuracy Summary | {first} vs. {second} | Passed: {good}/{total} iterations | Pass Rate: {rate:.2f}%"
+            yield (
+                good == total,
+                (
+                    f"Accuracy Summary | {first} vs. {second} | Passed: {good}/{total} iterations | Pass Rate: {rate:.2f}%"
+                ),
             )
 
 
-def essence(result: dict[str, Any], spec: CompareSpec, totals: Totals, job: object) -> Iterator[tuple[int, str]]:
+def essence(
+    result: dict[str, Any], spec: CompareSpec, totals: Totals, job: object
+) -> Iterator[tuple[int, str]]:
     """The last lines of a layer table: how many, the first bad one, the worst, what to do next."""
     yield from _left_out(result)
     many = bool(spec.marks.everything or spec.marks.names or spec.marks.op_types)
     if not many or not totals.rows:
         return
     canary = result.get("canary")
-    moved = "" if canary is None else ", canary ok" if canary.get("ok") else f", canary: {shown(str(canary.get('text')), 300)}"
-    yield ERROR if totals.failed else FINISH, f"layerwise run: {totals.rows} tensors compared, {totals.failed} failed{moved}"
+    moved = (
+        ""
+        if canary is None
+        else ", canary ok"
+        if canary.get("ok")
+        else f", canary: {shown(str(canary.get('text')), 300)}"
+    )
+    yield (
+        ERROR if totals.failed else FINISH,
+        f"layerwise run: {totals.rows} tensors compared, {totals.failed} failed{moved}",
+    )
     if totals.first_bad is not None:
         yield ERROR, f"first bad    {_row_text(totals.first_bad)}"
     if totals.worst is not None:
@@ -97,10 +111,16 @@ def _left_out(result: dict[str, Any]) -> Iterator[tuple[int, str]]:
 def _next(spec: CompareSpec, totals: Totals, job: object) -> Iterator[str]:
     bad = totals.first_bad
     if bad is not None and spec.model:
-        closer = msgspec.structs.replace(spec, marks=MarkSpec(names=[bad["tensor"]], only=True), statistics=True)
+        closer = msgspec.structs.replace(
+            spec, marks=MarkSpec(names=[bad["tensor"]], only=True), statistics=True
+        )
         yield f"next         {shown(shlex.join(command_line(closer)), 2000)}"
     if job is not None:
-        yield f"             layerwise attach {job}" if bad is not None else f"next         layerwise attach {job}"
+        yield (
+            f"             layerwise attach {job}"
+            if bad is not None
+            else f"next         layerwise attach {job}"
+        )
 
 
 def _row_text(row: Row) -> str:
@@ -114,9 +134,12 @@ def _averages(result: dict[str, Any]) -> Iterator[tuple[bool, str]]:
     for entry in result.get("summary") or []:
         first, second = (lines.name(runner) for runner in entry["pair"])
         ok = entry["passed"] == entry["total"]
-        yield ok, (
-            f"Accuracy Summary | {first} vs. {second} | {lines.label(entry['metric'])} | "
-            f"Passed: {entry['passed']}/{entry['total']} outputs"
+        yield (
+            ok,
+            (
+                f"Accuracy Summary | {first} vs. {second} | {lines.label(entry['metric'])} | "
+                f"Passed: {entry['passed']}/{entry['total']} outputs"
+            ),
         )
 
 

@@ -15,13 +15,24 @@ Listener = Callable[[dict[str, Any]], None]
 
 
 def job_spec(
-    action: str, params: dict[str, Any], title: str, command: list[str], timeout: float | None = None, gpus: int = 0
+    action: str,
+    params: dict[str, Any],
+    title: str,
+    command: list[str],
+    timeout: float | None = None,
+    gpus: int = 0,
 ) -> "JobSpec":
     """A job of the command line, run where the user is."""
     from backends.jobs.spec import JobSpec
 
     return JobSpec(
-        action=action, params=params, title=title, command=command, cwd=os.getcwd(), timeout=timeout, gpus=gpus
+        action=action,
+        params=params,
+        title=title,
+        command=command,
+        cwd=os.getcwd(),
+        timeout=timeout,
+        gpus=gpus,
     )
 
 

@@ -12,9 +12,16 @@ from backends.text import shown
 from tui.cli import values
 
 _LEVELS: dict[str, OptimizationLevel] = {
-    "ort_disable_all": "disable", "ort_enable_basic": "basic", "ort_enable_extended": "extended",
-    "ort_enable_layout": "layout", "ort_enable_all": "all",
-    "0": "disable", "1": "basic", "2": "extended", "3": "layout", "99": "all",
+    "ort_disable_all": "disable",
+    "ort_enable_basic": "basic",
+    "ort_enable_extended": "extended",
+    "ort_enable_layout": "layout",
+    "ort_enable_all": "all",
+    "0": "disable",
+    "1": "basic",
+    "2": "extended",
+    "3": "layout",
+    "99": "all",
 }
 
 

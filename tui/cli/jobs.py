@@ -1,0 +1,228 @@
+"""`layerwise jobs …`: what the workspace holds, and what can be done with it."""
+
+import asyncio
+import time
+from argparse import Namespace
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from backends.errors import LayerwiseError
+from backends.text import shown
+from tui.cli import values
+from tui.cli.json_output import print_json
+from tui.cli.log import Log
+from tui.cli.parser import Parser
+from tui.cli.submit import card_text
+
+if TYPE_CHECKING:
+    from backends.jobs.client import JobClient
+    from backends.jobs.view import JobView
+
+_POLL = 0.2
+_NEWEST = 20
+
+
+def fill_list(parser: Parser) -> None:
+    parser.add_argument("--all", action="store_true", help=f"not only the newest {_NEWEST}")
+    parser.add_argument("--json", action="store_true")
+
+
+def run_list(args: Namespace, log: Log) -> int:
+    """All jobs, newest last."""
+    views = list(_views(None if args.all else _NEWEST))
+    if args.json:
+        print_json([describe(view) for view in views])
+        return 0
+    if not views:
+        print("no jobs")
+        return 0
+    print(f"{'job':>5}  {'state':<9}  {'started':<16}  {'ran':>8}  {'progress':>12}  {'disk':>7}  what")
+    for view in views:
+        print(_line(view))
+    return 0
+
+
+def fill_show(parser: Parser) -> None:
+    parser.add_argument("job", help="number of the job")
+    parser.add_argument("--json", action="store_true")
+
+
+def run_show(args: Namespace, log: Log) -> int:
+    """One job in full."""
+    from backends.jobs.store import Workspace
+
+    view = Workspace().view(args.job)
+    if args.json:
+        print_json(describe(view))
+        return 0
+    for key, value in describe(view).items():
+        if key != "card" and value not in (None, "", {}, []):
+            print(f"{key:<9}  {shown(str(value), 2000)}")
+    if view.card:
+        print(card_text(view.card, view.id))
+    return 0
+
+
+def fill_logs(parser: Parser) -> None:
+    parser.add_argument("job", help="number of the job")
+    parser.add_argument("-f", "--follow", action="store_true", help="go on until the job ends")
+
+
+def run_logs(args: Namespace, log: Log) -> int:
+    """What the worker printed, native code included."""
+    from backends.jobs.store import Workspace
+
+    workspace = Workspace()
+    path = workspace.folder(args.job) / "log.txt"
+    offset = _print_from(path, 0)
+    while args.follow:
+        ended = workspace.view(args.job).final
+        offset = _print_from(path, offset)
+        if ended:
+            break
+        time.sleep(_POLL)
+    return 0
+
+
+def fill_cancel(parser: Parser) -> None:
+    parser.add_argument("jobs", nargs="+", help="numbers of the jobs")
+
+
+def run_cancel(args: Namespace, log: Log) -> int:
+    """Ask the jobs to stop; they are killed if they do not."""
+    for job in args.jobs:
+        _ask(_client().cancel(_number(job)))
+        log.finish(f"Job {job}: cancelled")
+    return 0
+
+
+def fill_retry(parser: Parser) -> None:
+    parser.add_argument("jobs", nargs="+", help="numbers of the jobs")
+
+
+def run_retry(args: Namespace, log: Log) -> int:
+    """Start the jobs again; rows that were finished stay."""
+    for job in args.jobs:
+        _ask(_client().retry(_number(job)))
+        log.finish(f"Job {job} started again. Follow it with: layerwise attach {job}")
+    return 0
+
+
+def fill_prune(parser: Parser) -> None:
+    parser.add_argument("jobs", nargs="*", help="numbers of the jobs; all that have ended if none is given")
+    parser.add_argument("--keep", type=int, default=0, metavar="N", help="keep the newest N")
+    parser.add_argument("--older-than", metavar="DURATION", help="only those that ended longer ago (7d, 12h)")
+
+
+def run_prune(args: Namespace, log: Log) -> int:
+    """Remove jobs that have ended, with their files."""
+    from backends.jobs.store import Workspace
+
+    seconds = values.parse_duration(args.older_than) if args.older_than else 0.0
+    named = [_number(job) for job in args.jobs] or None
+    removed, freed = Workspace().prune(named, keep=max(0, args.keep), older_than=seconds)
+    log.finish(f"{len(removed)} jobs removed, {size(freed)} freed")
+    left = sorted(set(named or []) - set(removed))
+    if left:
+        raise LayerwiseError(f"not removed, because they have not ended: {', '.join(map(str, left))}")
+    return 0
+
+
+def describe(view: "JobView") -> dict[str, Any]:
+    """A job as plain values; times in unix seconds."""
+    spec = _spec(view)
+    return {
+        "job": view.id,
+        "state": view.state,
+        "reason": view.reason,
+        "attempt": view.attempt,
+        "title": spec.get("title"),
+        "action": spec.get("action"),
+        "command": " ".join(spec.get("command") or []),
+        "cwd": spec.get("cwd"),
+        "created": view.created,
+        "started": view.started,
+        "ended": view.ended,
+        "progress": view.progress,
+        "rows": view.counts,
+        "warnings": view.warnings,
+        "gpus": view.gpus,
+        "bytes": view.bytes_on_disk,
+        "folder": str(view.folder),
+        "result": view.result,
+        "card": view.card,
+    }
+
+
+def size(count: int) -> str:
+    """Bytes for people."""
+    value = float(count)
+    for unit in ("B", "KB", "MB", "GB"):
+        if value < 1000 or unit == "GB":
+            break
+        value /= 1000
+    return f"{value:.0f} {unit}" if unit == "B" or value >= 10 else f"{value:.1f} {unit}"
+
+
+def _views(newest: int | None) -> Iterator["JobView"]:
+    from backends.jobs.store import Workspace
+
+    workspace = Workspace()
+    ids = workspace.ids()
+    for job in ids if newest is None else ids[-newest:]:
+        yield workspace.view(job)
+
+
+def _line(view: "JobView") -> str:
+    started = time.strftime("%Y-%m-%d %H:%M", time.localtime(view.started or view.created))
+    end = view.ended or time.time()
+    ran = f"{end - view.started:.1f} s" if view.started else "-"
+    progress = view.progress or {}
+    total = f"/{progress['total']}" if progress.get("total") else ""
+    done = f"{progress['done']}{total}" if progress.get("done") is not None else "-"
+    what = _spec(view).get("title") or _spec(view).get("action") or "?"
+    return (
+        f"{view.id:>5}  {view.state:<9}  {started}  {ran:>8}  {done:>12}  {size(view.bytes_on_disk):>7}  "
+        f"{shown(str(what), 100)}"
+    )
+
+
+def _spec(view: "JobView") -> dict[str, Any]:
+    import msgspec
+
+    try:
+        found: dict[str, Any] = msgspec.to_builtins(view.spec)
+    except LayerwiseError as error:
+        return {"title": f"({error})"}
+    return found
+
+
+def _print_from(path: Path, offset: int) -> int:
+    try:
+        with path.open("rb") as stream:
+            stream.seek(offset)
+            data = stream.read()
+    except OSError:
+        return offset
+    for line in data.decode(errors="replace").splitlines():
+        print(shown(line))
+    return offset + len(data)
+
+
+def _client() -> "JobClient":
+    from backends.jobs.client import JobClient
+
+    return JobClient()
+
+
+def _ask(request: Coroutine[Any, Any, object]) -> object:
+    return asyncio.run(request)
+
+
+def _number(job: str) -> int:
+    from backends.errors import UsageError
+
+    if not job.isdecimal():
+        raise UsageError(f"'{shown(job, 40)}' is not the number of a job: `layerwise jobs` lists them")
+    return int(job)
