@@ -40,8 +40,8 @@ class Feeds:
 def make_feeds(spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn) -> Feeds:
     """Return the feed dicts that `spec` asks for, checked against the model's `inputs`.
 
-    `warn` gets what was assumed, cast or left out, each message once. Raises UsageError or BadFile here or when
-    iterated: a name, shape or type that does not fit, a file that cannot be read; LayerwiseError for a script
+    `warn` gets what was assumed, cast or left out, each message once. Raises UsageError or BadFile here or
+    when iterated: a name, shape or type that does not fit, a file that cannot be read; LayerwiseError for a script
     that fails.
     """
     if spec.iterations is not None and spec.iterations < 0:

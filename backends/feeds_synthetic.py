@@ -1,8 +1,9 @@
 """Synthetic inputs, bit for bit those of Polygraphy's DataLoader.
 
 One `numpy.random.RandomState(seed + iteration)` an iteration; inputs are drawn from it in the model's order.
-Floats are `random_sample * (high - low) + low` in float64, then cast; integers and bools are uniform with both
-ends; a dynamic dimension is 1. With the torch backend: `torch.rand` (which ignores the range) and `torch.randint`.
+Floats are `random_sample * (high - low) + low` in float64, then cast; integers and bools are uniform with
+both ends; a dynamic dimension is 1. With the torch backend: `torch.rand` (which ignores the range) and
+`torch.randint`.
 """
 
 import math
@@ -62,7 +63,7 @@ class Synthetic:
                 return np.array(shape, dtype_row(info.dtype).numpy)
             return self._draw(sampler, info, self._static_shape(info, shape))
         except (ValueError, OverflowError) as error:
-            raise UsageError(f"input {shown(info.name, 80)}: cannot make {info.dtype} data: {error}") from error
+            raise UsageError(f"input {shown(info.name, 80)}: no {info.dtype} data: {error}") from error
         except MemoryError:
             raise UsageError(f"input {shown(info.name, 80)}: shape {shape} does not fit in memory") from None
 

@@ -6,6 +6,7 @@ NumPy has no bfloat16, FP8, FP4 or 4-bit integers: ml_dtypes supplies them. Stri
 """
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -132,3 +133,40 @@ def is_integral(name: str) -> bool:
 def packed_nbytes(name: str, shape: Sequence[int]) -> int:
     """Return the bytes that a tensor takes in an ONNX file, where 4-bit elements are packed two a byte."""
     return (math.prod(shape) * dtype_row(name).bits + 7) // 8
+
+
+def format_value(value: Any) -> str:
+    """Write one element so that values that differ look different; text is quoted and made harmless."""
+    if isinstance(value, str | bytes):
+        return f'"{shown(value if isinstance(value, str) else value.decode("utf-8", "replace"), 200)}"'
+    dtype = np.asarray(value).dtype
+    name = dtype_name(dtype)
+    if name in EXTENDED_NAMES:
+        return f"{float(value):.4g}" if is_floating(name) else str(int(value))
+    return str(value)
+
+
+def format_shape(shape: Sequence[Dim] | None) -> str:
+    """Write a shape as `1x3xN`; `scalar` for none, `?` for what is not known."""
+    if shape is None:
+        return "?"
+    return "x".join("?" if dim is None else shown(str(dim), 20) for dim in shape) or "scalar"
+
+
+def format_array(array: Array, edge: int = 3, width: int = 75) -> str:
+    """Write an array as NumPy prints it, in lines of `width` characters.
+
+    Of more than 1000 elements it has `edge` at each end of each dimension. -1 is no limit, for either.
+    """
+    if array.dtype.kind == "V" and dtype_name(array) not in EXTENDED_NAMES:
+        return f"{array.size} raw elements of {array.itemsize} bytes (their type is not known)"
+    if array.ndim == 0:
+        return format_value(array[()])
+    plain = dtype_name(array) not in EXTENDED_NAMES and array.dtype.kind != "O"
+    return np.array2string(
+        array,
+        max_line_width=sys.maxsize if width < 0 else width,
+        edgeitems=sys.maxsize if edge < 0 else edge,
+        threshold=sys.maxsize if edge < 0 else 1000,
+        formatter=None if plain else {"all": format_value},
+    )

@@ -1,0 +1,183 @@
+"""Statistics and histograms of one array, as numbers and as Polygraphy's text.
+
+All types are computed in float64 (min and max of integers exactly), in chunks that fit the cache.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from backends.npy import Array
+from backends.tensors import EXTENDED_NAMES, dtype_name, is_floating, is_integral
+
+CHUNK = 1 << 16  # elements
+BINS = 10
+BAR = 40  # characters of the longest bar
+QUANTILES = (0.5, 0.9, 0.95, 0.99)
+Index = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Statistics of one array. A NaN among the values makes all of them NaN, and `argmin` its first place.
+
+    std, var: of the population. quantiles: median, p90, p95, p99, interpolated linearly; None if not asked for.
+    nan, inf: counts.
+    """
+
+    size: int
+    mean: float
+    var: float
+    min: float | int
+    argmin: Index
+    max: float | int
+    argmax: Index
+    avg_magnitude: float
+    nan: int
+    inf: int
+    quantiles: tuple[float, ...] | None
+
+    @property
+    def std(self) -> float:
+        """The standard deviation."""
+        return math.sqrt(self.var)
+
+
+def array_stats(array: Array, quantiles: bool = True) -> Stats | None:
+    """Compute an array's statistics; None for no elements, text, complex numbers and raw bytes."""
+    values = _numbers(array)
+    if values is None or not values.size:
+        return None
+    flat = values.reshape(-1)
+    with np.errstate(all="ignore"):
+        sums = _Sums()
+        for chunk in _chunks(flat):
+            sums.add(chunk)
+        low, high = int(flat.argmin()), int(flat.argmax())
+        return Stats(
+            size=flat.size,
+            mean=sums.mean,
+            var=sums.squares / flat.size,
+            min=flat[low].item(),
+            argmin=_index(low, array.shape),
+            max=flat[high].item(),
+            argmax=_index(high, array.shape),
+            avg_magnitude=sums.magnitude / flat.size,
+            nan=sums.nan,
+            inf=sums.inf,
+            quantiles=_quantiles(flat, sums.nan) if quantiles else None,
+        )
+
+
+def _index(place: int, shape: tuple[int, ...]) -> Index:
+    return tuple(int(i) for i in np.unravel_index(place, shape))
+
+
+def _numbers(array: Array) -> Array | None:
+    """The values in a type that NumPy computes with; None for those that are no real numbers."""
+    name = dtype_name(array)
+    if name == "bool":
+        return array.view(np.uint8)
+    if name in EXTENDED_NAMES:
+        return array.astype(np.float32 if is_floating(name) else np.int8)
+    return array if is_floating(name) or is_integral(name) else None
+
+
+def _chunks(flat: Array) -> Iterator[Array]:
+    for start in range(0, flat.size, CHUNK):
+        yield flat[start : start + CHUNK].astype(np.float64)
+
+
+class _Sums:
+    """Running sums; the chunks' variances are joined by Chan's formula (Stanford STAN-CS-79-773, 1979)."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.mean = self.squares = self.magnitude = 0.0
+        self.nan = self.inf = 0
+
+    def add(self, chunk: Array) -> None:
+        mean = float(chunk.mean())
+        self.magnitude += float(np.abs(chunk).sum())
+        if not math.isfinite(mean):
+            self.nan += int(np.isnan(chunk).sum())
+            self.inf += int(np.isinf(chunk).sum())
+        chunk -= mean
+        squares = float(chunk @ chunk)
+        total = self.count + chunk.size
+        step = mean - self.mean
+        share = chunk.size / total
+        self.squares += squares + step * step * self.count * share
+        # 0 * inf would be NaN where the first chunk's mean is infinite
+        self.mean = mean if not self.count or not math.isfinite(mean) else self.mean + step * share
+        self.count = total
+
+
+def _quantiles(flat: Array, nan: int) -> tuple[float, ...]:
+    if nan:
+        return (math.nan,) * len(QUANTILES)
+    places = [q * (flat.size - 1) for q in QUANTILES]
+    needed = sorted({k for place in places for k in (math.floor(place), math.ceil(place))})
+    ordered = np.partition(flat, needed)
+    return tuple(_between(ordered, place) for place in places)
+
+
+def _between(ordered: Array, place: float) -> float:
+    low, high = float(ordered[math.floor(place)]), float(ordered[math.ceil(place)])
+    return low if low == high else low + (high - low) * (place - math.floor(place))
+
+
+def stats_text(array: Array, stats: Stats | None = None) -> str:
+    """Write the statistics as in Polygraphy's line after "Stats: "; counts of NaN and Inf follow if any."""
+    stats = stats or array_stats(array)
+    if stats is None:
+        return "no elements" if not array.size else f"none for {dtype_name(array)}"
+    parts = [f"mean={stats.mean:.5g}", f"std-dev={stats.std:.5g}", f"var={stats.var:.5g}"]
+    if stats.quantiles is not None:
+        parts.append(f"median={stats.quantiles[0]:.5g}")
+    parts += [f"min={stats.min:.5g} at {stats.argmin}", f"max={stats.max:.5g} at {stats.argmax}"]
+    parts.append(f"avg-magnitude={stats.avg_magnitude:.5g}")
+    if stats.quantiles is not None and dtype_name(array) != "bool":
+        p90, p95, p99 = stats.quantiles[1:]
+        parts += [f"p90={p90:.5g}", f"p95={p95:.5g}", f"p99={p99:.5g}"]
+    parts += [f"{name}={count}" for name, count in (("nan", stats.nan), ("inf", stats.inf)) if count]
+    return ", ".join(parts)
+
+
+def histogram(array: Array, span: tuple[float, float] | None = None) -> tuple[list[int], list[float]] | None:
+    """Count the finite values in 10 bins between the ends of `span` (or of the values): counts and 11 edges.
+
+    None where there is nothing to count: text, bool, complex, no finite value.
+    """
+    values = None if dtype_name(array) == "bool" else _numbers(array)
+    if values is None:
+        return None
+    finite: Any = values.reshape(-1)
+    if finite.dtype.kind == "f":
+        ok = np.isfinite(finite)
+        finite = finite if ok.all() else finite[ok]
+    if not finite.size:
+        return None
+    counts, edges = np.histogram(finite.astype(np.float64), BINS, span)
+    return counts.tolist(), edges.tolist()
+
+
+def histogram_text(array: Array, span: tuple[float, float] | None = None) -> str:
+    """Write the histogram as Polygraphy does; empty where there is none."""
+    found = histogram(array, span)
+    if found is None or not max(found[0]):
+        return ""
+    counts, edges = found
+    ends = [f"{edge:.3g}" for edge in edges]
+    first, second = max(map(len, ends)), max(map(len, ends[1:]))
+    lines = ["---- Histogram ----", f"{'Bin Range':{first + second + 5}}|  Num Elems | Visualization"]
+    for count, start, end in zip(counts, ends, ends[1:], strict=False):
+        bar = "#" * int(BAR * count / max(counts))
+        lines.append(f"({start:<{first}}, {end:<{second}}) | {count:10} | {bar}")
+    left_out = array.size - sum(counts)
+    if left_out and span is None:
+        lines.append(f"{left_out} values are not finite")
+    return "\n".join(lines)
