@@ -1,0 +1,47 @@
+"""Starting the app: what must be settled before Textual is imported, and leaving in good order.
+
+Textual reads its TEXTUAL_* variables at import, so nothing here imports it before `prepare_environment`.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from backends.errors import UsageError
+from backends.text import shown
+
+_HINT = "use the headless commands instead: layerwise run MODEL …, layerwise inspect model MODEL, layerwise jobs"
+
+
+def run_app(model: str | Path | None = None, *, workspace: Path | None = None, mouse: bool | None = None) -> int:
+    """Open the app on `model` (None: the last one of the workspace) and return the exit code.
+
+    mouse: None is on, except under SSH. Raises UsageError where no terminal can show it.
+    """
+    check_terminal()
+    path = None if model is None else Path(model).absolute()
+    if path is not None and not path.is_file():
+        raise UsageError(f"{shown(str(path))}: no such file")
+    prepare_environment()
+    from tui.workbench import open_workbench
+
+    under_ssh = "SSH_CONNECTION" in os.environ or "SSH_TTY" in os.environ
+    bench = open_workbench(path, workspace)
+    bench.run(mouse=not under_ssh if mouse is None else mouse)
+    return bench.return_code or 0
+
+
+def check_terminal() -> None:
+    """Raise UsageError where standard input and output are not a terminal that can draw."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(f"the app needs a terminal; {_HINT}")
+    if os.environ.get("TERM", "") in ("", "dumb"):
+        raise UsageError(f"TERM={os.environ.get('TERM', '')!r} cannot show the app; {_HINT}")
+
+
+def prepare_environment() -> None:
+    """Switch off what costs bytes or latency. The user's own settings win."""
+    os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
+    os.environ.setdefault("TEXTUAL_SMOOTH_SCROLL", "0")
+    os.environ.setdefault("TEXTUAL_FPS", "30")
+    os.environ.setdefault("TEXTUAL_DISABLE_KITTY_KEY", "1")

@@ -1,0 +1,55 @@
+"""Title bar, tab bar and footer as text."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui.presenters.text import Line, fit, spread
+
+if TYPE_CHECKING:
+    from surgery.graph import GraphIndex
+    from tui.commands import Command
+
+TABS = (("1", "graph", "Graph"), ("2", "errors", "Errors"), ("3", "jobs", "Jobs"), ("R", "run", "Run"))
+
+
+def title_line(model: Path | None, index: "GraphIndex | None", status: Line, cells: int) -> Line:
+    """Model, nodes, size and opset on the left; what the jobs do on the right."""
+    left: Line = [(f" {fit(model.name, min(len(model.name), 40)) if model else 'layerwise'}", "title")]
+    if index is not None:
+        left.append((f"  {index.n_nodes:,} nodes  {size_text(int(index.meta.get('size', 0)))}", "tab"))
+        opset = index.meta.get("opsets", {}).get("")
+        left.append((f"  opset {opset}" if opset else "", "tab"))
+    return spread(left, [*status, (" ", "tab")], cells)
+
+
+def tab_line(current: str) -> Line:
+    """The screens with the key of each; the current one is also in brackets."""
+    line: Line = []
+    for key, name, title in TABS:
+        text = f"[{key} {title}]" if name == current else f" {key} {title} "
+        line.append((text, "tab-on" if name == current else "tab"))
+    return line
+
+
+def footer_line(commands: "Sequence[Command]", cells: int) -> Line:
+    """`key word` for as many commands as fit."""
+    line: Line = []
+    used = 1
+    for found in commands:
+        key = found.key_text.split(" ")[0]
+        need = len(key) + len(found.footer) + 3
+        if used + need > cells:
+            break
+        line += [(f" {key}", "bar-key"), (f" {found.footer} ", "tab")]
+        used += need
+    return line
+
+
+def size_text(size: float) -> str:
+    """Bytes with a decimal unit, three figures: 436 MB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"

@@ -1,0 +1,90 @@
+"""A node drawn with its parents above and its children below."""
+
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+
+from tui.presenters.glyphs import Glyphs
+from tui.presenters.text import Line, fit
+
+if TYPE_CHECKING:
+    from surgery.graph import GraphIndex
+
+UP, DOWN, LEFT, RIGHT = 1, 2, 4, 8
+_JOINTS = {
+    LEFT | RIGHT: 0, UP | DOWN: 1, UP: 1, DOWN: 1, DOWN | RIGHT: 2, DOWN | LEFT: 3, UP | RIGHT: 4, UP | LEFT: 5,
+    DOWN | LEFT | RIGHT: 6, UP | LEFT | RIGHT: 7, UP | DOWN | LEFT | RIGHT: 8, UP | DOWN | RIGHT: 9,
+    UP | DOWN | LEFT: 10,
+}  # fmt: skip
+LABEL = 26
+GAP = 2
+
+
+def neighbourhood(index: "GraphIndex", node: int, cells: int, glyphs: Glyphs) -> list[Line]:
+    """Parents, lines, the node, lines, children; what does not fit is counted (`+3`)."""
+    above, below = index.parents(node), index.children(node)
+    tops = [label(index, parent, glyphs) for parent in above] + _graph_inputs(index, node, glyphs)
+    bottoms = [label(index, child, glyphs) for child in below] + _graph_outputs(index, node, glyphs)
+    centre = cells // 2
+    name = f"{glyphs.here_left} {label(index, node, glyphs)} {glyphs.here_right}"
+    lines: list[Line] = []
+    if tops:
+        text, places = place(tops, cells)
+        lines += [[(text, "")], [(joints(places, centre, UP, glyphs), "dim")]]
+    lines.append([(" " * max(0, centre - cell_len(name) // 2), ""), (name, "accent")])
+    if bottoms:
+        text, places = place(bottoms, cells)
+        lines += [[(joints(places, centre, DOWN, glyphs), "dim")], [(text, "")]]
+    return lines
+
+
+def label(index: "GraphIndex", node: int, glyphs: Glyphs) -> str:
+    op = fit(index.node_op(node), LABEL - 8, glyphs.ellipsis, "start").rstrip()
+    return f"{op} #{node}"
+
+
+def _graph_inputs(index: "GraphIndex", node: int, glyphs: Glyphs) -> list[str]:
+    inputs = [tensor for tensor in index.node_inputs(node) if tensor >= 0 and index.tensor_kind(tensor) == "input"]
+    return [f"input {_short(index.tensor_name(tensor), glyphs)}" for tensor in dict.fromkeys(inputs)]
+
+
+def _graph_outputs(index: "GraphIndex", node: int, glyphs: Glyphs) -> list[str]:
+    outputs = [tensor for tensor in index.node_outputs(node) if tensor >= 0 and index.is_output(tensor)]
+    return [f"output {_short(index.tensor_name(tensor), glyphs)}" for tensor in outputs]
+
+
+def _short(name: str, glyphs: Glyphs) -> str:
+    return fit(name, LABEL - 8, glyphs.ellipsis).rstrip()
+
+
+def place(labels: list[str], cells: int) -> tuple[str, list[int]]:
+    """Labels side by side and centred in `cells`; their text, and the column of each one's middle."""
+    shown_labels = list(labels)
+    while len(shown_labels) > 1 and _width(shown_labels) > cells:
+        hidden = len(labels) - len(shown_labels) + (1 if len(shown_labels) == len(labels) else 2)
+        shown_labels = [*labels[: len(labels) - hidden], f"+{hidden}"]
+    at = max(0, (cells - _width(shown_labels)) // 2)
+    text, places = " " * at, []
+    for name in shown_labels:
+        places.append(at + cell_len(name) // 2)
+        text += name + " " * GAP
+        at += cell_len(name) + GAP
+    return text.rstrip(), places
+
+
+def _width(labels: list[str]) -> int:
+    return sum(cell_len(label) + GAP for label in labels) - GAP
+
+
+def joints(places: list[int], centre: int, side: int, glyphs: Glyphs) -> str:
+    """The line that joins `places` on `side` (UP: labels above) with the node's `centre` on the other."""
+    other = DOWN if side == UP else UP
+    arms = dict.fromkeys(range(min(*places, centre), max(*places, centre) + 1), LEFT | RIGHT)
+    first, last = min(arms), max(arms)
+    arms[first] &= ~LEFT
+    arms[last] &= ~RIGHT
+    for column in places:
+        arms[column] |= side
+    arms[centre] |= other
+    drawn = (glyphs.box[_JOINTS[arms[column]]] for column in range(first, last + 1))
+    return " " * first + "".join(drawn)

@@ -1,0 +1,134 @@
+"""Everything about one node, as the lines of the detail pane."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from backends.text import shown
+from tui.presenters.bars import size_text
+from tui.presenters.glyphs import Glyphs
+from tui.presenters.neighbours import neighbourhood
+from tui.presenters.tensors import tensor_type
+from tui.presenters.text import Line, fit, wrap_runs
+
+if TYPE_CHECKING:
+    from surgery.graph import GraphIndex
+    from tui.state.session import NodeError
+
+MOST_TENSORS = 64
+NAME_LINES = 3
+
+
+class NodeDetail:
+    """Presents nodes of one index for a pane of `cells` cells.
+
+    marks: marked tensors. statistics: tensor name -> lines of text that a job has brought.
+    """
+
+    def __init__(self, index: "GraphIndex", cells: int, glyphs: Glyphs, marks: set[str],
+                 statistics: Mapping[str, list[str]]) -> None:  # fmt: skip
+        self._index = index
+        self._cells = cells
+        self._glyphs = glyphs
+        self._marks = marks
+        self._statistics = statistics
+
+    def lines(self, node: int, error: "NodeError | None" = None) -> list[Line]:
+        """Name, place, error, inputs, outputs, neighbourhood, attributes, bodies, statistics."""
+        sections = [
+            self._head(node), self._error(error), self._tensors("in", self._index.node_inputs(node)),
+            self._tensors("cap", self._index.node_captures(node)),
+            self._tensors("out", self._index.node_outputs(node)),
+            [[]], neighbourhood(self._index, node, self._cells, self._glyphs), [[]],
+            self._attributes(node), self._bodies(node), self._weights(node),
+        ]  # fmt: skip
+        return [line for section in sections for line in section]
+
+    def _head(self, node: int) -> list[Line]:
+        index = self._index
+        name = shown(index.node_name(node) or "(no name)", NAME_LINES * self._cells)
+        lines = [[(f"{shown(index.node_op(node), 60)} ", "strong"), (f"#{node}", "dim")], *self._wrapped([(name, "")])]
+        domain = index.node_domain(node)
+        if domain:
+            lines.append([(f"domain {shown(domain, 60)}", "dim")])
+        scope = index.node_scope(node)
+        if scope:
+            lines.append([(f"in {self._scope_text(scope)}", "dim")])
+        return lines
+
+    def _scope_text(self, scope: int) -> str:
+        found = self._index.meta["scopes"][scope]
+        if found["kind"] == "function":
+            return f"function {shown(found['name'], 60)}"
+        owner = found["owner"]
+        return f"{shown(found['attribute'], 40)} of {shown(self._index.node_op(owner), 40)} #{owner}"
+
+    def _error(self, error: "NodeError | None") -> list[Line]:
+        if error is None:
+            return []
+        word = {True: "pass", False: "FAIL", None: "not judged"}[error.passed]
+        role = {True: "good", False: "bad", None: "dim"}[error.passed]
+        return [[("error ", "dim"), (f"max abs {error.max_abs:.2e}  {word} {error.finding}", role)]]
+
+    def _tensors(self, word: str, tensors: list[int]) -> list[Line]:
+        lines: list[Line] = []
+        for count, tensor in enumerate(tensors[:MOST_TENSORS]):
+            lines.append(self._tensor("" if count else word, tensor))
+        if len(tensors) > MOST_TENSORS:
+            lines.append([(f"     and {len(tensors) - MOST_TENSORS} more", "dim")])
+        return lines
+
+    def _tensor(self, word: str, tensor: int) -> Line:
+        if tensor < 0:
+            return [(f"{word:<4} ", "dim"), ("(absent)", "dim")]
+        index = self._index
+        name = index.tensor_name(tensor)
+        kind = tensor_type(index, tensor, self._glyphs) + self._kind_text(tensor)
+        room = self._cells - 7
+        kind_cells = min(len(kind), max(16, room // 2))
+        marked = name in self._marks
+        return [
+            (f"{word:<4} ", "dim"), (f"{self._glyphs.mark} " if marked else "  ", "mark" if marked else ""),
+            (fit(name, room - kind_cells - 1, self._glyphs.ellipsis) + " ", ""),
+            (fit(kind, kind_cells, self._glyphs.ellipsis, "start").rstrip(), "dim"),
+        ]  # fmt: skip
+
+    def _kind_text(self, tensor: int) -> str:
+        kind = self._index.tensor_kind(tensor)
+        if kind == "initializer":
+            place = self._index.weight(tensor)
+            return f" weight {size_text(place[2])}" if place else " weight"
+        if kind == "node":
+            return " output" if self._index.is_output(tensor) else ""
+        return f" {kind}"
+
+    def _attributes(self, node: int) -> list[Line]:
+        lines: list[Line] = []
+        for name, text in self._index.attributes(node):
+            lines += self._wrapped([(f"{shown(name, 40)} ", "dim"), (text, "")], 2, 4)
+        return lines
+
+    def _bodies(self, node: int) -> list[Line]:
+        lines: list[Line] = []
+        for scope in self._index.meta["scopes"]:
+            if scope["owner"] == node:
+                text = f"{shown(scope['attribute'], 40)} {shown(scope['name'], 40)}  {scope['n_nodes']} nodes"
+                lines.append([("body ", "dim"), (text, "")])
+        return lines
+
+    def _weights(self, node: int) -> list[Line]:
+        lines: list[Line] = []
+        for tensor in self._index.node_inputs(node):
+            if tensor < 0 or self._index.tensor_kind(tensor) != "initializer":
+                continue
+            name = self._index.tensor_name(tensor)
+            lines.append([("weight ", "dim"), (fit(name, self._cells - 8, self._glyphs.ellipsis).rstrip(), "")])
+            for text in self._statistics.get(name, ["  w: statistics"]):
+                lines.append([(f"  {text}", "dim")])
+        return lines
+
+    def _wrapped(self, line: Line, most: int = NAME_LINES, indent: int = 2) -> list[Line]:
+        lines = wrap_runs(line, self._cells, indent)
+        if len(lines) > most:
+            lines = lines[:most]
+            lines[-1] = [*lines[-1][:-1], (lines[-1][-1][0][:-1] + self._glyphs.ellipsis, lines[-1][-1][1])]
+        return lines

@@ -1,0 +1,107 @@
+"""Styled text as plain data: a line is a list of (text, role) runs; a theme gives a role its colours."""
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from rich.cells import cell_len, set_cell_size
+
+from backends.text import shown
+
+Run: TypeAlias = tuple[str, str]
+Line: TypeAlias = list[Run]
+"""Roles: "" text, dim, strong, accent, key, mark, good, warn, bad, head, cursor; on bars: title,
+tab, tab-on, bar-key; in fields: input, input-cursor."""
+
+
+def width(line: Line) -> int:
+    """Terminal cells that `line` takes."""
+    return sum(cell_len(text) for text, _ in line)
+
+
+def plain(line: Line) -> str:
+    return "".join(text for text, _ in line)
+
+
+def fit(text: str, cells: int, ellipsis: str = "…", keep: str = "both") -> str:
+    """`text` in exactly `cells` terminal cells: padded, or cut with an ellipsis.
+
+    `keep` says which part stays: "start", "end" or "both" ends. Control characters are escaped.
+    """
+    text = shown(text)
+    if cells <= 0:
+        return ""
+    if len(text) <= cells and cell_len(text) <= cells:
+        return set_cell_size(text, cells)
+    if cells <= len(ellipsis):
+        return set_cell_size(ellipsis, cells)
+    room = cells - cell_len(ellipsis)
+    tail = 0 if keep == "start" else room if keep == "end" else room - room // 2
+    end = _last_cells(text, tail)
+    start = set_cell_size(text[: room + 1], room - cell_len(end)) if room > cell_len(end) else ""
+    return set_cell_size(start + ellipsis + end, cells)
+
+
+def _last_cells(text: str, cells: int) -> str:
+    end = text[max(0, len(text) - cells) :] if cells > 0 else ""
+    while end and cell_len(end) > cells:
+        end = end[1:]
+    return end
+
+
+def clip(line: Line, cells: int) -> Line:
+    """The first `cells` terminal cells of `line`, not padded."""
+    out: Line = []
+    room = cells
+    for text, role in line:
+        if room <= 0:
+            break
+        taken = cell_len(text)
+        out.append((text if taken <= room else set_cell_size(text, room), role))
+        room -= taken
+    return out
+
+
+def spread(left: Line, right: Line, cells: int) -> Line:
+    """`left` and `right` at the two ends of `cells` cells; `left` is cut first."""
+    right = clip(right, cells)
+    left = clip(left, max(0, cells - width(right) - 1))
+    gap = cells - width(left) - width(right)
+    return [*left, (" " * max(0, gap), ""), *right]
+
+
+def merge(runs: Iterable[Run]) -> Line:
+    """Join neighbours of equal role: each run costs an escape sequence on the wire."""
+    out: Line = []
+    for text, role in runs:
+        if not text:
+            continue
+        if out and out[-1][1] == role:
+            out[-1] = (out[-1][0] + text, role)
+        else:
+            out.append((text, role))
+    return out
+
+
+def wrap_runs(runs: Line, cells: int, indent: int = 0) -> list[Line]:
+    """Break a line into lines of at most `cells` cells, later ones indented by `indent`."""
+    lines: list[Line] = [[]]
+    room = cells
+    for text, role in runs:
+        while text:
+            piece = _fitting(text, room)
+            if not piece and room < cells - indent:
+                lines.append([(" " * indent, "")])
+                room = cells - indent
+                continue
+            piece = piece or text[0]
+            lines[-1].append((piece, role))
+            room -= cell_len(piece)
+            text = text[len(piece) :]
+    return lines
+
+
+def _fitting(text: str, cells: int) -> str:
+    piece = text[: max(0, cells)]
+    while piece and cell_len(piece) > cells:
+        piece = piece[:-1]
+    return piece

@@ -1,0 +1,40 @@
+"""What all screens share: a page fills the space between the bars and owns its commands."""
+
+from textual.containers import Container
+from textual.message import Message
+from textual.widget import Widget
+
+from tui.commands import Commanded
+from tui.state.session import Session
+from tui.state.shared import AppState
+
+
+class Page(Commanded, Container):
+    """Base of the screens. Subclass with `scope="name"`; compose the body; declare commands with @command.
+
+    A page reads and changes the shared state and posts messages up; it never reaches for another page.
+    """
+
+    DEFAULT_CSS = "Page { width: 1fr; height: 1fr; layout: vertical; }"
+
+    class Open(Message):
+        """Show the screen called `name`."""
+
+        def __init__(self, name: str) -> None:
+            super().__init__()
+            self.name = name
+
+    def __init__(self, state: AppState) -> None:
+        super().__init__(id=f"page-{self.SCOPE}")
+        self.state = state
+
+    @property
+    def session(self) -> Session:
+        return self.state.session
+
+    def main_widget(self) -> Widget:
+        """The widget that has the focus when the page is shown."""
+        raise NotImplementedError
+
+    def shown_again(self) -> None:
+        """The page came to the front: catch up with the state."""

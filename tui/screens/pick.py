@@ -1,0 +1,105 @@
+"""A modal list to choose from: producers, yank targets, commands, help."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.events import Key
+from textual.screen import ModalScreen
+
+from tui.presenters.glyphs import Glyphs
+from tui.presenters.text import Line, clip, plain
+from tui.widgets.line_input import LineInput
+from tui.widgets.lines import OneLine
+from tui.widgets.virtual_list import FixedRows, VirtualList
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One row of a chooser: its value comes back when it is picked; `key` picks it at once."""
+
+    line: Line
+    value: object
+    key: str = ""
+
+
+class PickScreen(ModalScreen[object]):
+    """Shows choices; returns the value of the picked one, or None.
+
+    With `filterable` the text typed narrows the rows (every word must occur), and arrows move.
+    Without, single keys of the choices and the keys of a list apply.
+    """
+
+    DEFAULT_CSS = """
+    PickScreen { align: center middle; background: $background; }
+    PickScreen > Vertical { width: 90%; max-width: 100; height: auto; max-height: 90%; border: solid $primary; }
+    PickScreen VirtualList { height: auto; }
+    """
+    BINDINGS = [("escape", "dismiss_pick"), ("q", "dismiss_pick")]  # noqa: RUF012
+
+    def __init__(self, title: str, choices: Sequence[Choice], glyphs: Glyphs, *, filterable: bool = False) -> None:
+        super().__init__()
+        self._title = title
+        self._all = list(choices)
+        self._choices = self._all
+        self._filterable = filterable
+        self._input = LineInput("/ ")
+        self._list = VirtualList(FixedRows([choice.line for choice in choices]), glyphs=glyphs)
+
+    def compose(self) -> ComposeResult:
+        title = OneLine(role="title")
+        title.set_line([(f" {self._title}", "title")])
+        with Vertical():
+            yield title
+            if self._filterable:
+                yield self._input
+            yield self._list
+
+    def on_mount(self) -> None:
+        self._list.styles.height = max(1, min(len(self._all), self.app.size.height - 8))
+        (self._input if self._filterable else self._list).focus()
+
+    def on_line_input_changed(self, event: LineInput.Changed) -> None:
+        words = event.value.lower().split()
+        self._choices = [c for c in self._all if all(word in plain(c.line).lower() for word in words)]
+        self._list.set_model(FixedRows([choice.line for choice in self._choices]))
+
+    def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
+        self._pick(self._list.cursor)
+
+    def on_line_input_cancelled(self, event: LineInput.Cancelled) -> None:
+        self.dismiss(None)
+
+    def on_virtual_list_selected(self, event: VirtualList.Selected) -> None:
+        self._pick(event.index)
+
+    def on_key(self, event: Key) -> None:
+        if self._filterable:
+            moves = {"down": self._list.down, "up": self._list.up, "pagedown": self._list.page_down,
+                     "pageup": self._list.page_up}  # fmt: skip
+            move = moves.get(event.key)
+            if move is not None:
+                move()
+                event.stop()
+            return
+        for choice in self._choices:
+            if choice.key and event.character == choice.key:
+                event.stop()
+                self.dismiss(choice.value)
+                return
+
+    def _pick(self, index: int) -> None:
+        if index < len(self._choices):
+            self.dismiss(self._choices[index].value)
+
+    def action_dismiss_pick(self) -> None:
+        self.dismiss(None)
+
+
+def text_choice(text: Line, value: object, key: str = "") -> Choice:
+    """A row with its key in front."""
+    return Choice([(f"{key:2} ", "key"), *clip(text, 400)] if key else text, value, key)

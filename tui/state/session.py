@@ -1,0 +1,164 @@
+"""What the user has on screen: shared between the screens, kept over a restart."""
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from backends.files import atomic_write
+from tui.state.signal import Signal
+
+if TYPE_CHECKING:
+    from surgery.graph import GraphIndex
+
+
+class Saved(msgspec.Struct, omit_defaults=True):
+    """The part of a session that is written to disk, one JSON file a model.
+
+    marks: tensor names. filters: screen -> filter text. cursors: screen -> row of its main list.
+    forms: screen -> whatever plain values that screen wants back. compare_job: id of the last comparison.
+    """
+
+    model: str | None = None
+    screen: str = "graph"
+    theme: str = ""
+    node: int = 0
+    marks: list[str] = []
+    compare_job: str | None = None
+    filters: dict[str, str] = {}
+    cursors: dict[str, int] = {}
+    forms: dict[str, Any] = {}
+
+
+class NodeError(msgspec.Struct, frozen=True):
+    """The worst result of a comparison for one node, as the graph shows it. `passed` None: not judged."""
+
+    max_abs: float
+    passed: bool | None
+    finding: str = ""
+
+
+class Session:
+    """One model being looked at. Plain data with signals; no widget, no process.
+
+    index: the model's graph once it is open. node: the selected node, shared by all screens.
+    errors: node number -> its worst error in the comparison on view.
+    Every change that is to survive a restart goes through a method here, which emits `on_saved_change`.
+    """
+
+    def __init__(self, model: Path | None, saved: Saved | None = None) -> None:
+        saved = saved or Saved()
+        self.model = model
+        self.index: GraphIndex | None = None
+        self.marks: set[str] = set(saved.marks)
+        self.node = saved.node
+        self.screen = saved.screen
+        self.theme = saved.theme
+        self.compare_job = saved.compare_job
+        self.filters = saved.filters
+        self.cursors = saved.cursors
+        self.forms = saved.forms
+        self.errors: dict[int, NodeError] = {}
+        self.on_index: Signal[[]] = Signal()
+        self.on_marks: Signal[[]] = Signal()
+        self.on_node: Signal[[]] = Signal()
+        self.on_errors: Signal[[]] = Signal()
+        self.on_compare_job: Signal[[]] = Signal()
+        self.on_saved_change: Signal[[]] = Signal()
+
+    def set_index(self, index: "GraphIndex") -> None:
+        self.index = index
+        if not 0 <= self.node < max(1, index.n_nodes):
+            self.node = 0
+        self.on_index.emit()
+
+    def select_node(self, node: int) -> None:
+        if node != self.node:
+            self.node = node
+            self.on_node.emit()
+            self.on_saved_change.emit()
+
+    def mark(self, names: Iterable[str]) -> None:
+        self._set_marks(self.marks.union(names))
+
+    def unmark(self, names: Iterable[str]) -> None:
+        self._set_marks(self.marks.difference(names))
+
+    def _set_marks(self, marks: set[str]) -> None:
+        if marks != self.marks:
+            self.marks = marks
+            self.on_marks.emit()
+            self.on_saved_change.emit()
+
+    def set_compare_job(self, job: str | None) -> None:
+        """Make `job` the comparison on view; the old one's errors leave the graph."""
+        if job != self.compare_job:
+            self.compare_job = job
+            self.set_errors({})
+            self.on_compare_job.emit()
+            self.on_saved_change.emit()
+
+    def set_errors(self, errors: dict[int, NodeError]) -> None:
+        self.errors = errors
+        self.on_errors.emit()
+
+    def remember(self, screen: str, *, filter: str | None = None, cursor: int | None = None, form: Any = None) -> None:
+        """Keep a screen's filter text, cursor row or form values for the next start."""
+        if filter is not None:
+            self.filters[screen] = filter
+        if cursor is not None:
+            self.cursors[screen] = cursor
+        if form is not None:
+            self.forms[screen] = form
+        self.on_saved_change.emit()
+
+    def set_screen(self, name: str) -> None:
+        self.screen = name
+        self.on_saved_change.emit()
+
+    def set_theme(self, name: str) -> None:
+        self.theme = name
+        self.on_saved_change.emit()
+
+    def saved(self) -> Saved:
+        return Saved(
+            model=str(self.model) if self.model else None, screen=self.screen, theme=self.theme, node=self.node,
+            marks=sorted(self.marks), compare_job=self.compare_job, filters=self.filters, cursors=self.cursors,
+            forms=self.forms,
+        )  # fmt: skip
+
+
+class SessionStore:
+    """Sessions of a workspace: one file a model, and the name of the last one."""
+
+    def __init__(self, root: Path) -> None:
+        self.folder = root / "sessions"
+
+    def load(self, model: Path | None) -> Session:
+        """The session of `model`, or the last one of the workspace; a broken or absent file gives a fresh one."""
+        if model is None:
+            last = self._read(self.folder / "last.json")
+            model = Path(last.model) if last and last.model and Path(last.model).exists() else None
+        saved = self._read(self._file(model)) if model else None
+        return Session(model, saved)
+
+    def save(self, session: Session) -> None:
+        """Write the session whole. Raises OSError."""
+        if session.model is None:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        atomic_write(self._file(session.model), msgspec.json.encode(session.saved()))
+        atomic_write(self.folder / "last.json", msgspec.json.encode(Saved(model=str(session.model))))
+
+    def _file(self, model: Path) -> Path:
+        digest = hashlib.sha256(str(model).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        return self.folder / f"{digest}.json"
+
+    @staticmethod
+    def _read(path: Path) -> Saved | None:
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=Saved)
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            return None

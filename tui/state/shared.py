@@ -1,0 +1,40 @@
+"""The one object every screen gets."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from backends.jobs.client import JobClient
+from backends.jobs.store import Workspace
+from tui.presenters.glyphs import UNICODE, Glyphs
+from tui.state.session import Session
+from tui.state.signal import Signal
+
+if TYPE_CHECKING:
+    from tui.presenters.text import Line
+
+Level = Literal["info", "good", "warn", "bad"]
+
+
+@dataclass
+class AppState:
+    """Shared state: the workspace, the jobs, the session, and what the bars show.
+
+    status: right end of the title bar (running jobs); a change shows at the next `set_status`.
+    """
+
+    workspace: Workspace
+    client: JobClient
+    session: Session
+    glyphs: Glyphs = UNICODE
+    status: "Line" = field(default_factory=list)
+    on_status: Signal[[]] = field(default_factory=Signal)
+    on_message: Signal[[str, Level]] = field(default_factory=Signal)
+
+    def say(self, text: str, level: Level = "info") -> None:
+        """Show one line of text above the footer until the next one."""
+        self.on_message.emit(text, level)
+
+    def set_status(self, status: "Line") -> None:
+        if status != self.status:
+            self.status = status
+            self.on_status.emit()

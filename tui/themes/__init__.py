@@ -1,0 +1,79 @@
+"""Colours of the app: what a role of the presenters looks like in each theme.
+
+Truecolor values that stay apart when a terminal has only 256 or 16 colours or none: emphasis is always also bold,
+reversed or a glyph.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from rich.style import Style
+from textual.theme import Theme
+
+
+@dataclass(frozen=True)
+class Palette:
+    """Hex colours of one theme."""
+
+    name: str
+    dark: bool
+    background: str
+    bar: str
+    text: str
+    dim: str
+    accent: str
+    mark: str
+    good: str
+    warn: str
+    bad: str
+
+
+PALETTES = {
+    palette.name: palette
+    for palette in (
+        Palette("dark", True, "#121212", "#303030", "#d7d7d7", "#949494", "#5fafff", "#ffaf5f", "#5fd75f", "#ffd75f",
+                "#ff5f5f"),
+        Palette("light", False, "#ffffff", "#d7d7d7", "#121212", "#5f5f5f", "#005faf", "#af5f00", "#005f00", "#875f00",
+                "#af0000"),
+        Palette("contrast", True, "#000000", "#000000", "#ffffff", "#ffffff", "#00ffff", "#ffff00", "#00ff00",
+                "#ffff00", "#ff5f5f"),
+    )
+}  # fmt: skip
+DEFAULT = "dark"
+
+
+def textual_theme(palette: Palette) -> Theme:
+    """The same colours for Textual's own styles."""
+    return Theme(
+        name=palette.name, primary=palette.accent, secondary=palette.accent, accent=palette.mark, warning=palette.warn,
+        error=palette.bad, success=palette.good, foreground=palette.text, background=palette.background,
+        surface=palette.background, panel=palette.bar, boost=palette.bar, dark=palette.dark,
+    )  # fmt: skip
+
+
+@lru_cache(512)
+def role_style(theme: str, role: str) -> Style:
+    """The rich style of `role`; a role that no theme knows looks like plain text."""
+    palette = PALETTES.get(theme, PALETTES[DEFAULT])
+    base = Style(color=palette.text, bgcolor=palette.background)
+    bar = Style(color=palette.text, bgcolor=palette.bar)
+    reverse = Style(color=palette.background, bgcolor=palette.accent, bold=True)
+    roles = {
+        "dim": Style(color=palette.dim),
+        "strong": Style(bold=True),
+        "accent": Style(color=palette.accent),
+        "cursor": Style(color=palette.accent, bold=True),
+        "key": Style(color=palette.accent, bold=True),
+        "mark": Style(color=palette.mark, bold=True),
+        "good": Style(color=palette.good),
+        "warn": Style(color=palette.warn, bold=True),
+        "bad": Style(color=palette.bad, bold=True),
+        "title": bar + Style(bold=True),
+        "tab": bar,
+        "bar-key": bar + Style(color=palette.accent, bold=True),
+        "tab-on": reverse,
+        "head": Style(color=palette.dim, underline=True),
+        "input": Style(bold=True),
+        "input-cursor": Style(color=palette.background, bgcolor=palette.text),
+    }
+    return base + roles.get(role, Style.null())

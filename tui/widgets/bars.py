@@ -1,0 +1,73 @@
+"""The bars around a page: title, tabs, message and footer. One line each, painted only when their text changes."""
+
+from collections.abc import Sequence
+
+from textual.events import Resize
+
+from tui.commands import Command
+from tui.presenters.bars import footer_line, tab_line, title_line
+from tui.presenters.text import Line, fit
+from tui.state.shared import AppState, Level
+from tui.widgets.lines import OneLine
+
+_ROLES = {"info": "", "good": "good", "warn": "warn", "bad": "bad"}
+_WORDS = {"info": "", "good": "", "warn": "warning: ", "bad": "error: "}
+
+
+class TitleBar(OneLine):
+    """Model and running jobs; follows the session and the status."""
+
+    def __init__(self, state: AppState) -> None:
+        super().__init__(id="title", role="tab")
+        self._state = state
+
+    def on_mount(self) -> None:
+        self._state.session.on_index.subscribe(self.update_text)
+        self._state.on_status.subscribe(self.update_text)
+
+    def on_resize(self, event: Resize) -> None:
+        self.update_text()
+
+    def update_text(self) -> None:
+        session = self._state.session
+        self.set_line(title_line(session.model, session.index, self._state.status, self.size.width))
+
+
+class TabBar(OneLine):
+    """The screens; `show` highlights one."""
+
+    def __init__(self) -> None:
+        super().__init__(id="tabs", role="tab")
+
+    def show(self, name: str) -> None:
+        self.set_line(tab_line(name))
+
+
+class MessageBar(OneLine):
+    """The last thing the app said."""
+
+    def __init__(self, state: AppState) -> None:
+        super().__init__(id="message")
+        self._state = state
+
+    def on_mount(self) -> None:
+        self._state.on_message.subscribe(self.say)
+
+    def say(self, text: str, level: Level = "info") -> None:
+        line: Line = [(" " + fit(_WORDS[level] + text, max(1, self.size.width - 1), keep="start"), _ROLES[level])]
+        self.set_line(line)
+
+
+class Footer(OneLine):
+    """The keys that matter now."""
+
+    def __init__(self) -> None:
+        super().__init__(id="footer", role="tab")
+        self._commands: Sequence[Command] = ()
+
+    def show(self, commands: Sequence[Command]) -> None:
+        self._commands = commands
+        self.set_line(footer_line(commands, self.size.width))
+
+    def on_resize(self, event: Resize) -> None:
+        self.show(self._commands)

@@ -1,0 +1,225 @@
+"""A list of any length: only the rows on screen exist, a cursor move paints two cells.
+
+Textual closes each run of cells with a reset and repeats the whole style, and it knows no scroll regions; so
+the cursor lives in a gutter of its own, and the view moves by half a page when the cursor leaves it.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from textual.events import Click, MouseScrollDown, MouseScrollUp, Resize
+from textual.message import Message
+from textual.strip import Strip
+
+from tui.commands import Commanded, command
+from tui.presenters.glyphs import UNICODE, Glyphs
+from tui.presenters.text import Line
+from tui.widgets.lines import LineWidget
+
+GUTTER = 2
+
+
+class RowModel(Protocol):
+    """What a list shows. `row` is asked only for rows on screen and must be quick (100 us)."""
+
+    def __len__(self) -> int: ...
+
+    def row(self, i: int, cells: int) -> Line:
+        """Row `i` as runs, for `cells` terminal cells (the gutter not counted)."""
+        ...
+
+
+class FixedRows:
+    """Rows known in advance."""
+
+    def __init__(self, rows: Sequence[Line] = ()) -> None:
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def row(self, i: int, cells: int) -> Line:
+        return self._rows[i]
+
+
+class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
+    """Shows a RowModel with a gutter cursor.
+
+    Posts `Highlighted` when the cursor row changed and `Selected` on enter.
+    """
+
+    DEFAULT_CSS = "VirtualList { height: 1fr; }"
+
+    class Highlighted(Message):
+        """The cursor is on another row; bursts collapse to the last one."""
+
+        def __init__(self, list: "VirtualList", index: int) -> None:
+            super().__init__()
+            self.list = list
+            self.index = index
+
+        @property
+        def control(self) -> "VirtualList":
+            return self.list
+
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, VirtualList.Highlighted) and message.list is self.list
+
+    class Selected(Message):
+        """Enter was pressed on a row."""
+
+        def __init__(self, list: "VirtualList", index: int) -> None:
+            super().__init__()
+            self.list = list
+            self.index = index
+
+        @property
+        def control(self) -> "VirtualList":
+            return self.list
+
+    def __init__(self, model: RowModel | None = None, *, glyphs: Glyphs = UNICODE, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.model: RowModel = model if model is not None else FixedRows()
+        self.glyphs = glyphs
+        self.cursor = 0
+        self.top = 0
+        self._painted: dict[int, Line] = {}
+
+    # ── drawing ──
+
+    def line(self, y: int) -> Line:
+        index = self.top + y
+        row = self._row(index)
+        self._painted[y] = row
+        at_cursor = index == self.cursor and index < len(self.model)
+        gutter = self.glyphs.cursor.ljust(GUTTER) if at_cursor else " " * GUTTER
+        return [(gutter, "cursor" if at_cursor else ""), *row]
+
+    def _row(self, index: int) -> Line:
+        return self.model.row(index, self.size.width - GUTTER) if index < len(self.model) else []
+
+    def render_line(self, y: int) -> Strip:
+        return super().render_line(y)
+
+    def sync(self) -> None:
+        """Paint the rows on screen whose content changed. Call after the model's data changed."""
+        self._clamp()
+        for y in range(self.size.height):
+            if self._painted.get(y) != self._row(self.top + y):
+                self.refresh_lines(y)
+
+    def set_model(self, model: RowModel, cursor: int = 0) -> None:
+        """Show another model with the cursor on row `cursor`."""
+        self.model = model
+        self.cursor = max(0, min(cursor, len(model) - 1))
+        self._reveal()
+        self.refresh()
+        self.post_message(self.Highlighted(self, self.cursor))
+
+    # ── moving ──
+
+    def move_to(self, index: int) -> None:
+        """Put the cursor on row `index` (kept within the list)."""
+        index = max(0, min(index, len(self.model) - 1))
+        if index == self.cursor:
+            return
+        old, self.cursor = self.cursor, index
+        if self._reveal():
+            self.refresh()
+        else:
+            self._refresh_gutter(old)
+            self._refresh_gutter(index)
+        self.post_message(self.Highlighted(self, index))
+
+    def _reveal(self) -> bool:
+        """Scroll so that the cursor is on screen; near the edge by half a page, further by centring."""
+        height = max(1, self.size.height)
+        top = self.top
+        if not top <= self.cursor < top + height:
+            near = top - height // 2 <= self.cursor < top + height + height // 2
+            step = height // 2 if self.cursor >= top else -(height // 2)
+            top = top + step if near and height > 1 else self.cursor - height // 2
+        return self._scroll_to(top)
+
+    def _scroll_to(self, top: int) -> bool:
+        top = max(0, min(top, len(self.model) - self.size.height))
+        changed = top != self.top
+        self.top = top
+        return changed
+
+    def _page(self, rows: int) -> None:
+        """Move view and cursor together by `rows`."""
+        index = max(0, min(self.cursor + rows, len(self.model) - 1))
+        if index == self.cursor:
+            return
+        old, self.cursor = self.cursor, index
+        if self._scroll_to(self.top + rows) | self._reveal():
+            self.refresh()
+        else:
+            self._refresh_gutter(old)
+            self._refresh_gutter(index)
+        self.post_message(self.Highlighted(self, index))
+
+    def _clamp(self) -> None:
+        last = max(0, len(self.model) - 1)
+        if self.cursor > last:
+            self.cursor = last
+            self.post_message(self.Highlighted(self, last))
+        if self._scroll_to(self.top):
+            self.refresh()
+
+    def _refresh_gutter(self, index: int) -> None:
+        if self.top <= index < self.top + self.size.height:
+            self.refresh_lines(index - self.top, 1, 0, GUTTER)
+
+    # ── events and commands ──
+
+    def on_resize(self, event: Resize) -> None:
+        self._painted.clear()
+        self._reveal()
+
+    def on_click(self, event: Click) -> None:
+        self.move_to(self.top + event.y)
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        self._page(3)
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        self._page(-3)
+
+    @command("list.down", "down", keys="j,down")
+    def down(self) -> None:
+        self.move_to(self.cursor + 1)
+
+    @command("list.up", "up", keys="k,up")
+    def up(self) -> None:
+        self.move_to(self.cursor - 1)
+
+    @command("list.top", "first row", keys="g,home")
+    def first(self) -> None:
+        self.move_to(0)
+
+    @command("list.bottom", "last row", keys="G,end")
+    def last(self) -> None:
+        self.move_to(len(self.model) - 1)
+
+    @command("list.half_down", "half a page down", keys="ctrl+d")
+    def half_down(self) -> None:
+        self._page(max(1, self.size.height // 2))
+
+    @command("list.half_up", "half a page up", keys="ctrl+u")
+    def half_up(self) -> None:
+        self._page(-max(1, self.size.height // 2))
+
+    @command("list.page_down", "page down", keys="pagedown,ctrl+f")
+    def page_down(self) -> None:
+        self._page(max(1, self.size.height - 1))
+
+    @command("list.page_up", "page up", keys="pageup")
+    def page_up(self) -> None:
+        self._page(-max(1, self.size.height - 1))
+
+    @command("list.select", "open the row", keys="enter")
+    def select(self) -> None:
+        if len(self.model):
+            self.post_message(self.Selected(self, self.cursor))
