@@ -1,0 +1,1 @@
+"""Benchmarks beside the real Polygraphy, and the models they run."""
