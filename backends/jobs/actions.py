@@ -1,0 +1,44 @@
+"""What jobs can do: names and where the code is, resolved only inside the worker.
+
+LAYERWISE_EXTRA_ACTIONS and LAYERWISE_EXTRA_REQUESTS ("name=module:function,…") add more, for tests and
+plugins.
+"""
+
+import importlib
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from backends.errors import UsageError
+
+ACTIONS: dict[str, str] = {
+    "compare": "debugtools.compare.action:compare",
+    "index": "surgery.graph.action:action_index",
+    "inspect_model": "surgery.describe:action_inspect_model",
+    "inspect_data": "backends.data_actions:action_inspect_data",
+    "data_concat": "backends.data_actions:action_data_concat",
+    "data_merge": "backends.data_actions:action_data_merge",
+    "interactive": "backends.jobs.interactive:serve",
+}
+
+REQUESTS: dict[str, str] = {}
+
+
+def find_action(name: str) -> Callable[..., Any]:
+    """The function of an action. Raises UsageError when there is none of that name."""
+    return _find(name, ACTIONS, "LAYERWISE_EXTRA_ACTIONS", "action")
+
+
+def find_request(name: str) -> Callable[..., Any]:
+    """The function that answers a request to an interactive worker. Raises UsageError when there is none."""
+    return _find(name, REQUESTS, "LAYERWISE_EXTRA_REQUESTS", "request")
+
+
+def _find(name: str, table: Mapping[str, str], variable: str, word: str) -> Callable[..., Any]:
+    extra = dict(part.split("=", 1) for part in os.environ.get(variable, "").split(",") if "=" in part)
+    place = {**table, **extra}.get(name)
+    if place is None:
+        raise UsageError(f"there is no {word} {name!r}: there are {', '.join(sorted({**table, **extra}))}")
+    module, _, function = place.partition(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    return found

@@ -1,0 +1,148 @@
+"""The crash card: how an attempt ended that gave no result, said so that somebody can act on it."""
+
+import json
+import re
+import signal
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from backends.jobs.events import Event, last_events
+from backends.jobs.folder import LOG, command_of
+
+DISK_FULL_EXIT = 74
+_OUT_OF_MEMORY = re.compile(
+    r"bad[_ ]alloc|cannot allocate memory|failed to allocate memory|out of memory", re.IGNORECASE
+)
+_DUMP = re.compile(r"^(Fatal Python error|Thread 0x|Current thread 0x)", re.MULTILINE)
+_HALF = 1400
+
+
+class Ending(NamedTuple):
+    """What the supervisor saw. status: exit code or -signal, None when the supervisor is gone too.
+
+    stopped: "cancel" or "timeout" when the supervisor ended it; oom: the kernel killed something for memory
+    meanwhile;
+    error: why no worker was started; log_from: where in log.txt this attempt begins.
+    """
+
+    status: int | None = None
+    stopped: str = ""
+    oom: bool = False
+    error: str = ""
+    log_from: int = 0
+
+
+def events_of_attempt(folder: Path, attempt: int) -> list[Event]:
+    """The last events of one attempt, without those of earlier ones."""
+    events = last_events(folder)
+    starts = [
+        i for i, event in enumerate(events) if event["type"] == "state" and event.get("attempt") == attempt
+    ]
+    first = next((i for i in starts if events[i].get("state") == "queued"), 0)
+    return events[first:]
+
+
+def outcome(folder: Path, attempt: int, ending: Ending) -> tuple[str, dict[str, Any] | None]:
+    """The final state of an attempt and the card that is to be written, if any."""
+    events = events_of_attempt(folder, attempt)
+    kinds = {event["type"] for event in events}
+    if "result" in kinds:
+        return "done", None
+    if ending.stopped == "cancel":
+        return "cancelled", None
+    if "card" in kinds and not ending.stopped:
+        return "failed", None
+    card = make_card(folder, *_story(folder, ending, events), events=events)
+    return ("lost" if card["kind"] == "lost" else "failed"), card
+
+
+def make_card(
+    folder: Path, kind: str, summary: str, detail: str = "", *, events: list[Event] | None = None, **more: Any
+) -> dict[str, Any]:
+    """A card of one kind with the last event and the command that does it again.
+
+    Fits in one line of the journal.
+    """
+    events = last_events(folder) if events is None else events
+    last = events[-1] if events else None
+    return {
+        "kind": kind,
+        "summary": summary[:600],
+        "detail": clipped(detail),
+        "last_event": last and {key: _short(value) for key, value in last.items() if key != "v"},
+        "command": command_of(folder)[:400],
+        **more,
+    }
+
+
+def clipped(text: str) -> str:
+    """Head and tail of a long text."""
+    return (
+        text if len(text) <= 2 * _HALF else f"{text[: _HALF // 2]}\n[…]\n{text[-(2 * _HALF - _HALF // 2) :]}"
+    )
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, (int, float)) or value is None:
+        return value
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text[:200]
+
+
+def _story(folder: Path, ending: Ending, events: list[Event]) -> tuple[str, str, str]:
+    """Kind, summary and detail of an attempt that ended without a word of its own."""
+    log = _log_tail(folder, ending.log_from)
+    if ending.error:
+        return "error", ending.error, ""
+    if ending.stopped == "timeout":
+        return "timeout", "ran longer than its timeout and was stopped", _stack(log)
+    if ending.status is None:
+        return "lost", _LOST, ""
+    if ending.status == DISK_FULL_EXIT:
+        return (
+            "disk",
+            f"no space left on the disk of {folder}: free some and retry; what was finished is kept",
+            log[-_HALF:],
+        )
+    if ending.status < 0:
+        return _signal_story(-ending.status, ending.oom, log)
+    return "exception", f"the worker ended with exit code {ending.status} and no result", log[-2 * _HALF :]
+
+
+_LOST = "worker and supervisor are gone (killed, or a restart); finished rows are kept, retry resumes"
+
+
+def _signal_story(number: int, oom: bool, log: str) -> tuple[str, str, str]:
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = f"signal {number}"
+    detail = _stack(log)
+    if number == signal.SIGKILL and oom:
+        return "oom", "the kernel killed the worker because memory ran out (SIGKILL)", detail
+    if number == signal.SIGABRT and _OUT_OF_MEMORY.search(log):
+        return "oom", "native code ran out of memory and aborted (SIGABRT)", detail
+    if number == signal.SIGKILL:
+        return "signal", "the worker was killed (SIGKILL): by somebody, or by the system for memory", detail
+    return "signal", f"the worker crashed: {name}", detail
+
+
+def _stack(log: str) -> str:
+    """What faulthandler wrote into the log, or the end of the log."""
+    match = _DUMP.search(log)
+    return log[match.start() :] if match else log[-_HALF:]
+
+
+def _log_tail(folder: Path, start: int, window: int = 1 << 15) -> str:
+    try:
+        with (folder / LOG).open("rb") as log:
+            size = log.seek(0, 2)
+            log.seek(max(start, size - window, 0))
+            return log.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an exception says that memory ran out, in Python or in native code."""
+    return isinstance(error, MemoryError) or bool(_OUT_OF_MEMORY.search(str(error)[:2000]))

@@ -1,0 +1,180 @@
+"""The app's and the command line's way to the jobs of a workspace, on an asyncio loop."""
+
+import asyncio
+import os
+import uuid
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from typing import Any
+
+from backends.errors import LayerwiseError, UsageError
+from backends.files import atomic_write
+from backends.jobs.events import JOURNAL, Event
+from backends.jobs.folder import LOCK, REPLIES
+from backends.jobs.hub import Hub
+from backends.jobs.lines import MAX_LINE, LineWriter, encode_line
+from backends.jobs.process import python, spawn_detached
+from backends.jobs.spec import JobSpec
+from backends.jobs.store import Workspace
+from backends.jobs.view import JobView
+
+Views = list[JobView]
+Removed = tuple[list[int], int]
+_COALESCE = 0.02
+_BATCH = 256
+
+
+class JobClient:
+    """Jobs of one workspace. Make it on the running loop and close it there; any number may share a
+    workspace.
+    """
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self._hub = Hub()
+
+    async def submit(self, spec: JobSpec) -> int:
+        """Start a job that outlives this process; returns its id.
+
+        Raises LayerwiseError when it cannot be made.
+        """
+        folder, lock = await asyncio.to_thread(self.workspace.create, spec)
+        await asyncio.to_thread(_start, folder, lock)
+        return int(folder.name)
+
+    async def retry(self, job: int) -> None:
+        """Begin a new attempt of a job that has ended. Raises UsageError while it is alive."""
+        folder, lock = await asyncio.to_thread(self.workspace.reopen, job)
+        await asyncio.to_thread(_start, folder, lock)
+
+    async def list(self) -> Views:
+        """All jobs, oldest first."""
+        return await asyncio.to_thread(self.workspace.list_jobs)
+
+    async def view(self, job: int) -> JobView:
+        """One job as it is now. Raises UsageError when there is none of that id."""
+        return await asyncio.to_thread(self.workspace.view, job)
+
+    async def events(self, job: int, after: int = 0, follow: bool = True) -> AsyncIterator[Event]:
+        """The events numbered above `after`, past ones first; with `follow` until the job has ended.
+
+        Sleeps while the journal does not change. A job that is found dead gets its `lost` written on the way.
+        """
+        view = JobView(self.workspace.folder(job))
+        paths = [view.folder / JOURNAL, view.folder / LOCK]
+        with self._hub.watching(paths) as change:
+            while True:
+                for count, event in enumerate(view.news()):
+                    if event["n"] > after:
+                        yield event
+                    if count % _BATCH == _BATCH - 1:
+                        await asyncio.sleep(0)
+                if view.final or not follow:
+                    return
+                if self.workspace.settle(view.folder):
+                    follow = False
+                    continue
+                await change.wait()
+                await asyncio.sleep(_COALESCE)
+
+    async def watch(self, interval: float = 0.25) -> AsyncIterator[Views]:
+        """All jobs now, and again whenever one of them has changed, at most once an `interval` (seconds)."""
+        with self._hub.watching([self.workspace.jobs]) as change:
+            while True:
+                views = await self.list()
+                yield views
+                live = [view.folder for view in views if not view.final]
+                paths = [folder / name for folder in live for name in (JOURNAL, LOCK)]
+                with self._hub.watching(paths, change):
+                    await change.wait()
+                await asyncio.sleep(interval)
+
+    async def wait(self, job: int) -> JobView:
+        """The job once it has ended."""
+        async for _ in self.events(job):
+            pass
+        return await self.view(job)
+
+    async def reply(self, job: int, question: str, data: dict[str, Any]) -> None:
+        """Answer a job's open question by its id. The first answer counts."""
+        await self._send(job, {"type": "reply", "question": question, "data": data})
+
+    async def cancel(self, job: int) -> None:
+        """Ask for the end of a job: SIGTERM, then SIGKILL after a grace period.
+
+        Raises UsageError if it has ended.
+        """
+        await self._send(job, {"type": "cancel"})
+
+    async def ask(
+        self, job: int, request: str, params: dict[str, Any], timeout: float | None = None
+    ) -> dict[str, Any]:
+        """Put a request to an interactive worker and wait for its answer.
+
+        Raises LayerwiseError with the handler's message, or when the worker ended first; TimeoutError after
+        `timeout`.
+        """
+        name = uuid.uuid4().hex
+        view = await self.view(job)
+        await self._send(job, {"type": "request", "id": name, "request": request, "params": params})
+        async with asyncio.timeout(timeout):
+            async for event in self.events(job, after=(view.last_event or {"n": 0})["n"]):
+                row = event.get("row", {}) if event["type"] == "row" and event["table"] == "answers" else {}
+                if row.get("id") == name:
+                    return _answer(row)
+        raise LayerwiseError(f"the worker of job {job} ended before it answered: `layerwise jobs show {job}`")
+
+    async def prune(
+        self, jobs: Iterable[int] | None = None, *, keep: int = 0, older_than: float = 0.0
+    ) -> Removed:
+        """Remove jobs that have ended; returns their ids and the bytes they took (see Workspace.prune)."""
+        return await asyncio.to_thread(self.workspace.prune, jobs, keep=keep, older_than=older_than)
+
+    def close(self) -> None:
+        """Stop watching. Jobs go on."""
+        self._hub.close()
+
+    async def _send(self, job: int, entry: dict[str, Any]) -> None:
+        view = await self.view(job)
+        if view.final:
+            raise UsageError(
+                f"job {job} has ended ({view.state}): `layerwise jobs retry {job}` starts it again"
+            )
+        await asyncio.to_thread(send, view.folder, {**entry, "attempt": view.attempt})
+
+
+def send(folder: Path, entry: dict[str, Any]) -> None:
+    """Write to a job's replies.jsonl. Raises LayerwiseError when it cannot be written."""
+    try:
+        line = encode_line(entry)
+        if len(line) > MAX_LINE:
+            line = encode_line(_spilled(folder, entry))
+        writer = LineWriter(folder / REPLIES)
+        try:
+            writer.write(line)
+        finally:
+            writer.close()
+    except OSError as error:
+        raise LayerwiseError(f"{folder / REPLIES} cannot be written: {error.strerror}") from error
+
+
+def _spilled(folder: Path, entry: dict[str, Any]) -> dict[str, Any]:
+    name = f"reply-{uuid.uuid4().hex}.json"
+    atomic_write(folder / "artifacts" / name, encode_line(entry))
+    return {"type": entry["type"], "attempt": entry["attempt"], "spill": name}
+
+
+def _start(folder: Path, lock: int) -> None:
+    try:
+        spawn_detached(python("backends.jobs.supervisor", str(folder)), keep=[lock])
+    except OSError as error:
+        raise LayerwiseError(f"job {folder.name} could not be started: {error}") from error
+    finally:
+        os.close(lock)
+
+
+def _answer(row: dict[str, Any]) -> dict[str, Any]:
+    if not row.get("ok"):
+        raise LayerwiseError(str(row.get("error")))
+    data = row.get("data")
+    return data if isinstance(data, dict) else {}

@@ -1,0 +1,45 @@
+"""Writing down how an attempt ended.
+
+Only the holder of the job's lock may do it, after the worker is dead.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from backends.jobs.cards import Ending, outcome
+from backends.jobs.events import EventWriter
+from backends.jobs.folder import release_reserve
+from backends.jobs.process import sweep
+
+
+def conclude(folder: Path, attempt: int, ending: Ending) -> str:
+    """Kill what the worker left behind and write the final state, with a card if need be; returns the state.
+
+    On a full disk the reserve is given back first. Raises OSError when even that does not help.
+    """
+    sweep(folder)
+    state, card = outcome(folder, attempt, ending)
+    try:
+        _write(folder, attempt, state, card)
+    except OSError:
+        release_reserve(folder)
+        _write(folder, attempt, state, card)
+    return state
+
+
+def _write(folder: Path, attempt: int, state: str, card: dict[str, object] | None) -> None:
+    with journal(folder) as writer:
+        if card is not None:
+            writer.write("card", **card)
+        writer.write("state", state=state, attempt=attempt)
+
+
+@contextmanager
+def journal(folder: Path) -> Iterator[EventWriter]:
+    """The job's journal, open for a few events."""
+    writer = EventWriter(folder)
+    try:
+        yield writer
+    finally:
+        writer.close()

@@ -1,0 +1,110 @@
+"""What an action has in the worker: its parameters, its journal, and somebody to ask."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from backends.jobs.events import Event, EventWriter, read_events
+from backends.jobs.folder import REPLIES, raw_spec
+from backends.jobs.lines import LineReader
+
+_PROGRESS_EVERY = 0.05
+_LOOK_AGAIN = 10.0
+
+
+class JobContext:
+    """The worker's side of a job. Events may be written from any thread; every one is on file when the call
+    returns.
+    """
+
+    def __init__(self, folder: Path, attempt: int) -> None:
+        self.folder = folder
+        self.artifacts = folder / "artifacts"
+        self.attempt = attempt
+        self.raw = raw_spec(folder)
+        self.params: dict[str, Any] = self.raw.get("params", {})
+        self.writer = EventWriter(folder)
+        self._questions = 0
+        self._last_progress = 0.0
+
+    @property
+    def spec(self) -> Any:
+        """The job's JobSpec."""
+        from backends.jobs.store import load_spec
+
+        return load_spec(self.folder)
+
+    def progress(self, done: float, total: float | None, unit: str = "", text: str = "") -> None:
+        """Say how far the work is. At most 20 times a second, and always when it is complete."""
+        now = time.monotonic()
+        if now - self._last_progress >= _PROGRESS_EVERY or done == total:
+            self._last_progress = now
+            self.writer.write("progress", done=done, total=total, unit=unit, text=text)
+
+    def log(self, text: str, level: str = "info") -> None:
+        self.writer.write("log", level=level, text=text)
+
+    def warn(self, text: str) -> None:
+        self.writer.write("warning", text=text)
+
+    def row(self, table: str, row: dict[str, Any]) -> None:
+        """Add a finished row to a table. It survives whatever happens to this process afterwards."""
+        self.writer.write("row", table=table, row=row)
+
+    def previous_rows(self, table: str) -> list[dict[str, Any]]:
+        """The rows of a table that earlier attempts of this job have finished."""
+        return [
+            event["row"]
+            for event in self._earlier()
+            if event["type"] == "row" and event.get("table") == table
+        ]
+
+    def _earlier(self) -> Iterator[Event]:
+        for event in read_events(self.folder):
+            if event["type"] == "state" and event.get("attempt") == self.attempt:
+                return
+            yield event
+
+    def ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        """Put a question to whoever looks at the job, and wait for the answer, for days if need be."""
+        self._questions += 1
+        name = f"{self.attempt}.{self._questions}"
+        self.writer.write("question", id=name, question=question)
+        self.writer.write("state", state="waiting", attempt=self.attempt)
+        for reply in self._received("reply", None):
+            if reply.get("question") == name:
+                break
+        self.writer.write("state", state="running", attempt=self.attempt)
+        data = reply.get("data")
+        return data if isinstance(data, dict) else {}
+
+    def replies(self, idle: float | None = None) -> Iterator[dict[str, Any]]:
+        """Requests of clients to this attempt, as they come; ends when none came for `idle` seconds."""
+        return self._received("request", idle)
+
+    def _received(self, kind: str, idle: float | None) -> Iterator[dict[str, Any]]:
+        from backends.jobs.watch import Watch
+
+        reader, watch = LineReader(self.folder / REPLIES), Watch()
+        watch.add(self.folder / REPLIES)
+        last = time.monotonic()
+        try:
+            while idle is None or time.monotonic() - last < idle:
+                for reply in reader.read():
+                    if reply.get("type") == kind and reply.get("attempt") == self.attempt:
+                        yield whole_reply(self.folder, reply)
+                        last = time.monotonic()
+                watch.wait(_LOOK_AGAIN if idle is None else min(_LOOK_AGAIN, last + idle - time.monotonic()))
+        finally:
+            watch.close()
+
+
+def whole_reply(folder: Path, reply: dict[str, Any]) -> dict[str, Any]:
+    """A reply with the data that was too long for a line put back."""
+    name = reply.get("spill")
+    if name is None:
+        return reply
+    import json
+
+    return {**reply, **json.loads((folder / "artifacts" / Path(str(name)).name).read_bytes())}

@@ -1,0 +1,78 @@
+"""Which GPUs this machine has, by the names that CUDA_VISIBLE_DEVICES takes."""
+
+import os
+from collections.abc import Mapping
+
+
+def visible_gpus(environment: Mapping[str, str]) -> list[str] | None:
+    """UUIDs of the GPUs that may be used, in the driver's order; None when there is no way to find out.
+
+    nvidia-ml-py answers if it is installed, else nvidia-smi. CUDA_VISIBLE_DEVICES in `environment` narrows
+    the list.
+    """
+    found = _from_nvml()
+    if found is None:
+        found = _from_nvidia_smi()
+    wanted = environment.get("CUDA_VISIBLE_DEVICES")
+    return found if found is None or wanted is None else _narrowed(found, wanted)
+
+
+def _from_nvml() -> list[str] | None:
+    try:
+        import pynvml  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    except ImportError:
+        return None
+    try:
+        pynvml.nvmlInit()
+        handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
+        names = [pynvml.nvmlDeviceGetUUID(handle) for handle in handles]
+        pynvml.nvmlShutdown()
+    except pynvml.NVMLError:
+        return None
+    return [name.decode() if isinstance(name, bytes) else name for name in names]
+
+
+def _from_nvidia_smi() -> list[str] | None:
+    import subprocess
+
+    try:
+        answer = subprocess.run(
+            ["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=True,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return [line.strip() for line in answer.stdout.splitlines() if line.strip()]
+
+
+def _narrowed(found: list[str], wanted: str) -> list[str]:
+    """CUDA's rule: indices or UUID prefixes (MIG names as they are), ended by the first entry that names
+    nothing.
+    """
+    chosen: list[str] = []
+    for entry in (part.strip() for part in wanted.split(",")):
+        named = (
+            [entry]
+            if entry.startswith("MIG-")
+            else [name for name in found if entry and name.startswith(entry)]
+        )
+        if entry.isdecimal() and int(entry) < len(found):
+            named = [found[int(entry)]]
+        if not named:
+            break
+        chosen.append(named[0])
+    return chosen
+
+
+def only(gpus: list[str]) -> dict[str, str]:
+    """The environment in which a process sees these GPUs and no other."""
+    return {"CUDA_VISIBLE_DEVICES": ",".join(gpus)}
+
+
+def lease_count(environment: Mapping[str, str] = os.environ) -> int:
+    """How many GPUs jobs can lease here."""
+    return len(visible_gpus(environment) or [])

@@ -1,0 +1,81 @@
+"""One inotify descriptor on an asyncio loop, shared by all who watch files there."""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from backends.jobs.watch import CLOSE_WRITE, CREATE, DELETE, MODIFY, MOVED_FROM, MOVED_TO, Watch
+
+_FILE = MODIFY | CLOSE_WRITE
+_FOLDER = CLOSE_WRITE | CREATE | DELETE | MOVED_FROM | MOVED_TO
+_LOOK_AGAIN = 5.0
+_POLL = 0.25
+
+
+class Change:
+    """Told when a watched file changes; `wait` also returns now and then for what no watch can tell."""
+
+    def __init__(self, look_again: float) -> None:
+        self._event = asyncio.Event()
+        self._look_again = look_again
+
+    def set(self) -> None:
+        self._event.set()
+
+    async def wait(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._look_again):
+                await self._event.wait()
+        self._event.clear()
+
+
+class Hub:
+    """Starts watching when first asked to, on the loop that runs then."""
+
+    def __init__(self) -> None:
+        self._watch: Watch | None = None
+        self._told: dict[int, list[Change]] = {}
+
+    @contextmanager
+    def watching(self, paths: Iterable[Path], change: Change | None = None) -> Iterator[Change]:
+        """While inside, `change` (a new one by default) is told of changes of files and in folders."""
+        watch = self._start()
+        change = change or Change(_LOOK_AGAIN if watch.fd >= 0 else _POLL)
+        numbers = [watch.add(path, _FOLDER if path.is_dir() else _FILE) for path in paths]
+        for number in numbers:
+            self._told.setdefault(number, []).append(change)
+        try:
+            yield change
+        finally:
+            for number in numbers:
+                self._forget(number, change)
+
+    def close(self) -> None:
+        if self._watch is not None and self._watch.fd >= 0:
+            asyncio.get_running_loop().remove_reader(self._watch.fd)
+            self._watch.close()
+        self._watch = None
+
+    def _start(self) -> Watch:
+        if self._watch is None:
+            self._watch = Watch()
+            if self._watch.fd >= 0:
+                asyncio.get_running_loop().add_reader(self._watch.fd, self._tell)
+        return self._watch
+
+    def _tell(self) -> None:
+        if self._watch is None:
+            return
+        for number in self._watch.drain():
+            for change in self._told.get(number, []):
+                change.set()
+
+    def _forget(self, number: int, change: Change) -> None:
+        told = self._told.get(number, [])
+        if change in told:
+            told.remove(change)
+        if not told:
+            self._told.pop(number, None)
+            if self._watch is not None:
+                self._watch.remove(number)

@@ -1,0 +1,33 @@
+"""The action of a warm worker: it answers requests one after the other and is gone after some idle time."""
+
+from typing import Any
+
+from backends.errors import LayerwiseError
+from backends.jobs.actions import find_request
+from backends.jobs.context import JobContext
+
+_IDLE = 300.0
+
+
+def serve(context: JobContext) -> dict[str, Any]:
+    """Answer requests until none came for `idle` seconds (a parameter of the job, 300 by default).
+
+    A handler is called as `handler(context, params)` and returns a dict; it may keep what is costly to make
+    again, an open model for example, in module state. Its answer is a row of table "answers": {"id", "ok",
+    "data" or "error"}.
+    """
+    answered = 0
+    for request in context.replies(idle=float(context.params.get("idle", _IDLE))):
+        context.row("answers", {"id": request.get("id"), **_answer(context, request)})
+        answered += 1
+    return {"answered": answered}
+
+
+def _answer(context: JobContext, request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        handler = find_request(str(request.get("request")))
+        return {"ok": True, "data": handler(context, request.get("params") or {})}
+    except LayerwiseError as error:
+        return {"ok": False, "error": str(error)}
+    except Exception as error:
+        return {"ok": False, "error": f"{type(error).__name__}: {error}"}

@@ -1,0 +1,50 @@
+"""flock: held by descriptors, given up by the kernel when the last process that has one dies.
+
+Whoever means to keep a lock opens the file for writing (`hold`), whoever only looks opens it for reading
+(`probe`): closing a descriptor that was open for writing is what watchers of the file are told
+(backends.jobs.watch), so the end of a hold wakes them, and looking does not.
+"""
+
+import fcntl
+import os
+import time
+from pathlib import Path
+
+_COMMON = os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+def hold(path: Path) -> int | None:
+    """Take the lock of a file (made if need be) for long; the descriptor that holds it, or None when another
+    has it.
+    """
+    return _take(path, os.O_RDWR)
+
+
+def probe(path: Path) -> int | None:
+    """Take the lock of a file for a moment; the descriptor that holds it, or None when another has it."""
+    return _take(path, os.O_RDONLY)
+
+
+def hold_within(path: Path, seconds: float) -> int | None:
+    """Like `hold`, trying again for some time: another process may only be looking."""
+    deadline = time.monotonic() + seconds
+    while (fd := hold(path)) is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return fd
+
+
+def enter(path: Path) -> int:
+    """Wait for a lock that is only ever taken for a moment."""
+    fd = os.open(path, _COMMON | os.O_RDONLY, 0o600)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    return fd
+
+
+def _take(path: Path, mode: int) -> int | None:
+    fd = os.open(path, _COMMON | mode, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    return fd

@@ -1,0 +1,169 @@
+"""Processes of a job: how they are started, watched and made to end together with their children."""
+
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+TAG = "LAYERWISE_JOB"
+_ROOT = str(Path(__file__).parents[2])
+_GUARD = 'trap "" TERM INT HUP; read _; kill -9 0'
+_DEFAULT_SIGNALS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGPIPE)
+
+
+def python(module: str, *arguments: str) -> list[str]:
+    """The command that runs one of our modules here, without the current folder on its path."""
+    return [sys.executable, "-P", "-m", module, *arguments]
+
+
+def environment(**changes: str) -> dict[str, str]:
+    """This process's environment with changes, in which our modules can be imported, and that belongs to no
+    job.
+    """
+    base = {key: value for key, value in os.environ.items() if key != TAG}
+    folders = base.get("PYTHONPATH", "").split(os.pathsep) if base.get("PYTHONPATH") else []
+    if _ROOT not in folders:
+        base["PYTHONPATH"] = os.pathsep.join([_ROOT, *folders])
+    return {**base, **changes}
+
+
+def kept_numbers(keep: Sequence[int]) -> list[int]:
+    """The numbers that inherited descriptors have in the new process: above all of ours, so that none is
+    overwritten.
+    """
+    first = max([63, *keep]) + 1
+    return [first + i for i in range(len(keep))]
+
+
+def spawn(
+    command: Sequence[str],
+    env: Mapping[str, str],
+    *,
+    group: int = 0,
+    session: bool = False,
+    stdin: int | None = None,
+    output: Path | None = None,
+    keep: Sequence[int] = (),
+) -> int:
+    """Start a process with no descriptor of ours but `stdin`, `output` (appended) and `keep`; returns its id.
+
+    `group` is the process group that it joins (0: one of its own); `session` gives it a session of its own
+    instead. The descriptors of `keep` have the numbers `kept_numbers(keep)` there.
+    """
+    target = os.fspath(output) if output is not None else os.devnull
+    files: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
+        if stdin is None
+        else (os.POSIX_SPAWN_DUP2, stdin, 0),
+        (os.POSIX_SPAWN_OPEN, 1, target, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+    ]
+    files += [(os.POSIX_SPAWN_DUP2, fd, number) for fd, number in zip(keep, kept_numbers(keep), strict=True)]
+    options: Any = {"setsid": True} if session else {"setpgroup": group}
+    return os.posix_spawn(
+        command[0],
+        list(command),
+        env,
+        file_actions=files,
+        setsigdef=_DEFAULT_SIGNALS,
+        setsigmask=[],
+        **options,
+    )
+
+
+def spawn_detached(command: Sequence[str], keep: Sequence[int] = ()) -> None:
+    """Start a process that is nobody's child, in a session of its own, with no terminal.
+
+    Returns when the shell in between has ended, within some milliseconds. Raises OSError when it cannot be
+    started.
+    """
+    shell = ["/bin/sh", "-c", '"$@" &', "sh", *command, *map(str, kept_numbers(keep))]
+    pid = spawn(shell, environment(), session=True, keep=keep)
+    _, status = os.waitpid(pid, 0)
+    if status != 0:
+        raise OSError(f"the supervisor could not be started (status {status})")
+
+
+class WorkerProcess:
+    """A worker, and a guard in its process group that kills the group when this process is gone.
+
+    Start it from a thread that lives as long as the job: the kernel kills the worker when that thread ends.
+    """
+
+    def __init__(self, folder: Path, attempt: int, env: Mapping[str, str], keep: Sequence[int]) -> None:
+        numbers = ",".join(map(str, kept_numbers(keep)))
+        command = python("backends.jobs.worker", str(folder), str(attempt), str(os.getpid()), numbers)
+        tagged = {**env, TAG: str(folder)}
+        self.pid = spawn(command, tagged, output=folder / "log.txt", keep=keep)
+        read_end, self._alive = os.pipe()
+        self._guard = spawn(["/bin/sh", "-c", _GUARD], env, group=self.pid, stdin=read_end)
+        os.close(read_end)
+        self.pidfd = os.pidfd_open(self.pid) if hasattr(os, "pidfd_open") else -1
+
+    def exited(self) -> bool:
+        """Whether the worker has ended; it stays unreaped, so that the number of its group cannot be given
+        away.
+        """
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+
+    def signal_group(self, number: int) -> None:
+        os.killpg(self.pid, number)
+
+    def signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def bury(self) -> int:
+        """Kill what is left of the group, reap worker and guard; returns the exit code, or -signal."""
+        os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        self.signal_group(signal.SIGKILL)
+        _, status = os.waitpid(self.pid, 0)
+        os.waitpid(self._guard, 0)
+        os.close(self._alive)
+        if self.pidfd >= 0:
+            os.close(self.pidfd)
+        return os.waitstatus_to_exitcode(status)
+
+
+def tagged_processes(folder: Path) -> list[int]:
+    """Processes that were started by a job's worker or its children, wherever they have moved to since."""
+    tag = os.fsencode(f"{TAG}={folder}")
+    found = []
+    for entry in os.scandir("/proc"):
+        if entry.name.isdecimal() and int(entry.name) != os.getpid():
+            try:
+                fd = os.open(f"/proc/{entry.name}/environ", os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                continue
+            if tag in _all_of(fd).split(b"\0"):
+                found.append(int(entry.name))
+    return found
+
+
+def _all_of(fd: int) -> bytes:
+    parts = []
+    try:
+        while part := os.read(fd, 1 << 16):
+            parts.append(part)
+    except OSError:
+        pass
+    finally:
+        os.close(fd)
+    return b"".join(parts)
+
+
+def sweep(folder: Path) -> int:
+    """Kill what a dead worker has left behind; returns how many processes that were."""
+    swept = 0
+    for _ in range(10):
+        found = tagged_processes(folder)
+        if not found:
+            break
+        for pid in found:
+            try:
+                os.kill(pid, signal.SIGKILL)
+                swept += 1
+            except ProcessLookupError:
+                pass
+    return swept

@@ -1,0 +1,31 @@
+"""What a job is to do, as a value that serialises to JSON (`spec.json` in the job's folder)."""
+
+from typing import Any, Literal
+
+import msgspec
+
+
+class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One job.
+
+    action: a name from `backends.jobs.actions`; params: what it takes.
+    title: shown in lists. command: the equivalent command line, shown in crash cards. cwd: folder the worker
+    starts in.
+    gpus: leased for the job alone; cpus: slots of the workspace (0: none, for work that is mostly idle).
+    timeout: seconds of running, time spent waiting for an answer not counted; None is no limit.
+    memory: limit of the worker's address space in bytes, None is none; not for CUDA, which reserves far more
+    than it uses.
+    env: added to the worker's environment.
+    """
+
+    action: str
+    params: dict[str, Any] = {}
+    title: str = ""
+    command: list[str] = []
+    cwd: str = ""
+    gpus: int = 0
+    cpus: int = 1
+    timeout: float | None = None
+    memory: int | None = None
+    env: dict[str, str] = {}
+    source: Literal["cli", "tui"] = "cli"

@@ -1,0 +1,201 @@
+"""Seeing one attempt of a job through: leases, worker, cancel, timeout, and how it ended.
+
+The detached supervisor and the command line run this same code. Only the standard library is imported.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from backends.errors import LayerwiseError
+from backends.jobs import gpus, leases
+from backends.jobs.cards import Ending
+from backends.jobs.conclude import conclude, journal
+from backends.jobs.events import JOURNAL, Event, read_events
+from backends.jobs.folder import LOG, REPLIES, raw_spec
+from backends.jobs.lines import LineReader
+from backends.jobs.memory import oom_kills
+from backends.jobs.process import WorkerProcess, environment
+from backends.jobs.sleeper import Sleeper
+from backends.jobs.view import JobView
+
+GRACE = 2.0
+_DUMP_TIME = 0.1
+_COALESCE = 0.01
+_LOOK_AGAIN = 2.0
+
+
+class Supervision:
+    """One attempt of one job. `lock` is the descriptor that holds the job's lock; `on_event` is told of every
+    event of this attempt.
+    """
+
+    def __init__(self, folder: Path, lock: int, on_event: Callable[[Event], None] | None = None) -> None:
+        self.folder = folder
+        self.lock = lock
+        self.view = JobView(folder)
+        self.sleeper = Sleeper()
+        self._on_event = on_event
+        self._spec = raw_spec(folder)
+        self._replies = LineReader(folder / REPLIES)
+        self._worker: WorkerProcess | None = None
+        self._stops_asked = 0
+        self._stopped = ""
+        self._kill_at = self._deadline = float("inf")
+
+    def stop(self, *_: object) -> None:
+        """Ask for the end, as a signal handler may; asked twice, nobody gets time to clean up."""
+        self._stops_asked += 1
+
+    def stop_telling(self, *_: object) -> None:
+        """Go on without `on_event`: whoever was told has gone away."""
+        self._on_event = None
+
+    def run(self) -> str:
+        """See the attempt through and return its final state.
+
+        An exception of `on_event` cancels the attempt and is raised again. Raises OSError when not even the
+        reserve of a full disk was enough to write the end down: the job then reads `lost`.
+        """
+        ending, held = Ending(stopped="cancel"), None
+        try:
+            self._tell(always=True)
+            held = self._take_leases()
+            if held is not None:
+                ending = self._work(held)
+        except LayerwiseError as error:
+            ending = Ending(error=str(error))
+        finally:
+            state = self._end(ending, held or {})
+        return state
+
+    def _end(self, ending: Ending, held: dict[str, int]) -> str:
+        if self._worker is not None:
+            self._worker.signal_group(signal.SIGKILL)
+            self._worker.bury()
+        for fd in held.values():
+            os.close(fd)
+        try:
+            state = conclude(self.folder, self.view.attempt, ending)
+            self._tell()
+        finally:
+            self.sleeper.close()
+        return state
+
+    def _take_leases(self) -> dict[str, int] | None:
+        """Name -> descriptor of each lease, once it is our turn; None when the job was cancelled."""
+        line = self._line()
+        if line is None:
+            return {}
+        while (held := line.try_take()) is None:
+            if self.view.reason != line.reason:
+                self._say("state", state="queued", attempt=self.view.attempt, reason=line.reason)
+                self.sleeper.watch(line.folder)
+                self.sleeper.watch(self.folder / REPLIES)
+                continue
+            if self._cancel_asked():
+                line.leave()
+                return None
+            self.sleeper.sleep(_LOOK_AGAIN)
+        return held
+
+    def _line(self) -> leases.Line | None:
+        wanted = int(self._spec.get("gpus", 0))
+        if wanted == 0:
+            slots = int(self._spec.get("cpus", 1))
+            return leases.cpu_line(self.folder.parents[1], slots) if slots > 0 else None
+        found = gpus.visible_gpus({**os.environ, **self._spec.get("env", {})})
+        if found is None:
+            self._say(
+                "warning", text="no GPU lease: neither nvidia-ml-py nor nvidia-smi is here to name the GPUs"
+            )
+            return None
+        return leases.gpu_line(found, wanted)
+
+    def _say(self, kind: str, /, **fields: object) -> None:
+        with journal(self.folder) as writer:
+            writer.write(kind, **fields)
+        self._tell(always=True)
+
+    def _work(self, held: dict[str, int]) -> Ending:
+        kills, log_from = oom_kills(), _size(self.folder / LOG)
+        self._worker = worker = self._start(held)
+        self._arrange(worker)
+        while not worker.exited():
+            self._tell()
+            self._attend(worker)
+            until = min(self._kill_at, self._deadline) - time.monotonic()
+            self.sleeper.sleep(None if until == float("inf") else until, coalesce=_COALESCE)
+        status = worker.bury()
+        self._worker = None
+        return Ending(status, self._stopped, oom_kills() > kills, "", log_from)
+
+    def _start(self, held: dict[str, int]) -> WorkerProcess:
+        visible = [name for name in held if not name.startswith("cpu-")]
+        named = gpus.only(visible) if visible or not self._spec.get("gpus") else {}
+        env = {**environment(**self._spec.get("env", {})), **named}
+        return WorkerProcess(self.folder, self.view.attempt, env, [self.lock, *held.values()])
+
+    def _arrange(self, worker: WorkerProcess) -> None:
+        self.sleeper.process(worker.pidfd)
+        self.sleeper.watch(self.folder / REPLIES)
+        if self._on_event is not None:
+            self.sleeper.watch(self.folder / JOURNAL)
+        self._deadline = time.monotonic() + (self._spec.get("timeout") or float("inf"))
+
+    def _attend(self, worker: WorkerProcess) -> None:
+        now = time.monotonic()
+        if self._stopped == "" and self._cancel_asked():
+            self._stop_worker(worker, "cancel")
+        elif now >= self._deadline and self._stopped == "":
+            self._check_timeout(worker)
+        if now >= self._kill_at or self._stops_asked > 1:
+            worker.signal_group(signal.SIGKILL)
+            self._kill_at = float("inf")
+
+    def _check_timeout(self, worker: WorkerProcess) -> None:
+        """Stop the worker unless it spent the time waiting for an answer."""
+        left = float(self._spec["timeout"]) - seconds_running(self.folder, self.view.attempt)
+        if left > 0:
+            self._deadline = time.monotonic() + max(left, 0.01)
+            return
+        worker.signal(signal.SIGUSR2)
+        time.sleep(_DUMP_TIME)
+        self._stop_worker(worker, "timeout")
+
+    def _stop_worker(self, worker: WorkerProcess, why: str) -> None:
+        self._stopped = why
+        self._deadline = float("inf")
+        self._kill_at = time.monotonic() + GRACE
+        worker.signal_group(signal.SIGTERM)
+
+    def _cancel_asked(self) -> bool:
+        asked = [reply for reply in self._replies.read() if reply.get("type") == "cancel"]
+        return self._stops_asked > 0 or any(reply.get("attempt") == self.view.attempt for reply in asked)
+
+    def _tell(self, *, always: bool = False) -> None:
+        if self._on_event is None and not always:
+            return
+        for event in self.view.news():
+            if self._on_event is not None:
+                self._on_event(event)
+
+
+def seconds_running(folder: Path, attempt: int) -> float:
+    """How long an attempt has been running so far, without the time it waited for answers."""
+    total, since = 0.0, None
+    for event in read_events(folder):
+        if event["type"] == "state" and event.get("attempt") == attempt:
+            if since is not None:
+                total += event["t"] - since
+            since = event["t"] if event.get("state") == "running" else None
+    return total + (time.time() - since if since is not None else 0.0)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

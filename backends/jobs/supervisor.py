@@ -1,0 +1,34 @@
+"""The detached supervisor of one job: `python -m backends.jobs.supervisor FOLDER [LOCK_FD]`.
+
+The client takes the job's lock and hands over the descriptor, so that the job is never without a holder.
+Without LOCK_FD the supervisor takes the lock itself, and leaves when another has it.
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from backends.jobs import locks
+from backends.jobs.folder import LOCK
+from backends.jobs.supervise import Supervision
+
+
+def main(arguments: list[str]) -> int:
+    folder = Path(arguments[0]).resolve()
+    lock = int(arguments[1]) if len(arguments) > 1 else locks.hold(folder / LOCK)
+    if lock is None:
+        return 1
+    os.set_inheritable(lock, False)
+    os.chdir("/")
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    supervision = Supervision(folder, lock)
+    signal.set_wakeup_fd(supervision.sleeper.wake_fd, warn_on_full_buffer=False)
+    signal.signal(signal.SIGTERM, supervision.stop)
+    supervision.run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

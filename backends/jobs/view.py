@@ -1,0 +1,131 @@
+"""A job as its journal tells it: replaying the events gives the state."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from backends.jobs.events import Event, EventReader
+
+if TYPE_CHECKING:
+    from backends.jobs.spec import JobSpec
+
+FINAL = frozenset({"done", "failed", "cancelled", "lost"})
+
+
+class JobView:
+    """What is known of one job.
+
+    state: queued, running, waiting, done, failed, cancelled or lost; reason: why it is queued.
+    progress: the last {"done", "total", "unit", "text"}; question: the open one, {"id", "question"}.
+    created, started, ended: unix seconds, started and ended of the latest attempt.
+    card, result: of the latest attempt. counts: rows of each table over all attempts. bytes_on_disk: of the
+    folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.id = int(folder.name) if folder.name.isdecimal() else 0
+        self.state = "queued"
+        self.reason = ""
+        self.attempt = 1
+        self.progress: dict[str, Any] | None = None
+        self.question: dict[str, Any] | None = None
+        self.created = 0.0
+        self.started: float | None = None
+        self.ended: float | None = None
+        self.card: dict[str, Any] | None = None
+        self.result: dict[str, Any] | None = None
+        self.counts: dict[str, int] = {}
+        self.warnings = 0
+        self.gpus: list[str] = []
+        self.last_event: dict[str, Any] | None = None
+        self.bytes_on_disk = 0
+        self.offset = 0
+
+    @property
+    def final(self) -> bool:
+        return self.state in FINAL
+
+    @property
+    def spec(self) -> "JobSpec":
+        """What the job does. Raises BadFile when the folder's spec.json cannot be read."""
+        from backends.jobs.store import load_spec
+
+        return load_spec(self.folder)
+
+    def news(self) -> Iterator[Event]:
+        """Replay what the journal has gained since the last call, and yield it."""
+        reader = EventReader(self.folder, self.offset)
+        for event in reader.read():
+            self.apply(event)
+            self.offset = reader.offset
+            yield event
+        self.offset = reader.offset
+
+    def refresh(self) -> None:
+        """Replay what the journal has gained since the last call."""
+        for _ in self.news():
+            pass
+
+    def to_json(self) -> str:
+        """What is known, for the index."""
+        known = {key: value for key, value in vars(self).items() if key != "folder"}
+        return json.dumps(known)
+
+    @classmethod
+    def from_json(cls, folder: Path, text: str) -> "JobView":
+        """What was known. Raises ValueError when the text is not what `to_json` gives."""
+        view = cls(folder)
+        known = json.loads(text)
+        if set(known) != set(vars(view)) - {"folder"}:
+            raise ValueError("another version")
+        vars(view).update(known)
+        return view
+
+    def apply(self, event: Event) -> None:
+        """Take one event into account."""
+        handler = getattr(self, f"_on_{event['type']}", None)
+        if handler is not None:
+            handler(event)
+        self.last_event = {key: event[key] for key in ("n", "t", "type")}
+        for key in ("state", "text", "table", "done", "total"):
+            if key in event:
+                self.last_event[key] = event[key][:200] if isinstance(event[key], str) else event[key]
+
+    def _on_state(self, event: Event) -> None:
+        self.state = str(event.get("state"))
+        self.reason = str(event.get("reason", ""))
+        self.created = self.created or event["t"]
+        if self.state == "queued" and event.get("attempt", 1) != self.attempt:
+            self._new_attempt(event["attempt"])
+        elif self.state == "running":
+            self.started = self.started or event["t"]
+            self.gpus = event.get("gpus", self.gpus)
+            self.question = None
+        elif self.final:
+            self.ended = event["t"]
+            self.question = None
+
+    def _new_attempt(self, attempt: int) -> None:
+        self.attempt = attempt
+        self.started = self.ended = self.progress = self.card = self.result = self.question = None
+
+    def _on_progress(self, event: Event) -> None:
+        self.progress = {key: event.get(key) for key in ("done", "total", "unit", "text", "t")}
+
+    def _on_row(self, event: Event) -> None:
+        table = str(event.get("table"))
+        self.counts[table] = self.counts.get(table, 0) + 1
+
+    def _on_question(self, event: Event) -> None:
+        self.question = {"id": event.get("id"), "question": event.get("question")}
+
+    def _on_warning(self, event: Event) -> None:
+        self.warnings += 1
+
+    def _on_result(self, event: Event) -> None:
+        self.result = event.get("data")
+
+    def _on_card(self, event: Event) -> None:
+        self.card = {key: value for key, value in event.items() if key not in ("v", "n", "t", "type")}

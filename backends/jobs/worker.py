@@ -1,0 +1,148 @@
+"""The worker of one attempt: `python -m backends.jobs.worker FOLDER [ATTEMPT PARENT DESCRIPTORS]`.
+
+Dies with its supervisor, keeps the job's lock and leases while it lives, and imports only what the action
+needs.
+"""
+
+import ctypes
+import errno
+import faulthandler
+import os
+import resource
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+from backends.errors import LayerwiseError
+from backends.jobs.actions import find_action
+from backends.jobs.cards import DISK_FULL_EXIT, is_out_of_memory, make_card
+from backends.jobs.context import JobContext
+from backends.jobs.folder import release_reserve
+
+_PR_SET_PDEATHSIG = 1
+_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class Cancelled(BaseException):
+    """Raised in the main thread by SIGTERM: the job is to end now."""
+
+
+def main(arguments: list[str]) -> NoReturn:
+    folder, attempt, parent, kept = arguments + ["1", str(os.getppid()), ""][len(arguments) - 1 :]
+    _die_with(int(parent))
+    _keep_to_myself([int(number) for number in kept.split(",") if number])
+    _prepare()
+    status = _run(JobContext(Path(folder).resolve(), int(attempt)))
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(status)
+
+
+def _die_with(parent: int) -> None:
+    """Have the kernel kill this process when its parent dies, and leave if that has happened already."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "prctl"):
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _keep_to_myself(descriptors: list[int]) -> None:
+    """Let no child inherit the lock and the leases: a lease must end with this process."""
+    for fd in descriptors:
+        os.set_inheritable(fd, False)
+
+    def close_all() -> None:
+        for fd in descriptors:
+            with suppress(OSError):
+                os.close(fd)
+
+    os.register_at_fork(after_in_child=close_all)
+
+
+def _prepare() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _raise_cancelled)
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR2)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
+
+
+def _raise_cancelled(*_: object) -> NoReturn:
+    raise Cancelled
+
+
+def _run(context: JobContext) -> int:
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    try:
+        gpus = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
+        context.writer.write(
+            "state",
+            state="running",
+            attempt=context.attempt,
+            pid=os.getpid(),
+            supervisor=os.getppid(),
+            gpus=gpus,
+        )
+        _enter(context.raw, limits[1])
+        result = find_action(str(context.raw.get("action")))(context)
+        context.writer.write("result", data=result or {})
+        return 0
+    except Cancelled:
+        return 128 + signal.SIGTERM
+    except BaseException as error:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+        return _report(context, error)
+
+
+def _enter(spec: dict[str, Any], hard_limit: int) -> None:
+    if spec.get("memory"):
+        resource.setrlimit(resource.RLIMIT_AS, (int(spec["memory"]), hard_limit))
+    if spec.get("cwd"):
+        try:
+            os.chdir(spec["cwd"])
+        except OSError as error:
+            raise LayerwiseError(f"{spec['cwd']}: {error.strerror}; the job was to start there") from error
+
+
+def _report(context: JobContext, error: BaseException) -> int:
+    """Write the card of an action that raised, with the reserve's space if the disk is full."""
+    kind, summary, more = _classify(error)
+    detail = "" if kind == "error" else _traceback(error)
+    card = make_card(context.folder, kind, summary, detail, **more)
+    for last_try in (False, True):
+        try:
+            context.writer.write("card", **card)
+            return int(more.get("exit_code", 1))
+        except OSError:
+            if last_try:
+                break
+            release_reserve(context.folder)
+    return DISK_FULL_EXIT
+
+
+def _classify(error: BaseException) -> tuple[str, str, dict[str, Any]]:
+    if isinstance(error, LayerwiseError):
+        return "error", str(error), {"exit_code": error.exit_code}
+    if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
+        place = f" ({error.filename})" if error.filename else ""
+        return "disk", f"no space left on the disk{place}: free some and retry; what was finished is kept", {}
+    text = f"{type(error).__name__}: {error}".strip().removesuffix(":")
+    return ("oom", f"memory ran out: {text}", {}) if is_out_of_memory(error) else ("exception", text, {})
+
+
+def _traceback(error: BaseException) -> str:
+    import traceback
+
+    try:
+        return "".join(traceback.format_exception(error, limit=-12))
+    except MemoryError:
+        return ""
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

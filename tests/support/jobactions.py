@@ -1,0 +1,159 @@
+"""Actions that only tests run, reached through LAYERWISE_EXTRA_ACTIONS."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from backends.errors import UsageError
+from backends.jobs.context import JobContext
+
+NAMES = (
+    "rows",
+    "raise_error",
+    "usage_error",
+    "segfault",
+    "abort",
+    "kill_self",
+    "exit_three",
+    "eat_memory",
+    "hang",
+    "stubborn",
+    "native_hang",
+    "ask",
+    "children",
+    "daemon",
+    "fill_disk",
+    "fill_journal",
+    "big_row",
+    "noisy",
+    "fork_lock",
+)
+EXTRA_ACTIONS = ",".join(f"test_{name}=support.jobactions:{name}" for name in NAMES)
+
+
+def rows(context: JobContext) -> dict[str, Any]:
+    """Writes the rows that earlier attempts have not, `pause` seconds apart."""
+    seen = {row["i"] for row in context.previous_rows("layers")}
+    total = context.params.get("n", 10)
+    for i in range(total):
+        if i not in seen:
+            context.row("layers", {"i": i, "value": i * i})
+            context.progress(i + 1, total, "tensors")
+            time.sleep(context.params.get("pause", 0.0))
+    return {"n_rows": total, "resumed": len(seen)}
+
+
+def raise_error(context: JobContext) -> dict[str, Any]:
+    context.log("about to raise")
+    raise ValueError("this went wrong")
+
+
+def usage_error(context: JobContext) -> dict[str, Any]:
+    raise UsageError("say --other instead")
+
+
+def segfault(context: JobContext) -> dict[str, Any]:
+    context.log("about to crash")
+    ctypes.string_at(0)
+    return {}
+
+
+def abort(context: JobContext) -> dict[str, Any]:
+    os.abort()
+
+
+def kill_self(context: JobContext) -> dict[str, Any]:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return {}
+
+
+def exit_three(context: JobContext) -> dict[str, Any]:
+    print("leaving by the back door", flush=True)
+    os._exit(3)
+
+
+def eat_memory(context: JobContext) -> dict[str, Any]:
+    kept = []
+    while True:
+        kept.append(bytearray(b"\1") * (16 << 20))
+
+
+def hang(context: JobContext) -> dict[str, Any]:
+    context.row("layers", {"i": 0})
+    time.sleep(3600)
+    return {}
+
+
+def stubborn(context: JobContext) -> dict[str, Any]:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    context.log("ignoring SIGTERM")
+    time.sleep(3600)
+    return {}
+
+
+def native_hang(context: JobContext) -> dict[str, Any]:
+    """Sleeps in native code with the interpreter's lock held: no Python code, no signal handler runs."""
+    context.log("going native")
+    ctypes.PyDLL(None).sleep(3600)
+    return {}
+
+
+def ask(context: JobContext) -> dict[str, Any]:
+    return {"answers": [context.ask({"text": text}) for text in context.params["questions"]]}
+
+
+def children(context: JobContext) -> dict[str, Any]:
+    """Has a child, a grandchild and, with `daemon`, a child in a session of its own; then waits."""
+    code = "import subprocess, time; subprocess.Popen(['sleep', '3600']); time.sleep(3600)"
+    pids = [subprocess.Popen([sys.executable, "-c", code]).pid]
+    if context.params.get("daemon"):
+        pids.append(subprocess.Popen(["sleep", "3600"], start_new_session=True).pid)
+    context.row("children", {"pids": pids})
+    time.sleep(context.params.get("seconds", 3600))
+    return {}
+
+
+def fork_lock(context: JobContext) -> dict[str, Any]:
+    """Forks (no exec) a child in a session of its own, which outlives the worker's group."""
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        time.sleep(3600)
+        os._exit(0)
+    context.row("children", {"pids": [pid]})
+    time.sleep(3600)
+    return {}
+
+
+def fill_disk(context: JobContext) -> dict[str, Any]:
+    context.row("layers", {"i": 0})
+    with (context.artifacts / "large").open("wb") as file:
+        for _ in range(1 << 20):
+            file.write(b"\1" * 65536)
+    return {}
+
+
+def fill_journal(context: JobContext) -> dict[str, Any]:
+    for i in range(1 << 20):
+        context.row("layers", {"i": i, "text": "x" * 1000})
+    return {}
+
+
+def big_row(context: JobContext) -> dict[str, Any]:
+    context.row("layers", {"i": 0, "text": "x" * 100_000})
+    return {"text": "y" * 100_000}
+
+
+def noisy(context: JobContext) -> dict[str, Any]:
+    os.write(1, b"native \x1b[31mprint\n")
+    print("python print")
+    return {}
+
+
+def read_pids(path: Path) -> list[int]:
+    return [int(line) for line in path.read_text().split()]
