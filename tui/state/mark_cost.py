@@ -1,18 +1,16 @@
 """What observing tensors will cost, from the index alone: how many, how many bytes."""
 
 import fnmatch
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from debugtools.compare.spec import MarkSpec
+from tui.state.marks import tensor_bytes
 
 if TYPE_CHECKING:
     from surgery.graph.index import GraphIndex
-
-_BITS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True)
@@ -29,10 +27,10 @@ def mark_cost(index: "GraphIndex", marks: MarkSpec, shapes: Mapping[str, list[li
     symbols = _symbols(index, shapes)
     tensors = nbytes = unsized = 0
     for tensor in chosen_tensors(index, marks):
-        size = tensor_bytes(index, tensor, symbols)
+        size, is_open = sized(index, tensor, symbols)
         tensors += 1
-        nbytes += size or 0
-        unsized += size is None
+        nbytes += size
+        unsized += is_open
     return Cost(tensors, nbytes, unsized)
 
 
@@ -76,19 +74,8 @@ def _symbols(index: "GraphIndex", shapes: Mapping[str, list[list[int]]]) -> dict
     return found
 
 
-def tensor_bytes(index: "GraphIndex", tensor: int, symbols: Mapping[str, int]) -> int | None:
-    """Bytes of a tensor, None where its shape or element size is not known."""
+def sized(index: "GraphIndex", tensor: int, symbols: Mapping[str, int]) -> tuple[int, bool]:
+    """Bytes of a tensor, and whether its type or a dimension is unknown (counted as 1 then)."""
     shape = index.tensor_shape(tensor)
-    bits = element_bits(index.tensor_dtype(tensor))
-    if shape is None or bits is None:
-        return None
-    dims = [symbols.get(dim, 1) if isinstance(dim, str) else 1 if dim is None else dim for dim in shape]
-    return (math.prod(dims) * bits + 7) // 8
-
-
-def element_bits(dtype: str) -> int | None:
-    """Bits of one element by the dtype's name (float32 32, float8_e4m3fn 8, int4 4); None if not fixed."""
-    if dtype == "bool":
-        return 8
-    found = _BITS.search(dtype) if "(" not in dtype else None
-    return int(found.group()) if found else None
+    known = None if shape is None else tuple(symbols.get(d, d) if isinstance(d, str) else d for d in shape)
+    return tensor_bytes(index.tensor_dtype(tensor), known)

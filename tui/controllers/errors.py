@@ -1,0 +1,123 @@
+"""Following a compare job: its events become the rows and facts of the Errors screen."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from backends.errors import LayerwiseError
+from backends.jobs.spec import JobSpec
+from debugtools.compare.spec import CompareSpec
+from tui.controllers.node_errors import NodeErrors
+from tui.presenters.compare_text import side_names, tolerance_text
+from tui.state.coalesce import Coalesce
+from tui.state.errors import ErrorsState, RunFacts
+from tui.state.shared import AppState
+
+SLICE = 0.02
+Event = dict[str, Any]
+
+
+class ErrorsController:
+    """Keeps an ErrorsState up to date with one job at a time; `on_change` comes at most 4 times a second."""
+
+    def __init__(self, app: AppState, state: ErrorsState, on_change: Callable[[], object]) -> None:
+        self._app = app
+        self.state = state
+        self.spec: CompareSpec | None = None
+        self._on_change = on_change
+        self._soon = Coalesce(self._show)
+        self._task: asyncio.Task[None] | None = None
+        self._nodes = NodeErrors(app.session, state.table)
+
+    def open(self, job: str | None) -> None:
+        """Follow another job from its first event on (None: none)."""
+        self.close()
+        self.state.open(job or "")
+        self.spec = None
+        self._nodes = NodeErrors(self._app.session, self.state.table)
+        if job is not None:
+            self._read_spec(job)
+            self._task = asyncio.create_task(self._follow(job))
+        self._on_change()
+
+    def close(self) -> None:
+        """Stop following."""
+        self._soon.cancel()
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    def _read_spec(self, job: str) -> None:
+        try:
+            spec = self._app.workspace.view(job).spec
+            self.spec = msgspec.convert(spec.params, CompareSpec)
+        except (LayerwiseError, msgspec.ValidationError) as error:
+            self._app.say(f"job {job}: {error}", "bad")
+            return
+        facts = self.state.facts
+        facts.runners = side_names(self.spec.runners)
+        facts.tolerance = tolerance_text(self.spec.tolerance)
+        facts.iterations = self.spec.feeds.iterations or 1
+
+    async def _follow(self, job: str) -> None:
+        try:
+            rested = time.monotonic()
+            async for event in self._app.client.events(int(job)):
+                self.take(event)
+                if time.monotonic() - rested > SLICE:
+                    await asyncio.sleep(0)
+                    rested = time.monotonic()
+        except LayerwiseError as error:
+            self._app.say(f"job {job}: {error}", "bad")
+
+    def take(self, event: Event) -> None:
+        """Bring one event of the journal into the state."""
+        handler = getattr(self, f"_on_{event.get('type')}", None)
+        if handler is not None:
+            handler(event, self.state.facts)
+            self._soon.touch()
+
+    def _on_state(self, event: Event, facts: RunFacts) -> None:
+        facts.state = str(event.get("state", ""))
+        if facts.state == "queued":
+            facts.result = facts.card = None
+
+    def _on_progress(self, event: Event, facts: RunFacts) -> None:
+        facts.done, facts.total = int(event.get("done") or 0), int(event.get("total") or 0)
+        facts.unit = str(event.get("unit") or "")
+
+    def _on_row(self, event: Event, facts: RunFacts) -> None:
+        row = event.get("row")
+        if event.get("table") == "layers" and isinstance(row, dict):
+            place = self.state.table.add(row)
+            self._nodes.note(place)
+            facts.iteration = max(facts.iteration, int(row.get("iteration") or 0))
+
+    def _on_result(self, event: Event, facts: RunFacts) -> None:
+        data = event.get("data")
+        facts.result = data if isinstance(data, dict) else {}
+        facts.iterations = int(facts.result.get("iterations") or facts.iterations)
+
+    def _on_card(self, event: Event, facts: RunFacts) -> None:
+        facts.card = event
+
+    def _on_warning(self, event: Event, facts: RunFacts) -> None:
+        facts.log = str(event.get("text", ""))
+
+    def _show(self) -> None:
+        self.state.refresh()
+        self._nodes.publish(final=not self.state.facts.live)
+        self._on_change()
+
+    def tensor_job(self, place: int) -> JobSpec:
+        """The job that shows one tensor of the table in full."""
+        row = self.state.table.row(place)
+        pair = [int(side) for side in row.get("pair") or (0, 1)]
+        wanted = {key: row.get(key) for key in ("tensor", "tensor2", "iteration", "mode", "atol", "rtol")}
+        params = {"compare": msgspec.to_builtins(self.spec), "pair": pair, **wanted}
+        return JobSpec(
+            action="tensor_view", params=params, title=f"values of {row.get('tensor')}", source="tui", cpus=1
+        )
