@@ -41,8 +41,8 @@ def make_feeds(spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn) -> Feed
     """Return the feed dicts that `spec` asks for, checked against the model's `inputs`.
 
     `warn` gets what was assumed, cast or left out, each message once. Raises UsageError or BadFile here or
-    when iterated: a name, shape or type that does not fit, a file that cannot be read; LayerwiseError for a script
-    that fails.
+    when iterated: a name, shape or type that does not fit, a file that cannot be read; LayerwiseError for a
+    script that fails.
     """
     if spec.iterations is not None and spec.iterations < 0:
         raise UsageError(f"--iterations is {spec.iterations}: give 1 or more")

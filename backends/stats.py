@@ -24,7 +24,7 @@ Index = tuple[int, ...]
 class Stats:
     """Statistics of one array. A NaN among the values makes all of them NaN, and `argmin` its first place.
 
-    std, var: of the population. quantiles: median, p90, p95, p99, interpolated linearly; None if not asked for.
+    std, var: of the population. quantiles: median, p90, p95, p99, interpolated linearly; None if not wanted.
     nan, inf: counts.
     """
 

@@ -1,0 +1,164 @@
+"""Job actions on saved data: `inspect data`, `data concat`, `data merge`."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from backends.accuracy import AccuracyResults
+from backends.data_json import accuracy_json, feeds_json, results_json
+from backends.data_text import Show, accuracy_lines, feeds_lines, results_lines
+from backends.errors import BadFile, UsageError
+from backends.feeds import save_feeds
+from backends.results import RunResults, describe
+from backends.results_io import load_any
+from backends.text import shown
+
+Feed = dict[str, Any]
+
+
+class Context(Protocol):
+    """What these actions need of a job."""
+
+    params: dict[str, Any]
+
+    def log(self, text: str, level: str = "info") -> None: ...
+    def warn(self, text: str) -> None: ...
+
+
+def action_inspect_data(context: Context) -> dict[str, Any]:
+    """Describe saved inputs, outputs or accuracy results.
+
+    params: path (file or folder); all, show_values, histogram (booleans); num_items, line_width (integers, -1
+        for no limit); json (boolean: no text, but the tensors' statistics in the result).
+    Each line of text is a log event of level "out". Result: {"kind": "outputs" | "inputs" | "accuracy", …} as
+    backends/data_json.py makes it. BadFile if the file is none of these.
+    """
+    params = context.params
+    show = Show(
+        everything=bool(params.get("all")),
+        values=bool(params.get("show_values")),
+        histogram=bool(params.get("histogram")),
+        num_items=int(params.get("num_items", 3)),
+        line_width=int(params.get("line_width", 75)),
+    )
+    data = _inspectable(params["path"])
+    if params.get("json"):
+        return _as_json(data, show)
+    for line in _as_lines(data, show):
+        context.log(line, "out")
+    return {"kind": {RunResults: "outputs", AccuracyResults: "accuracy"}.get(type(data), "inputs")}
+
+
+def _inspectable(path: str) -> Any:
+    data = load_any(Path(path))
+    if isinstance(data, RunResults | AccuracyResults) or _are_feeds(data):
+        return data
+    raise BadFile(path, f"holds {describe(data)}, neither inputs nor outputs nor accuracy results")
+
+
+def _are_feeds(data: Any) -> bool:
+    return isinstance(data, list) and all(isinstance(feed, dict) for feed in data)
+
+
+def _as_json(data: Any, show: Show) -> dict[str, Any]:
+    if isinstance(data, RunResults):
+        return results_json(data, show)
+    return accuracy_json(data) if isinstance(data, AccuracyResults) else feeds_json(data, show)
+
+
+def _as_lines(data: Any, show: Show) -> Iterator[str]:
+    if isinstance(data, RunResults):
+        return results_lines(data, show)
+    return accuracy_lines(data, show) if isinstance(data, AccuracyResults) else feeds_lines(data, show)
+
+
+def action_data_concat(context: Context) -> dict[str, Any]:
+    """Join the iterations of files of one kind (all inputs or all outputs; runners are matched by name).
+
+    params: paths (list), output (path; what it ends in chooses the format). Result: {"output", "iterations"}.
+    UsageError for files of both kinds; a warning where the names of the tensors differ.
+    """
+    paths, output = context.params["paths"], context.params["output"]
+    loaded = [(path, _mergeable(path)) for path in paths]
+    runs = [data for _, data in loaded if isinstance(data, RunResults)]
+    if runs and len(runs) != len(loaded):
+        raise UsageError("inputs and outputs cannot be joined: give files of one kind")
+    _warn_of_names(context, loaded)
+    if runs:
+        joined = RunResults.concat(runs)
+        joined.save(output)
+        return {"output": str(output), "iterations": max((len(its) for _, its in joined.items()), default=0)}
+    feeds = [feed for _, data in loaded for feed in data]
+    save_feeds(output, feeds)
+    return {"output": str(output), "iterations": len(feeds)}
+
+
+def _mergeable(path: str) -> Any:
+    data = load_any(Path(path))
+    if isinstance(data, RunResults) or _are_feeds(data):
+        return data
+    raise BadFile(path, f"holds {describe(data)}, neither inputs nor outputs")
+
+
+def _warn_of_names(context: Context, loaded: Sequence[tuple[str, Any]]) -> None:
+    first: dict[str, list[str]] = {}
+    for path, data in loaded:
+        streams = data.items() if isinstance(data, RunResults) else [("inputs", data)]
+        for stream, iterations in streams:
+            for number, iteration in enumerate(iterations):
+                names = list(iteration.outputs if isinstance(data, RunResults) else iteration)
+                if first.setdefault(stream, names) != names:
+                    context.warn(
+                        f"Iteration {number} from {shown(str(path))} contains different tensor names "
+                        f"than earlier iterations.\nNote: Expected names: {_list(first[stream])}, "
+                        f"but got: {_list(names)}."
+                    )
+
+
+def _list(names: Sequence[str]) -> str:
+    return "[" + ", ".join(f"'{shown(name, 80)}'" for name in names[:50]) + ("…]" if len(names) > 50 else "]")
+
+
+def action_data_merge(context: Context) -> dict[str, Any]:
+    """Make inputs for `--load-inputs` of inputs and outputs: iteration by iteration, all their tensors.
+
+    params: paths (list), output (path). Result: {"output", "iterations"}. A later file's tensor replaces one of
+    the same name, with a warning. (Polygraphy 0.53.6 gives every iteration the last one's values.)
+    """
+    merged: list[Feed] = []
+    overwritten: set[tuple[str, str]] = set()
+    for path in context.params["paths"]:
+        data = _mergeable(path)
+        streams = [its for _, its in data.items()] if isinstance(data, RunResults) else [data]
+        for stream in streams:
+            feeds = [_stored(iteration) for iteration in stream]
+            overwritten |= {(name, str(path)) for name in _merge(context, merged, feeds, str(path))}
+    for name, where in sorted(overwritten):
+        context.warn(
+            f"Overwriting input '{shown(name, 80)}' while merging data from {shown(where)}. "
+            "If you intended to concatenate iterations, consider using `data concat` instead."
+        )
+    output = context.params["output"]
+    save_feeds(output, merged)
+    return {"output": str(output), "iterations": len(merged)}
+
+
+def _stored(iteration: Any) -> Mapping[str, Any]:
+    outputs = getattr(iteration, "outputs", iteration)
+    stored: Mapping[str, Any] = getattr(outputs, "stored", outputs)
+    return stored
+
+
+def _merge(context: Context, merged: list[Feed], feeds: Sequence[Mapping[str, Any]], path: str) -> set[str]:
+    """Put `feeds` into `merged`; return the names that were there already."""
+    if merged and len(merged) != len(feeds):
+        context.warn(
+            "The provided files have different numbers of iterations.\n"
+            f"Note: Inputs currently contains {len(merged)} iterations, but the data in {shown(path)} contains "
+            f"{len(feeds)} iterations. Some iterations will contain incomplete data."
+        )
+    merged.extend({} for _ in range(len(feeds) - len(merged)))
+    replaced = {name for feed, new in zip(merged, feeds, strict=False) for name in new if name in feed}
+    for feed, new in zip(merged, feeds, strict=False):
+        feed.update(new)
+    return replaced

@@ -1,0 +1,105 @@
+"""Saved data as text, in the layout of Polygraphy's `inspect data`, line by line."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from backends.accuracy import AccuracyResult, AccuracyResults, MetricResult, Result, SimpleResult, passed
+from backends.json_format import as_array
+from backends.npy import Array
+from backends.results import RunResults, Stored
+from backends.stats import histogram_text, stats_text
+from backends.tensors import dtype_name, format_array
+from backends.text import shown
+
+TAB = "    "
+
+
+@dataclass(frozen=True)
+class Show:
+    """What to show: all iterations, values, histograms; how many items at each end, and characters a line."""
+
+    everything: bool = False
+    values: bool = False
+    histogram: bool = False
+    num_items: int = 3
+    line_width: int = 75
+
+
+def results_lines(results: RunResults, show: Show) -> Iterator[str]:
+    """Describe run results, one line at a time."""
+    yield f"==== Run Results ({len(results)} runners) ===="
+    yield ""
+    width = max(map(len, results.keys()), default=0)
+    for name, iterations in results.items():
+        yield f"---- {shown(name):<{width}} ({len(iterations)} iterations) ----"
+        yield from _iterations([result.outputs for result in iterations], show)
+
+
+def feeds_lines(feeds: Sequence[Mapping[str, Any]], show: Show) -> Iterator[str]:
+    """Describe inputs, one line at a time."""
+    yield f"==== Data ({len(feeds)} iterations) ===="
+    yield from _iterations(feeds, show)
+
+
+def _iterations(iterations: Sequence[Mapping[str, Any]], show: Show) -> Iterator[str]:
+    numbered = show.everything and len(iterations) > 1
+    for number, arrays in enumerate(iterations if show.everything else iterations[:1]):
+        yield ""
+        if numbered:
+            yield f"-- Iteration: {number}"
+        for name in arrays:
+            yield from _tensor(name, arrays[name], show, numbered)
+    if numbered:
+        yield ""
+
+
+def _tensor(name: str, value: Any, show: Show, numbered: bool) -> Iterator[str]:
+    array = read(value)
+    before = TAB if numbered else ""
+    shape = tuple(array.shape)
+    yield f"{before}{shown(name)} [dtype={dtype_name(array)}, shape={shape}] | Stats: {stats_text(array)}"
+    blocks = [histogram_text(array)] if show.histogram else []
+    if show.values:
+        blocks.append(format_array(array, show.num_items, show.line_width))
+    for block in blocks:
+        for line in block.split("\n") if block else []:
+            yield before + TAB + line
+
+
+def read(value: Any) -> Array:
+    """An array of saved data, decoded."""
+    return value.array() if isinstance(value, Stored) else as_array(value)
+
+
+def accuracy_lines(results: AccuracyResults, show: Show) -> Iterator[str]:
+    """Describe accuracy results, one line at a time."""
+    yield f"==== Accuracy Results ({len(results.results)} comparison(s)) ===="
+    for result in results.results:
+        yield ""
+        yield f"---- Aggregation: {result.aggregation} ----"
+        for pair in result.pairs:
+            yield ""
+            yield from _pair(result, pair, show)
+
+
+def _pair(result: AccuracyResult, pair: tuple[str, str], show: Show) -> Iterator[str]:
+    matched, _, total = result.stats(pair)
+    yield f"{shown(pair[0])} vs. {shown(pair[1])} | {matched}/{total} iteration(s) matched"
+    iterations = result.pairs[pair]
+    for number, outputs in enumerate(iterations if show.everything else iterations[:1]):
+        yield f"{TAB}-- Iteration: {number}"
+        for name, output in outputs.items():
+            verdict = "PASSED" if passed(output) else "FAILED"
+            yield f"{TAB}{TAB}{shown(name)} | {verdict}{_metrics(output)}"
+
+
+def _metrics(result: Result) -> str:
+    if isinstance(result, SimpleResult):
+        values: Mapping[str, float | None] = result.values
+    elif isinstance(result, MetricResult):
+        values = {result.threshold.metric.field: result.value}
+    else:
+        return ""
+    told = ", ".join(f"{name}={value:.5g}" for name, value in values.items() if value is not None)
+    return f" | {told}" if told else ""
