@@ -80,8 +80,9 @@ class JobClient:
     async def watch(self, interval: float = 0.25) -> AsyncIterator[Views]:
         """All jobs now, and again whenever one of them has changed, at most once an `interval` (seconds)."""
         with self._hub.watching([self.workspace.jobs]) as change:
+            views: Views = []
             while True:
-                views = await self.list()
+                views = await asyncio.to_thread(self.workspace.list_jobs, views)
                 yield views
                 live = [view.folder for view in views if not view.final]
                 paths = [folder / name for folder in live for name in (JOURNAL, LOCK)]

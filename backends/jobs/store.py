@@ -137,12 +137,15 @@ class Workspace:
         self.update(view)
         return view
 
-    def list_jobs(self) -> list[JobView]:
-        """All jobs as they are now, oldest first. Journals are read from where the index stands."""
+    def list_jobs(self, before: Iterable[JobView] = ()) -> list[JobView]:
+        """All jobs as they are now, oldest first. Journals are read from where the index stands, or the views of
+        an earlier call (`before`).
+        """
         from backends.jobs.index import Index
 
         index = Index(self.root / "index.sqlite")
         known = index.load(self.jobs)
+        known |= {view.id: view for view in before}
         views = [known.get(number) or JobView(self.jobs / str(number)) for number in self.ids()]
         changed = [view for view in views if self._has_news(view)]
         for view in changed:
