@@ -187,7 +187,7 @@ def function_model() -> onnx.ModelProto:
 
 
 def write_sparse(path: Path, megabytes: int = 400) -> Path:
-    """Write a model with an embedded weight w [megabytes·2^18] of zeros, a hole in the file: no space, no time.
+    """Write a model with an embedded weight w [megabytes·2^18] of zeros, a hole in the file.
 
     x [1] → y: the first element of w plus x.
     """

@@ -1,0 +1,49 @@
+"""CPU references of common TensorRT plugins as a runner; all other operators go to the ONNX reference evaluator."""
+
+from typing import Any
+
+import onnx
+from onnx.reference.op_run import OpRun
+
+from backends.errors import LayerwiseError
+from backends.evaluate import Evaluation, parse_model
+from backends.plugin_ops import PLUGINS, Plugin
+from backends.reference import ReferenceRunner
+from backends.runner import Loadable
+from backends.specs import RunnerSpec
+from backends.text import shown
+
+
+def open_pluginref(spec: RunnerSpec, model: Loadable, *, name: str) -> ReferenceRunner:
+    """Open a model that may hold TensorRT plugins. LayerwiseError names the operators that nobody here can evaluate."""
+    proto = parse_model(model)
+    used = {(node.domain, node.op_type) for node in proto.graph.node if node.op_type in PLUGINS}
+    known = {entry.domain for entry in proto.opset_import}
+    for domain in sorted({domain for domain, _ in used} - known):
+        proto.opset_import.append(onnx.helper.make_opsetid(domain, 1))
+    _check_operators(proto, used)
+    operators = [_operator(domain, op, PLUGINS[op]) for domain, op in sorted(used)]
+    return ReferenceRunner(spec, Evaluation(proto, model.data_folder(), operators), name)
+
+
+def _check_operators(proto: onnx.ModelProto, plugins: set[tuple[str, str]]) -> None:
+    functions = {(function.domain, function.name) for function in proto.functions}
+    unknown = sorted(
+        {
+            node.op_type
+            for node in proto.graph.node
+            if (node.domain, node.op_type) not in plugins | functions and not onnx.defs.has(node.op_type, node.domain)
+        }
+    )
+    if unknown:
+        listed = ", ".join(shown(op, 60) for op in unknown[:8])
+        raise LayerwiseError(f"no CPU reference for {listed}; plugins that have one: {', '.join(sorted(PLUGINS))}")
+
+
+def _operator(domain: str, op: str, compute: Plugin) -> type:
+    """An operator class as the reference evaluator wants it."""
+
+    def run(self: OpRun, *inputs: Any, **attributes: Any) -> tuple[Any, ...]:
+        return (compute(attributes, *inputs),)
+
+    return type(op, (OpRun,), {"op_domain": domain, "_run": run})
