@@ -21,19 +21,23 @@ def mapped_array(model: Path, ref: WeightRef) -> Array:
 
     BadFile, naming `model`, if they do not fit the shape and type.
     """
-    row = _row(model, ref)
-    count = math.prod(ref.dims)
-    if min(ref.dims, default=0) < 0 or ref.nbytes != (count * row.bits + 7) // 8:
-        what = f"{ref.nbytes} bytes for {row.name} {list(ref.dims)}"
-        raise BadFile(model, f"initializer {shown(ref.name, 200)!r}: {what}")
-    data: bytes | mmap.mmap = b""
-    start = 0
-    if ref.nbytes:
-        start = ref.offset % mmap.ALLOCATIONGRANULARITY
+    start = ref.offset % mmap.ALLOCATIONGRANULARITY
+    _check_size(model, ref)
+    if not ref.nbytes:
+        return raw_array(model, ref, b"")
+    length, offset = ref.nbytes + start, ref.offset - start
+    try:
         with ref.file.open("rb") as stream:
-            data = mmap.mmap(
-                stream.fileno(), ref.nbytes + start, access=mmap.ACCESS_READ, offset=ref.offset - start
-            )
+            data = mmap.mmap(stream.fileno(), length, access=mmap.ACCESS_READ, offset=offset)
+    except (OSError, ValueError) as error:
+        raise BadFile(ref.file, f"values of initializer {shown(ref.name, 200)!r}: {error}") from error
+    return raw_array(model, ref, data, start)
+
+
+def raw_array(model: Path, ref: WeightRef, data: bytes | mmap.mmap, start: int = 0) -> Array:
+    """Return `ref.nbytes` bytes of `data` from `start` as values of the shape and type of `ref`,
+    read-only."""
+    row, count = _check_size(model, ref)
     if row.bits < 8:
         packed = np.frombuffer(data, np.uint8, ref.nbytes, start)
         return _unpacked(packed, row, count).reshape(ref.dims)
@@ -59,11 +63,15 @@ def parsed_array(model: Path, name: str, message: bytes) -> Array:
     return array
 
 
-def _row(model: Path, ref: WeightRef) -> DType:
-    name = dtype_name(ref.dtype)
+def _check_size(model: Path, ref: WeightRef) -> tuple[DType, int]:
+    """Return the type and the number of elements, which the bytes must fit."""
+    label, name = f"initializer {shown(ref.name, 200)!r}", dtype_name(ref.dtype)
     if name in ("unknown", "string"):
-        raise BadFile(model, f"initializer {shown(ref.name, 200)!r}: data type {ref.dtype} cannot be read")
-    return dtype_row(name)
+        raise BadFile(model, f"{label}: data type {ref.dtype} cannot be read")
+    row, count = dtype_row(name), math.prod(ref.dims)
+    if min(ref.dims, default=0) < 0 or ref.nbytes != (count * row.bits + 7) // 8:
+        raise BadFile(model, f"{label}: {ref.nbytes} bytes for {name} {list(ref.dims)}")
+    return row, count
 
 
 def _unpacked(packed: NDArray[np.uint8], row: DType, count: int) -> Array:

@@ -14,14 +14,17 @@ from backends.errors import UsageError
 ACTIONS: dict[str, str] = {
     "compare": "debugtools.compare.action:compare",
     "index": "surgery.graph.action:action_index",
-    "inspect_model": "surgery.describe:action_inspect_model",
+    "inspect_model": "surgery.inspect_action:action_inspect_model",
+    "weight_stats": "surgery.weights:action_weight_stats",
     "inspect_data": "backends.data_actions:action_inspect_data",
     "data_concat": "backends.data_actions:action_data_concat",
     "data_merge": "backends.data_actions:action_data_merge",
     "interactive": "backends.jobs.interactive:serve",
 }
 
-REQUESTS: dict[str, str] = {}
+REQUESTS: dict[str, str] = {
+    "weight_stats": "surgery.weights:request_weight_stats",
+}
 
 
 def find_action(name: str) -> Callable[..., Any]:

@@ -1,0 +1,162 @@
+"""What `inspect model` says of an ONNX model: text in Polygraphy's layout, and a dictionary for machines.
+
+Differences, all on purpose: a tensor whose rank is unknown shows no shape (Polygraphy: an empty one), types
+that Polygraphy has no name for are named, control characters are escaped, lists of over 1000 values are cut
+short.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+from backends.errors import BadFile
+from backends.model import ModelFile
+from backends.records import Node, Value
+from backends.structure import Tensor
+from backends.tensors import dtype_name
+from backends.text import shown
+from backends.wire import WireError
+from surgery.graph.infer import inferred_structure
+from surgery.model_view import Elided, GraphView, array_text, open_view, shown_lines
+
+TAB = " " * 4
+
+
+def describe_model(model: ModelFile, show: Collection[str] = (), shape_inference: bool = False) -> Iterator[str]:
+    """Yield the lines of the description, the first one a heading, the others indented below it.
+
+    show: any of "layers", "attrs" (with layers only), "weights". BadFile if the bytes do not fit the format.
+    """
+    structure = model.structure_bytes()
+    if shape_inference:
+        structure = inferred_structure(structure)[0]
+    yield "==== ONNX Model ===="
+    blank: list[str] = []
+    try:
+        for line in _model_lines(model, structure, show):
+            if not line.strip():
+                blank.append(TAB + line)
+                continue
+            yield from blank
+            blank.clear()
+            yield TAB + line
+    except WireError as error:
+        raise BadFile(model.path, f"damaged ONNX model: {error}") from error
+
+
+def _model_lines(model: ModelFile, structure: bytes, show: Collection[str]) -> Iterator[str]:
+    view, head = open_view(model, structure)
+    others = {shown(domain): version for domain, version in head.opsets.items() if domain}
+    title = f"Name: {shown(view.name)} | ONNX Opset: {head.opsets.get('', 'Unknown')}"
+    yield title + (f" | Other Opsets: {others}" if others else "")
+    yield ""
+    yield from _graph_lines(view, show, "Graph", 0)
+
+
+def _graph_lines(view: GraphView, show: Collection[str], prefix: str, level: int) -> Iterator[str]:
+    if "attrs" in show and view.doc:
+        yield from ("---- Docstring ----", *shown_lines(view.doc).splitlines(), "")
+    for what, values in (("Input", view.inputs), ("Output", view.outputs)):
+        yield f"---- {len(values)} {prefix} {what}(s) ----"
+        yield from _braced(_tensor_text(v, shown(v.name)) for v in values)
+        yield ""
+    yield f"---- {len(view.initializers)} Initializer(s) ----"
+    if "weights" in show:
+        yield from _weight_lines(view)
+    elif "layers" in show:
+        yield from _braced(_tensor_text(view.value(t.name), shown(t.name)) for t in view.initializers)
+    if not ("weights" in show and view.initializers):
+        yield ""
+    yield f"---- {view.n_nodes} Node(s) ----"
+    if "layers" in show:
+        for index, node in enumerate(view.nodes()):
+            yield from _node_lines(view, node, index)
+            if "attrs" in show and node.attributes:
+                yield f"{TAB}---- Attributes ----"
+                yield from _attribute_lines(view, node, show, level)
+            yield ""
+
+
+def _weight_lines(view: GraphView) -> Iterator[str]:
+    for tensor in view.initializers:
+        head = f"[dtype={dtype_name(tensor.dtype)}, shape={tensor.dims}]"
+        yield f"Initializer | {shown(tensor.name)} {head} | Values:"
+        yield from _indented(array_text(view, tensor).splitlines(), 1)
+        yield ""
+    if not view.initializers:
+        yield "{}"
+
+
+def _node_lines(view: GraphView, node: Node, index: int) -> Iterator[str]:
+    yield f"Node {index:<4} | {shown(node.name)} [Op: {shown(node.op)}]"
+    inputs = list(_braced(_labelled(view, name) for name in node.inputs))
+    outputs = list(_braced(_labelled(view, name) for name in node.outputs))
+    if node.inputs and node.outputs:
+        yield from _indented(inputs, 1)
+        yield f"{TAB} -> {outputs[0]}"
+        yield from _indented(outputs[1:], 2)
+    else:
+        yield from _indented(inputs[:-1], 1)
+        yield f"{TAB}{inputs[-1]} -> {outputs[0]}"
+        yield from outputs[1:]
+
+
+def _labelled(view: GraphView, name: str) -> str:
+    prefix = "Initializer | " if name in view.initializer_names else ""
+    return _tensor_text(view.value(name), prefix + shown(name))
+
+
+def _tensor_text(value: Value, label: str) -> str:
+    facts = [f"dtype={value.kind}"] if value.kind else []
+    if value.shape is not None:
+        facts.append(f"shape={tuple(-1 if d is None else d for d in value.shape)}")
+    return f"{label} [{', '.join(facts)}]".strip() if facts else label.strip()
+
+
+def _braced(items: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of "{first,", " second,", …, " last}"."""
+    previous = "{"
+    for i, item in enumerate(items):
+        if i:
+            yield previous + ","
+            previous = " "
+        previous += item
+    yield previous + "}"
+
+
+def _attribute_lines(view: GraphView, node: Node, show: Collection[str], level: int) -> Iterator[str]:
+    for name, value in view.attributes(node):
+        label = f"{shown(node.name)}.{shown(name)}" if node.name else shown(name)
+        if isinstance(value, GraphView):
+            yield f"{TAB}{label} = "
+            yield from _indented(_graph_lines(value, show, "Subgraph", level + 2), level + 3)
+        elif isinstance(value, Tensor):
+            yield from _indented(_tensor_lines(view, label, value, show), 1)
+        else:
+            yield f"{TAB}{label} = {attribute_text(value)}"
+
+
+def _tensor_lines(view: GraphView, label: str, tensor: Tensor, show: Collection[str]) -> Iterator[str]:
+    head = f"{label} = Tensor: [dtype={dtype_name(tensor.dtype)}, shape={tensor.dims}]"
+    if "weights" not in show:
+        yield head
+        return
+    yield f"{head} | Values:"
+    yield from _indented(array_text(view, tensor).splitlines(), 1)
+
+
+def attribute_text(value: Any) -> str:
+    """Return an attribute's value on one line, as Python writes it; strings as they are."""
+    if isinstance(value, Elided):
+        items = ", ".join(repr(v) if isinstance(v, str) else attribute_text(v) for v in value.values)
+        more = f", … ({value.total} in all)" if value.total > len(value.values) else ""
+        return f"[{shown(items)}{more}]"
+    if isinstance(value, Tensor):
+        return f"Tensor: [dtype={dtype_name(value.dtype)}, shape={value.dims}]"
+    if isinstance(value, GraphView):
+        return f"Subgraph: {shown(value.name, 200)} ({value.n_nodes} nodes)"
+    return shown(str(value))
+
+
+def _indented(lines: Iterable[str], level: int) -> Iterator[str]:
+    for line in lines:
+        yield TAB * level + line

@@ -1,0 +1,108 @@
+"""What `inspect model` says of an ONNX model, as a dictionary for machines."""
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from backends.errors import BadFile, LayerwiseError
+from backends.model import ModelFile
+from backends.records import Node, Value
+from backends.structure import Tensor
+from backends.tensors import dtype_name
+from backends.wire import WireError
+from surgery.graph.infer import inferred_structure
+from surgery.model_view import Elided, GraphView, open_view
+
+VALUE_LIMIT = 1000
+
+
+def describe_model_json(model: ModelFile, show: Collection[str] = (), shape_inference: bool = False) -> dict[str, Any]:
+    """Return name, opsets, inputs, outputs, counts and, as `show` asks ("layers", "attrs", "weights"), the
+    rest.
+
+    Values are given for tensors of at most 1000 elements, with NaN and infinities as floats.
+    BadFile if the bytes do not fit the format.
+    """
+    structure = model.structure_bytes()
+    if shape_inference:
+        structure = inferred_structure(structure)[0]
+    try:
+        view, head = open_view(model, structure)
+        return {
+            "path": str(model.path),
+            "size": model.size,
+            "name": view.name,
+            "ir_version": head.ir_version,
+            "producer": head.producer,
+            "producer_version": head.producer_version,
+            "opset": head.opsets.get(""),
+            "other_opsets": {d: v for d, v in head.opsets.items() if d},
+            "n_functions": len(head.functions),
+            **_graph(view, show),
+        }
+    except WireError as error:
+        raise BadFile(model.path, f"damaged ONNX model: {error}") from error
+
+
+def _graph(view: GraphView, show: Collection[str]) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "inputs": _values(view.inputs),
+        "outputs": _values(view.outputs),
+        "n_initializers": len(view.initializers),
+        "n_nodes": view.n_nodes,
+    }
+    if "layers" in show or "weights" in show:
+        result["initializers"] = [_initializer(view, t, "weights" in show) for t in view.initializers]
+    if "layers" in show:
+        result["nodes"] = [_node(view, node, show) for node in view.nodes()]
+    return result
+
+
+def _values(values: Iterable[Value]) -> list[dict[str, Any]]:
+    return [{"name": v.name, "dtype": v.kind or None, "shape": v.shape} for v in values]
+
+
+def _initializer(view: GraphView, tensor: Tensor, with_values: bool) -> dict[str, Any]:
+    result = {"name": tensor.name, "dtype": dtype_name(tensor.dtype), "shape": tensor.dims}
+    return result | (_array(view, tensor) if with_values else {})
+
+
+def _array(view: GraphView, tensor: Tensor) -> dict[str, Any]:
+    try:
+        array = view.array(tensor)
+    except LayerwiseError as error:
+        return {"error": str(error)}
+    if array.size > VALUE_LIMIT:
+        return {}
+    kind = array.dtype.kind
+    plain = array if kind in "biufO" else array.astype("complex128" if kind == "c" else "float64")
+    return {"values": [str(v) for v in plain.ravel()] if kind == "c" else plain.tolist()}
+
+
+def _node(view: GraphView, node: Node, show: Collection[str]) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "name": node.name,
+        "op": node.op,
+        "domain": node.domain,
+        "inputs": [_tensor(view, name) for name in node.inputs],
+        "outputs": [_tensor(view, name) for name in node.outputs],
+    }
+    if "attrs" in show:
+        result["attributes"] = {name: _attribute(view, v, show) for name, v in view.attributes(node)}
+    return result
+
+
+def _tensor(view: GraphView, name: str) -> dict[str, Any]:
+    value = view.value(name)
+    result = {"name": name, "dtype": value.kind or None, "shape": value.shape}
+    return result | ({"initializer": True} if name in view.initializer_names else {})
+
+
+def _attribute(view: GraphView, value: Any, show: Collection[str]) -> Any:
+    if isinstance(value, Elided):
+        items = [_attribute(view, v, show) for v in value.values]
+        return items if value.total == len(items) else {"first": items, "total": value.total}
+    if isinstance(value, Tensor):
+        return _initializer(view, value, "weights" in show)
+    if isinstance(value, GraphView):
+        return {"name": value.name, **_graph(value, show)}
+    return value

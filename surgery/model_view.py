@@ -1,0 +1,158 @@
+"""A graph of a model as people read it: typed inputs, outputs, initializers, nodes and attribute values."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from backends.errors import BadFile, LayerwiseError
+from backends.model import ModelFile, WeightRef
+from backends.records import (
+    Attribute,
+    Graph,
+    Model,
+    Node,
+    Value,
+    read_attribute,
+    read_graph,
+    read_initializer,
+    read_model,
+    read_node,
+    read_sparse_initializer,
+    read_type,
+    read_value,
+)
+from backends.structure import Tensor
+from backends.tensors import dtype_name
+from backends.text import shown
+from backends.weight_arrays import mapped_array, parsed_array, raw_array
+from backends.wire import MAX_DEPTH, WireError
+
+LIST_LIMIT = 1000
+_TYPE_ATTRIBUTES = {"to", "dtype", "target_type"}
+_INT, _STRING, _TENSOR, _GRAPH, _SPARSE, _TYPE = 2, 3, 4, 5, 11, 13
+_FLOAT = 1
+_LIST_OF = {6: _FLOAT, 7: _INT, 8: _STRING, 9: _TENSOR, 10: _GRAPH, 12: _SPARSE, 14: _TYPE}
+
+
+@dataclass(frozen=True)
+class Elided:
+    """A list attribute: its first values, and how many there are."""
+
+    values: list[Any]
+    total: int
+
+
+class GraphView:
+    """One graph (the main one or a body) over a structure's bytes. Reads on demand, keeps no node.
+
+    known: what is known of each tensor's type, outer graphs' tensors among them. WireError for damaged bytes.
+    """
+
+    def __init__(
+        self,
+        model: ModelFile,
+        data: bytes,
+        graph: Graph,
+        outer: Mapping[str, Value] | None = None,
+        depth: int = 0,
+    ) -> None:
+        if depth > MAX_DEPTH // 3:
+            raise WireError(f"nested more than {MAX_DEPTH} levels deep")
+        self._model, self._data, self._depth = model, data, depth
+        self.name, self.doc, self._nodes = graph.name, graph.doc, graph.nodes
+        self.n_nodes = len(graph.nodes)
+        self.initializers = [read_initializer(data, s) for s in graph.initializers]
+        self.initializers += [read_sparse_initializer(data, s) for s in graph.sparse]
+        self.initializer_names = {t.name for t in self.initializers}
+        inputs = [read_value(data, *s) for s in graph.inputs]
+        self.inputs = _distinct(v for v in inputs if v.name not in self.initializer_names)
+        self.outputs = _distinct(read_value(data, *s) for s in graph.outputs)
+        self.known: dict[str, Value] = dict(outer or {})
+        for span in graph.values:
+            value = read_value(data, *span)
+            self.known[value.name] = value
+        for tensor in self.initializers:
+            self.known[tensor.name] = Value(tensor.name, dtype_name(tensor.dtype), tuple(tensor.dims))
+        self.known |= {v.name: v for v in (*self.inputs, *self.outputs)}
+
+    def nodes(self) -> Iterator[Node]:
+        """Yield the nodes in file order."""
+        for span in self._nodes:
+            yield read_node(self._data, *span)
+
+    def value(self, name: str) -> Value:
+        """Return what is known of a tensor."""
+        return self.known.get(name) or Value(name, "", None)
+
+    def attributes(self, node: Node) -> Iterator[tuple[str, Any]]:
+        """Yield names and values: int, float, str, Tensor, GraphView, or Elided with a list of these."""
+        for span in node.attributes:
+            attribute = read_attribute(self._data, *span, LIST_LIMIT)
+            yield attribute.name, self._attribute(attribute)
+
+    def _attribute(self, attribute: Attribute) -> Any:
+        if attribute.reference:
+            return f"@{attribute.reference}"
+        kind = _LIST_OF.get(attribute.kind, attribute.kind)
+        values = [self._one(kind, value) for value in attribute.values]
+        if attribute.kind in _LIST_OF:
+            return Elided(values, attribute.total)
+        if kind == _INT and attribute.name in _TYPE_ATTRIBUTES and values:
+            known = dtype_name(values[0])
+            return values[0] if known == "unknown" else known
+        return values[0] if values else f"<attribute type {attribute.kind}>"
+
+    def _one(self, kind: int, value: Any) -> Any:
+        if kind == _STRING:
+            return value.decode(errors="backslashreplace")
+        if kind == _TENSOR:
+            return read_initializer(self._data, value)
+        if kind == _GRAPH:
+            graph = read_graph(self._data, *value)
+            return GraphView(self._model, self._data, graph, self.known, self._depth + 1)
+        if kind == _SPARSE:
+            return read_sparse_initializer(self._data, value)
+        if kind == _TYPE:
+            return read_type(self._data, *value)[0]
+        return value
+
+    def array(self, tensor: Tensor) -> NDArray[Any]:
+        """Return a tensor's values, mapped where they lie in a file. BadFile if they do not fit the
+        tensor."""
+        model = self._model
+        ref = WeightRef(tensor.name, tensor.dtype, tuple(tensor.dims), model.path, 0, 0)
+        if tensor.data is not None:
+            start, end = tensor.data
+            return raw_array(model.path, ref._replace(nbytes=end - start), self._data[start:end])
+        if tensor.external is None:
+            return parsed_array(model.path, tensor.name, self._data[tensor.start : tensor.end])
+        if model.ignore_external_data:
+            raise BadFile(model.path, f"tensor {shown(tensor.name, 200)!r}: its external data was ignored")
+        location, offset, nbytes = tensor.external
+        file = model.folder / location
+        return mapped_array(model.path, ref._replace(file=file, offset=offset, nbytes=nbytes or 0))
+
+
+def open_view(model: ModelFile, structure: bytes) -> tuple[GraphView, Model]:
+    """Return the main graph of a structure, and the head of the model."""
+    head = read_model(structure)
+    return GraphView(model, structure, head.graph), head
+
+
+def array_text(view: GraphView, tensor: Tensor) -> str:
+    """Return a tensor's values as NumPy prints them (at most about 1000 of them), or why there are none."""
+    try:
+        return shown_lines(str(view.array(tensor)))
+    except LayerwiseError as error:
+        return f"<{shown(str(error), 300)}>"
+
+
+def shown_lines(text: str) -> str:
+    """Return text of several lines with each line safe to show."""
+    return "\n".join(shown(line) for line in text.splitlines())
+
+
+def _distinct(values: Iterable[Value]) -> list[Value]:
+    return list({value.name: value for value in values}.values())
