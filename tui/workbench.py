@@ -17,6 +17,7 @@ from backends.jobs.client import JobClient
 from backends.jobs.store import Workspace
 from tui.commands import REGISTRY, Command, Commanded, command, in_scopes
 from tui.controllers.command_line import complete_line, parse_line
+from tui.controllers.yank import yank
 from tui.presenters.glyphs import choose_glyphs
 from tui.presenters.help import command_rows
 from tui.screens.errors import ErrorsScreen
@@ -199,6 +200,9 @@ class Workbench(Commanded, App[None], scope="global"):
 
     def _complete(self, value: str) -> list[str]:
         return complete_line(value, self.scopes(), lambda found, text: self._owner(found).completions(found, text))
+
+    def on_page_yank(self, message: Page.Yank) -> None:
+        self.state.say(*yank(message.text, self.state.workspace.root, self.copy_to_clipboard))
 
     # ── looks ──
 

@@ -24,6 +24,13 @@ class Page(Commanded, Container):
             super().__init__()
             self.name = name
 
+    class Yank(Message):
+        """Copy `text` to the terminal's clipboard and to a file."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
     def __init__(self, state: AppState) -> None:
         super().__init__(id=f"page-{self.SCOPE}")
         self.state = state

@@ -2,20 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.events import Key
 from textual.screen import ModalScreen
 
+from backends.text import shown
 from tui.presenters.glyphs import Glyphs
-from tui.presenters.text import Line, clip, plain
+from tui.presenters.text import Line, plain
 from tui.widgets.line_input import LineInput
 from tui.widgets.lines import OneLine
 from tui.widgets.virtual_list import FixedRows, VirtualList
-
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -100,6 +98,9 @@ class PickScreen(ModalScreen[object]):
         self.dismiss(None)
 
 
-def text_choice(text: Line, value: object, key: str = "") -> Choice:
-    """A row with its key in front."""
-    return Choice([(f"{key:2} ", "key"), *clip(text, 400)] if key else text, value, key)
+def yank_choices(targets: Sequence[tuple[str, str, str]]) -> list[Choice]:
+    """Rows of a copy menu from (key, what, text); the text comes back."""
+    return [
+        Choice([(f"{key}  ", "key"), (f"{what:<14} ", "dim"), (shown(text, 200), "")], text, key)
+        for key, what, text in targets
+    ]

@@ -1,0 +1,146 @@
+"""Drives the real program in a pseudo-terminal: keys in, bytes counted, the screen as text."""
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+import pyte
+
+ROOT = Path(__file__).parent.parent.parent
+APP = (sys.executable, "-m", "tui")
+KEYS = {
+    "down": "\x1b[B", "up": "\x1b[A", "left": "\x1b[D", "right": "\x1b[C", "pagedown": "\x1b[6~",
+    "pageup": "\x1b[5~", "home": "\x1b[H", "end": "\x1b[F", "enter": "\r", "escape": "\x1b", "tab": "\t",
+    "space": " ", "backspace": "\x7f", "ctrl+d": "\x04", "ctrl+u": "\x15", "ctrl+p": "\x10", "ctrl+c": "\x03",
+}  # fmt: skip
+
+
+class Terminal:
+    """A program on a terminal of `columns` x `rows`; a context manager that leaves no process behind.
+
+    env: over the tests' own environment. hangup: False starts the program with SIGHUP ignored, as nohup does.
+    """
+
+    def __init__(
+        self, command: Sequence[str], *, columns: int = 120, rows: int = 40, env: Mapping[str, str] | None = None,
+        hangup: bool = True,
+    ) -> None:  # fmt: skip
+        self.screen = pyte.Screen(columns, rows)
+        self._stream = pyte.ByteStream(self.screen)
+        self.received = 0
+        self.raw = bytearray()
+        master, slave = pty.openpty()
+        self.master = master
+        self._set_size(columns, rows)
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("SSH_", "TEXTUAL")) and k != "NO_COLOR"}
+        self.started = time.monotonic()
+        self.process = subprocess.Popen(
+            command, stdin=slave, stdout=slave, stderr=slave, cwd=ROOT, close_fds=True,
+            env={**clean, "TERM": "xterm-256color", "COLORTERM": "truecolor", "LC_ALL": "C.UTF-8", **(env or {})},
+            preexec_fn=lambda: _own_terminal(hangup),
+        )  # fmt: skip
+        os.close(slave)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(10)
+        if self.master >= 0:
+            os.close(self.master)
+
+    # ── output ──
+
+    @property
+    def text(self) -> str:
+        """The screen as lines of text."""
+        return "\n".join(line.rstrip() for line in self.screen.display)
+
+    def pump(self, seconds: float) -> int:
+        """Read for up to `seconds`, until something came; returns the bytes read."""
+        ready, _, _ = select.select([self.master], [], [], max(0.0, seconds))
+        if not ready:
+            return 0
+        try:
+            data = os.read(self.master, 1 << 16)
+        except OSError:
+            return 0
+        self._stream.feed(data)
+        self.raw += data
+        self.received += len(data)
+        return len(data)
+
+    def until_silent(self, silence: float = 0.3, limit: float = 20.0) -> int:
+        """Read until nothing came for `silence` seconds; returns the bytes read."""
+        total, deadline, last = 0, time.monotonic() + limit, time.monotonic()
+        while time.monotonic() < min(deadline, last + silence):
+            count = self.pump(min(deadline, last + silence) - time.monotonic())
+            if count:
+                total, last = total + count, time.monotonic()
+        return total
+
+    def wait_for(self, seen: str | Callable[[str], bool], limit: float = 20.0) -> float:
+        """Read until the screen holds a text (or satisfies a predicate); returns seconds since the start.
+
+        Raises AssertionError with the screen after `limit` seconds.
+        """
+        deadline = time.monotonic() + limit
+        holds = seen if callable(seen) else lambda text: seen in text
+        while not holds(self.text):
+            if time.monotonic() > deadline or (self.process.poll() is not None and not self.pump(0.05)):
+                raise AssertionError(f"did not see {seen!r} (exit code {self.process.poll()}):\n{self.text}")
+            self.pump(0.1)
+        return time.monotonic() - self.started
+
+    # ── input ──
+
+    def press(self, *keys: str) -> None:
+        """Send keys by name, or as they are."""
+        os.write(self.master, "".join(KEYS.get(key, key) for key in keys).encode())
+
+    def cost(self, *keys: str) -> int:
+        """Bytes that the program sends after `keys`, until 300 ms of silence."""
+        self.press(*keys)
+        return self.until_silent()
+
+    def resize(self, columns: int, rows: int) -> None:
+        self.screen.resize(rows, columns)
+        self._set_size(columns, rows)
+        self.process.send_signal(signal.SIGWINCH)
+
+    def hang_up(self) -> None:
+        """Take the terminal away, as a dropped connection does."""
+        os.close(self.master)
+        self.master = -1
+
+    def memory(self) -> int:
+        """Resident bytes of the program itself, children not counted."""
+        return int(psutil.Process(self.process.pid).memory_info().rss)
+
+    def _set_size(self, columns: int, rows: int) -> None:
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+def _own_terminal(hangup: bool) -> None:
+    os.setsid()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL if hangup else signal.SIG_IGN)
+
+
+def app(model: Path | str | None = None, **options: object) -> Terminal:
+    """The app on `model` in a pseudo-terminal."""
+    return Terminal([*APP, *([str(model)] if model else [])], **options)  # type: ignore[arg-type]
