@@ -1,11 +1,11 @@
 """Loaders that belong to no backend."""
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
-from backends.errors import BadFile, UsageError
+from backends.errors import BadFile
 from backends.files import atomic_write
+from backends.scripts import load_function
 from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
 
 
@@ -51,15 +51,7 @@ class InvokeFromScript(BaseLoader[Any]):
         return getattr(self._load(), name)
 
     def _load(self) -> Any:
-        spec = importlib.util.spec_from_file_location(Path(self.path).stem, self.path)
-        if spec is None or spec.loader is None or not Path(self.path).is_file():
-            raise BadFile(self.path, "not a Python script that can be read")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        if not hasattr(module, self.name):
-            raise UsageError(f"{self.path} has no {self.name}")
-        found = getattr(module, self.name)
-        return found() if isinstance(found, type) else found
+        return load_function(self.path, self.name)
 
 
 bytes_from_path = immediate(BytesFromPath)

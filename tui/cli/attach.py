@@ -75,8 +75,9 @@ def _listener(view: "JobView", log: Log) -> Listener:
 
 async def _follow(job: int, listen: Listener) -> None:
     from backends.jobs.client import JobClient
+    from backends.jobs.store import Workspace
 
-    async for event in JobClient().events(job, after=0, follow=True):
+    async for event in JobClient(Workspace()).events(job, after=0, follow=True):
         listen(event)
 
 

@@ -212,8 +212,9 @@ def _print_from(path: Path, offset: int) -> int:
 
 def _client() -> "JobClient":
     from backends.jobs.client import JobClient
+    from backends.jobs.store import Workspace
 
-    return JobClient()
+    return JobClient(Workspace())
 
 
 def _ask(request: Coroutine[Any, Any, object]) -> object:

@@ -111,6 +111,10 @@ class Log:
         """FINISH where something passed, ERROR where it failed."""
         self.say(FINISH if passed else ERROR, text, source, above=2)
 
+    def continued(self, line: str) -> None:
+        """One more line of the message before it."""
+        self._write(line, "", sys.stderr if self.to_stderr else sys.stdout)
+
     @contextmanager
     def indent(self, level: int = 1) -> Iterator[None]:
         """Indent what is logged inside by `level` tabs."""
@@ -151,12 +155,15 @@ class Log:
         tab = _TAB * self.depth
         lines = message.splitlines() or [""]
         line = prefix + tab + ("\n" + tab + " " * len(prefix)).join(lines)
+        stream = sys.stderr if level >= CRITICAL or self.to_stderr else sys.stdout
+        self._write(line, _COLOURS.get(level, ""), stream)
+
+    def _write(self, line: str, colour: str, stream: TextIO) -> None:
         if self._file:
             self._file.write(line + "\n")
             self._file.flush()
-        stream = sys.stderr if level >= CRITICAL or self.to_stderr else sys.stdout
-        colour = _COLOURS.get(level) if self.colors and stream.isatty() else None
-        print(f"\x1b[{colour}m{line}\x1b[0m" if colour else line, file=stream)
+        coloured = colour and self.colors and stream.isatty()
+        print(f"\x1b[{colour}m{line}\x1b[0m" if coloured else line, file=stream)
 
 
 def make_log(args: Namespace) -> Log:

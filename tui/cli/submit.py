@@ -52,8 +52,9 @@ def run_detached(spec: "JobSpec", log: Log) -> int:
     import asyncio
 
     from backends.jobs.client import JobClient
+    from backends.jobs.store import Workspace
 
-    job = asyncio.run(JobClient().submit(spec))
+    job = asyncio.run(JobClient(Workspace()).submit(spec))
     log.say(FINISH, f"Job {job} started. Follow it with: layerwise attach {job}")
     return 0
 

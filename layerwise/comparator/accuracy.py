@@ -1,0 +1,93 @@
+"""Accuracy results: what comparisons found, as Polygraphy's scripts read them."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from backends import accuracy as floor
+
+Pair = tuple[str, str]
+
+
+class CompareResult:
+    """The comparison of one output: true if it passed. Its numbers (max_absdiff, l2_norm, …) are attributes."""
+
+    def __init__(self, found: floor.SimpleResult | floor.MetricResult) -> None:
+        self.found = found
+
+    def __bool__(self) -> bool:
+        return self.found.passed
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "found":
+            raise AttributeError(name)
+        values = self._values()
+        if name not in values:
+            raise AttributeError(name)
+        return values[name]
+
+    def _values(self) -> Mapping[str, Any]:
+        if isinstance(self.found, floor.SimpleResult):
+            return self.found.values
+        return {self.found.threshold.metric.field: self.found.value}
+
+
+Found = CompareResult | bool
+
+
+class AccuracyResult(dict[Pair, list[dict[str, Found]]]):
+    """Pair of runners -> per iteration, output -> result. True if everything passed."""
+
+    def __init__(self, found: Mapping[Pair, list[dict[str, Found]]] | None = None, aggregation: str = "per_sample") -> None:
+        super().__init__(found or {})
+        self.aggregation = aggregation
+
+    def __bool__(self) -> bool:
+        return self.to_floor().passed
+
+    def stats(self, runner_pair: Pair | None = None) -> tuple[int, int, int]:
+        """Iterations that matched, that did not, and all."""
+        iterations = self[runner_pair or next(iter(self))]
+        matched = sum(all(map(bool, outputs.values())) for outputs in iterations)
+        return matched, len(iterations) - matched, len(iterations)
+
+    def percentage(self, runner_pair: Pair | None = None) -> float:
+        """The share of iterations that matched, 0 to 1; 1 where there are none."""
+        if not self:
+            return 1.0
+        matched, _, total = self.stats(runner_pair)
+        return matched / total if total else 1.0
+
+    def to_floor(self) -> floor.AccuracyResult:
+        """As the floors below have it."""
+        pairs = {pair: [{out: _bare(found) for out, found in it.items()} for it in its] for pair, its in self.items()}
+        return floor.AccuracyResult(pairs, self.aggregation)
+
+
+class AccuracyResults(list[AccuracyResult]):
+    """One AccuracyResult for each comparison function. True if all of them passed."""
+
+    def __bool__(self) -> bool:
+        return all(map(bool, self))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write them as JSON that Polygraphy reads."""
+        floor.AccuracyResults([result.to_floor() for result in self]).save(path)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> "AccuracyResults":
+        """Read saved accuracy results. BadFile names the file and the reason."""
+        return AccuracyResults(_lifted(result) for result in floor.AccuracyResults.load(path).results)
+
+
+def _bare(found: Any) -> floor.Result:
+    return found.found if isinstance(found, CompareResult) else bool(found)
+
+
+def _lifted(result: floor.AccuracyResult) -> AccuracyResult:
+    pairs = {pair: [{out: _lift(found) for out, found in it.items()} for it in its] for pair, its in result.pairs.items()}
+    return AccuracyResult(pairs, result.aggregation)
+
+
+def _lift(found: floor.Result) -> Found:
+    return found if isinstance(found, bool) else CompareResult(found)

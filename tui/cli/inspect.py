@@ -1,0 +1,95 @@
+"""`layerwise inspect model|data`."""
+
+from argparse import Namespace
+from typing import Any
+
+from backends.errors import MissingDependency, UsageError
+from tui.cli import options
+from tui.cli.direct import DirectContext
+from tui.cli.json_output import print_json
+from tui.cli.log import Log
+from tui.cli.options_trt import add_tensorflow, add_trt
+from tui.cli.parser import Parser
+from tui.cli.to_spec import NO_TENSORRT, refuse_other_frameworks
+
+_PARTS = ("layers", "attrs", "weights")
+_MODES = {"basic": [], "layers": ["layers"], "attrs": ["layers", "attrs"], "full": ["layers", "attrs", "weights"]}
+
+
+def fill_model(parser: Parser) -> None:
+    options.add_model(parser, shapes=False, required=True)
+    group = parser.add_argument_group("What to show")
+    group.add_argument("--show", nargs="+", action="extend", choices=_PARTS, default=[],
+                       help="layers, their attributes too, weights")  # fmt: skip
+    parser.own(group, "--mode", choices=tuple(_MODES), help="the older spelling of --show")
+    parser.own(group, "--show-weights", action="store_true", help="the same as --show weights")
+    group.add_argument("--convert-to", "--display-as", choices=("trt",), help="needs TensorRT")
+    group.add_argument("--list-unbounded-dds", action="store_true", help="not in this version")
+    group.add_argument("--combine-tensor-info", metavar="FILE", help="for engines")
+    group.add_argument("--visual", action="store_true", help="open the app: `layerwise MODEL`")
+    group.add_argument("--visual-port", metavar="PORT", help="accepted; nothing is served")
+    group.add_argument("--save-visual", metavar="FILE", help="not in this version")
+    parser.own(group, "--json", action="store_true", help="print one JSON document instead of the text")
+    options.add_onnx(parser)
+    add_trt(parser)
+    add_tensorflow(parser)
+
+
+def run_model(args: Namespace, log: Log) -> int:
+    """Print what is in an ONNX model."""
+    refuse_other_frameworks(args)
+    if args.convert_to:
+        raise MissingDependency(NO_TENSORRT)
+    for flag, given in (("--list-unbounded-dds", args.list_unbounded_dds), ("--save-visual", args.save_visual),
+                        ("--combine-tensor-info", args.combine_tensor_info), ("--fp-to-fp16", args.fp_to_fp16)):  # fmt: skip
+        if given:
+            raise UsageError(f"{flag} is not in this version of `inspect model`")
+    if args.visual:
+        from tui.__main__ import main
+
+        return main([args.model_file])
+    show = [*args.show, *_MODES.get(args.mode or "basic", []), *(["weights"] if args.show_weights else [])]
+    return _describe(args, sorted(set(show)), log)
+
+
+def _describe(args: Namespace, show: list[str], log: Log) -> int:
+    from backends.model import ModelFile
+    from surgery.describe import describe_model
+    from surgery.describe_json import describe_model_json
+
+    inferred = bool(args.shape_inference)
+    with ModelFile(args.model_file, args.external_data_dir, args.ignore_external_data) as model:
+        if args.json:
+            print_json(describe_model_json(model, show, inferred))
+            return 0
+        log.info(f"Loading model: {model.path}")
+        context = DirectContext({}, log)
+        for line in describe_model(model, show, inferred):
+            context.log(line, "out")
+    return 0
+
+
+def fill_data(parser: Parser) -> None:
+    parser.add_argument("path", help="saved inputs, outputs or accuracy results; a file or a folder of iterations")
+    parser.add_argument("-a", "--all", action="store_true", help="every iteration, not the first alone")
+    parser.add_argument("-s", "--show-values", action="store_true", help="values, not statistics alone")
+    parser.add_argument("--histogram", action="store_true")
+    parser.add_argument("-n", "--num-items", type=int, default=3, metavar="N",
+                        help="values at the ends of each dimension (-1: all)")  # fmt: skip
+    parser.add_argument("--line-width", type=int, default=75, metavar="N", help="-1: no limit")
+    parser.own(parser, "--statistics", action="store_true", help="statistics (they are always shown)")
+    parser.own(parser, "--json", action="store_true", help="print one JSON document instead of the text")
+
+
+def run_data(args: Namespace, log: Log) -> int:
+    """Print what is in a file of saved tensors."""
+    from backends.data_actions import action_inspect_data
+
+    wanted = ("path", "all", "show_values", "histogram", "num_items", "line_width", "json")
+    params: dict[str, Any] = {name: getattr(args, name) for name in wanted}
+    found = action_inspect_data(DirectContext(params, log, tab="    "))
+    if args.json:
+        print_json(found)
+    return 0
+
+
