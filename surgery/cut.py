@@ -54,13 +54,17 @@ class GraphCut:
         """Length of the longest path to each node, counted in nodes."""
         depth: list[int] = []
         for names in self.reads:
-            depth.append(1 + max((depth[self.maker[name]] for name in names if name in self.maker), default=0))
+            depth.append(
+                1 + max((depth[self.maker[name]] for name in names if name in self.maker), default=0)
+            )
         return depth
 
     def needed(self, wanted: Iterable[str]) -> list[int]:
         """Positions of the nodes that `wanted` depend on. UsageError for a tensor the graph does not make."""
         need = set(wanted)
-        unknown = [n for n in need if n not in self.maker and n not in self.initializers and n not in self.inputs]
+        unknown = [
+            n for n in need if n not in self.maker and n not in self.initializers and n not in self.inputs
+        ]
         if unknown:
             raise UsageError(f"the model makes no tensor {shown(sorted(unknown)[0], 120)!r}")
         chosen = []
@@ -121,7 +125,12 @@ class GraphCut:
         return Segment(tuple(nodes), tuple(feeds), tuple(gives))
 
     def _groups(
-        self, nodes: list[int], wanted: set[str], last: Mapping[str, int], limit: int, known: Mapping[str, Estimate]
+        self,
+        nodes: list[int],
+        wanted: set[str],
+        last: Mapping[str, int],
+        limit: int,
+        known: Mapping[str, Estimate],
     ) -> list[list[int]]:
         groups: list[list[int]] = [[]]
         sizes: dict[str, int] = {}
@@ -140,8 +149,13 @@ class GraphCut:
 
     def _cost(self, i: int, wanted: set[str], known: Mapping[str, Estimate], sizes: dict[str, int]) -> int:
         """Bytes that a node adds to a segment. A size that is not known is taken to be its largest input's."""
-        guess = max((self._size(name, known, sizes) for name in self.reads[i] if name not in self.initializers), default=0)
-        cost = sum(_weight_bytes(self.initializers[name]) for name in self.reads[i] if name in self.initializers)
+        guess = max(
+            (self._size(name, known, sizes) for name in self.reads[i] if name not in self.initializers),
+            default=0,
+        )
+        cost = sum(
+            _weight_bytes(self.initializers[name]) for name in self.reads[i] if name in self.initializers
+        )
         for name in self.nodes[i].output:
             nbytes = known.get(name, _UNKNOWN).nbytes
             sizes[name] = guess if nbytes is None else nbytes

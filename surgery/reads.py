@@ -1,12 +1,12 @@
 """What nodes read, subgraph captures included, and the order they can run in."""
 
-import heapq
 from collections.abc import Iterator, Sequence
 
 import onnx
 
 from backends.errors import LayerwiseError
 from backends.text import shown
+from surgery.graph.order import topological_order
 
 
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
@@ -43,24 +43,11 @@ def topological(nodes: Sequence[onnx.NodeProto], node_reads: Sequence[Sequence[s
     LayerwiseError if there is a cycle.
     """
     maker = {name: i for i, node in enumerate(nodes) for name in node.output if name}
-    needs = [{maker[name] for name in names if name in maker} for names in node_reads]
-    if all(need < i for i, before in enumerate(needs) for need in before):
-        return list(range(len(nodes)))
-    users: list[list[int]] = [[] for _ in nodes]
-    for i, before in enumerate(needs):
-        for need in before:
-            users[need].append(i)
-    waiting = [len(before) for before in needs]
-    ready = [i for i, count in enumerate(waiting) if count == 0]
-    order: list[int] = []
-    while ready:
-        i = heapq.heappop(ready)
-        order.append(i)
-        for user in users[i]:
-            waiting[user] -= 1
-            if waiting[user] == 0:
-                heapq.heappush(ready, user)
-    if len(order) < len(nodes):
-        stuck = next(i for i, count in enumerate(waiting) if count > 0)
-        raise LayerwiseError(f"the graph has a cycle through node {shown(nodes[stuck].name or '<unnamed>', 120)!r}")
+    order, stuck = topological_order(
+        [[maker[name] for name in names if name in maker] for names in node_reads]
+    )
+    if stuck:
+        raise LayerwiseError(
+            f"the graph has a cycle through node {shown(nodes[stuck[0]].name or '<unnamed>', 120)!r}"
+        )
     return order

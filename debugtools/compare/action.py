@@ -1,0 +1,27 @@
+"""The job action `compare`: from a CompareSpec to the rows of the layer table and a verdict."""
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from backends.errors import UsageError
+from debugtools.compare.spec import CompareSpec
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+
+def compare(context: "JobContext") -> dict[str, Any]:
+    """Run the comparison that `context.params` describes (a CompareSpec).
+
+    Emits rows of the tables inputs, runs, layers and (where something was not finite) validate; returns the
+    verdict with its summary. LayerwiseError for what the user can mend.
+    """
+    from debugtools.compare.run import ComparisonRun
+
+    try:
+        spec = msgspec.convert(context.params, CompareSpec)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the comparison's description does not fit: {error}") from None
+    with ComparisonRun(context, spec) as run:
+        return run.run()

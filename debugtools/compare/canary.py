@@ -1,0 +1,67 @@
+"""The canary: did looking at tensors move the outputs?"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from debugtools.compare.metrics import compare_arrays
+from debugtools.compare.spec import MetricName
+from debugtools.compare.tolerance import Rule, rounding_bound
+
+Array = NDArray[Any]
+
+
+class Canary:
+    """Compares the outputs of the plain runs with the same tensors as the observing runs gave them."""
+
+    def __init__(self, metrics: Sequence[MetricName]) -> None:
+        self._metrics = metrics
+        self.checked = 0
+        self.moved = 0.0
+        self.ok = True
+        self._worst = ""
+        self._flips: list[str] = []
+
+    def check(self, name: str, runner: str, plain: Array, observed: Array, depth: int) -> bool:
+        """Take in one output of one runner. Returns whether it is bit-equal to the plain run's."""
+        self.checked += 1
+        if same_bits(plain, observed):
+            return True
+        result = compare_arrays(observed, plain, Rule(), metrics=())
+        by = math.inf if result.totals is None else float(result.totals.abs.high)
+        within = result.rel_l2 is not None and result.rel_l2 <= rounding_bound(result.dtypes, depth)
+        self.ok = self.ok and within
+        if not by <= self.moved:
+            self.moved, self._worst = by, f"{name} of {runner}"
+        return False
+
+    def verdicts(self, name: str, plain: bool | None, observed: tuple[Array, Array], rule: Rule) -> None:
+        """Note whether the observed pair would have got another verdict than the plain one."""
+        if compare_arrays(*observed, rule, metrics=self._metrics).passed != plain:
+            self.ok = False
+            self._flips.append(name)
+
+    def report(self) -> dict[str, Any] | None:
+        """The result's `canary`; None if nothing was observed."""
+        if not self.checked:
+            return None
+        if self.moved == 0:
+            text = "looking did not move the outputs: bit-equal to the plain runs"
+        else:
+            size = "within" if self.ok else "beyond"
+            text = f"looking moved the outputs by up to {self.moved:.3g} ({self._worst}), {size} what rounding explains"
+        if self._flips:
+            text += f"; the verdict changes for {', '.join(self._flips[:3])}"
+        return {"ok": self.ok, "moved": self.moved, "text": text}
+
+
+def same_bits(a: Array, b: Array) -> bool:
+    """True if two arrays are the same in type, shape and every bit."""
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    if a.dtype.hasobject:
+        return bool(np.array_equal(a, b))
+    return bool(np.array_equal(np.ascontiguousarray(a).reshape(-1).view(np.uint8), np.ascontiguousarray(b).reshape(-1).view(np.uint8)))

@@ -1,0 +1,107 @@
+"""From a pair of arrays to a row of the table: rules, postprocessing, the user's own function, saved results."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from backends.errors import UsageError
+from backends.scripts import load_function, script_errors
+from backends.text import shown
+from debugtools.compare.layers import Ledger, Places, Row, layer_row
+from debugtools.compare.metrics import Comparison, compare_arrays
+from debugtools.compare.postprocess import Postprocess, ScriptResult, split_script
+from debugtools.compare.spec import CompareSpec
+from debugtools.compare.tolerance import Tolerances
+
+if TYPE_CHECKING:
+    from debugtools.compare.sides import Side
+
+Array = NDArray[Any]
+Pair = tuple[int, int]
+Listener = Callable[[Row, Comparison, Array, Array], None]
+
+
+class Comparer:
+    """Compares pairs of tensors by a spec's rules. `emit` gets every row with its comparison and arrays."""
+
+    def __init__(self, spec: CompareSpec, sides: "list[Side]", places: Places, emit: Listener) -> None:
+        self.spec, self.sides, self.places = spec, sides, places
+        self.tolerances = Tolerances(spec.tolerance)
+        self.postprocess = Postprocess(spec.postprocess, spec.postprocess_script)
+        self._script = CompareScript(spec.compare_script) if spec.compare_script else None
+        self._emit = emit
+        self._ledgers: dict[Pair, Ledger] = {}
+
+    def begin(self) -> None:
+        """Start an iteration: nothing is known of any tensor."""
+        self._ledgers.clear()
+
+    def begin_pair(self, pair: Pair, first: Mapping[str, Array], second: Mapping[str, Array]) -> None:
+        """Let the user's function see all outputs of a pair of runs."""
+        if self._script:
+            self._script.ask(pair, (first, second), (self.sides[pair[0]].name, self.sides[pair[1]].name))
+
+    def compare(self, name: str, a: Array, b: Array) -> Comparison:
+        """Compare two tensors by the rules of `name`, nothing emitted."""
+        spec = self.spec
+        return compare_arrays(
+            a,
+            b,
+            self.tolerances.rule(name),
+            metrics=() if self._script else spec.metrics,
+            statistics=spec.statistics,
+            medians=spec.save_accuracy is not None,
+            shape_check=spec.shape_check,
+            depth=self.places.place(name).depth,
+        )
+
+    def row(
+        self, iteration: int, pair: Pair, name: str, mode: str, a: Array, b: Array, *, ready: bool = False
+    ) -> Comparison:
+        """Compare two tensors and emit their row. ready: they are postprocessed already."""
+        first, second = self.sides[pair[0]], self.sides[pair[1]]
+        if self.postprocess and not ready:
+            a = self.postprocess.array(name, a, first.name)
+            b = self.postprocess.array(name, b, second.name)
+        result = self.compare(name, a, b)
+        if self._script:
+            result.verdicts = {"script": self._script.verdict(pair, name, (a, b), (first.name, second.name))}
+        judged = self._ledgers.setdefault(pair, Ledger(self.places)).judge(name, result)
+        row = layer_row(iteration, pair, name, second.own(name), mode, self.places.place(name), result, judged)
+        self._emit(row, result, a, b)
+        return result
+
+
+class CompareScript:
+    """A user's `compare_outputs(result0, result1) -> {output name: truth}`."""
+
+    def __init__(self, text: str) -> None:
+        self._path, self._name = split_script(text, "compare_outputs")
+        self._function = load_function(self._path, self._name)
+        self._answers: dict[Pair, Mapping[str, Any]] = {}
+
+    def ask(
+        self, pair: Pair, outputs: tuple[Mapping[str, Array], Mapping[str, Array]], runners: tuple[str, str]
+    ) -> None:
+        """Ask about all outputs of a pair of runs. LayerwiseError with the script's line if it fails."""
+        self._answers[pair] = self._call(outputs, runners)
+
+    def verdict(self, pair: Pair, name: str, arrays: tuple[Array, Array], runners: tuple[str, str]) -> bool:
+        """The function's verdict on one tensor; a tensor that is no output is asked about alone."""
+        answers = self._answers.get(pair, {})
+        if name not in answers:
+            answers = self._call(({name: arrays[0]}, {name: arrays[1]}), runners)
+        return bool(answers[name]) if name in answers else all(map(bool, answers.values()))
+
+    def _call(
+        self, outputs: tuple[Mapping[str, Array], Mapping[str, Array]], runners: tuple[str, str]
+    ) -> Mapping[str, Any]:
+        results = [ScriptResult(found, runner, None) for found, runner in zip(outputs, runners, strict=True)]
+        with script_errors(self._path.absolute(), f"{self._name}()"):
+            answers = self._function(*results)
+        if not isinstance(answers, Mapping):
+            raise UsageError(
+                f"{shown(self._name)}() of {shown(str(self._path))} gave {type(answers).__name__}, not a dict of verdicts"
+            )
+        return answers

@@ -1,0 +1,219 @@
+"""The layer table: one row a pair of tensors, with what the rows before it tell about it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from debugtools.compare.metrics import Comparison, worst
+from debugtools.compare.moments import Moments, Side
+from debugtools.compare.tolerance import rounding_bound
+
+if TYPE_CHECKING:
+    from surgery.cut import GraphCut
+
+LEAP = 10.0
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a tensor is made. i: position of its node in topological order, -1 for a graph input or initializer."""
+
+    i: int = -1
+    node: str = ""
+    op: str = ""
+    reads: tuple[str, ...] = ()
+    depth: int = 1
+
+
+class Places:
+    """Finds the nodes of a comparison's model; without a model, tensors are numbered as they come."""
+
+    def __init__(self, cut: "GraphCut | None") -> None:
+        self._cut = cut
+        self._order: dict[str, int] = {}
+        self._inputs = frozenset(cut.inputs) if cut else frozenset()
+
+    def place(self, name: str) -> Place:
+        cut = self._cut
+        if cut is None:
+            return Place(self._order.setdefault(name, len(self._order)))
+        i = cut.maker.get(name)
+        if i is None:
+            return Place()
+        reads = tuple(read for read in cut.reads[i] if read not in cut.initializers)
+        return Place(i, cut.nodes[i].name, cut.nodes[i].op_type, reads, cut.depth[i])
+
+    def is_input(self, name: str) -> bool:
+        return name in self._inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a later row needs of a tensor: relative L2 error, whether each side is finite, whether it is bad."""
+
+    rel_l2: float
+    finite: tuple[bool, bool]
+    bad: bool
+
+
+_EXACT = Known(0.0, (True, True), False)
+
+
+class Ledger:
+    """The errors of one pair of runners in one iteration so far: from them, amplification and findings."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._known: dict[str, Known] = {}
+
+    def judge(self, name: str, result: Comparison) -> tuple[float | None, str]:
+        """Take in a tensor's comparison; return its amplification (None if unknown) and its finding."""
+        place = self._places.place(name)
+        direct = [self._direct(read) for read in place.reads]
+        complete = place.i >= 0 and all(known is not None for known in direct)
+        inputs = [known for known in direct if known is not None] if complete else self._nearest(place)
+        error = max((known.rel_l2 for known in inputs), default=0.0)
+        rel_l2 = result.rel_l2 if result.rel_l2 is not None else math.nan
+        finding = self._finding(result, inputs, error, rel_l2, complete)
+        bound = rounding_bound(result.dtypes, place.depth)
+        bad = bool(finding) or result.passed is False and not rel_l2 <= bound
+        self._known[name] = Known(rel_l2, finite_sides(result), bad)
+        amplification = rel_l2 / error if complete and error > 0 and math.isfinite(rel_l2) else None
+        return amplification, finding
+
+    def _direct(self, name: str) -> Known | None:
+        return _EXACT if self._places.is_input(name) else self._known.get(name)
+
+    def _nearest(self, place: Place) -> list[Known]:
+        """What is known of the nearest observed tensors upstream."""
+        found, seen, queue = [], set(place.reads), list(place.reads)
+        while queue:
+            name = queue.pop()
+            known = self._direct(name)
+            if known is not None:
+                found.append(known)
+                continue
+            fresh = [read for read in self._places.place(name).reads if read not in seen]
+            seen.update(fresh)
+            queue += fresh
+        return found
+
+    def _finding(
+        self, result: Comparison, inputs: Sequence[Known], error: float, rel_l2: float, complete: bool
+    ) -> str:
+        upstream = any(known.bad for known in inputs)
+        bad = _non_finite(result)
+        if bad is not None:
+            side, finding = bad
+            return finding if all(known.finite[side] for known in inputs) else "propagated"
+        if complete and rel_l2 >= LEAP * error and rel_l2 > rounding_bound(result.dtypes):
+            return "leap"
+        return "propagated" if upstream and result.passed is False else ""
+
+
+def finite_sides(result: Comparison) -> tuple[bool, bool]:
+    first, second = (side is None or side.nans + side.infs == 0 for side in result.sides)
+    return first, second
+
+
+def _non_finite(result: Comparison) -> tuple[int, str] | None:
+    """The side that holds NaN or Inf where the other does not (or NaN on both), and what it would be called."""
+    a, b = result.sides
+    if a is None or b is None:
+        return None
+    for side, mine, other in ((0, a, b), (1, b, a)):
+        if mine.infs > other.infs:
+            return side, "overflow"
+        if mine.nans > other.nans:
+            return side, "nan"
+    return (0, "nan") if a.nans else None
+
+
+def layer_row(
+    iteration: int,
+    pair: tuple[int, int],
+    name: str,
+    other: str,
+    mode: str,
+    place: Place,
+    result: Comparison,
+    judged: tuple[float | None, str],
+) -> Row:
+    """Return the row of table `layers` that contracts describe; indices are per dimension, numbers plain."""
+    shape = result.shapes[0]
+    row: Row = {
+        "iteration": iteration, "pair": list(pair), "i": place.i, "node": place.node, "op": place.op, "tensor": name,
+        "mode": mode, "dtype": list(result.dtypes), "shape": list(shape), "size": math.prod(shape),
+    }  # fmt: skip
+    if other != name:
+        row["tensor2"] = other
+    if result.shapes[1] != shape:
+        row["shape2"] = list(result.shapes[1])
+    row |= _errors(result) | _orders(result)
+    row["stats"] = [
+        side_stats(side, shape, order) for side, shape, order in zip(result.sides, result.shapes, result.order_sides, strict=True)
+    ]
+    row |= {
+        "ampl": judged[0], "rel_l2": result.rel_l2, "finding": judged[1], "metrics": result.verdicts,
+        "passed": result.passed, "note": result.note,
+    }  # fmt: skip
+    return row
+
+
+def _errors(result: Comparison) -> Row:
+    totals, shape, rule = result.totals, result.shapes[0], result.rule
+    row: Row = {"atol": rule.atol, "rtol": rule.rtol, "stat": rule.stat, "over": result.over}
+    a, b = result.sides
+    row["nan"] = [side.nans if side else 0 for side in (a, b)]
+    row["inf"] = [side.infs if side else 0 for side in (a, b)]
+    row["first_nan"] = _first_place([(s.first_nan, sh) for s, sh in zip((a, b), result.shapes, strict=True) if s])
+    if totals is None:
+        return row
+    required = result.required()
+    assert required is not None
+    for key, moments in (("abs", totals.abs), ("rel", totals.rel)):
+        row |= {
+            f"max_{key}": worst(moments), f"min_{key}": moments.low if moments.count else 0.0,
+            f"mean_{key}": moments.mean, f"std_{key}": moments.deviation, f"argmax_{key}": place_of(moments.high_at, shape),
+        }  # fmt: skip
+    row |= {"l2": result.l2, "cosine": result.cosine, "psnr": result.psnr, "snr": result.snr}
+    if result.lpips is not None:
+        row["lpips"] = result.lpips
+    row["required"] = {"abs": required[0], "rel": required[1]}
+    return row
+
+
+def _orders(result: Comparison) -> Row:
+    return {
+        f"{name}_{key}": value
+        for key, found in (("abs", result.order_abs), ("rel", result.order_rel))
+        for name, value in found.items()
+    }
+
+
+def side_stats(side: Side | None, shape: tuple[int, ...], order: dict[str, float]) -> Row | None:
+    """Statistics of one side as Polygraphy's `Stats` line has them; None for what has no numbers."""
+    if side is None or not side.moments.count:
+        return None
+    moments: Moments = side.moments
+    stats: Row = {
+        "mean": moments.mean, "std": moments.deviation, "min": moments.low, "argmin": place_of(moments.low_at, shape),
+        "max": moments.high, "argmax": place_of(moments.high_at, shape), "avg_magnitude": side.magnitude / moments.count,
+    }  # fmt: skip
+    if order:
+        stats |= {"var": moments.deviation**2, **order}
+    return stats
+
+
+def place_of(flat: int, shape: tuple[int, ...]) -> list[int]:
+    """The index per dimension of a flat index."""
+    return [int(i) for i in np.unravel_index(flat, shape)] if shape and math.prod(shape) else []
+
+
+def _first_place(found: list[tuple[int, tuple[int, ...]]]) -> list[int] | None:
+    return next((place_of(flat, shape) for flat, shape in found if flat >= 0), None)
+

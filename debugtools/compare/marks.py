@@ -1,0 +1,67 @@
+"""Which tensors a user marked: names, globs and op types resolved against a model's graph."""
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from backends.errors import UsageError
+from backends.text import shown
+from debugtools.compare.spec import MarkSpec
+from debugtools.compare.tolerance import near
+
+if TYPE_CHECKING:
+    from surgery.cut import GraphCut
+
+_GLOB = frozenset("*?[")
+
+
+def any_marks(marks: MarkSpec) -> bool:
+    """True if anything besides the graph outputs is observed."""
+    return marks.everything or bool(marks.names or marks.op_types)
+
+
+def marked_tensors(marks: MarkSpec, cut: "GraphCut") -> list[str]:
+    """Return the marked tensors in topological order, graph outputs among them unless `only` names others.
+
+    UsageError for a name, glob or op type that fits nothing in the model, with near matches.
+    """
+    made = list(cut.maker)
+    chosen = set(made) if marks.everything else _named(marks.names, made) | _of_types(marks.op_types, cut)
+    if not (marks.only and marks.names):
+        chosen.update(name for name in cut.outputs if name in cut.maker)
+    excluded = _named(marks.exclude, made) if marks.exclude else set()
+    return [name for name in made if name in chosen and name not in excluded]
+
+
+def shown_outputs(marks: MarkSpec, outputs: Iterable[str]) -> list[str]:
+    """Return the graph outputs that are reported: all, less those excluded, or with `only` those that are named."""
+    kept = list(outputs)
+    if marks.only and marks.names:
+        kept = [name for name in kept if any(_fits(name, pattern) for pattern in marks.names)]
+    return [name for name in kept if not any(_fits(name, pattern) for pattern in marks.exclude)]
+
+
+def _fits(name: str, pattern: str) -> bool:
+    return name == pattern or (not _GLOB.isdisjoint(pattern) and fnmatchcase(name, pattern))
+
+
+def _named(patterns: Iterable[str], names: list[str]) -> set[str]:
+    known = set(names)
+    chosen: set[str] = set()
+    for pattern in patterns:
+        fitting = {pattern} if pattern in known else {name for name in names if _fits(name, pattern)}
+        if not fitting:
+            raise UsageError(f"the model makes no tensor {shown(pattern, 120)!r}{near(pattern, names)}")
+        chosen |= fitting
+    return chosen
+
+
+def _of_types(op_types: Iterable[str], cut: "GraphCut") -> set[str]:
+    chosen: set[str] = set()
+    for op_type in op_types:
+        fitting = {name for node in cut.nodes if node.op_type == op_type for name in node.output if name}
+        if not fitting:
+            there = {node.op_type for node in cut.nodes}
+            raise UsageError(f"the model has no node of type {shown(op_type, 60)!r}{near(op_type, there)}")
+        chosen |= fitting
+    return chosen

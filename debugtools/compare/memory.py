@@ -1,0 +1,43 @@
+"""How much memory the process uses, and how much a comparison may."""
+
+import ctypes
+import gc
+from dataclasses import dataclass
+
+import psutil
+
+SEGMENT = 16 << 20
+WAITING = 256 << 20
+_SMALLEST_SEGMENT = 256 << 10
+_HELD_AT_ONCE = 6  # a segment's outputs: engine's and ours, of two sides, with the tensors that live on
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """segment: bytes of outputs and weights of one segment; waiting: bytes that may wait for their counterparts."""
+
+    segment: int = SEGMENT
+    waiting: int = WAITING
+
+
+def limits(budget: int | None, resident: int) -> Limits:
+    """Return the limits under which a process that has `resident` bytes now stays within `budget`."""
+    if budget is None:
+        return Limits()
+    free = max(0, budget - resident)
+    segment = min(SEGMENT, max(_SMALLEST_SEGMENT, free // _HELD_AT_ONCE))
+    return Limits(segment, max(segment, free // 4))
+
+
+def resident() -> int:
+    """Bytes of memory that the process holds now."""
+    return int(psutil.Process().memory_info().rss)
+
+
+def give_back() -> None:
+    """Return freed memory to the system, where the C library can."""
+    gc.collect()
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (AttributeError, OSError):  # another C library than glibc
+        pass

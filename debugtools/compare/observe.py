@@ -1,0 +1,125 @@
+"""Observing every marked tensor of all sides in one iteration, within a bound on memory."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from backends.text import shown
+from debugtools.compare.join import Joiner, Pair, Source
+from debugtools.compare.sides import ModelSide, SavedSide, Side
+from debugtools.compare.store import ArrayStore
+from debugtools.compare.stream import SessionPool
+from surgery.sizes import Estimate
+
+if TYPE_CHECKING:
+    from surgery.cut import Segment
+
+Array = NDArray[Any]
+Tap = Callable[[int, str, Array], None]
+
+
+@dataclass
+class Plan:
+    """What is observed on each side: its segments, and the names (of the comparison's model) it will give.
+
+    shown: names that get rows (graph outputs are observed for the canary in any case). skipped: names that cannot be
+    compared, with the reason; unmatched: names that a side does not have.
+    """
+
+    segments: "dict[int, list[Segment]]" = field(default_factory=dict)
+    wanted: dict[int, list[str]] = field(default_factory=dict)
+    shown: frozenset[str] = frozenset()
+    skipped: list[str] = field(default_factory=list)
+    unmatched: list[str] = field(default_factory=list)
+
+    def compared(self, pairs: Sequence[Pair]) -> int:
+        """How many rows an iteration gives."""
+        return sum(len(set(self.wanted[a]) & set(self.wanted[b])) for a, b in pairs)
+
+
+def make_plan(
+    sides: Sequence[Side],
+    names: Sequence[str],
+    outputs: Sequence[str],
+    shapes: Mapping[str, Sequence[int]],
+    limit: int | None,
+) -> Plan:
+    """Cut each side's graph into segments of at most `limit` bytes that together make `names` and `outputs`."""
+    plan = Plan(shown=frozenset(names))
+    observed = list(dict.fromkeys([*names, *outputs]))
+    made: "dict[tuple[int, tuple[str, ...]], list[Segment]]" = {}
+    opaque: set[str] = set()
+    for side in sides:
+        wanted = [name for name in observed if side.has(name)]
+        if isinstance(side, ModelSide):
+            known = side.model.estimates({side.own(name): shape for name, shape in shapes.items()})
+            opaque.update(name for name in wanted if known.get(side.own(name), _TENSOR).opaque)
+            wanted = [name for name in wanted if name not in opaque]
+            key = id(side.model), tuple(side.own(name) for name in wanted)
+            if key not in made:
+                made[key] = side.model.cut.segments(key[1], limit, known)
+            plan.segments[side.index] = made[key]
+        plan.wanted[side.index] = wanted
+    plan.skipped = [f"{shown(name, 120)}: not a tensor" for name in names if name in opaque]
+    plan.unmatched = _unmatched(sides, plan, names, opaque)
+    return plan
+
+
+def _unmatched(sides: Sequence[Side], plan: Plan, names: Sequence[str], opaque: set[str]) -> list[str]:
+    """Marked tensors that some model lacks; a file holds what it holds."""
+    found = []
+    for side in sides:
+        if isinstance(side, ModelSide):
+            there = set(plan.wanted[side.index])
+            found += [f"{shown(n, 120)}: not in {shown(side.name, 80)}" for n in names if n not in there | opaque]
+    return found
+
+
+_TENSOR = Estimate()
+
+
+class Observer:
+    """Runs plans. Sessions are shared by sides that are configured alike."""
+
+    def __init__(self, sides: Sequence[Side], pairs: Sequence[Pair], keep_sessions: bool, spill: Path) -> None:
+        self._sides, self._pairs, self._spill = sides, pairs, spill
+        self._pool = SessionPool(keep_sessions)
+
+    def run(
+        self, plan: Plan, iteration: int, feeds: Mapping[int, Mapping[str, Array]], wait_limit: int, tap: Tap
+    ) -> Iterator[tuple[Pair, str, Array, Array]]:
+        """Give the pairs' tensors of one iteration. `tap` sees every tensor of every side once, as it is made.
+
+        wait_limit: bytes of tensors that may wait in memory for their counterparts; the rest wait in files.
+        """
+        streams: dict[int, Source] = {}
+        fetch: dict[int, Callable[[str], Array]] = {}
+        for side in self._sides:
+            if isinstance(side, ModelSide):
+                streams[side.index] = self._stream(side, plan, feeds[side.index], tap)
+            elif isinstance(side, SavedSide):
+                fetch[side.index] = _fetcher(side, iteration)
+        store = ArrayStore(wait_limit, self._spill)
+        try:
+            yield from Joiner(streams, fetch, plan.wanted, self._pairs, store).run()
+        finally:
+            store.close()
+            self._pool.forget()
+
+    def _stream(self, side: ModelSide, plan: Plan, feed: Mapping[str, Array], tap: Tap) -> Source:
+        model = side.model
+        for made in side.stream(model.cut, plan.segments[side.index], model.file.folder, feed, self._pool):
+            for name, array in made.items():
+                tap(side.index, name, array)
+            yield made
+
+    def close(self) -> None:
+        """Close all sessions."""
+        self._pool.close()
+
+
+def _fetcher(side: SavedSide, iteration: int) -> Callable[[str], Array]:
+    return lambda name: side.fetch(iteration, name)

@@ -1,0 +1,134 @@
+"""What a comparison writes besides its table: inputs, outputs, accuracy results."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from numpy.typing import NDArray
+
+from backends.accuracy import METRICS, AccuracyResult, AccuracyResults, MetricResult, MetricThreshold, Result
+from backends.accuracy import SimpleResult, SimpleThreshold
+from backends.errors import UsageError
+from backends.feeds_writer import FeedsWriter
+from backends.results_writer import open_results_writer
+from backends.text import shown
+from debugtools.compare.metrics import Comparison, worst
+from debugtools.compare.sides import ModelSide, Side
+from debugtools.compare.spec import CompareSpec
+
+Array = NDArray[Any]
+
+
+class Savers:
+    """Files that fill while the comparison runs; they appear when it ends well."""
+
+    def __init__(self, spec: CompareSpec, sides: Sequence[Side]) -> None:
+        self._stack = ExitStack()
+        self._runners = {side.index: n for n, side in enumerate(s for s in sides if isinstance(s, ModelSide))}
+        names = [side.name for side in sides if side.index in self._runners]
+        self._inputs = self._stack.enter_context(FeedsWriter(spec.save_inputs)) if spec.save_inputs else None
+        self._outputs = (
+            self._stack.enter_context(open_results_writer(spec.save_outputs, names)) if spec.save_outputs else None
+        )
+        self._blob = Path(spec.save_input_blob) if spec.save_input_blob else None
+
+    @property
+    def outputs_wanted(self) -> bool:
+        return self._outputs is not None
+
+    def feed(self, iteration: int, feed: Mapping[str, Array]) -> None:
+        """Save one iteration's inputs."""
+        if self._inputs:
+            self._inputs.add(feed)
+        if self._blob:
+            folder = self._blob / f"{iteration:010d}"
+            folder.mkdir(parents=True, exist_ok=True)
+            for name, array in feed.items():
+                array.tofile(folder / f"{_file_name(name)}.bin")
+
+    def output(self, iteration: int, side: int, name: str, array: Array) -> None:
+        """Save one output of a runner; outputs that were loaded are not saved again."""
+        if self._outputs and side in self._runners:
+            self._outputs.add(iteration, self._runners[side], name, array)
+
+    def finish(self, iteration: int, side: int, runtime: float | None) -> None:
+        """Say that a runner's iteration is complete."""
+        if self._outputs and side in self._runners:
+            self._outputs.finish(iteration, self._runners[side], runtime)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+
+def _file_name(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "._-" else "_" for c in name)[:200]
+
+
+class Accuracy:
+    """Collects accuracy results as Polygraphy has them: one AccuracyResult a metric."""
+
+    def __init__(self, metrics: Sequence[str], average: bool) -> None:
+        kind = "average" if average else "per_sample"
+        self._results = {metric: AccuracyResult(aggregation=kind) for metric in metrics}
+
+    def add(self, iteration: int, pair: tuple[str, str], name: str, result: Comparison) -> None:
+        """Take in one row's comparison."""
+        for metric, passed in result.verdicts.items():
+            if metric not in self._results:
+                continue
+            iterations = self._results[metric].pairs.setdefault(pair, [])
+            while len(iterations) <= iteration:
+                iterations.append({})
+            iterations[iteration][name] = accuracy_result(metric, passed, result)
+
+    def results(self) -> AccuracyResults:
+        """All that was collected."""
+        return AccuracyResults(list(self._results.values()))
+
+
+def accuracy_result(metric: str, passed: bool, result: Comparison) -> Result:
+    """One metric of one tensor: numbers with their thresholds, or a bare verdict where there are none."""
+    totals, rule = result.totals, result.rule
+    if totals is None:
+        return passed
+    if metric == "simple":
+        values: dict[str, float | None] = {
+            "max_absdiff": float(worst(totals.abs)), "max_reldiff": float(worst(totals.rel)),
+            "mean_absdiff": totals.abs.mean, "mean_reldiff": totals.rel.mean,
+        }  # fmt: skip
+        for stat in ("median", "quantile"):
+            values |= {f"{stat}_absdiff": result.order_abs.get(stat), f"{stat}_reldiff": result.order_rel.get(stat)}
+        stored = passed if rule.stat == "elemwise" else None
+        return SimpleResult(values, SimpleThreshold(rule.stat, rule.atol, rule.rtol), stored)
+    if metric not in METRICS:
+        return passed
+    numbers = {
+        "l2": (result.l2, rule.l2), "cosine_similarity": (result.cosine, rule.cosine), "psnr": (result.psnr, rule.psnr),
+        "snr": (result.snr, rule.snr), "perceptual_metrics": (result.lpips, rule.lpips),
+    }  # fmt: skip
+    value, threshold = numbers[metric]
+    return MetricResult(value, MetricThreshold(METRICS[metric], threshold))
+
+
+def check_average(spec: CompareSpec) -> None:
+    """UsageError if `check_average` is asked for where there is nothing to average."""
+    if not spec.check_average:
+        return
+    if spec.fail_fast:
+        raise UsageError("--check-average looks at all iterations: it cannot be combined with --fail-fast")
+    stats = set(spec.tolerance.stat.values()) | ({"elemwise"} if "" not in spec.tolerance.stat else set())
+    if "simple" in spec.metrics and "elemwise" in stats:
+        raise UsageError(
+            "--check-average needs a statistic to average: add --check-error-stat max, mean, median or quantile"
+        )
+    without = [metric for metric in spec.metrics if metric not in ("simple", *METRICS)]
+    if without or spec.compare_script:
+        told = ", ".join(without) or spec.compare_script
+        raise UsageError(f"--check-average: {shown(str(told), 100)} gives verdicts, not numbers to average")

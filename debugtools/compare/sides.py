@@ -1,0 +1,177 @@
+"""The sides of a comparison: runners with a model, and saved outputs. All speak names of the comparison's model."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from backends.errors import UsageError
+from backends.feeds_fit import fit_feed
+from backends.results import IterationResult
+from backends.runner import Loadable, Runner, open_runner, runner_name
+from backends.saved import SavedRunner, open_saved
+from backends.specs import RunnerSpec
+from backends.text import shown
+from debugtools.compare.models import Model
+from debugtools.compare.spec import CompareSpec
+from debugtools.compare.stream import GraphStream, SessionPool
+
+if TYPE_CHECKING:
+    from surgery.cut import GraphCut, Segment
+
+Array = NDArray[Any]
+Feed = Mapping[str, Array]
+
+
+class Side:
+    """One runner of a comparison. `rename`: name in the comparison's model -> name on this side."""
+
+    def __init__(self, index: int, spec: RunnerSpec, name: str, rename: Mapping[str, str]) -> None:
+        self.index, self.spec, self.name = index, spec, name
+        self.rename = dict(rename)
+        self._back = {own: name for name, own in self.rename.items()}
+
+    def own(self, name: str) -> str:
+        """This side's name of a tensor."""
+        return self.rename.get(name, name)
+
+    def common(self, own: str) -> str:
+        """The comparison's name of one of this side's tensors."""
+        return self._back.get(own, own)
+
+    def has(self, name: str) -> bool:
+        """Whether this side can give the tensor when everything is observed."""
+        raise NotImplementedError
+
+    def plain(self, iteration: int, feed: Feed) -> IterationResult:
+        """The outputs of the run exactly as configured."""
+        raise NotImplementedError
+
+    def open(self) -> None:
+        """Get ready for `plain`; may be called from a thread."""
+
+    def close(self) -> None:
+        """Give memory back."""
+
+
+class ModelSide(Side):
+    """A backend that runs a model: the comparison's, or one of its own."""
+
+    def __init__(self, index: int, spec: RunnerSpec, name: str, rename: Mapping[str, str], model: Model, own_model: bool) -> None:
+        super().__init__(index, spec, name, rename)
+        self.model = model
+        self.own_model = own_model
+        self._runner: Runner | None = None
+        self.source: Loadable | None = None
+
+    def open(self) -> None:
+        if self._runner is None:
+            self._runner = open_runner(self.spec, self.model.whole(), name=self.name)
+
+    @property
+    def runner(self) -> Runner:
+        self.open()
+        assert self._runner is not None
+        return self._runner
+
+    def close(self) -> None:
+        if self._runner is not None:
+            self._runner.close()
+            self._runner = None
+
+    def has(self, name: str) -> bool:
+        return self.own(name) in self.model.cut.maker
+
+    def plain(self, iteration: int, feed: Feed) -> IterationResult:
+        result = self.runner.infer(feed)
+        outputs = {self.common(own): array for own, array in result.outputs.items()}
+        return IterationResult(outputs, result.runtime, self.name)
+
+    def fit(self, feed: Feed, warn: Callable[[str], None]) -> Feed:
+        """The feed as this side's model takes it."""
+        if not self.own_model:
+            return feed
+        renamed = {self.own(name): array for name, array in feed.items()}
+        return fit_feed(renamed, self.model.inputs, warn, f"feed of {shown(self.name, 80)}")
+
+    def stream(self, cut: "GraphCut", plan: "Sequence[Segment]", folder: Path, feed: Feed, pool: SessionPool) -> Iterator[Mapping[str, Array]]:
+        """Go through a graph segment by segment, unfused, giving tensors under the comparison's names."""
+        for made in GraphStream(cut, plan, self.spec, self.name, folder, feed, pool):
+            yield {self.common(own): array for own, array in made.items()}
+
+
+class SavedSide(Side):
+    """Outputs read from a file; any of them can be had at any time."""
+
+    def __init__(self, index: int, spec: RunnerSpec, name: str, rename: Mapping[str, str], runner: SavedRunner) -> None:
+        super().__init__(index, spec, name, rename)
+        self._runner = runner
+        self.iterations = len(runner.iterations)
+
+    def names(self, iteration: int) -> list[str]:
+        """The comparison's names of what the file holds, in its order."""
+        return [self.common(own) for own in self._runner.result(iteration).outputs]
+
+    def has(self, name: str) -> bool:
+        return self.own(name) in self._runner.outputs
+
+    def plain(self, iteration: int, feed: Feed) -> IterationResult:
+        result = self._runner.result(iteration)
+        outputs = RenamedOutputs(result.outputs, {self.common(own): own for own in result.outputs})
+        return IterationResult(outputs, result.runtime, self.name)
+
+    def fetch(self, iteration: int, name: str) -> Array:
+        """One tensor, read from the file."""
+        return self._runner.result(iteration).outputs[self.own(name)]
+
+
+class RenamedOutputs(Mapping[str, Array]):
+    """Outputs of a file under other names, still read only when asked for."""
+
+    def __init__(self, outputs: Mapping[str, Array], own: Mapping[str, str]) -> None:
+        self._outputs, self._own = outputs, own
+
+    def __getitem__(self, name: str) -> Array:
+        return self._outputs[self._own[name]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._own)
+
+    def __len__(self) -> int:
+        return len(self._own)
+
+
+def make_sides(spec: CompareSpec, model: Model | None) -> list[Side]:
+    """Make the sides of a comparison, models opened, no session yet. UsageError if a runner lacks a model."""
+    now = time.localtime()
+    counts: dict[str, int] = {}
+    models = {model.path: model} if model else {}
+    sides: list[Side] = []
+    for index, runner in enumerate(spec.runners):
+        number = counts.get(runner.kind, 0)
+        counts[runner.kind] = number + 1
+        name = runner_name(runner, number, now)
+        sides.append(_make_side(index, runner, name, spec, model, models))
+    return sides
+
+
+def _make_side(
+    index: int, runner: RunnerSpec, name: str, spec: CompareSpec, model: Model | None, models: dict[str, Model]
+) -> Side:
+    rename = {**spec.rename, **runner.rename} if _may_rename(runner) else dict(runner.rename)
+    if runner.kind == "saved":
+        saved = open_saved(runner, name=runner.name)
+        rename = {name: own for name, own in rename.items() if own in saved.outputs}
+        return SavedSide(index, runner, runner.name or saved.name, rename, saved)
+    path = runner.model or (model.path if model else None)
+    if path is None:
+        raise UsageError(f"runner {shown(name, 80)} has no model to run: name one")
+    if path not in models:
+        models[path] = Model(path, spec.model_options)
+    return ModelSide(index, runner, name, rename, models[path], runner.model is not None)
+
+
+def _may_rename(runner: RunnerSpec) -> bool:
+    return runner.kind == "saved" or runner.model is not None

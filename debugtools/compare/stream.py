@@ -1,0 +1,120 @@
+"""Running a model segment by segment, giving every observed tensor as soon as it is made."""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from numpy.typing import NDArray
+
+from backends.runner import Loadable, Runner, open_runner
+from backends.specs import RunnerSpec
+from backends.tensors import dtype_name, to_onnx
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from surgery.cut import GraphCut, Segment
+
+Array = NDArray[Any]
+
+
+def observing(spec: RunnerSpec) -> RunnerSpec:
+    """The runner as it runs segments: nothing fused, memory given back at once."""
+    level = "disable" if spec.kind == "onnxrt" else spec.graph_optimization_level
+    options = {**spec.options, "arena": False}
+    return msgspec.structs.replace(spec, name="", rename={}, graph_optimization_level=level, options=options)
+
+
+class SessionPool:
+    """Opens each segment once for all runners that are configured alike, and closes it after the last of them.
+
+    keep: sessions stay open for the next iteration.
+    """
+
+    def __init__(self, keep: bool) -> None:
+        self._keep = keep
+        self._sharers: Counter[Hashable] = Counter()
+        self._open: dict[Hashable, tuple[Runner, int]] = {}
+
+    def share(self, key: Hashable) -> None:
+        """Say that one more stream will run segments under this key."""
+        self._sharers[key] += 1
+
+    def forget(self) -> None:
+        """End an iteration: no stream is left."""
+        self._sharers.clear()
+        if not self._keep:
+            self.close()
+
+    def take(self, key: Hashable, number: int, opener: Callable[[], Runner]) -> Runner:
+        """Return the runner of segment `number`, opened if need be."""
+        runner, uses = self._open.get((key, number), (None, 0))
+        if runner is None:
+            runner = opener()
+        self._open[key, number] = runner, uses + 1
+        return runner
+
+    def give(self, key: Hashable, number: int) -> None:
+        """Say that a stream is done with a segment."""
+        runner, uses = self._open[key, number]
+        if uses < self._sharers[key]:
+            return
+        if self._keep:
+            self._open[key, number] = runner, 0
+            return
+        del self._open[key, number]
+        runner.close()
+
+    def close(self) -> None:
+        for runner, _ in self._open.values():
+            runner.close()
+        self._open.clear()
+
+
+class GraphStream:
+    """One runner going through one graph.
+
+    plan: segments in order. name: the runner's. feed: the graph's inputs. Iterating gives, per segment, the tensors it gives out, in
+    topological order; tensors that later segments need are carried along and dropped after their last use.
+    """
+
+    def __init__(
+        self,
+        cut: "GraphCut",
+        plan: "Sequence[Segment]",
+        spec: RunnerSpec,
+        name: str,
+        folder: "Path",
+        feed: Mapping[str, Array],
+        pool: SessionPool,
+    ) -> None:
+        self.cut, self.plan, self.name, self.folder, self.pool = cut, plan, name, folder, pool
+        self.spec = observing(spec)
+        self.key: Hashable = (id(plan), msgspec.json.encode(self.spec))
+        self.live: dict[str, Array] = dict(feed)
+        self._uses = Counter(name for segment in plan for name in segment.feeds)
+        self.seconds = 0.0
+        pool.share(self.key)
+
+    def __iter__(self) -> Iterator[Mapping[str, Array]]:
+        for number, segment in enumerate(self.plan):
+            made = self._run(number, segment)
+            for name in segment.feeds:
+                self._uses[name] -= 1
+                if not self._uses[name]:
+                    del self.live[name]
+            self.live.update({name: array for name, array in made.items() if self._uses[name]})
+            yield made
+
+    def _run(self, number: int, segment: "Segment") -> Mapping[str, Array]:
+        feed = {name: self.live[name] for name in segment.feeds}
+
+        def opener() -> Runner:
+            data = self.cut.build(segment, {name: to_onnx(dtype_name(array)) for name, array in feed.items()})
+            return open_runner(self.spec, Loadable(data=data, folder=self.folder), name=self.name)
+
+        result = self.pool.take(self.key, number, opener).infer(feed)
+        self.pool.give(self.key, number)
+        self.seconds += result.runtime or 0.0
+        return result.outputs

@@ -1,0 +1,35 @@
+"""Looking for NaN and Inf in what the runners give."""
+
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from backends.text import shown
+from debugtools.compare.layers import place_of
+from debugtools.compare.metrics import array_stats
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+Array = NDArray[Any]
+
+
+class Validator:
+    """Checks arrays; a bad one gives a row in table `validate` and a line in the log."""
+
+    def __init__(self, context: "JobContext") -> None:
+        self._context = context
+        self.valid = True
+
+    def check(self, iteration: int, runner: str, name: str, array: Array) -> bool:
+        """Return whether an array is free of NaN and Inf."""
+        side = array_stats(array)
+        if side is None or not side.nans + side.infs:
+            return True
+        self.valid = False
+        first = min(place for place in (side.first_nan, side.first_inf) if place >= 0)
+        row = {"iteration": iteration, "runner": runner, "tensor": name, "nan": side.nans, "inf": side.infs}
+        self._context.row("validate", row | {"first": place_of(first, array.shape)})
+        found = f"{side.nans} NaN and {side.infs} Inf in {shown(name, 120)}, first at {place_of(first, array.shape)}"
+        self._context.log(f"{shown(runner, 80)}: {found}", "error")
+        return False
