@@ -9,7 +9,6 @@ strings as one JSON list of text. Any safetensors reader can open the files; tho
 import json
 import math
 import os
-import shutil
 import struct
 import tempfile
 from collections.abc import Mapping
@@ -23,6 +22,7 @@ import numpy as np
 from backends.errors import BadFile
 from backends.files import atomic_writer
 from backends.npy import Array
+from backends.paced import PacedStream
 from backends.tensors import dtype_name, to_numpy
 from backends.text import shown
 
@@ -46,7 +46,8 @@ class DumpWriter:
         self._entries: dict[str, dict[str, Any]] = {}
         self._extra: dict[str, dict[str, Any]] = {}
         self._offset = 0
-        self._spool = tempfile.TemporaryFile(dir=self.path.parent)  # noqa: SIM115
+        self._file = tempfile.TemporaryFile(dir=self.path.parent)  # noqa: SIM115
+        self._spool = PacedStream(self._file)
 
     def add(self, name: str, array: Array) -> None:
         """Append one tensor. ValueError for a name that was there before."""
@@ -77,13 +78,12 @@ class DumpWriter:
         header += b" " * (-len(header) % 8)
         with atomic_writer(self.path) as stream:
             stream.write(struct.pack("<Q", len(header)) + header)
-            self._spool.seek(0)
-            shutil.copyfileobj(self._spool, stream, 1 << 20)
-        self._spool.close()
+            self._spool.append_to(PacedStream(stream))
+        self._file.close()
 
     def abort(self) -> None:
         """Forget everything; nothing is left on disk."""
-        self._spool.close()
+        self._file.close()
 
     def __enter__(self) -> Self:
         return self

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 import pybase64
@@ -22,6 +22,7 @@ from backends.files import atomic_writer
 from backends.json_scan import MARK, Span, Stamp, scan
 from backends.npy import Array, NpyHeader, array_from_npy, header_bytes, shape_array, storable
 from backends.npz import read_npz
+from backends.paced import Writable
 from backends.tensors import EXTENDED_NAMES, dtype_name
 from backends.text import shown
 from backends.torch_bridge import is_tensor, tensor_from_base64, to_array
@@ -193,7 +194,7 @@ def save(path: str | os.PathLike[str], value: Any) -> None:
         write_value(stream, value, 0)
 
 
-def write_value(stream: BinaryIO, value: Any, level: int) -> None:
+def write_value(stream: Writable, value: Any, level: int) -> None:
     """Write a value whose first line is indented by `level` steps already; arrays go out in chunks."""
     if isinstance(value, StoredArray | np.ndarray) or is_tensor(value):
         write_array(stream, as_array(value), level)
@@ -207,7 +208,7 @@ def write_value(stream: BinaryIO, value: Any, level: int) -> None:
         stream.write(json.dumps(value).encode())
 
 
-def _write_items(stream: BinaryIO, brackets: str, items: Iterator[tuple[str, Any]], level: int) -> None:
+def _write_items(stream: Writable, brackets: str, items: Iterator[tuple[str, Any]], level: int) -> None:
     pad = "    " * (level + 1)
     before = f"{brackets[0]}\n{pad}"
     empty = True
@@ -218,7 +219,7 @@ def _write_items(stream: BinaryIO, brackets: str, items: Iterator[tuple[str, Any
     stream.write((brackets if empty else f"\n{'    ' * level}{brackets[1]}").encode())
 
 
-def write_array(stream: BinaryIO, array: Array, level: int) -> None:
+def write_array(stream: Writable, array: Array, level: int) -> None:
     """Write one array as an ndarray object; needs at most one copy of it (none for C order)."""
     name = dtype_name(array)
     stored = storable(array)

@@ -14,13 +14,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Protocol, Self
+from typing import Protocol, Self
 
 from backends.dumps import DumpWriter
 from backends.errors import UsageError
 from backends.files import atomic_writer
 from backends.json_format import CLASS, write_array
 from backends.npy import Array
+from backends.paced import PacedStream
 from backends.results_io import RESULTS_FORMAT, is_single_file
 from backends.text import shown
 
@@ -114,7 +115,7 @@ def check_empty_folder(target: Path) -> None:
 class _RunnerText:
     """The JSON of one runner's iterations."""
 
-    def __init__(self, name: str, stream: BinaryIO) -> None:
+    def __init__(self, name: str, stream: PacedStream) -> None:
         self.name = json.dumps(name)
         self.stream = stream
         self.iterations = 0
@@ -153,12 +154,13 @@ class _RunnerText:
 class _JsonSink:
     def __init__(self, path: Path, runners: Sequence[str]) -> None:
         self._stack = ExitStack()
-        stream = self._stack.enter_context(atomic_writer(path))
+        stream = PacedStream(self._stack.enter_context(atomic_writer(path)))
         stream.write(f'{{{_LINE[1]}"lst": ['.encode())
         self.texts: list[_RunnerText] = []
         for name in runners:
             if self.texts:
-                part: BinaryIO = self._stack.enter_context(_unnamed_file(path.parent))
+                file = self._stack.enter_context(tempfile.TemporaryFile(dir=path.parent))
+                part = PacedStream(file)
             else:
                 part = stream
                 part.write(_LINE[2].encode())
@@ -178,8 +180,7 @@ class _JsonSink:
             text.close()
             if text.stream is not self._stream:
                 self._stream.write(f",{_LINE[2]}".encode())
-                text.stream.seek(0)
-                shutil.copyfileobj(text.stream, self._stream, 1 << 20)
+                text.stream.append_to(self._stream)
         end = f"{_LINE[1]}]" if self.texts else "]"
         self._stream.write(f'{end},{_LINE[1]}"{CLASS}": "RunResults"\n}}'.encode())
         self._stack.close()
@@ -187,10 +188,6 @@ class _JsonSink:
     def abort(self) -> None:
         cancelled = InterruptedError()
         self._stack.__exit__(InterruptedError, cancelled, None)
-
-
-def _unnamed_file(folder: Path) -> BinaryIO:
-    return tempfile.TemporaryFile(dir=folder)
 
 
 class _FolderSink:
