@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _PROTOBUF_LIMIT = (1 << 31) - 1
 _CHUNK = 1 << 22
+_GRAPH_ATTRIBUTES = (5, 10)  # AttributeProto.GRAPH and GRAPHS
 
 
 class WeightRef(NamedTuple):
@@ -78,9 +79,7 @@ class ModelFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
     def __del__(self) -> None:
@@ -219,7 +218,25 @@ def parse_model(data: bytes, label: object = "model") -> "onnx.ModelProto":
         raise BadFile(label, f"damaged ONNX model: {error}") from error
     if not model.HasField("graph"):
         raise BadFile(label, "not an ONNX model: there is no graph in it")
+    try:
+        for graph in _all_graphs(model):
+            _require_text(graph)
+    except TypeError:  # protobuf hands out bytes where a string is not UTF-8
+        raise BadFile(label, "damaged ONNX model: a name is not valid UTF-8") from None
     return model
+
+
+def _require_text(graph: "onnx.GraphProto | onnx.FunctionProto") -> None:
+    """Raise TypeError if one of the names of nodes and values is not text."""
+    for node in graph.node:
+        "".join([node.name, node.op_type, node.domain, *node.input, *node.output])
+        "".join([attribute.name for attribute in node.attribute])
+    for value in graph.value_info:
+        "".join([value.name, *[dim.dim_param for dim in value.type.tensor_type.shape.dim]])
+    if hasattr(graph, "initializer"):
+        values = [*graph.input, *graph.output, *graph.initializer]
+        "".join([graph.name, *[value.name for value in values]])
+        "".join([dim.dim_param for v in graph.input for dim in v.type.tensor_type.shape.dim])
 
 
 def load_model(
@@ -241,19 +258,23 @@ def load_model(
         return model
 
 
+def _all_graphs(model: "onnx.ModelProto") -> "Iterator[onnx.GraphProto | onnx.FunctionProto]":
+    """Yield the main graph, functions, training graphs and all bodies in them, outer ones first."""
+    waiting: list[onnx.GraphProto | onnx.FunctionProto] = [model.graph, *model.functions]
+    waiting += [graph for info in model.training_info for graph in (info.initialization, info.algorithm)]
+    while waiting:
+        graph = waiting.pop(0)
+        yield graph
+        attributes = [a for node in graph.node for a in node.attribute if a.type in _GRAPH_ATTRIBUTES]
+        waiting += [g for a in attributes for g in ([a.g] if a.HasField("g") else [*a.graphs])]
+
+
 def _all_tensors(model: "onnx.ModelProto") -> "Iterator[onnx.TensorProto]":
-    graphs = [model.graph, *(g for t in model.training_info for g in (t.initialization, t.algorithm))]
-    nodes = [n for f in model.functions for n in f.node]
-    while graphs or nodes:
-        for graph in graphs:
-            yield from graph.initializer
-            for sparse in graph.sparse_initializer:
-                yield from (sparse.values, sparse.indices)
-            nodes.extend(graph.node)
-        attributes = [a for n in nodes for a in n.attribute]
-        graphs = [g for a in attributes for g in ([a.g] if a.HasField("g") else []) + list(a.graphs)]
-        nodes = []
-        for attribute in attributes:
+    for graph in _all_graphs(model):
+        yield from getattr(graph, "initializer", ())
+        for sparse in getattr(graph, "sparse_initializer", ()):
+            yield from (sparse.values, sparse.indices)
+        for attribute in (a for node in graph.node for a in node.attribute):
             if attribute.HasField("t"):
                 yield attribute.t
             yield from attribute.tensors
