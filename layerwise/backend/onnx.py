@@ -9,6 +9,7 @@ from backends.errors import UsageError
 from backends.text import shown
 from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
 from layerwise.constants import MARK_ALL
+from layerwise.logger import G_LOGGER
 
 if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
@@ -163,7 +164,9 @@ def _matching(patterns: Sequence[str], tensors: Sequence[str], must: bool = Fals
     found: dict[str, None] = {}
     for pattern in patterns:
         hits = [pattern] if pattern in known else [name for name in tensors if fnmatchcase(name, pattern)]
-        if must and not hits:
+        if must and not hits and any(char in pattern for char in "*?["):
+            G_LOGGER.warning(f"No tensors matched wildcard pattern: '{shown(pattern, 120)}'")
+        elif must and not hits:
             raise UsageError(f"the model has no tensor '{shown(pattern, 120)}' to mark as an output")
         found.update(dict.fromkeys(hits))
     return list(found)

@@ -77,7 +77,12 @@ class AccuracyResults(list[AccuracyResult]):
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "AccuracyResults":
         """Read saved accuracy results. BadFile names the file and the reason."""
-        return AccuracyResults(_lifted(result) for result in floor.AccuracyResults.load(path).results)
+        return from_floor(floor.AccuracyResults.load(path))
+
+
+def from_floor(found: floor.AccuracyResults) -> AccuracyResults:
+    """From what the floors below have."""
+    return AccuracyResults(map(_lifted, found.results))
 
 
 def _bare(found: Any) -> floor.Result:

@@ -143,7 +143,7 @@ class _Block:
             self._print(lines.side_stats(row, self.names))
 
     def _metrics(self) -> list[str]:
-        return ["compare_func"] if self.spec.compare_script else list(self.spec.metrics)
+        return ["script"] if self.spec.compare_script else list(self.spec.metrics)
 
     def _print_failures(self) -> None:
         with self.log.indent():
