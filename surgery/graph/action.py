@@ -26,11 +26,12 @@ def action_index(context: "JobContext") -> dict[str, Any]:
     ignore = bool(params.get("ignore_external_data"))
     folder = index_folder(cache, path, external, ignore)
     index = _opened(folder)
-    built = index is None
+    built = False
     if index is None:
         with ModelFile(path, external, ignore) as model:
             folder = place_for(cache, model)
             index = _opened(folder)
+            built = index is None
             if index is None:
                 index = build_index(
                     model,
