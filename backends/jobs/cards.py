@@ -1,5 +1,6 @@
 """The crash card: how an attempt ended that gave no result, said so that somebody can act on it."""
 
+import errno
 import json
 import re
 import signal
@@ -10,6 +11,7 @@ from backends.jobs.events import Event, last_events
 from backends.jobs.folder import LOG, command_of
 
 DISK_FULL_EXIT = 74
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _OUT_OF_MEMORY = re.compile(
     r"bad[_ ]alloc|cannot allocate memory|failed to allocate memory|out of memory", re.IGNORECASE
 )
@@ -35,9 +37,7 @@ class Ending(NamedTuple):
 def events_of_attempt(folder: Path, attempt: int) -> list[Event]:
     """The last events of one attempt, without those of earlier ones."""
     events = last_events(folder)
-    starts = [
-        i for i, event in enumerate(events) if event["type"] == "state" and event.get("attempt") == attempt
-    ]
+    starts = [i for i, event in enumerate(events) if event["type"] == "state" and event.get("attempt") == attempt]
     first = next((i for i in starts if events[i].get("state") == "queued"), 0)
     return events[first:]
 
@@ -77,9 +77,7 @@ def make_card(
 
 def clipped(text: str) -> str:
     """Head and tail of a long text."""
-    return (
-        text if len(text) <= 2 * _HALF else f"{text[: _HALF // 2]}\n[…]\n{text[-(2 * _HALF - _HALF // 2) :]}"
-    )
+    return text if len(text) <= 2 * _HALF else f"{text[: _HALF // 2]}\n[…]\n{text[-(2 * _HALF - _HALF // 2) :]}"
 
 
 def _short(value: Any) -> Any:

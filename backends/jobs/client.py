@@ -25,12 +25,10 @@ _BATCH = 256
 
 
 class JobClient:
-    """Jobs of one workspace. Make it on the running loop and close it there; any number may share a
-    workspace.
-    """
+    """Jobs of one workspace (the user's own by default), used from one loop. Any number may share it."""
 
-    def __init__(self, workspace: Workspace) -> None:
-        self.workspace = workspace
+    def __init__(self, workspace: Workspace | None = None) -> None:
+        self.workspace = workspace or Workspace()
         self._hub = Hub()
 
     async def submit(self, spec: JobSpec) -> int:
@@ -107,9 +105,7 @@ class JobClient:
         """
         await self._send(job, {"type": "cancel"})
 
-    async def ask(
-        self, job: int, request: str, params: dict[str, Any], timeout: float | None = None
-    ) -> dict[str, Any]:
+    async def ask(self, job: int, request: str, params: dict[str, Any], timeout: float | None = None) -> dict[str, Any]:
         """Put a request to an interactive worker and wait for its answer.
 
         Raises LayerwiseError with the handler's message, or when the worker ended first; TimeoutError after
@@ -125,9 +121,7 @@ class JobClient:
                     return _answer(row)
         raise LayerwiseError(f"the worker of job {job} ended before it answered: `layerwise jobs show {job}`")
 
-    async def prune(
-        self, jobs: Iterable[int] | None = None, *, keep: int = 0, older_than: float = 0.0
-    ) -> Removed:
+    async def prune(self, jobs: Iterable[int] | None = None, *, keep: int = 0, older_than: float = 0.0) -> Removed:
         """Remove jobs that have ended; returns their ids and the bytes they took (see Workspace.prune)."""
         return await asyncio.to_thread(self.workspace.prune, jobs, keep=keep, older_than=older_than)
 
@@ -138,9 +132,7 @@ class JobClient:
     async def _send(self, job: int, entry: dict[str, Any]) -> None:
         view = await self.view(job)
         if view.final:
-            raise UsageError(
-                f"job {job} has ended ({view.state}): `layerwise jobs retry {job}` starts it again"
-            )
+            raise UsageError(f"job {job} has ended ({view.state}): `layerwise jobs retry {job}` starts it again")
         await asyncio.to_thread(send, view.folder, {**entry, "attempt": view.attempt})
 
 

@@ -54,11 +54,7 @@ class JobContext:
 
     def previous_rows(self, table: str) -> list[dict[str, Any]]:
         """The rows of a table that earlier attempts of this job have finished."""
-        return [
-            event["row"]
-            for event in self._earlier()
-            if event["type"] == "row" and event.get("table") == table
-        ]
+        return [event["row"] for event in self._earlier() if event["type"] == "row" and event.get("table") == table]
 
     def _earlier(self) -> Iterator[Event]:
         for event in read_events(self.folder):

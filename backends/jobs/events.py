@@ -97,9 +97,7 @@ def last_number(folder: Path) -> int:
 
 def whole_event(folder: Path, value: Event) -> Event | None:
     """The event with its spilled fields, or None when it is not one that this version reads."""
-    head_ok = (
-        value.get("v") == VERSION and isinstance(value.get("n"), int) and isinstance(value.get("type"), str)
-    )
+    head_ok = value.get("v") == VERSION and isinstance(value.get("n"), int) and isinstance(value.get("type"), str)
     if not head_ok or not isinstance(value.get("t"), (int, float)):
         return None
     name = value.pop("spill", None)

@@ -55,11 +55,7 @@ def _narrowed(found: list[str], wanted: str) -> list[str]:
     """
     chosen: list[str] = []
     for entry in (part.strip() for part in wanted.split(",")):
-        named = (
-            [entry]
-            if entry.startswith("MIG-")
-            else [name for name in found if entry and name.startswith(entry)]
-        )
+        named = [entry] if entry.startswith("MIG-") else [name for name in found if entry and name.startswith(entry)]
         if entry.isdecimal() and int(entry) < len(found):
             named = [found[int(entry)]]
         if not named:

@@ -14,6 +14,7 @@ from typing import Any
 
 MAX_LINE = 4096
 _CHUNK = 1 << 20
+_END_OF_BROKEN = b"#\n"  # also what lacks only its newline stays broken: it was never counted
 
 
 def encode_line(value: dict[str, Any]) -> bytes:
@@ -44,9 +45,7 @@ def decode_line(line: bytes) -> dict[str, Any] | None:
 
 
 class LineWriter:
-    """Appends lines. Opening repairs a missing final newline. One object per process; not for forked
-    children.
-    """
+    """Appends lines; the first write ends a broken one that it finds. Not to be used in forked children."""
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -57,10 +56,8 @@ class LineWriter:
         return size > 0 and os.pread(self._fd, 1, size - 1) != b"\n"
 
     def write(self, line: bytes) -> None:
-        """Append one line whole. Raises OSError (a full disk among them); the next write then starts on a
-        fresh line.
-        """
-        data = b"\n" + line if self._broken else line
+        """Append one line whole. Raises OSError (a full disk among them); what comes next is whole again."""
+        data = _END_OF_BROKEN + line if self._broken else line
         self._broken = True
         if os.write(self._fd, data) != len(data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

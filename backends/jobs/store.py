@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from backends.jobs.spec import JobSpec
 
 _LOST_LOCK_WAIT = 1.0
+_HALF_MADE = 60.0
 
 
 def default_root() -> Path:
@@ -214,6 +215,7 @@ class Workspace:
 
         `jobs` names them, else all but the newest `keep` that ended more than `older_than` seconds ago go.
         """
+        self._clean()
         chosen = self._prunable(keep, older_than) if jobs is None else [self.view(job) for job in jobs]
         removed, freed = [], 0
         for view in chosen:
@@ -225,9 +227,16 @@ class Workspace:
 
     def _prunable(self, keep: int, older_than: float) -> list[JobView]:
         ended = [view for view in map(self.view, self.ids()) if view.state in FINAL]
-        return [
-            view for view in ended[: len(ended) - keep] if (view.ended or 0.0) <= time.time() - older_than
-        ]
+        return [view for view in ended[: len(ended) - keep] if (view.ended or 0.0) <= time.time() - older_than]
+
+    def _clean(self) -> None:
+        """Remove what killed processes left half made or half removed."""
+        for trash in self.jobs.glob(".trash-*"):
+            shutil.rmtree(trash, ignore_errors=True)
+        for number in self._numbers():
+            folder = self.jobs / str(number)
+            if not (folder / SPEC).exists() and folder.stat().st_mtime < time.time() - _HALF_MADE:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _remove(self, view: JobView) -> bool:
         lock = locks.hold_within(view.folder / LOCK, 0.1)

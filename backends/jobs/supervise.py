@@ -11,7 +11,7 @@ from pathlib import Path
 
 from backends.errors import LayerwiseError
 from backends.jobs import gpus, leases
-from backends.jobs.cards import Ending
+from backends.jobs.cards import DISK_ERRORS, DISK_FULL_EXIT, Ending
 from backends.jobs.conclude import conclude, journal
 from backends.jobs.events import JOURNAL, Event, read_events
 from backends.jobs.folder import LOG, REPLIES, raw_spec
@@ -40,7 +40,7 @@ class Supervision:
         self._on_event = on_event
         self._spec = raw_spec(folder)
         self._replies = LineReader(folder / REPLIES)
-        self._worker: WorkerProcess | None = None
+        self._listener_error: BaseException | None = None
         self._stops_asked = 0
         self._stopped = ""
         self._kill_at = self._deadline = float("inf")
@@ -59,30 +59,30 @@ class Supervision:
         An exception of `on_event` cancels the attempt and is raised again. Raises OSError when not even the
         reserve of a full disk was enough to write the end down: the job then reads `lost`.
         """
-        ending, held = Ending(stopped="cancel"), None
         try:
-            self._tell(always=True)
-            held = self._take_leases()
-            if held is not None:
-                ending = self._work(held)
-        except LayerwiseError as error:
-            ending = Ending(error=str(error))
-        finally:
-            state = self._end(ending, held or {})
-        return state
-
-    def _end(self, ending: Ending, held: dict[str, int]) -> str:
-        if self._worker is not None:
-            self._worker.signal_group(signal.SIGKILL)
-            self._worker.bury()
-        for fd in held.values():
-            os.close(fd)
-        try:
+            ending = self._attempt()
             state = conclude(self.folder, self.view.attempt, ending)
             self._tell()
         finally:
             self.sleeper.close()
+        if self._listener_error is not None:
+            raise self._listener_error
         return state
+
+    def _attempt(self) -> Ending:
+        held: dict[str, int] | None = None
+        try:
+            self._tell(always=True)
+            held = self._take_leases()
+            return Ending(stopped="cancel") if held is None else self._work(held)
+        except LayerwiseError as error:
+            return Ending(error=str(error))
+        except OSError as error:
+            full = error.errno in DISK_ERRORS
+            return Ending(DISK_FULL_EXIT) if full else Ending(error=f"the job could not be run: {error}")
+        finally:
+            for fd in (held or {}).values():
+                os.close(fd)
 
     def _take_leases(self) -> dict[str, int] | None:
         """Name -> descriptor of each lease, once it is our turn; None when the job was cancelled."""
@@ -108,9 +108,7 @@ class Supervision:
             return leases.cpu_line(self.folder.parents[1], slots) if slots > 0 else None
         found = gpus.visible_gpus({**os.environ, **self._spec.get("env", {})})
         if found is None:
-            self._say(
-                "warning", text="no GPU lease: neither nvidia-ml-py nor nvidia-smi is here to name the GPUs"
-            )
+            self._say("warning", text="no GPU lease: neither nvidia-ml-py nor nvidia-smi is here to name the GPUs")
             return None
         return leases.gpu_line(found, wanted)
 
@@ -121,7 +119,7 @@ class Supervision:
 
     def _work(self, held: dict[str, int]) -> Ending:
         kills, log_from = oom_kills(), _size(self.folder / LOG)
-        self._worker = worker = self._start(held)
+        worker = self._start(held)
         self._arrange(worker)
         while not worker.exited():
             self._tell()
@@ -129,12 +127,11 @@ class Supervision:
             until = min(self._kill_at, self._deadline) - time.monotonic()
             self.sleeper.sleep(None if until == float("inf") else until, coalesce=_COALESCE)
         status = worker.bury()
-        self._worker = None
         return Ending(status, self._stopped, oom_kills() > kills, "", log_from)
 
     def _start(self, held: dict[str, int]) -> WorkerProcess:
-        visible = [name for name in held if not name.startswith("cpu-")]
-        named = gpus.only(visible) if visible or not self._spec.get("gpus") else {}
+        wanted = self._spec.get("gpus", 0)
+        named = gpus.only(list(held) if wanted else []) if held or not wanted else {}
         env = {**environment(**self._spec.get("env", {})), **named}
         return WorkerProcess(self.folder, self.view.attempt, env, [self.lock, *held.values()])
 
@@ -179,8 +176,12 @@ class Supervision:
         if self._on_event is None and not always:
             return
         for event in self.view.news():
-            if self._on_event is not None:
-                self._on_event(event)
+            try:
+                if self._on_event is not None:
+                    self._on_event(event)
+            except BaseException as error:
+                self._listener_error, self._on_event = error, None
+                self.stop()
 
 
 def seconds_running(folder: Path, attempt: int) -> float:

@@ -5,7 +5,6 @@ needs.
 """
 
 import ctypes
-import errno
 import faulthandler
 import os
 import resource
@@ -17,12 +16,11 @@ from typing import Any, NoReturn
 
 from backends.errors import LayerwiseError
 from backends.jobs.actions import find_action
-from backends.jobs.cards import DISK_FULL_EXIT, is_out_of_memory, make_card
+from backends.jobs.cards import DISK_ERRORS, DISK_FULL_EXIT, is_out_of_memory, make_card
 from backends.jobs.context import JobContext
 from backends.jobs.folder import release_reserve
 
 _PR_SET_PDEATHSIG = 1
-_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Cancelled(BaseException):
@@ -128,7 +126,7 @@ def _report(context: JobContext, error: BaseException) -> int:
 def _classify(error: BaseException) -> tuple[str, str, dict[str, Any]]:
     if isinstance(error, LayerwiseError):
         return "error", str(error), {"exit_code": error.exit_code}
-    if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
+    if isinstance(error, OSError) and error.errno in DISK_ERRORS:
         place = f" ({error.filename})" if error.filename else ""
         return "disk", f"no space left on the disk{place}: free some and retry; what was finished is kept", {}
     text = f"{type(error).__name__}: {error}".strip().removesuffix(":")

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 from backends.errors import UsageError
@@ -26,11 +25,11 @@ NAMES = (
     "native_hang",
     "ask",
     "children",
-    "daemon",
     "fill_disk",
     "fill_journal",
     "big_row",
     "noisy",
+    "environment",
     "fork_lock",
 )
 EXTRA_ACTIONS = ",".join(f"test_{name}=support.jobactions:{name}" for name in NAMES)
@@ -97,9 +96,11 @@ def stubborn(context: JobContext) -> dict[str, Any]:
 
 
 def native_hang(context: JobContext) -> dict[str, Any]:
-    """Sleeps in native code with the interpreter's lock held: no Python code, no signal handler runs."""
+    """Locks a native mutex twice with the interpreter's lock held: no Python code, no signal handler runs."""
     context.log("going native")
-    ctypes.PyDLL(None).sleep(3600)
+    mutex = ctypes.create_string_buffer(128)
+    for _ in range(2):
+        ctypes.PyDLL(None).pthread_mutex_lock(mutex)
     return {}
 
 
@@ -155,5 +156,5 @@ def noisy(context: JobContext) -> dict[str, Any]:
     return {}
 
 
-def read_pids(path: Path) -> list[int]:
-    return [int(line) for line in path.read_text().split()]
+def environment(context: JobContext) -> dict[str, Any]:
+    return {**{name: os.environ.get(name) for name in context.params["names"]}, "cwd": os.getcwd()}

@@ -1,0 +1,131 @@
+"""However a worker ends, the job says so: its own card, the last event, the command that does it again."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+from support.jobs import ROOT, events_of, jobs_home, run, start_script, submit, until, wait_for
+
+from backends.jobs.client import JobClient
+from backends.jobs.spec import JobSpec
+from backends.jobs.store import Workspace
+
+__all__ = ["jobs_home"]
+
+
+@pytest.mark.parametrize("detached", [False, True])
+@pytest.mark.parametrize(
+    ("action", "kind", "summary", "detail"),
+    [
+        ("raise_error", "exception", "ValueError: this went wrong", "in raise_error"),
+        ("usage_error", "error", "say --other instead", ""),
+        ("segfault", "signal", "SIGSEGV", "in segfault"),
+        ("abort", "signal", "SIGABRT", "in abort"),
+        ("kill_self", "signal", "SIGKILL", ""),
+        ("exit_three", "exception", "exit code 3", "leaving by the back door"),
+    ],
+)
+def test_each_end_has_its_card(
+    jobs_home: Workspace, action: str, kind: str, summary: str, detail: str, detached: bool
+) -> None:
+    command = ["layerwise", "run", "my model.onnx"]
+    if detached:
+        job = submit(jobs_home, action, command=command)
+        view = wait_for(jobs_home, job, "failed")
+    else:
+        view = run(jobs_home, action, command=command)
+    assert view.state == "failed"
+    assert view.card is not None
+    assert view.card["kind"] == kind
+    assert summary in view.card["summary"]
+    assert detail in view.card["detail"]
+    assert view.card["command"] == "layerwise run 'my model.onnx'"
+    assert view.card["last_event"]["type"] in ("log", "state")
+
+
+def test_exit_code_of_a_user_error(jobs_home: Workspace) -> None:
+    card = run(jobs_home, "usage_error").card
+    assert card is not None
+    assert (card["exit_code"], card["command"]) == (2, "layerwise jobs retry 1")
+
+
+def test_memory_limit(jobs_home: Workspace) -> None:
+    view = run(jobs_home, "eat_memory", memory=300 << 20)
+    assert view.card is not None
+    assert view.card["kind"] == "oom"
+    assert "MemoryError" in view.card["summary"]
+
+
+def test_killed_by_the_kernel_for_memory(jobs_home: Workspace) -> None:
+    """A real kill: the command line runs in a control group with 128 MB, as in a container."""
+    group = Path("/sys/fs/cgroup/memory/layerwise-test")
+    if not os.access(group.parent / "cgroup.procs", os.W_OK):
+        pytest.skip("no control group (version 1) of our own here")
+    group.mkdir(exist_ok=True)
+    (group / "memory.limit_in_bytes").write_text(str(128 << 20))
+    code = (
+        f"import os; open({str(group / 'cgroup.procs')!r}, 'w').write(str(os.getpid()))\n"
+        "from support.jobs import run\nfrom backends.jobs.store import Workspace\nrun(Workspace(), 'eat_memory')"
+    )
+    assert start_script(code).wait(60) == 0
+    until(lambda: not (group / "cgroup.procs").read_text())
+    group.rmdir()
+    card = jobs_home.view(1).card
+    assert card is not None
+    assert (card["kind"], "memory ran out" in card["summary"]) == ("oom", True)
+
+
+@pytest.mark.parametrize("action", ["hang", "native_hang", "stubborn"])
+def test_timeout_shows_where_it_hung(jobs_home: Workspace, action: str) -> None:
+    job = submit(jobs_home, action, timeout=0.5)
+    view = wait_for(jobs_home, job, "failed")
+    assert view.card is not None
+    assert view.card["kind"] == "timeout"
+    assert f"in {action}" in view.card["detail"]
+    assert view.ended is not None and view.started is not None
+    assert 0.5 <= view.ended - view.started < 5.0
+
+
+def test_unknown_action_and_folder(jobs_home: Workspace) -> None:
+    assert "there is no action" in str((run(jobs_home, "no_such").card or {})["summary"])
+    missing = run(jobs_home, "rows", cwd="/no/such/folder").card or {}
+    assert (missing["kind"], "/no/such/folder" in missing["summary"]) == ("error", True)
+
+
+def test_damaged_spec_is_an_error_not_a_hang(jobs_home: Workspace) -> None:
+    job = submit(jobs_home, "raise_error")
+    wait_for(jobs_home, job, "failed")
+    (jobs_home.folder(job) / "spec.json").write_text("{oops")
+    asyncio.run(JobClient(jobs_home).retry(job))
+    assert (wait_for(jobs_home, job, "failed").card or {})["kind"] == "error"
+
+
+def test_output_goes_to_the_log(jobs_home: Workspace) -> None:
+    view = run(jobs_home, "noisy")
+    assert (view.folder / "log.txt").read_bytes() == b"native \x1b[31mprint\npython print\n"
+
+
+def test_large_rows_and_results_come_back(jobs_home: Workspace) -> None:
+    view = run(jobs_home, "big_row")
+    assert view.state == "done"
+    assert view.result == {"text": "y" * 100_000}
+    assert [len(event["row"]["text"]) for event in events_of(jobs_home, view.id) if event["type"] == "row"] == [100_000]
+
+
+def test_a_listener_that_raises_ends_the_job(jobs_home: Workspace) -> None:
+    from backends.jobs.inline import run_inline
+
+    def listen(event: dict[str, object]) -> None:
+        if event["type"] == "row":
+            raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        run_inline(JobSpec(action="test_hang"), listen, jobs_home)
+    assert jobs_home.view(1).state == "cancelled"
+
+
+def test_the_environment_of_a_job(jobs_home: Workspace) -> None:
+    assert str(ROOT) in os.environ["PYTHONPATH"]
+    view = run(jobs_home, "environment", {"names": ["CUDA_VISIBLE_DEVICES", "MINE"]}, env={"MINE": "1"}, cwd="/")
+    assert view.result == {"CUDA_VISIBLE_DEVICES": "", "MINE": "1", "cwd": "/"}

@@ -1,0 +1,115 @@
+"""The journal: whatever is cut off or scribbled between lines, whole events stay and broken ones never show."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from itertools import accumulate
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from backends.jobs.events import JOURNAL, EventReader, EventWriter, last_number, read_events
+from backends.jobs.lines import MAX_LINE
+
+_LINE = st.builds(
+    lambda n, text: json.dumps({"v": 1, "n": n, "t": 1.5, "type": "log", "text": text}).encode() + b"\n",
+    st.integers(1, 10**6),
+    st.text(max_size=30),
+)
+_CUT = st.tuples(_LINE, st.integers(1, 10**6)).map(lambda pair: pair[0][: pair[1] % (len(pair[0]) - 2) + 1] + b"\n")
+_GARBAGE = st.one_of(
+    st.binary(max_size=40).map(lambda raw: raw.replace(b"{", b"") + b"\n"),
+    st.sampled_from([b"\n", b"{}\n", b"[]\n", b'{"v":2,"n":1,"t":1,"type":"log"}\n', b"\0" * 50 + b"\n", b"[" * 99999]),
+    st.sampled_from([b'{"v":1,"n":"x","t":1,"type":"log"}\n', b'{"v":1,"n":1,"t":1,"type":[]}\n', b"\xff\xfe\n"]),
+    _CUT,
+).map(lambda raw: raw if raw.endswith(b"\n") else raw + b"\n")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), _LINE, _GARBAGE), max_size=12), st.integers(0, 100), st.data())
+def test_no_whole_line_is_lost_and_no_broken_one_shows(
+    tmp_path_factory: object, parts: list[tuple[bool, bytes, bytes]], cut: int, data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("job")  # type: ignore[attr-defined]
+    pieces = [line if good else garbage for good, line, garbage in parts]
+    expected = [json.loads(line) for good, line, _ in parts if good]
+    whole = b"".join(pieces)
+    reader = EventReader(folder)
+    seen = []
+    places = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=5))) + [len(whole)]
+    for place in places:
+        (folder / JOURNAL).write_bytes(whole[:place])
+        seen += list(reader.read())
+    assert seen == expected
+    size = max(0, len(whole) - cut)
+    (folder / JOURNAL).write_bytes(whole[:size])
+    ends = list(accumulate(map(len, pieces)))
+    kept = [json.loads(part[1]) for part, end in zip(parts, ends, strict=True) if part[0] and end <= size]
+    assert list(read_events(folder)) == kept
+    EventWriter(folder).write("log", text="after")
+    assert [*kept, "after"] == [*list(read_events(folder))[:-1], list(read_events(folder))[-1]["text"]]
+
+
+def test_numbers_go_on_after_a_broken_end(tmp_path: Path) -> None:
+    writer = EventWriter(tmp_path)
+    for i in range(3):
+        writer.write("row", table="t", row={"i": i})
+    with (tmp_path / JOURNAL).open("ab") as file:
+        file.write(b'{"v":1,"n":4,"t":1.0,"type":"ro')
+    assert last_number(tmp_path) == 3
+    EventWriter(tmp_path).write("log", text="next")
+    events = list(read_events(tmp_path))
+    assert [event["n"] for event in events] == [1, 2, 3, 4]
+    assert events[-1]["text"] == "next"
+
+
+def test_numbers_go_on_after_much_garbage(tmp_path: Path) -> None:
+    EventWriter(tmp_path).write("log", text="first")
+    with (tmp_path / JOURNAL).open("ab") as file:
+        file.write(b"x" * 200_000)
+    assert EventWriter(tmp_path).write("log", text="second")["n"] == 2
+    assert [event["text"] for event in read_events(tmp_path)] == ["first", "second"]
+
+
+def test_every_line_is_short_and_large_events_come_back_whole(tmp_path: Path) -> None:
+    row = {"text": "x" * 50_000, "name": "\x1b[31m\ud800"}
+    EventWriter(tmp_path).write("row", table="t", row=row)
+    assert all(len(line) <= MAX_LINE for line in (tmp_path / JOURNAL).read_bytes().splitlines(keepends=True))
+    assert next(read_events(tmp_path))["row"] == row
+    (tmp_path / "artifacts" / "event-1.json").unlink()
+    assert list(read_events(tmp_path)) == []
+
+
+def test_numpy_values_and_nan_survive(tmp_path: Path) -> None:
+    EventWriter(tmp_path).write(
+        "row", table="t", row={"a": np.float32(1.5), "b": np.arange(3), "c": math.inf, "d": math.nan}
+    )
+    row = next(read_events(tmp_path))["row"]
+    assert (row["a"], row["b"], row["c"]) == (1.5, [0, 1, 2], math.inf)
+    assert math.isnan(row["d"])
+
+
+def test_events_after_a_number(tmp_path: Path) -> None:
+    writer = EventWriter(tmp_path)
+    for i in range(5):
+        writer.write("log", text=str(i))
+    assert [event["text"] for event in read_events(tmp_path, after=3)] == ["3", "4"]
+
+
+def test_threads_of_one_worker_never_mix_lines(tmp_path: Path) -> None:
+    code = (
+        "import sys, threading, pathlib; from backends.jobs.events import EventWriter\n"
+        "w = EventWriter(pathlib.Path(sys.argv[1]))\n"
+        "go = lambda k: [w.write('row', table=str(k), row={'i': i}) for i in range(200)]\n"
+        "t = [threading.Thread(target=go, args=(k,)) for k in range(4)]\n"
+        "[x.start() for x in t]; [x.join() for x in t]"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, env=os.environ)
+    events = list(read_events(tmp_path))
+    assert [event["n"] for event in events] == list(range(1, 801))
+    for k in range(4):
+        assert [event["row"]["i"] for event in events if event["table"] == str(k)] == list(range(200))

@@ -1,0 +1,130 @@
+"""What tests of the job layer share: waiting with a deadline, processes, a workspace that must be left clean."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psutil
+import pytest
+from support.jobactions import EXTRA_ACTIONS
+
+from backends.jobs import leases
+from backends.jobs.client import JobClient
+from backends.jobs.inline import run_inline
+from backends.jobs.spec import JobSpec
+from backends.jobs.store import Workspace
+from backends.jobs.view import JobView
+
+T = TypeVar("T")
+ROOT = Path(__file__).parents[2]
+
+
+def until(check: Callable[[], T], seconds: float = 15.0) -> T:
+    """The first true value of `check`; fails after so many seconds."""
+    deadline = time.monotonic() + seconds
+    while not (value := check()):
+        assert time.monotonic() < deadline, f"still not so after {seconds} s: {check}"
+        time.sleep(0.01)
+    return value
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs (a zombie does not)."""
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def processes_of(workspace: Workspace) -> list[str]:
+    """Command lines of the processes that belong to jobs of a workspace."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            words = [*process.cmdline(), process.environ().get("LAYERWISE_JOB", "")]
+        except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+            continue
+        if process.pid != os.getpid() and any(str(workspace.jobs) in word for word in words):
+            found.append(f"{process.pid} {' '.join(words)}")
+    return found
+
+
+def leases_taken(workspace: Workspace) -> list[str]:
+    """CPU slots and GPUs that somebody holds."""
+    return [name for folder in workspace.leases.iterdir() for name in leases.taken(folder)]
+
+
+@pytest.fixture
+def jobs_home(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
+    """A workspace whose workers know the test actions; at the end no process and no lease may be left."""
+    monkeypatch.setenv("LAYERWISE_EXTRA_ACTIONS", EXTRA_ACTIONS)
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{ROOT / 'tests'}")
+    home = Workspace()
+    yield home
+    for view in home.list_jobs():
+        if not view.final:
+            asyncio.run(JobClient(home).cancel(view.id))
+    until(lambda: all(view.final for view in home.list_jobs()))
+    until(lambda: not processes_of(home), 5.0)
+    assert leases_taken(home) == []
+
+
+def run(home: Workspace, action: str, params: dict[str, Any] | None = None, **spec: Any) -> JobView:
+    """Run a test action inline to its end."""
+    return run_inline(JobSpec(action=f"test_{action}", params=params or {}, **spec), lambda event: None, home)
+
+
+def submit(home: Workspace, action: str, params: dict[str, Any] | None = None, **spec: Any) -> int:
+    """Start a test action under a supervisor of its own."""
+    return asyncio.run(JobClient(home).submit(JobSpec(action=f"test_{action}", params=params or {}, **spec)))
+
+
+def wait_for(home: Workspace, job: int, *states: str, seconds: float = 15.0) -> JobView:
+    """The job once it is in one of the states."""
+
+    def check() -> JobView | None:
+        view = home.view(job)
+        assert view.state in states or not view.final, (view.state, view.card)
+        return view if view.state in states else None
+
+    return until(check, seconds)
+
+
+def events_of(home: Workspace, job: int) -> list[dict[str, Any]]:
+    from backends.jobs.events import read_events
+
+    return list(read_events(home.folder(job)))
+
+
+def pids_of(home: Workspace, job: int) -> tuple[int, int]:
+    """Worker and supervisor of a job, once it runs."""
+
+    def check() -> list[dict[str, Any]]:
+        return [event for event in events_of(home, job) if event.get("state") == "running"]
+
+    running = until(check)[-1]
+    return running["pid"], running["supervisor"]
+
+
+def row_of(home: Workspace, job: int, table: str) -> dict[str, Any]:
+    """The first row of a table, once it is there."""
+
+    def check() -> list[dict[str, Any]]:
+        return [event["row"] for event in events_of(home, job) if event.get("table") == table]
+
+    return until(check)[0]
+
+
+def start_script(code: str, *arguments: str) -> subprocess.Popen[bytes]:
+    """A Python process of its own, in a session of its own, as a terminal would start it."""
+    return subprocess.Popen([sys.executable, "-c", code, *arguments], start_new_session=True)
+
+
+def kill(pid: int, number: int = signal.SIGKILL) -> None:
+    os.kill(pid, number)
