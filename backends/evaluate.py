@@ -12,7 +12,6 @@ from onnx.external_data_helper import ExternalDataInfo
 from onnx.reference import ReferenceEvaluator
 
 from backends.errors import BadFile, LayerwiseError
-from backends.runner import Loadable
 from backends.tensors import TensorInfo, dtype_name, onnx_to_numpy, packed_nbytes
 from backends.text import shown
 
@@ -33,9 +32,7 @@ class Evaluation:
         except LayerwiseError:
             raise
         except Exception as error:  # every operator raises what it likes
-            raise LayerwiseError(
-                f"the ONNX reference evaluator cannot take this model: {_reason(error)}"
-            ) from None
+            raise LayerwiseError(f"the ONNX reference evaluator cannot take this model: {_reason(error)}") from None
         self._nodes: list[Any] = self._evaluator.rt_nodes_
         self._reads = [frozenset(_reads(node.onnx_node)) for node in self._nodes]
 
@@ -93,19 +90,6 @@ class _ReferenceEvaluator(ReferenceEvaluator):
         return external_array(initializer, self.folder)
 
 
-def parse_model(model: Loadable) -> onnx.ModelProto:
-    """Return the parsed model, external weights left where they are. BadFile if it is not an ONNX model."""
-    proto = onnx.ModelProto()
-    label = model.path or "the model"
-    try:
-        proto.ParseFromString(model.read())
-    except Exception as error:  # protobuf's DecodeError has no public home
-        raise BadFile(label, f"not an ONNX model: {_reason(error)}") from None
-    if not proto.HasField("graph"):
-        raise BadFile(label, "not an ONNX model: it has no graph")
-    return proto
-
-
 def external_array(tensor: onnx.TensorProto, folder: Path | None) -> Array:
     """Return a tensor's external data, mapped read-only from its file. BadFile if it is not there in full.
 
@@ -114,9 +98,7 @@ def external_array(tensor: onnx.TensorProto, folder: Path | None) -> Array:
     info = ExternalDataInfo(tensor)
     place = PurePosixPath(info.location)
     if folder is None or place.is_absolute() or ".." in place.parts:
-        raise BadFile(
-            shown(info.location), f"external data of {shown(tensor.name)!r} is outside the model's folder"
-        )
+        raise BadFile(shown(info.location), f"external data of {shown(tensor.name)!r} is outside the model's folder")
     dtype, shape = onnx_to_numpy(tensor.data_type), tuple(tensor.dims)
     size = packed_nbytes(dtype_name(dtype), shape)
     offset = info.offset or 0
@@ -124,15 +106,11 @@ def external_array(tensor: onnx.TensorProto, folder: Path | None) -> Array:
     if not path.is_file():
         raise BadFile(path, f"external data of {shown(tensor.name)!r} is missing")
     if path.stat().st_size < offset + size:
-        raise BadFile(
-            path, f"external data of {shown(tensor.name)!r} ends before its {size} bytes at {offset}"
-        )
+        raise BadFile(path, f"external data of {shown(tensor.name)!r} ends before its {size} bytes at {offset}")
     data = np.memmap(path, np.uint8, "r", offset, (size,)) if size else np.zeros(0, np.uint8)
     if size == math.prod(shape) * dtype.itemsize:
         return np.asarray(data).view(dtype).reshape(shape)
-    whole = onnx.TensorProto(
-        name=tensor.name, data_type=tensor.data_type, dims=shape, raw_data=data.tobytes()
-    )
+    whole = onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=shape, raw_data=data.tobytes())
     return np.asarray(onnx.numpy_helper.to_array(whole))
 
 
@@ -148,9 +126,7 @@ def _tensor_info(value: onnx.ValueInfoProto) -> TensorInfo:
     tensor = value.type.tensor_type
     shape = None
     if tensor.HasField("shape"):
-        shape = tuple(
-            d.dim_value if d.HasField("dim_value") else (d.dim_param or None) for d in tensor.shape.dim
-        )
+        shape = tuple(d.dim_value if d.HasField("dim_value") else (d.dim_param or None) for d in tensor.shape.dim)
     return TensorInfo(value.name, dtype_name(tensor.elem_type), shape)
 
 

@@ -144,9 +144,7 @@ def _options(spec: RunnerSpec, wanted: Sequence[str], folder: Path | None) -> An
         level = _LEVELS[spec.graph_optimization_level]
         options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
     if folder is not None:
-        options.add_session_config_entry(
-            "session.model_external_initializers_file_folder_path", str(folder.resolve())
-        )
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder.resolve()))
     if wanted[0] != CPU:
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     if spec.options.get("arena") is False:  # memory goes back at once: for segments that live for one run

@@ -6,7 +6,8 @@ import onnx
 from onnx.reference.op_run import OpRun
 
 from backends.errors import LayerwiseError
-from backends.evaluate import Evaluation, parse_model
+from backends.evaluate import Evaluation
+from backends.model import parse_model
 from backends.plugin_ops import PLUGINS, Plugin
 from backends.reference import ReferenceRunner
 from backends.runner import Loadable
@@ -16,7 +17,7 @@ from backends.text import shown
 
 def open_pluginref(spec: RunnerSpec, model: Loadable, *, name: str) -> ReferenceRunner:
     """Open a model that may hold TensorRT plugins. LayerwiseError names the operators that nobody here can evaluate."""
-    proto = parse_model(model)
+    proto = parse_model(model.read(), model.path or "the model")
     used = {(node.domain, node.op_type) for node in proto.graph.node if node.op_type in PLUGINS}
     known = {entry.domain for entry in proto.opset_import}
     for domain in sorted({domain for domain, _ in used} - known):

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.errors import UsageError
-from backends.evaluate import Evaluation, parse_model, tensor_infos
+from backends.evaluate import Evaluation, tensor_infos
+from backends.model import parse_model
 from backends.results import IterationResult
 from backends.runner import Loadable, RunnerBase, check_feed_types, check_names, flat_values
 from backends.specs import RunnerSpec
@@ -35,9 +36,7 @@ class ReferenceRunner(RunnerBase):
         if self._evaluation is None:
             raise UsageError(f"{self.name} is closed")
         names = self.outputs if outputs is None else list(outputs)
-        check_names(
-            feed, [info.name for info in self.inputs], names, self._tensors, optional=self._overridable
-        )
+        check_names(feed, [info.name for info in self.inputs], names, self._tensors, optional=self._overridable)
         check_feed_types(feed, self.inputs)
         start = time.perf_counter()
         values = self._evaluation.run(feed, names)
@@ -54,4 +53,6 @@ class ReferenceRunner(RunnerBase):
 
 def open_reference(spec: RunnerSpec, model: Loadable, *, name: str) -> ReferenceRunner:
     """Open a model in the ONNX reference evaluator. BadFile or LayerwiseError if it cannot be taken."""
-    return ReferenceRunner(spec, Evaluation(parse_model(model), model.data_folder()), name)
+    return ReferenceRunner(
+        spec, Evaluation(parse_model(model.read(), model.path or "the model"), model.data_folder()), name
+    )

@@ -66,9 +66,7 @@ class Runner(Protocol):
     inputs: list[TensorInfo]
     outputs: list[str]
 
-    def infer(
-        self, feed: Mapping[str, NDArray[Any]], outputs: Sequence[str] | None = None
-    ) -> IterationResult:
+    def infer(self, feed: Mapping[str, NDArray[Any]], outputs: Sequence[str] | None = None) -> IterationResult:
         """Run once. `outputs` chooses among the model's outputs (None: all).
 
         UsageError if the feed does not fit the inputs; LayerwiseError naming the node if the backend fails.

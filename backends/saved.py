@@ -28,9 +28,7 @@ class SavedRunner(RunnerBase):
         self.outputs = list(self.iterations[0].outputs)
         self._next = 0
 
-    def infer(
-        self, feed: Mapping[str, NDArray[Any]], outputs: Sequence[str] | None = None
-    ) -> IterationResult:
+    def infer(self, feed: Mapping[str, NDArray[Any]], outputs: Sequence[str] | None = None) -> IterationResult:
         """Return the next iteration. UsageError if there is none, or if it lacks one of `outputs`."""
         self._next += 1
         return self.result(self._next - 1, outputs)
@@ -63,9 +61,7 @@ def open_saved(spec: RunnerSpec, model: Loadable | None = None, *, name: str = "
     names = results.keys()
     if not 0 <= spec.results_index < len(results):
         there = ", ".join(shown(key, 80) for key in names) or "none"
-        raise UsageError(
-            f"{shown(spec.results)} has no runner number {spec.results_index}; there are: {there}"
-        )
+        raise UsageError(f"{shown(spec.results)} has no runner number {spec.results_index}; there are: {there}")
     iterations = results[spec.results_index]
     if not iterations:
         raise BadFile(Path(spec.results), "holds no iteration of this runner")

@@ -1,0 +1,167 @@
+"""The ONNX reference evaluator as a runner, and its evaluation node by node."""
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+from onnx.reference import ReferenceEvaluator
+from support import models
+
+from backends.errors import BadFile, LayerwiseError, UsageError
+from backends.model import ModelFile
+from backends.runner import Loadable, Runner, open_runner
+from backends.specs import RunnerSpec
+
+REFERENCE = RunnerSpec(kind="reference")
+
+
+def opened(model: onnx.ModelProto) -> Runner:
+    return open_runner(REFERENCE, Loadable(data=model.SerializeToString()))
+
+
+F4 = np.array([1, -2, 3, 4], np.float32)
+FEEDS = {
+    "mlp": {"x": np.linspace(-1, 1, 32, dtype=np.float32).reshape(2, 16)},
+    "conv_net": {"image": np.linspace(-1, 1, 768, dtype=np.float32).reshape(1, 3, 16, 16)},
+    "if_model": {"cond": np.array(False), "x": F4},
+    "loop_model": {"trips": np.array(3), "x": F4[:2]},
+    "scan_model": {"state": F4[:2], "xs": np.ones((3, 2), np.float32)},
+    "bf16_model": {"x": np.ones((2, 3), ml_dtypes.bfloat16)},
+    "string_model": {"x": np.array(["a", "b"], object)},
+    "sequence_model": {"x": F4[:2]},
+    "dynamic_model": {"x": F4[None]},
+    "function_model": {"x": F4[:3]},
+}
+
+
+@pytest.mark.parametrize("name", FEEDS)
+def test_agrees_with_onnxruntime(name: str) -> None:
+    model = getattr(models, name)()
+    found = []
+    for kind in ("onnxrt", "reference"):
+        with open_runner(RunnerSpec(kind=kind), Loadable(data=model.SerializeToString())) as runner:
+            found.append(runner.infer(FEEDS[name]).outputs)
+    assert list(found[0]) == list(found[1])
+    for theirs, ours in zip(found[0].values(), found[1].values(), strict=True):
+        assert theirs.dtype == ours.dtype
+        if theirs.dtype == object:
+            assert theirs.tolist() == ours.tolist()
+        else:
+            np.testing.assert_allclose(ours.astype(np.float64), theirs.astype(np.float64), rtol=1e-4, atol=1e-5)
+
+
+def test_any_tensor_may_be_asked_for_and_only_what_it_needs_runs() -> None:
+    model = models.from_text(
+        "g (float[2] x) => (float[2] y) { [a] h = Add(x, x)\n [boom] b = Reshape(x, s)\n [c] y = Sub(h, b) }"
+    )
+    model.graph.initializer.append(numpy_helper.from_array(np.array([7]), "s"))
+    with opened(model) as runner:
+        outputs = runner.infer({"x": F4[:2]}, ["h", "x", "s"]).outputs
+        assert [array.tolist() for array in outputs.values()] == [[2, -4], [1, -2], [7]]
+        with pytest.raises(LayerwiseError, match=r"node 'boom' \(Reshape\) failed"):
+            runner.infer({"x": F4[:2]})
+        with pytest.raises(UsageError, match="does not give output 'nope'"):
+            runner.infer({"x": F4[:2]}, ["nope"])
+
+
+def test_fp16_overflows_where_onnxruntime_on_the_cpu_hides_it() -> None:
+    model = models.from_text(
+        "g (float16[2] x) => (float16[2] y) { s = Mul(x, x)\n y = Sqrt(s) }",
+    )
+    x = np.array([300, 2], np.float16)
+    with opened(model) as runner:
+        assert runner.infer({"x": x}).outputs["y"].tolist() == [np.inf, 2]
+
+
+def test_bfloat16_is_computed_as_bfloat16() -> None:
+    model = models.from_text("g (bfloat16[1] x, bfloat16[1] y) => (bfloat16[1] z) { z = Add(x, y) }")
+    with opened(model) as runner:
+        z = runner.infer({"x": np.array([256], ml_dtypes.bfloat16), "y": np.array([1], ml_dtypes.bfloat16)}).outputs[
+            "z"
+        ]
+    assert z.dtype == ml_dtypes.bfloat16
+    assert float(z[0]) == 256
+
+
+def test_tensors_are_the_callers_own() -> None:
+    model = models.from_text("g (float[2] x) => (float[2] y, float[2] w) <float[2] w = {1, 2}> { y = Identity(x) }")
+    x = np.ones(2, np.float32)
+    with opened(model) as runner:
+        for _ in range(2):
+            outputs = runner.infer({"x": x}).outputs
+            assert [array.tolist() for array in outputs.values()] == [[1, 1], [1, 2]]
+            for array in outputs.values():
+                array[:] = 9
+    assert x.tolist() == [1, 1]
+
+
+def test_a_body_reads_tensors_of_the_graph_around_it_after_their_last_other_use() -> None:
+    model = models.from_text(
+        """g (bool c, float[2] x) => (float[2] y) {
+            h = Add(x, x)
+            u = Mul(h, x)
+            y = If (c) < then_branch = t () => (float[2] a) {
+                a = If (c) < then_branch = tt () => (float[2] d) { d = Add(h, u) },
+                             else_branch = te () => (float[2] e) { e = Identity(u) } >
+            }, else_branch = f () => (float[2] b) { b = Identity(h) } >
+        }"""
+    )
+    with opened(model) as runner:
+        assert runner.infer({"c": np.array(True), "x": F4[:2]}).outputs["y"].tolist() == [4, 4]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16, ml_dtypes.int4, np.int64])
+def test_external_weights_of_any_type(dtype: type, tmp_path: Path) -> None:
+    values = np.arange(-8, 7).astype(dtype)
+    name = onnx.TensorProto.DataType.Name(onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))).lower()
+    model = models.from_text(f"g (float[1] x) => ({name}[15] w, float[1] y) {{ y = Neg(x) }}")
+    model.graph.initializer.append(numpy_helper.from_array(values, "w"))
+    path = models.with_external_weights(model, tmp_path / "m.onnx")
+    assert ReferenceEvaluator(onnx.load(path)).run(None, {"x": F4[:1]})[0].tolist() == values.tolist()
+    with open_runner(REFERENCE, Loadable(path=path)) as runner:
+        w = runner.infer({"x": F4[:1]}).outputs["w"]
+    assert w.dtype == np.dtype(dtype)
+    assert w.tolist() == values.tolist()
+
+
+def test_weights_inside_the_model_file(tmp_path: Path) -> None:
+    model = ModelFile(models.save(models.conv_net(), tmp_path / "net.onnx"))
+    with opened(models.conv_net()) as runner:
+        want = runner.infer(FEEDS["conv_net"]).outputs["scores"]
+    apart = Loadable(data=model.structure_bytes(), folder=model.folder)
+    with open_runner(REFERENCE, apart) as runner:
+        np.testing.assert_array_equal(runner.infer(FEEDS["conv_net"]).outputs["scores"], want)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"location": "../weights.bin"}, "outside the model's folder"),
+        ({"location": "/etc/passwd"}, "outside the model's folder"),
+        ({"location": "none.bin"}, "is missing"),
+        ({"offset": "999999"}, "ends before"),
+    ],
+)
+def test_external_weights_that_are_not_there(change: dict[str, str], reason: str, tmp_path: Path) -> None:
+    path = models.with_external_weights(models.mlp(), tmp_path / "m.onnx")
+    (tmp_path / "weights.bin").rename(tmp_path / "keep.bin")
+    (tmp_path / "keep.bin").rename(tmp_path / "weights.bin")
+    proto = onnx.load(path, load_external_data=False)
+    for entry in proto.graph.initializer[0].external_data:
+        entry.value = change.get(entry.key, entry.value)
+    with pytest.raises(BadFile, match=reason):
+        open_runner(REFERENCE, Loadable(data=proto.SerializeToString(), folder=tmp_path))
+
+
+def test_what_is_no_model() -> None:
+    for data in (b"no model at all", b""):
+        with pytest.raises(BadFile, match="ONNX model"):
+            open_runner(REFERENCE, Loadable(data=data))
+
+
+def test_an_unknown_operator_is_named() -> None:
+    with pytest.raises(LayerwiseError, match="Foo"):
+        opened(models.from_text("g (float[2] x) => (float[2] y) { y = Foo(x) }"))
