@@ -14,6 +14,7 @@ from backends.tensors import DType, dtype_name, dtype_row
 from backends.text import shown
 
 Array = NDArray[Any]
+_MOST_DIMENSIONS = 64  # NumPy's limit
 
 
 def mapped_array(model: Path, ref: WeightRef) -> Array:
@@ -68,8 +69,12 @@ def _check_size(model: Path, ref: WeightRef) -> tuple[DType, int]:
     label, name = f"initializer {shown(ref.name, 200)!r}", dtype_name(ref.dtype)
     if name in ("unknown", "string"):
         raise BadFile(model, f"{label}: data type {ref.dtype} cannot be read")
-    row, count = dtype_row(name), math.prod(ref.dims)
-    if min(ref.dims, default=0) < 0 or ref.nbytes != (count * row.bits + 7) // 8:
+    row = dtype_row(name)
+    extent = math.prod(d for d in ref.dims[:_MOST_DIMENSIONS] if d)  # NumPy refuses it even beside a 0
+    if min(ref.dims, default=0) < 0 or len(ref.dims) > _MOST_DIMENSIONS or extent >= 1 << 48:
+        raise BadFile(model, f"{label}: shape {shown(str(list(ref.dims[:65])), 200)}")
+    count = math.prod(ref.dims)
+    if ref.nbytes != (count * row.bits + 7) // 8:
         raise BadFile(model, f"{label}: {ref.nbytes} bytes for {name} {list(ref.dims)}")
     return row, count
 
