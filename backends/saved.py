@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from numpy.typing import NDArray
 
 from backends.errors import BadFile, UsageError
@@ -66,3 +67,13 @@ def open_saved(spec: RunnerSpec, model: Loadable | None = None, *, name: str = "
     if not iterations:
         raise BadFile(Path(spec.results), "holds no iteration of this runner")
     return SavedRunner(spec, iterations, name or spec.name or names[spec.results_index])
+
+
+def every_saved(spec: RunnerSpec) -> list[RunnerSpec]:
+    """A spec per runner of the file that a saved side with `results_index` -1 names; any other spec alone."""
+    if spec.kind != "saved" or spec.results_index != -1 or not spec.results:
+        return [spec]
+    count = len(RunResults.load(spec.results))
+    if not count:
+        raise BadFile(Path(spec.results), "holds no runner")
+    return [msgspec.structs.replace(spec, results_index=index) for index in range(count)]

@@ -27,7 +27,7 @@ class RunnerSpec(Spec, frozen=True):
     providers: onnxruntime providers as the user wrote them ("cuda", "cpu", "tensorrt"); empty is CPU.
     provider_options: provider -> its options, as onnxruntime takes them.
     tf32: CUDA only; None leaves onnxruntime's default (on).
-    results / results_index: saved outputs, and which runner of that file.
+    results / results_index: saved outputs, and which runner of that file; -1 is every runner, a side each.
     options: kind-specific options (TensorRT's build options).
     """
 

@@ -11,7 +11,7 @@ from backends.errors import UsageError
 from backends.feeds_fit import fit_feed
 from backends.results import IterationResult
 from backends.runner import Loadable, Runner, open_runner, runner_name
-from backends.saved import SavedRunner, open_saved
+from backends.saved import SavedRunner, every_saved, open_saved
 from backends.specs import RunnerSpec
 from backends.text import shown
 from debugtools.compare.models import Model
@@ -149,7 +149,8 @@ def make_sides(spec: CompareSpec, model: Model | None) -> list[Side]:
     counts: dict[str, int] = {}
     models = {model.path: model} if model else {}
     sides: list[Side] = []
-    for index, runner in enumerate(spec.runners):
+    runners = [runner for given in spec.runners for runner in every_saved(given)]
+    for index, runner in enumerate(runners):
         number = counts.get(runner.kind, 0)
         counts[runner.kind] = number + 1
         name = runner_name(runner, number, now)
