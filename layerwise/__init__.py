@@ -1,3 +1,3 @@
-"""The public Python API of Layerwise: modules at the paths of Polygraphy's, so that a script carries over by its imports."""
+"""The public Python API of Layerwise: modules at Polygraphy's paths, so that a script carries over."""
 
 __version__ = "0.1.0"

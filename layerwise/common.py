@@ -95,6 +95,4 @@ def _dims(shape: BoundedShape | None) -> tuple[int | str | None, ...] | None:
 def _numpy_type(dtype: Any) -> np.dtype[Any]:
     if isinstance(dtype, str):
         return to_numpy(dtype)
-    return (
-        np.dtype(str(dtype).removeprefix("torch.")) if type(dtype).__module__ == "torch" else np.dtype(dtype)
-    )
+    return np.dtype(str(dtype).removeprefix("torch.")) if type(dtype).__module__ == "torch" else np.dtype(dtype)

@@ -31,9 +31,7 @@ def extend(extended: Function) -> Callable[[Function], Function]:
     return decorate
 
 
-def _call(
-    function: Function, names: list[str], returned: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
+def _call(function: Function, names: list[str], returned: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     values = returned if isinstance(returned, tuple) else (returned,)
     if not names and values == (None,):
         return function()

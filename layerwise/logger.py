@@ -43,16 +43,14 @@ class Logger(Log):
     def severity(self, value: int) -> None:
         self.levels = {**self.levels, "": value}
 
-    def verbosity(
-        self, severity: int | Mapping[str, int] = LEVELS["CRITICAL"]
-    ) -> AbstractContextManager["Logger"]:
+    def verbosity(self, severity: int | Mapping[str, int] = LEVELS["CRITICAL"]) -> AbstractContextManager["Logger"]:
         """Another level inside a `with`; by default almost nothing is printed."""
         return self._at(severity)
 
     @contextmanager
     def _at(self, severity: int | Mapping[str, int]) -> Iterator["Logger"]:
         before = self.levels
-        self.module_severity = severity  # type: ignore[assignment]
+        self.module_severity = severity
         try:
             yield self
         finally:

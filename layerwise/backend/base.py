@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, ClassVar, Generic, ParamSpec, Self, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Generic, ParamSpec, Self, TypeAlias, TypeVar
 
 from backends.errors import UsageError
 from layerwise.common import TensorMetadata
@@ -31,7 +31,7 @@ class BaseLoader(ABC, Generic[T_co]):
 
 def value_of(value: "Lazy[T]") -> T:
     """A value, or what a loader in its place returns."""
-    return cast(T, value() if callable(value) else value)
+    return value() if callable(value) else value
 
 
 def immediate(loader: Callable[P, BaseLoader[T]]) -> Callable[P, T]:
@@ -85,9 +85,7 @@ class BaseRunner:
         self._must_be_active("get_input_metadata")
         return copy.deepcopy(self.get_input_metadata_impl())
 
-    def infer(
-        self, feed_dict: Mapping[str, Any], check_inputs: bool = True, **options: Any
-    ) -> dict[str, Any]:
+    def infer(self, feed_dict: Mapping[str, Any], check_inputs: bool = True, **options: Any) -> dict[str, Any]:
         """Run once: input name -> array to output name -> array."""
         self._must_be_active("infer")
         return self.infer_impl(feed_dict, **options)

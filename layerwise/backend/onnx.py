@@ -50,13 +50,15 @@ class BytesFromOnnx(BaseLoader[bytes]):
         self.model = model
 
     def call_impl(self) -> bytes:
-        return value_of(self.model).SerializeToString()
+        data: bytes = value_of(self.model).SerializeToString()
+        return data
 
 
 class SaveOnnx(BaseLoader["ModelProto"]):
     """Writes a model and returns it.
 
-    external_data_path: file beside it for its weights ("" for a default name); size_threshold: smaller ones stay inside.
+    external_data_path: file beside it for its weights ("" for a default name).
+    size_threshold: bytes; smaller ones stay inside.
     """
 
     def __init__(
@@ -112,7 +114,8 @@ class ModifyOutputs(BaseLoader["ModelProto"]):
     """Marks other tensors as the outputs of a model.
 
     outputs: names and globs, or MARK_ALL; exclude_outputs: names and globs to unmark; mark_types: op types whose
-    outputs are marked besides. copy: leave the model that was given as it is.
+    outputs are marked besides. copy: leave the model that was given as it is. keep_outputs: mark `outputs` besides the
+    model's own instead of in their place.
     """
 
     def __init__(
@@ -122,12 +125,14 @@ class ModifyOutputs(BaseLoader["ModelProto"]):
         exclude_outputs: Sequence[str] | None = None,
         copy: bool | None = None,
         mark_types: Sequence[str] | None = None,
+        keep_outputs: bool | None = None,
     ) -> None:
         self.model = model
         self.outputs = outputs
         self.exclude_outputs = exclude_outputs
         self.copy = copy
         self.mark_types = mark_types
+        self.keep_outputs = keep_outputs
 
     def call_impl(self) -> "ModelProto":
         import onnx
@@ -145,15 +150,11 @@ class ModifyOutputs(BaseLoader["ModelProto"]):
         if self.outputs == MARK_ALL:
             names = tensors
         elif self.outputs is not None:
-            names = _matching(self.outputs, tensors, must=True)
+            names = (names if self.keep_outputs else []) + _matching(self.outputs, tensors, must=True)
         if self.mark_types is not None:
             types = {kind.lower() for kind in self.mark_types}
             names += [
-                name
-                for node in model.graph.node
-                if node.op_type.lower() in types
-                for name in node.output
-                if name
+                name for node in model.graph.node if node.op_type.lower() in types for name in node.output if name
             ]
         left_out = set(_matching(self.exclude_outputs or [], names))
         return [name for name in dict.fromkeys(names) if name not in left_out]

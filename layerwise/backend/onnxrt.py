@@ -38,10 +38,9 @@ class SessionFromOnnx(BaseLoader[Any]):
         from backends.onnxrt_session import open_session
 
         model = value_of(self._model)
-        data = model if isinstance(model, bytes) else None
-        return open_session(
-            self.spec, Loadable(data=data, path=None if isinstance(model, bytes) else Path(model))
-        )
+        if isinstance(model, bytes):
+            return open_session(self.spec, Loadable(data=model))
+        return open_session(self.spec, Loadable(path=Path(str(model))))
 
 
 class OnnxrtRunner(BaseRunner):
@@ -79,13 +78,7 @@ def _to_torch(outputs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _level(value: Any) -> OptimizationLevel:
-    word = (
-        str(getattr(value, "name", value))
-        .lower()
-        .removeprefix("ort_")
-        .removesuffix("_all")
-        .removeprefix("enable_")
-    )
+    word = str(getattr(value, "name", value)).lower().removeprefix("ort_").removesuffix("_all").removeprefix("enable_")
     if word not in get_args(OptimizationLevel):
         raise UsageError(f"{value!r} is not a graph optimization level")
     return word  # type: ignore[return-value]

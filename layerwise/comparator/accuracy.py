@@ -38,7 +38,9 @@ Found = CompareResult | bool
 class AccuracyResult(dict[Pair, list[dict[str, Found]]]):
     """Pair of runners -> per iteration, output -> result. True if everything passed."""
 
-    def __init__(self, found: Mapping[Pair, list[dict[str, Found]]] | None = None, aggregation: str = "per_sample") -> None:
+    def __init__(
+        self, found: Mapping[Pair, list[dict[str, Found]]] | None = None, aggregation: str = "per_sample"
+    ) -> None:
         super().__init__(found or {})
         self.aggregation = aggregation
 
@@ -90,7 +92,9 @@ def _bare(found: Any) -> floor.Result:
 
 
 def _lifted(result: floor.AccuracyResult) -> AccuracyResult:
-    pairs = {pair: [{out: _lift(found) for out, found in it.items()} for it in its] for pair, its in result.pairs.items()}
+    pairs = {
+        pair: [{out: _lift(found) for out, found in it.items()} for it in its] for pair, its in result.pairs.items()
+    }
     return AccuracyResult(pairs, result.aggregation)
 
 

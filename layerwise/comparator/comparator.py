@@ -4,7 +4,7 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 
@@ -28,15 +28,6 @@ Results = RunResults | Iterable[RunResults]
 class Comparator:
     """Runs, checks and compares."""
 
-    @overload
-    @staticmethod
-    def run(
-        runners: Sequence[BaseRunner], data_loader: Any = None, *, streaming: Literal[True], **options: Any
-    ) -> Stream: ...
-    @overload
-    @staticmethod
-    def run(runners: Sequence[BaseRunner], data_loader: Any = None, **options: Any) -> RunResults: ...
-
     @staticmethod
     def run(
         runners: Sequence[BaseRunner],
@@ -49,7 +40,7 @@ class Comparator:
         save_outputs_path: str | None = None,
         save_input_blob_path: str | None = None,
         streaming: bool | None = None,
-    ) -> RunResults | Stream:
+    ) -> Any:
         """Run every runner on all inputs, one runner after the other; with `streaming` all at once, iteration by
         iteration, as a generator of single-iteration results.
 
@@ -114,7 +105,11 @@ class Comparator:
             for output, array in ((o, a) for iteration in iterations for o, a in iteration.items()):
                 found = _invalid(array, bool(check_inf), check_nan is not False)
                 valid = valid and not found
-                text = f"FAILED | Errors detected in output: {output} ({found})" if found else f"PASSED | Output: {output} is valid"
+                text = (
+                    f"FAILED | Errors detected in output: {output} ({found})"
+                    if found
+                    else f"PASSED | Output: {output} is valid"
+                )
                 G_LOGGER.verdict(not found, f"{name:35} | {text}")
                 if found and fail_fast:
                     return False
@@ -206,9 +201,7 @@ def _infer(runner: BaseRunner, feed: dict[str, Any]) -> IterationResult:
     return IterationResult(copy.deepcopy(outputs), runner.last_inference_time(), runner.name)
 
 
-def _stream(
-    runners: Sequence[BaseRunner], loader: Any, save_inputs: str | None, save_outputs: str | None
-) -> Stream:
+def _stream(runners: Sequence[BaseRunner], loader: Any, save_inputs: str | None, save_outputs: str | None) -> Stream:
     inputs, outputs = [], []
     with ExitStack() as stack:
         active = [stack.enter_context(runner) for runner in runners]
@@ -246,7 +239,8 @@ def _merged(results: Any) -> Iterable[RunResults]:
         return results.split()
     if isinstance(results, list | tuple):
         return (_joined(group) for group in zip(*map(_merged, results), strict=False))
-    return iter(results)
+    stream: Iterable[RunResults] = results
+    return stream
 
 
 def _joined(group: Iterable[RunResults]) -> RunResults:

@@ -16,7 +16,8 @@ Range = tuple[float, float]
 class DataLoader:
     """Synthetic feed dicts: seed + iteration, floats in [0, 1], integers 0 or 1, dynamic dimensions 1.
 
-    input_metadata: shapes (and dtypes) to use for some inputs. val_range: (low, high), or input name -> such a pair
+    input_metadata: shapes (and dtypes) to use for some inputs; input_shapes: the same as input name -> its shapes, one
+    per iteration in turn. val_range: (low, high), or input name -> such a pair
     ("" for all others). `input_metadata` is set to the model's by `Comparator.run`.
     """
 
@@ -29,9 +30,12 @@ class DataLoader:
         float_range: Range | None = None,
         val_range: Range | Mapping[str, Range] | None = None,
         data_loader_backend_module: Literal["numpy", "torch"] | None = None,
+        input_shapes: Mapping[str, list[list[int]]] | None = None,
     ) -> None:
         self.seed = 1 if seed is None else seed
-        self.iterations = 1 if iterations is None else iterations
+        self.input_shapes = dict(input_shapes or {})
+        most = max(map(len, self.input_shapes.values()), default=1)
+        self.iterations = most if iterations is None else iterations
         self.user_input_metadata = input_metadata or TensorMetadata()
         self.input_metadata: TensorMetadata | None = None
         self.val_range = _ranges(val_range if val_range is not None else float_range or int_range)
@@ -55,7 +59,7 @@ class DataLoader:
             seed=self.seed,
             iterations=self.iterations,
             val_range=self.val_range,
-            shapes=shapes,
+            shapes=shapes | self.input_shapes,
             backend_module=self.backend_module,
         )
         return make_feeds(spec, self._inputs(), G_LOGGER.warning)

@@ -86,6 +86,4 @@ def _chosen(asked: str | None, ids: list[int]) -> int:
         return ids[-1]
     if asked is not None and asked.isdecimal():
         return int(asked)
-    raise UsageError(
-        "there are no jobs in this workspace" if asked is None else "attach takes the number of a job"
-    )
+    raise UsageError("there are no jobs in this workspace" if asked is None else "attach takes the number of a job")

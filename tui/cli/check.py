@@ -1,7 +1,7 @@
 """`layerwise check accuracy`: saved accuracy results against other thresholds, without running anything."""
 
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -31,9 +31,7 @@ def fill_accuracy(parser: Parser) -> None:
         help="check these metrics alone; without it all, of which simple is checked anew",
     )
     group.add_argument("--check-average", action="store_true", help="check the averages over the iterations")
-    group.add_argument(
-        "--save-accuracy-results", metavar="PATH", help="save the results with the new thresholds"
-    )
+    group.add_argument("--save-accuracy-results", metavar="PATH", help="save the results with the new thresholds")
     parser.own(group, "--json", action="store_true", help="print one JSON document instead of the report")
     add_thresholds(parser)
 
@@ -47,9 +45,7 @@ def run_accuracy(args: Namespace, log: Log) -> int:
     present = {_metric(result) for result in saved.results}
     missing = [metric for metric in metrics if metric not in present] if args.compare else []
     if missing:
-        raise UsageError(
-            f"{args.path} holds no results of {', '.join(missing)}; it has: {', '.join(sorted(present))}"
-        )
+        raise UsageError(f"{args.path} holds no results of {', '.join(missing)}; it has: {', '.join(sorted(present))}")
     if args.compare:
         saved = replace(saved, results=[result for result in saved.results if _metric(result) in metrics])
     checked = _reevaluated(saved, metrics, tolerance(args), "average" if args.check_average else "per_sample")
@@ -82,7 +78,7 @@ def _metric(result: "AccuracyResult") -> str:
 
 
 def _reevaluated(
-    saved: "AccuracyResults", metrics: list[str], rules: "ToleranceSpec", aggregation: str
+    saved: "AccuracyResults", metrics: Sequence[str], rules: "ToleranceSpec", aggregation: str
 ) -> "AccuracyResults":
     results = []
     for result in saved.results:
@@ -126,10 +122,7 @@ def _elemwise(output: str, found: "SimpleResult", new: object) -> bool:
     assert isinstance(new, SimpleThreshold)
     old = found.threshold
     largest = found.values.get("max_absdiff"), found.values.get("max_reldiff")
-    if any(
-        value is not None and value <= limit
-        for value, limit in zip(largest, (new.atol, new.rtol), strict=True)
-    ):
+    if any(value is not None and value <= limit for value, limit in zip(largest, (new.atol, new.rtol), strict=True)):
         return True
     elemwise = old.stat == "elemwise" and found.stored is not None
     if elemwise and (old.atol, old.rtol) == (new.atol, new.rtol):

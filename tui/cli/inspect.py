@@ -91,5 +91,3 @@ def run_data(args: Namespace, log: Log) -> int:
     if args.json:
         print_json(found)
     return 0
-
-

@@ -1,4 +1,4 @@
-"""The `layerwise run …` line that is equivalent to a CompareSpec: what the app shows and yanks, what job cards print."""
+"""The `layerwise run …` line that is equivalent to a CompareSpec: the app shows and yanks it, job cards print it."""
 
 import json
 from collections.abc import Iterable
@@ -92,9 +92,7 @@ def _outputs(spec: CompareSpec) -> list[str]:
 
 def _runners(runners: list[RunnerSpec]) -> list[str]:
     reference = _reference_model(runners)
-    plain = (
-        runners if reference is None else [*runners[:-1], msgspec.structs.replace(runners[-1], model=None)]
-    )
+    plain = runners if reference is None else [*runners[:-1], msgspec.structs.replace(runners[-1], model=None)]
     if reference is not None and plain[0] == plain[-1]:
         plain = plain[:1]
     shared = _shared_options(plain)
@@ -121,9 +119,7 @@ def _shared_options(runners: list[RunnerSpec]) -> RunnerSpec | None:
     if not carriers[0].custom_ops:
         with_ops = [runner for runner in runners if runner.kind == "reference" and runner.custom_ops]
         carriers = (
-            carriers
-            if not with_ops
-            else [msgspec.structs.replace(carriers[0], custom_ops=with_ops[0].custom_ops)]
+            carriers if not with_ops else [msgspec.structs.replace(carriers[0], custom_ops=with_ops[0].custom_ops)]
         )
     return carriers[0] if all(_as_flag(runner, carriers[0]) == runner for runner in runners) else None
 

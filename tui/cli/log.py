@@ -133,7 +133,7 @@ class Log:
         """Write what is shown to `path` too; UsageError where that cannot be."""
         try:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-            self._file = Path(path).open("w", encoding="utf-8", errors="backslashreplace")
+            self._file = Path(path).open("w", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
         except OSError as error:
             raise UsageError(f"--log-file {shown(path)}: {error.strerror}") from None
 

@@ -107,9 +107,7 @@ def add_onnx(parser: Parser) -> None:
         metavar="DIR",
         help="folder of the external weights, if not the model's",
     )
-    group.add_argument(
-        "--ignore-external-data", action="store_true", help="load the structure without weights"
-    )
+    group.add_argument("--ignore-external-data", action="store_true", help="load the structure without weights")
     group.add_argument(
         "--shape-inference",
         "--do-shape-inference",
@@ -189,9 +187,7 @@ def add_saving(parser: Parser) -> None:
         help="keep its weights in an external file",
     )
     group.add_argument("--external-data-size-threshold", metavar="SIZE", help="smaller weights stay inside")
-    group.add_argument(
-        "--no-save-all-tensors-to-one-file", action="store_true", help="one external file per weight"
-    )
+    group.add_argument("--no-save-all-tensors-to-one-file", action="store_true", help="one external file per weight")
 
 
 def add_onnxrt(parser: Parser) -> None:
@@ -205,9 +201,7 @@ def add_onnxrt(parser: Parser) -> None:
         default=[],
         help="cpu, cuda, tensorrt, …: in order of priority",
     )
-    parser.own(
-        group, "--provider-options", nargs="+", action="extend", metavar="PROVIDER:KEY=VALUE", default=[]
-    )
+    parser.own(group, "--provider-options", nargs="+", action="extend", metavar="PROVIDER:KEY=VALUE", default=[])
     group.add_argument(
         "--graph-optimization-level",
         metavar="LEVEL",
@@ -224,9 +218,7 @@ def add_onnxrt(parser: Parser) -> None:
         default=[],
         help="libraries of custom operators to register",
     )
-    group.add_argument(
-        "--tf32", action="store_true", default=None, help="allow TF32 (onnxruntime's default on CUDA)"
-    )
+    group.add_argument("--tf32", action="store_true", default=None, help="allow TF32 (onnxruntime's default on CUDA)")
     parser.own(group, "--no-tf32", dest="tf32", action="store_false", help="full FP32 on CUDA")
 
 
@@ -268,14 +260,10 @@ def add_inference(parser: Parser) -> None:
         metavar="N",
         help="runs before the first timed one",
     )
-    group.add_argument(
-        "--use-subprocess", action="store_true", help="accepted; every job has a process of its own"
-    )
+    group.add_argument("--use-subprocess", action="store_true", help="accepted; every job has a process of its own")
     group.add_argument("--sequential-runners", action="store_true", help="one runner in memory at a time")
     group.add_argument("--save-inputs", "--save-input-data", metavar="PATH")
-    group.add_argument(
-        "--save-input-blob", nargs="?", const=".", metavar="DIR", help="raw bytes of each input"
-    )
+    group.add_argument("--save-input-blob", nargs="?", const=".", metavar="DIR", help="raw bytes of each input")
     group.add_argument(
         "--save-outputs",
         "--save-results",
@@ -306,12 +294,8 @@ def add_job(parser: Parser) -> None:
     group = parser.add_argument_group("Job")
     parser.own(group, "--detach", action="store_true", help="start the job, print its number and leave")
     parser.own(group, "--timeout", metavar="DURATION", help="kill the job after this long (90, 15m, 2h)")
-    parser.own(
-        group, "--gpus", type=int, metavar="N", help="GPUs to lease; one is leased if a provider needs it"
-    )
-    parser.own(
-        group, "--memory-budget", metavar="SIZE", help="what the job may hold in memory at most (500M)"
-    )
+    parser.own(group, "--gpus", type=int, metavar="N", help="GPUs to lease; one is leased if a provider needs it")
+    parser.own(group, "--memory-budget", metavar="SIZE", help="what the job may hold in memory at most (500M)")
     parser.own(group, "--json", action="store_true", help="print one JSON document instead of the report")
     group.add_argument(
         "--gen",

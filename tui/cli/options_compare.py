@@ -9,9 +9,7 @@ from tui.cli.parser import Parser
 def add_compare(parser: Parser) -> None:
     group = parser.add_argument_group("Comparison")
     group.add_argument("--validate", action="store_true", help="fail on NaN or Inf in any output")
-    group.add_argument(
-        "--no-shape-check", action="store_true", help="try to match outputs of different shapes"
-    )
+    group.add_argument("--no-shape-check", action="store_true", help="try to match outputs of different shapes")
     group.add_argument("--fail-fast", action="store_true", help="stop at the first failure")
     group.add_argument(
         "--check-average",

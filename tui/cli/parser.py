@@ -13,9 +13,7 @@ class Parser(argparse.ArgumentParser):
     was unambiguous for Polygraphy's options stays so (options added with `own=True` give way)."""
 
     def __init__(self, prog: str, description: str = "") -> None:
-        super().__init__(
-            prog=prog, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
+        super().__init__(prog=prog, description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
         self.own_options: set[str] = set()
 
     def own(self, group: argparse._ActionsContainer, *flags: str, **options: Any) -> argparse.Action:

@@ -35,9 +35,7 @@ class Live:
     def event(self, event: dict[str, Any]) -> None:
         if event.get("type") == "progress":
             text = shown(" ".join(str(event.get(key) or "") for key in ("unit", "text")).strip(), 50)
-            self._bar.update(
-                self._task, completed=event.get("done") or 0, total=event.get("total"), description=text
-            )
+            self._bar.update(self._task, completed=event.get("done") or 0, total=event.get("total"), description=text)
 
 
 class Silent:

@@ -27,15 +27,11 @@ class Branch:
 
 
 COMMANDS: dict[str, Leaf | Branch] = {
-    "run": Leaf(
-        "tui.cli.run", "run", "run a model on several backends and compare their outputs", timed=True
-    ),
+    "run": Leaf("tui.cli.run", "run", "run a model on several backends and compare their outputs", timed=True),
     "inspect": Branch(
         "show what is in a file",
         {
-            "model": Leaf(
-                "tui.cli.inspect", "model", "inputs, outputs, layers, attributes and weights of a model"
-            ),
+            "model": Leaf("tui.cli.inspect", "model", "inputs, outputs, layers, attributes and weights of a model"),
             "data": Leaf("tui.cli.inspect", "data", "statistics and values of saved inputs or outputs"),
         },
     ),
@@ -54,9 +50,7 @@ COMMANDS: dict[str, Leaf | Branch] = {
         "combine saved inputs and outputs",
         {
             "concat": Leaf("tui.cli.data", "concat", "join the iterations of several files of one kind"),
-            "merge": Leaf(
-                "tui.cli.data", "merge", "join the tensors of inputs and outputs into one set of inputs"
-            ),
+            "merge": Leaf("tui.cli.data", "merge", "join the tensors of inputs and outputs into one set of inputs"),
         },
     ),
     "jobs": Branch(

@@ -113,9 +113,7 @@ class CompareReport:
 class _Block:
     """The rows of one iteration and pair."""
 
-    def __init__(
-        self, key: tuple[int, tuple[int, int]], names: tuple[str, str], log: Log, spec: CompareSpec
-    ) -> None:
+    def __init__(self, key: tuple[int, tuple[int, int]], names: tuple[str, str], log: Log, spec: CompareSpec) -> None:
         self.key = key
         self.names = names
         self.log = log
@@ -157,15 +155,9 @@ class _Block:
             self._print(lines.metric_lines(row, metric, self.spec.tolerance), depth=-1)
         bad = self.failed[metric]
         if bad:
-            self.log.error(
-                f"FAILED | {lines.label(metric)} | Mismatched outputs: {_listed(bad)}", source="comparator"
-            )
+            self.log.error(f"FAILED | {lines.label(metric)} | Mismatched outputs: {_listed(bad)}", source="comparator")
         else:
-            names = (
-                [lines.name(row["tensor"]) for row in self.rows]
-                if not self.compact
-                else f"{self.count} tensors"
-            )
+            names = [lines.name(row["tensor"]) for row in self.rows] if not self.compact else f"{self.count} tensors"
             text = f"PASSED | {lines.label(metric)} | All outputs matched | Outputs: {names}"
             self.log.finish(text, source="comparator")
 
@@ -181,9 +173,7 @@ def shown_text(text: object) -> str:
 
 
 def _metadata(tensors: list[dict[str, Any]]) -> str:
-    items = [
-        f"{lines.name(t['name'])} [dtype={t['dtype']}, shape={lines.shape(t['shape'])}]" for t in tensors
-    ]
+    items = [f"{lines.name(t['name'])} [dtype={t['dtype']}, shape={lines.shape(t['shape'])}]" for t in tensors]
     return "{" + ",\n ".join(items) + "}"
 
 

@@ -71,9 +71,7 @@ class Totals:
             )
 
 
-def essence(
-    result: dict[str, Any], spec: CompareSpec, totals: Totals, job: object
-) -> Iterator[tuple[int, str]]:
+def essence(result: dict[str, Any], spec: CompareSpec, totals: Totals, job: object) -> Iterator[tuple[int, str]]:
     """The last lines of a layer table: how many, the first bad one, the worst, what to do next."""
     yield from _left_out(result)
     many = bool(spec.marks.everything or spec.marks.names or spec.marks.op_types)
@@ -111,16 +109,10 @@ def _left_out(result: dict[str, Any]) -> Iterator[tuple[int, str]]:
 def _next(spec: CompareSpec, totals: Totals, job: object) -> Iterator[str]:
     bad = totals.first_bad
     if bad is not None and spec.model:
-        closer = msgspec.structs.replace(
-            spec, marks=MarkSpec(names=[bad["tensor"]], only=True), statistics=True
-        )
+        closer = msgspec.structs.replace(spec, marks=MarkSpec(names=[bad["tensor"]], only=True), statistics=True)
         yield f"next         {shown(shlex.join(command_line(closer)), 2000)}"
     if job is not None:
-        yield (
-            f"             layerwise attach {job}"
-            if bad is not None
-            else f"next         layerwise attach {job}"
-        )
+        yield (f"             layerwise attach {job}" if bad is not None else f"next         layerwise attach {job}")
 
 
 def _row_text(row: Row) -> str:

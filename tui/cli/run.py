@@ -76,9 +76,7 @@ def _job(spec: CompareSpec, args: Namespace) -> "JobSpec":
     if gpus < 0:
         raise UsageError("--gpus must not be negative")
     command = command_line(spec)
-    return job_spec(
-        "compare", msgspec.to_builtins(spec), shlex.join(command[1:])[:200], command, timeout, gpus
-    )
+    return job_spec("compare", msgspec.to_builtins(spec), shlex.join(command[1:])[:200], command, timeout, gpus)
 
 
 def _gpus(spec: CompareSpec) -> int:

@@ -1,7 +1,7 @@
 """Hands a job over: supervised by this process with its events as they come, or detached."""
 
-import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backends.text import shown
@@ -30,7 +30,7 @@ def job_spec(
         params=params,
         title=title,
         command=command,
-        cwd=os.getcwd(),
+        cwd=str(Path.cwd()),
         timeout=timeout,
         gpus=gpus,
     )

@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 from dataclasses import dataclass, field
-from typing import get_args
+from typing import cast, get_args
 
 from backends.errors import MissingDependency, UsageError
 from backends.specs import FeedSpec, ModelOptions
@@ -85,9 +85,7 @@ def refuse_other_frameworks(args: Namespace) -> None:
     kinds = [kind for kind, _ in getattr(args, "runners", [])]
     if "tf" in kinds or args.model_type in _TF_TYPES or model.lower().endswith(_TF_SUFFIXES):
         raise MissingDependency(_TF2ONNX)
-    wants_engine = args.model_type in ("engine", "trt-network-script") or model.lower().endswith(
-        ENGINE_SUFFIXES
-    )
+    wants_engine = args.model_type in ("engine", "trt-network-script") or model.lower().endswith(ENGINE_SUFFIXES)
     if "trt" in kinds or wants_engine:
         raise MissingDependency(NO_TENSORRT)
 
@@ -97,9 +95,7 @@ def tolerance(args: Namespace) -> ToleranceSpec:
     return ToleranceSpec(
         atol=values.parse_map(args.atol, float, "a tolerance"),
         rtol=values.parse_map(args.rtol, float, "a tolerance"),
-        stat=values.parse_map(
-            args.check_error_stat, _stat, "a statistic (elemwise, max, mean, median, quantile)"
-        ),
+        stat=values.parse_map(args.check_error_stat, _stat, "a statistic (elemwise, max, mean, median, quantile)"),
         quantile=values.parse_map(args.error_quantile, _fraction, "a quantile between 0 and 1"),
         auto=getattr(args, "tolerance", "fixed") == "auto",
         infinities_compare_equal=args.infinities_compare_equal,
@@ -114,8 +110,10 @@ def tolerance(args: Namespace) -> ToleranceSpec:
 
 def metric_names(names: list[str] | None) -> list[MetricName]:
     """Metrics as `--compare` names them, groups spelt out; `simple` where none is named."""
-    chosen = [metric for name in names or ["simple"] for metric in _ALIASES.get(name, [name])]  # type: ignore[list-item]
-    return list(dict.fromkeys(chosen))
+    chosen: dict[MetricName, None] = {}
+    for name in names or ["simple"]:
+        chosen.update(dict.fromkeys(_ALIASES.get(name) or [cast(MetricName, name)]))
+    return list(chosen)
 
 
 def _check(spec: CompareSpec) -> None:
@@ -125,9 +123,7 @@ def _check(spec: CompareSpec) -> None:
             "swallows a path that follows it."
         )
     if not spec.runners:
-        raise UsageError(
-            "Nothing to run: give runners (--onnxrt, --onnx, …) or saved outputs (--load-outputs A B)."
-        )
+        raise UsageError("Nothing to run: give runners (--onnxrt, --onnx, …) or saved outputs (--load-outputs A B).")
     if spec.check_average and spec.fail_fast:
         raise UsageError("--check-average needs every iteration; it cannot go with --fail-fast.")
 
@@ -170,13 +166,9 @@ def _means_all(names: list[str]) -> bool:
 def _feeds(args: Namespace) -> FeedSpec:
     script, function = None, "load_data"
     if args.data_loader_script:
-        script, function = values.parse_script(
-            args.data_loader_script, args.data_loader_func_name or "load_data"
-        )
+        script, function = values.parse_script(args.data_loader_script, args.data_loader_func_name or "load_data")
     if script and args.load_inputs:
-        raise UsageError(
-            "--load-inputs and --data-loader-script exclude each other: choose one source of inputs."
-        )
+        raise UsageError("--load-inputs and --data-loader-script exclude each other: choose one source of inputs.")
     return FeedSpec(
         seed=args.seed,
         val_range=values.parse_ranges(args.val_range),
@@ -215,13 +207,10 @@ def _notes(args: Namespace) -> list[str]:
         )
     synthetic = args.seed != 1 or args.val_range or args.data_loader_backend_module != "numpy"
     if synthetic and (args.load_inputs or args.data_loader_script):
-        notes.append(
-            "--seed, --val-range and --data-loader-backend-module have no effect on inputs that are given."
-        )
+        notes.append("--seed, --val-range and --data-loader-backend-module have no effect on inputs that are given.")
     if args.show_heatmaps or args.show_error_metrics_plot:
         notes.append(
-            "There are no windows here: --show-… is ignored; --save-heatmaps and "
-            "--save-error-metrics-plot write files."
+            "There are no windows here: --show-… is ignored; --save-heatmaps and --save-error-metrics-plot write files."
         )
     if args.no_save_all_tensors_to_one_file:
         notes.append("--no-save-all-tensors-to-one-file: weights are saved in one external file.")

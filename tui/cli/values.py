@@ -25,9 +25,7 @@ def parse_size(text: str) -> int:
     try:
         value = int(float(bare[:-1] if scale > 1 else bare) * scale)
     except (ValueError, OverflowError):
-        raise UsageError(
-            f"{_quoted(text)} is not a size; write bytes or a number with K, M or G (512M, 4G)"
-        ) from None
+        raise UsageError(f"{_quoted(text)} is not a size; write bytes or a number with K, M or G (512M, 4G)") from None
     if value < 0:
         raise UsageError(f"{_quoted(text)} is not a size: it is negative")
     return value
@@ -41,9 +39,7 @@ def parse_shapes(items: Iterable[str]) -> dict[str, list[list[int]]]:
         try:
             dims = [int(part) for part in inside.split(",") if part.strip()]
         except ValueError:
-            raise UsageError(
-                f"{_quoted(item)}: dimensions must be whole numbers, as in input:[1,3,224,224]"
-            ) from None
+            raise UsageError(f"{_quoted(item)}: dimensions must be whole numbers, as in input:[1,3,224,224]") from None
         if any(dim < 0 for dim in dims):
             raise UsageError(f"{_quoted(item)}: a dimension is negative; give the size to run with")
         shapes.setdefault(name, []).append(dims)
@@ -124,9 +120,7 @@ def parse_provider_options(items: Iterable[str]) -> dict[str, dict[str, str]]:
         provider, colon, pair = item.partition(":")
         key, equals, value = pair.partition("=")
         if not (provider and colon and key and equals):
-            raise UsageError(
-                f"{_quoted(item)}: write --provider-options PROVIDER:KEY=VALUE, as in cuda:device_id=1"
-            )
+            raise UsageError(f"{_quoted(item)}: write --provider-options PROVIDER:KEY=VALUE, as in cuda:device_id=1")
         options.setdefault(provider, {})[key] = value
     return options
 
@@ -142,11 +136,7 @@ def parse_script(text: str, default: str) -> tuple[str, str]:
 
 
 def format_script(path: str, function: str, default: str) -> str:
-    return (
-        path
-        if function == default and parse_script(path, default) == (path, default)
-        else f"{path}:{function}"
-    )
+    return path if function == default and parse_script(path, default) == (path, default) else f"{path}:{function}"
 
 
 def parse_top_k(text: str) -> str:
@@ -164,9 +154,7 @@ def parse_duration(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value < float("inf"):
-        raise UsageError(
-            f"{_quoted(text)} is not a duration; write seconds or a number with s, m, h or d (15m)"
-        )
+        raise UsageError(f"{_quoted(text)} is not a duration; write seconds or a number with s, m, h or d (15m)")
     return value
 
 
