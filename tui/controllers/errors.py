@@ -2,18 +2,16 @@
 
 import asyncio
 import time
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from backends.errors import LayerwiseError
-from backends.jobs.spec import JobSpec
 from debugtools.compare.spec import CompareSpec
 from tui.controllers.node_errors import NodeErrors
 from tui.presenters.compare_text import side_names, tolerance_text
 from tui.state.coalesce import Coalesce
-from tui.state.errors import ErrorsState, RunFacts
+from tui.state.errors import RunFacts
 from tui.state.shared import AppState
 
 SLICE = 0.02
@@ -21,30 +19,36 @@ Event = dict[str, Any]
 
 
 class ErrorsController:
-    """Keeps an ErrorsState up to date with one job at a time; `on_change` comes at most 4 times a second."""
+    """Keeps the app's ErrorsState up to date with the comparison that the session has on view."""
 
-    def __init__(self, app: AppState, state: ErrorsState, on_change: Callable[[], object]) -> None:
+    def __init__(self, app: AppState) -> None:
         self._app = app
-        self.state = state
-        self.spec: CompareSpec | None = None
-        self._on_change = on_change
+        self.state = app.errors
         self._soon = Coalesce(self._show)
         self._task: asyncio.Task[None] | None = None
-        self._nodes = NodeErrors(app.session, state.table)
+        self._nodes = NodeErrors(app.session, self.state.table)
+        self._unsubscribe = app.session.on_compare_job.subscribe(self._job_changed)
+        self._job_changed()
+
+    def _job_changed(self) -> None:
+        self.open(self._app.session.compare_job)
 
     def open(self, job: str | None) -> None:
         """Follow another job from its first event on (None: none)."""
-        self.close()
+        self._stop()
         self.state.open(job or "")
-        self.spec = None
         self._nodes = NodeErrors(self._app.session, self.state.table)
         if job is not None:
             self._read_spec(job)
             self._task = asyncio.create_task(self._follow(job))
-        self._on_change()
+        self.state.on_change.emit()
 
     def close(self) -> None:
         """Stop following."""
+        self._unsubscribe()
+        self._stop()
+
+    def _stop(self) -> None:
         self._soon.cancel()
         if self._task is not None:
             self._task.cancel()
@@ -53,14 +57,14 @@ class ErrorsController:
     def _read_spec(self, job: str) -> None:
         try:
             spec = self._app.workspace.view(job).spec
-            self.spec = msgspec.convert(spec.params, CompareSpec)
+            compare = self.state.spec = msgspec.convert(spec.params, CompareSpec)
         except (LayerwiseError, msgspec.ValidationError) as error:
             self._app.say(f"job {job}: {error}", "bad")
             return
         facts = self.state.facts
-        facts.runners = side_names(self.spec.runners)
-        facts.tolerance = tolerance_text(self.spec.tolerance)
-        facts.iterations = self.spec.feeds.iterations or 1
+        facts.runners = side_names(compare.runners)
+        facts.tolerance = tolerance_text(compare.tolerance)
+        facts.iterations = compare.feeds.iterations or 1
 
     async def _follow(self, job: str) -> None:
         try:
@@ -110,14 +114,4 @@ class ErrorsController:
     def _show(self) -> None:
         self.state.refresh()
         self._nodes.publish(final=not self.state.facts.live)
-        self._on_change()
-
-    def tensor_job(self, place: int) -> JobSpec:
-        """The job that shows one tensor of the table in full."""
-        row = self.state.table.row(place)
-        pair = [int(side) for side in row.get("pair") or (0, 1)]
-        wanted = {key: row.get(key) for key in ("tensor", "tensor2", "iteration", "mode", "atol", "rtol")}
-        params = {"compare": msgspec.to_builtins(self.spec), "pair": pair, **wanted}
-        return JobSpec(
-            action="tensor_view", params=params, title=f"values of {row.get('tensor')}", source="tui", cpus=1
-        )
+        self.state.on_change.emit()

@@ -1,16 +1,202 @@
-"""The jobs screen."""
+"""The Jobs screen: all jobs of the workspace, live, and what the one under the cursor says."""
 
+import shlex
+import time
+
+from textual import on
 from textual.app import ComposeResult
+from textual.events import Resize
 
+from backends.jobs.view import JobView
+from tui.commands import command
+from tui.controllers.jobs import JobActions, read_tail
+from tui.presenters.jobs import card_text, detail_lines, event_lines, heading, log_lines, row_line
+from tui.presenters.text import Line
 from tui.screens.page import Page
-from tui.widgets.virtual_list import VirtualList
+from tui.screens.pick import Choice, PickScreen, yank_choices
+from tui.state.coalesce import Coalesce
+from tui.state.shared import AppState
+from tui.widgets.detail_pane import DetailPane
+from tui.widgets.lines import OneLine
+from tui.widgets.virtual_list import GUTTER, VirtualList
+
+DETAIL_WAIT = 0.25
+
+
+class JobRows:
+    """Rows of the list, styled. Ages are those of the last change: an idle list writes nothing."""
+
+    def __init__(self, app: AppState) -> None:
+        self._app = app
+        self.now = time.time()
+
+    def __len__(self) -> int:
+        return len(self._app.jobs.views)
+
+    def row(self, i: int, cells: int) -> Line:
+        view = self._app.jobs.views[i]
+        spec = self._app.jobs.spec(view)
+        return row_line(view, (spec.title or spec.action) if spec else "", self.now, cells, self._app.glyphs)
 
 
 class JobsScreen(Page, scope="jobs"):
-    """Placeholder."""
+    """List above, the job's facts, crash card and log below."""
+
+    DEFAULT_CSS = """
+    JobsScreen #jobs-list { height: 1fr; min-height: 4; }
+    JobsScreen #jobs-detail { height: 60%; }
+    """
+
+    def __init__(self, state: AppState) -> None:
+        super().__init__(state)
+        self._rows = JobRows(state)
+        self._list = VirtualList(self._rows, glyphs=state.glyphs, id="jobs-list")
+        self._actions = JobActions(state)
+        self._at = 0
+        self._raw = False
+        self._shown = 0
+        self._detail_soon = Coalesce(self._read_detail, DETAIL_WAIT)
 
     def compose(self) -> ComposeResult:
-        yield VirtualList(glyphs=self.state.glyphs)
+        yield OneLine(id="jobs-heading")
+        yield self._list
+        yield OneLine(id="jobs-title")
+        yield DetailPane(id="jobs-detail")
+
+    def on_mount(self) -> None:
+        self.state.jobs.on_change.subscribe(self._changed)
 
     def main_widget(self) -> VirtualList:
-        return self.query_one(VirtualList)
+        return self._list
+
+    def shown_again(self) -> None:
+        self._changed()
+
+    def on_resize(self, event: Resize) -> None:
+        self.call_after_refresh(self._changed)
+
+    @property
+    def _view(self) -> JobView | None:
+        views = self.state.jobs.views
+        return views[self._list.cursor] if self._list.cursor < len(views) else None
+
+    # ── drawing ──
+
+    def _changed(self) -> None:
+        if not self.display or not self.size.width:
+            return
+        self._rows.now = time.time()
+        line = self.state.jobs.index_of(self._at)
+        if line >= 0:
+            self._list.move_to(line)
+        self._list.sync()
+        names: Line = [("  ", "head"), *heading(self._list.size.width - GUTTER)]
+        self.query_one("#jobs-heading", OneLine).set_line(names)
+        self._detail_soon.touch()
+
+    @on(VirtualList.Highlighted, "#jobs-list")
+    def _cursor_moved(self) -> None:
+        self._at = self._view.id if self._view else 0
+        self._detail_soon.touch()
+
+    def _read_detail(self) -> None:
+        if self.display and self.is_mounted:
+            self.run_worker(self._show_detail(), exclusive=True, group="job-detail")
+
+    async def _show_detail(self) -> None:
+        view = self._view
+        pane = self.query_one("#jobs-detail", DetailPane)
+        if view is None:
+            self.query_one("#jobs-title", OneLine).set_line([(" no job yet: R sets up a run", "dim")])
+            pane.set_lines([])
+            return
+        events, text = await read_tail(view)
+        cells = max(20, self.size.width - 2)
+        lines = detail_lines(view, self.state.jobs.spec(view), cells, self.state.glyphs)
+        said = log_lines(text) if self._raw else event_lines(events)
+        what = "raw output (l: journal)" if self._raw else "journal (l: raw output)"
+        self.query_one("#jobs-title", OneLine).set_line([(f" job {view.id}: {what}", "head")])
+        self._put(pane, view.id, [[(" ", ""), *line] for line in [*lines, [], *said]])
+
+    def _put(self, pane: DetailPane, job: int, lines: list[Line]) -> None:
+        """Follow the end of the log as long as the reader is there; a job just come to starts at its facts."""
+        last = max(0, len(pane.lines) - pane.size.height)
+        follows = job == self._shown and last > 0 and pane.top >= last
+        end = max(0, len(lines) - pane.size.height)
+        pane.set_lines(lines, end if follows else pane.top if job == self._shown else 0)
+        self._shown = job
+
+    # ── commands ──
+
+    @on(VirtualList.Selected, "#jobs-list")
+    @command("jobs.open", "show its layer table", footer="enter open", line="open-job")
+    def open_job(self) -> None:
+        view = self._view
+        spec = self.state.jobs.spec(view) if view else None
+        if view is None or spec is None or spec.action != "compare":
+            self.state.say("only a comparison has a layer table")
+            return
+        self.session.set_compare_job(str(view.id))
+        self.post_message(self.Open("errors"))
+
+    @command("jobs.cancel", "cancel the job (asks first)", keys="K", footer="cancel")
+    def cancel(self) -> None:
+        view = self._view
+        if view is None or view.final:
+            self.state.say("this job has ended" if view else "no job")
+            return
+        choices = [Choice([("y  ", "key"), (f"cancel job {view.id}", "bad")], view.id, "y"),
+                   Choice([("n  ", "key"), ("let it run", "")], None, "n")]  # fmt: skip
+        self.app.push_screen(PickScreen(f"Cancel job {view.id}?", choices, self.state.glyphs), self._cancel)
+
+    def _cancel(self, job: object) -> None:
+        if isinstance(job, int):
+            self.run_worker(self._actions.cancel(job), group="job-action")
+
+    @command("jobs.retry", "start a job that has ended again; finished rows are kept", keys="R", footer="retry")
+    def retry(self) -> None:
+        if self._view is not None:
+            self.run_worker(self._actions.retry(self._view.id), group="job-action")
+
+    @command("jobs.prune", "remove ended jobs and their files", keys="P", footer="prune", line="prune")
+    def prune(self) -> None:
+        kinds = (("failed", "failed, cancelled and lost ones", "f"), ("old", "those older than a week", "o"),
+                 ("all", "all that have ended, but the one on view", "a"))  # fmt: skip
+        choices: list[Choice] = []
+        for what, text, key in kinds:
+            jobs = self._actions.prunable(what)
+            choices.append(Choice([(f"{key}  ", "key"), (f"{text}: {len(jobs)}", "")], jobs, key))
+        choices.append(Choice([("n  ", "key"), ("nothing", "")], None, "n"))
+        self.app.push_screen(PickScreen("Remove which jobs?", choices, self.state.glyphs), self._prune)
+
+    def _prune(self, jobs: object) -> None:
+        if isinstance(jobs, list) and jobs:
+            self.run_worker(self._actions.prune(jobs), group="job-action")
+
+    @command("jobs.log", "journal or raw output", keys="l", footer="log")
+    def toggle_log(self) -> None:
+        self._raw = not self._raw
+        self._shown = 0
+        self._detail_soon.touch()
+
+    @command("jobs.pane", "scroll the log, or back to the list", keys="tab")
+    def toggle_pane(self) -> None:
+        pane = self.query_one("#jobs-detail", DetailPane)
+        (self._list if pane.has_focus else pane).focus()
+
+    @command("jobs.yank", "copy the command, folder or crash card", keys="y", footer="yank")
+    def yank(self) -> None:
+        view = self._view
+        if view is None:
+            return
+        spec = self.state.jobs.spec(view)
+        targets = [("f", "folder", str(view.folder))]
+        if spec is not None and spec.command:
+            targets.insert(0, ("c", "command", shlex.join(spec.command)))
+        if view.card is not None:
+            targets.append(("k", "crash card", card_text(view.card, self.state.glyphs)))
+        self.app.push_screen(PickScreen("Copy", yank_choices(targets), self.state.glyphs), self._yanked)
+
+    def _yanked(self, text: object) -> None:
+        if isinstance(text, str):
+            self.post_message(self.Yank(text))

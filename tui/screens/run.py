@@ -1,16 +1,240 @@
-"""The run screen."""
+"""The Run screen: a form that becomes a comparison, its cost and its command line."""
 
+import shlex
+from pathlib import Path
+
+from textual import on
 from textual.app import ComposeResult
+from textual.events import Resize
 
+from backends.errors import LayerwiseError
+from tui.commands import command
+from tui.controllers.run import RunController
+from tui.presenters.run_form import command_lines, cost_line, field_line, preset_lines, problem_lines
+from tui.presenters.text import Line
 from tui.screens.page import Page
+from tui.screens.pick import Choice, PickScreen
+from tui.state.presets import PRESETS
+from tui.state.run_fields import Field, fields
+from tui.state.run_form import RunForm, add_side, drop_side, get, put
+from tui.state.shared import AppState
+from tui.widgets.line_input import LineInput
+from tui.widgets.lines import LinesView
 from tui.widgets.virtual_list import VirtualList
 
 
+class FieldRows:
+    """Rows of the form, styled."""
+
+    def __init__(self, control: RunController, app: AppState) -> None:
+        self._control = control
+        self._app = app
+        self.fields: list[Field] = fields(control.form)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def row(self, i: int, cells: int) -> Line:
+        control = self._control
+        return field_line(control.form, self.fields[i], control.checked.problems, cells, self._app.glyphs)
+
+
 class RunScreen(Page, scope="run"):
-    """Placeholder."""
+    """One list of fields; enter edits the one under the cursor, space and h, l choose."""
+
+    DEFAULT_CSS = """
+    RunScreen #run-edit { display: none; }
+    RunScreen.editing #run-edit { display: block; }
+    RunScreen #run-below { height: 6; }
+    """
+
+    def __init__(self, state: AppState) -> None:
+        super().__init__(state)
+        self._control = RunController(state)
+        self._rows = FieldRows(self._control, state)
+        self._list = VirtualList(self._rows, glyphs=state.glyphs, id="run-fields")
+        self._before: RunForm | None = None
 
     def compose(self) -> ComposeResult:
-        yield VirtualList(glyphs=self.state.glyphs)
+        yield self._list
+        yield LineInput("", id="run-edit")
+        yield LinesView(id="run-below")
 
-    def main_widget(self) -> VirtualList:
-        return self.query_one(VirtualList)
+    def on_mount(self) -> None:
+        self.session.on_marks.subscribe(self._marks_changed)
+        self.session.on_index.subscribe(self._marks_changed)
+        self._changed()
+
+    def main_widget(self) -> VirtualList | LineInput:
+        return self.query_one("#run-edit", LineInput) if self.has_class("editing") else self._list
+
+    def shown_again(self) -> None:
+        self._marks_changed()
+
+    def on_resize(self, event: Resize) -> None:
+        self.call_after_refresh(self._show_below)
+
+    def _marks_changed(self) -> None:
+        if self.is_mounted:
+            self._control.check()
+            self._changed()
+
+    # ── drawing ──
+
+    def _changed(self) -> None:
+        self._rows.fields = fields(self._control.form)
+        self._list.sync()
+        self._show_below()
+        self.run_worker(self._find_cost(), exclusive=True, group="cost")
+
+    async def _find_cost(self) -> None:
+        await self._control.find_cost()
+        self._show_below()
+
+    def _show_below(self) -> None:
+        control, cells = self._control, max(20, self.size.width - 2)
+        sides = len(control.form.sides)
+        lines: list[Line] = []
+        if control.checked.spec is not None:
+            iterations = control.checked.spec.feeds.iterations or 1
+            lines = [cost_line(control.cost, sides, iterations), *command_lines(control.command(), cells)]
+        else:
+            labels = {field.key: f"{field.section} {field.label}".strip() for field in self._rows.fields}
+            lines = problem_lines(control.checked.problems, labels, self.state.glyphs)
+        self.query_one("#run-below", LinesView).set_lines([[(" ", ""), *line] for line in lines])
+
+    # ── changing a field ──
+
+    @property
+    def _field(self) -> Field:
+        return self._rows.fields[min(self._list.cursor, len(self._rows.fields) - 1)]
+
+    def _take(self, form: RunForm) -> None:
+        self._control.change(form)
+        self._changed()
+
+    @on(VirtualList.Selected, "#run-fields")
+    def _edit(self) -> None:
+        field = self._field
+        if field.key == "preset":
+            self.choose_preset()
+        elif field.options:
+            choices = [Choice([(option, "")], option) for option in field.options]
+            self.app.push_screen(PickScreen(field.label, choices, self.state.glyphs), self._chosen)
+        else:
+            self._before = self._control.form
+            edit = self.query_one("#run-edit", LineInput)
+            edit.prompt = f" {field.label}: "
+            edit.set_value(get(self._control.form, field.key))
+            self._show_hint(edit)
+            self.add_class("editing")
+            edit.focus()
+
+    def _show_hint(self, edit: LineInput) -> None:
+        problem = self._control.checked.problems.get(self._field.key, "")
+        edit.set_tail([(problem, "bad")] if problem else [(self._field.hint, "dim")])
+
+    def _chosen(self, option: object) -> None:
+        if isinstance(option, str):
+            self._take(put(self._control.form, self._field.key, option))
+
+    @on(LineInput.Changed, "#run-edit")
+    def _typed(self, event: LineInput.Changed) -> None:
+        self._take(put(self._control.form, self._field.key, event.value))
+        self._show_hint(event.input)
+
+    @on(LineInput.Submitted, "#run-edit")
+    def _edited(self) -> None:
+        self.remove_class("editing")
+        self._list.focus()
+
+    @on(LineInput.Cancelled, "#run-edit")
+    def _not_edited(self) -> None:
+        if self._before is not None:
+            self._take(self._before)
+        self._edited()
+
+    @command("run.next", "next choice of the field", keys="space,l,right", footer="change")
+    def next_option(self) -> None:
+        self._cycle(1)
+
+    @command("run.previous", "choice before it", keys="h,left")
+    def previous_option(self) -> None:
+        self._cycle(-1)
+
+    def _cycle(self, step: int) -> None:
+        field, form = self._field, self._control.form
+        if field.key == "preset":
+            names = [found.name for found in PRESETS]
+            at = names.index(form.preset) if form.preset else -step
+            self._control.use_preset(names[(at + step) % len(names)])
+            self._changed()
+        elif field.options:
+            at = field.options.index(get(form, field.key))
+            self._take(put(form, field.key, field.options[(at + step) % len(field.options)]))
+        else:
+            self._edit()
+
+    # ── commands ──
+
+    @command("run.start", "start the comparison", keys="r,ctrl+r", footer="start", line="start")
+    def start(self) -> None:
+        if self._control.checked.spec is None:
+            self.state.say("not yet: " + next(iter(self._control.checked.problems.values())), "bad")
+            return
+        self.run_worker(self._start(), exclusive=True, group="start")
+
+    async def _start(self) -> None:
+        try:
+            job = await self._control.start()
+        except LayerwiseError as error:
+            self.state.say(str(error), "bad")
+            return
+        self.state.say(f"job {job} started; it goes on if you leave")
+        self.post_message(self.Open("errors"))
+
+    @command("run.presets", "ten ready comparisons", keys="p", footer="presets", line="presets")
+    def choose_preset(self) -> None:
+        pairs = zip(preset_lines(), PRESETS, strict=True)
+        choices = [Choice(line, found.name) for line, found in pairs]
+        self.app.push_screen(PickScreen("Presets", choices, self.state.glyphs), self._preset_chosen)
+
+    def _preset_chosen(self, name: object) -> None:
+        if isinstance(name, str):
+            self._control.use_preset(name)
+            self._changed()
+
+    @command("run.add", "add a side", keys="a", footer="add side")
+    def add_side(self) -> None:
+        self._take(add_side(self._control.form))
+
+    @command("run.drop", "remove the side under the cursor", keys="D", footer="drop side")
+    def drop_side(self) -> None:
+        key = self._field.key
+        if key.startswith("side."):
+            self._take(drop_side(self._control.form, int(key.split(".")[1])))
+        else:
+            self.state.say("put the cursor on a side first")
+
+    @command("run.yank", "copy the equivalent command line", keys="y", footer="yank")
+    def yank(self) -> None:
+        words = self._control.command()
+        if words:
+            self.post_message(self.Yank(shlex.join(words)))
+        else:
+            self.state.say("there is no command line yet: the form is not complete", "warn")
+
+    @command("run.script", "write an equivalent Python script", keys="W", line="script FILE")
+    def write_script(self, name: str = "") -> None:
+        from tui.cli.gen_script import script, write_script
+
+        spec = self._control.checked.spec
+        if spec is None:
+            self.state.say("there is no script yet: the form is not complete", "warn")
+            return
+        path = Path(name or "layerwise_run.py").expanduser()
+        try:
+            write_script(script(spec), str(path))
+            self.state.say(f"{path.absolute()} written", "good")
+        except (OSError, LayerwiseError) as error:
+            self.state.say(f"{path}: {error}", "bad")

@@ -7,9 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from backends.errors import UsageError
+from debugtools.compare.spec import CompareSpec
 from tui.state.error_filter import parse_filter
 from tui.state.error_table import FAILED, PASSED, UNKNOWN, ErrorTable, Ints
 from tui.state.error_tests import Test
+from tui.state.signal import Signal
 
 SORTS = ("graph", "max_abs", "max_rel", "rel_l2", "ampl", "verdict", "op", "tensor")
 LEAPS = ("leap", "overflow", "nan")
@@ -38,10 +40,12 @@ class RunFacts:
 
 
 class ErrorsState:
-    """One job's rows, in the order in which they are shown."""
+    """One job's rows, in the order in which they are shown. `on_change` comes at most 4 times a second."""
 
     def __init__(self) -> None:
+        self.on_change: Signal[[]] = Signal()
         self.job: str = ""
+        self.spec: CompareSpec | None = None
         self.table = ErrorTable()
         self.facts = RunFacts()
         self.filter_text = ""
@@ -55,6 +59,7 @@ class ErrorsState:
     def open(self, job: str) -> None:
         """Forget the rows shown and start on another job; filter and sort stay."""
         self.job = job
+        self.spec = None
         self.table = ErrorTable()
         self.facts = RunFacts()
         self._seen = -1
@@ -73,7 +78,11 @@ class ErrorsState:
 
     def cycle_sort(self) -> None:
         """Sort by the next column, worst first where the column is an error."""
-        self.sort = SORTS[(SORTS.index(self.sort) + 1) % len(SORTS)]
+        self.sort_by(SORTS[(SORTS.index(self.sort) + 1) % len(SORTS)])
+
+    def sort_by(self, name: str) -> None:
+        """Sort by one of SORTS."""
+        self.sort = name
         self.reverse = False
         self._seen = -1
         self.refresh()

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Literal
 from backends.jobs.client import JobClient
 from backends.jobs.store import Workspace
 from tui.presenters.glyphs import UNICODE, Glyphs
+from tui.state.errors import ErrorsState
+from tui.state.jobs import JobsState
 from tui.state.session import Session
 from tui.state.signal import Signal
 
@@ -17,7 +19,7 @@ Level = Literal["info", "good", "warn", "bad"]
 
 @dataclass
 class AppState:
-    """Shared state: the workspace, the jobs, the session, and what the bars show.
+    """Shared state: the workspace, the jobs, the session, the comparison on view, and what the bars show.
 
     status: right end of the title bar (running jobs); a change shows at the next `set_status`.
     """
@@ -26,6 +28,8 @@ class AppState:
     client: JobClient
     session: Session
     glyphs: Glyphs = UNICODE
+    errors: ErrorsState = field(default_factory=ErrorsState)
+    jobs: JobsState = field(default_factory=JobsState)
     status: "Line" = field(default_factory=list)
     on_status: Signal[[]] = field(default_factory=Signal)
     on_message: Signal[[str, Level]] = field(default_factory=Signal)

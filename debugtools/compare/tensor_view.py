@@ -1,0 +1,122 @@
+"""The job action `tensor_view`: one tensor of a comparison again, with its values."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from numpy.typing import NDArray
+
+from backends.errors import LayerwiseError, UsageError
+from backends.specs import FeedSpec
+from backends.text import shown
+from debugtools.compare.layers import Row
+from debugtools.compare.metrics import Comparison
+from debugtools.compare.run import ComparisonRun
+from debugtools.compare.spec import CompareSpec, MarkSpec
+from debugtools.compare.tensor_values import tensor_values
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+Array = NDArray[Any]
+_FILES = (
+    "save_inputs", "save_input_blob", "save_outputs", "save_accuracy", "save_heatmaps", "save_error_plots"
+)  # fmt: skip
+
+
+class ViewSpec(msgspec.Struct):
+    """Which tensor of which comparison; atol and rtol are those of its row (null: none)."""
+
+    compare: CompareSpec
+    tensor: str
+    iteration: int = 0
+    pair: tuple[int, int] = (0, 1)
+    mode: str = ""
+    atol: float | None = None
+    rtol: float | None = None
+
+
+def tensor_view(context: "JobContext") -> dict[str, Any]:
+    """Run both sides again as the row's comparison did, observing this tensor only; return its row and values.
+
+    The sides run the same feeds. Raises LayerwiseError when the tensor does not come out again.
+    """
+    try:
+        view = msgspec.convert(context.params, ViewSpec)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the tensor's description does not fit: {error}") from None
+    with TensorRun(context, view) as run:
+        return run.values()
+
+
+class _Found(Exception):
+    """The tensor is there."""
+
+
+class _Quiet:
+    """A job's context for a run whose rows are not wanted."""
+
+    def __init__(self, context: "JobContext") -> None:
+        self.artifacts: Path = context.artifacts
+        self.warn, self.log = context.warn, context.log
+
+    def row(self, table: str, row: dict[str, Any]) -> None: ...
+
+    def progress(self, done: float, total: float | None, unit: str = "", text: str = "") -> None: ...
+
+    def previous_rows(self, table: str) -> list[dict[str, Any]]:
+        return []
+
+
+class TensorRun(ComparisonRun):
+    """A comparison of one pair that ends at the wanted tensor."""
+
+    def __init__(self, context: "JobContext", view: ViewSpec) -> None:
+        self.view = view
+        self.skipped, feeds = feeds_from(view.compare.feeds, view.iteration)
+        self._row: Row = {}
+        self._data: dict[str, Any] = {}
+        first, second = view.pair
+        if not (0 <= first < len(view.compare.runners) and 0 <= second < len(view.compare.runners)):
+            raise UsageError(f"the comparison has no sides {first} and {second}")
+        spec = msgspec.structs.replace(
+            view.compare,
+            runners=[view.compare.runners[first], view.compare.runners[second]],
+            feeds=feeds,
+            marks=MarkSpec(names=[view.tensor], only=True),
+            validate=False,
+            fail_fast=False,
+            check_average=False,
+            **dict.fromkeys(_FILES),
+        )
+        super().__init__(_Quiet(context), spec)  # type: ignore[arg-type]
+
+    def values(self) -> dict[str, Any]:
+        """Run until the tensor is there."""
+        try:
+            self.run()
+        except _Found:
+            return {"row": self._row, **self._data}
+        raise LayerwiseError(f"{shown(self.view.tensor, 200)} did not come out again on both sides")
+
+    def _emit(self, row: Row, result: Comparison, a: Array, b: Array) -> None:
+        if row["tensor"] != self.view.tensor or row["iteration"] != self.skipped:
+            return
+        atol, rtol = (row[key] if given is None else given for key, given in self._tolerances())
+        self._row = row
+        self._data = tensor_values(a, b, float(atol or 0.0), float(rtol or 0.0))
+        raise _Found
+
+    def _tolerances(self) -> list[tuple[str, float | None]]:
+        return [("atol", self.view.atol), ("rtol", self.view.rtol)]
+
+
+def feeds_from(feeds: FeedSpec, iteration: int) -> tuple[int, FeedSpec]:
+    """Feeds that begin at (or before) an iteration, and how many of their feed dicts come before it.
+
+    Synthetic data are seeded by iteration; files and scripts are read from their beginning.
+    """
+    if feeds.files or feeds.script:
+        return iteration, msgspec.structs.replace(feeds, iterations=iteration + 1)
+    shapes = {name: [given[iteration % len(given)]] for name, given in feeds.shapes.items() if given}
+    return 0, msgspec.structs.replace(feeds, seed=feeds.seed + iteration, shapes=shapes, iterations=1)

@@ -1,0 +1,58 @@
+"""The layer error table as text and JSON: for the clipboard and for files."""
+
+import json
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from backends.files import atomic_writer
+from tui.cli.line import command_line
+from tui.presenters.error_detail import row_text
+from tui.presenters.errors import head_lines, heading, row_line
+from tui.presenters.glyphs import UNICODE
+from tui.presenters.text import plain
+from tui.state.errors import ErrorsState
+
+EXPORT_CELLS = 160
+
+
+def export_rows(errors: ErrorsState, path: Path) -> int:
+    """Write the rows shown, in their order: one JSON array for `.json`, a table otherwise. Raises OSError."""
+    lines = json_lines(errors) if path.suffix.lower() == ".json" else text_lines(errors)
+    with atomic_writer(path) as stream:
+        for line in lines:
+            stream.write(line.encode("utf-8", "backslashreplace") + b"\n")
+    return len(errors.order)
+
+
+def text_lines(errors: ErrorsState) -> Iterator[str]:
+    """The table as people read it."""
+    for line in [*head_lines(errors, EXPORT_CELLS, UNICODE), heading(EXPORT_CELLS, "graph", False, UNICODE)]:
+        yield plain(line).rstrip()
+    for place in errors.order:
+        yield plain(row_line(errors.table, int(place), EXPORT_CELLS, UNICODE)).rstrip()
+
+
+def json_lines(errors: ErrorsState) -> Iterator[str]:
+    """A JSON array, one row of the journal a line."""
+    yield "["
+    last = len(errors.order) - 1
+    for line, place in enumerate(errors.order):
+        yield json.dumps(errors.table.row(int(place))) + ("," if line < last else "")
+    yield "]"
+
+
+def yank_targets(errors: ErrorsState, place: int) -> list[tuple[str, str, str]]:
+    """(key, what, text) of all that can be copied for a row."""
+    targets = []
+    if place >= 0:
+        row = errors.table.row(place)
+        targets = [
+            ("t", "tensor", str(row.get("tensor", ""))),
+            ("n", "node", str(row.get("node", ""))),
+            ("r", "row as text", row_text(row, errors.facts.runners)),
+            ("j", "row as JSON", json.dumps(row)),
+        ]
+    if errors.spec is not None:
+        targets.append(("c", "command", shlex.join(command_line(errors.spec))))
+    return targets

@@ -1,0 +1,86 @@
+"""Watching the workspace's jobs, and what the user does to one."""
+
+import asyncio
+import time
+from pathlib import Path
+
+from backends.errors import LayerwiseError
+from backends.jobs.events import Event, last_events
+from backends.jobs.folder import LOG
+from backends.jobs.view import JobView
+from tui.presenters.jobs import summary
+from tui.state.shared import AppState
+
+WATCH_EVERY = 0.5
+TAIL = 1 << 16
+OLD = 7 * 86400.0
+
+
+class JobsController:
+    """Keeps the app's JobsState and its status line up to date while the app runs."""
+
+    def __init__(self, app: AppState) -> None:
+        self._app = app
+        self._task = asyncio.create_task(self._watch())
+
+    async def _watch(self) -> None:
+        try:
+            async for views in self._app.client.watch(WATCH_EVERY):
+                self._app.jobs.set_views(views)
+                self._app.set_status(summary(views))
+        except (LayerwiseError, OSError) as error:
+            self._app.say(f"the jobs cannot be read: {error}", "bad")
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._task.cancel()
+
+
+class JobActions:
+    """Each method tells the user how it went."""
+
+    def __init__(self, app: AppState) -> None:
+        self._app = app
+
+    async def cancel(self, job: int) -> None:
+        try:
+            await self._app.client.cancel(job)
+            self._app.say(f"job {job}: asked to stop")
+        except LayerwiseError as error:
+            self._app.say(str(error), "bad")
+
+    async def retry(self, job: int) -> None:
+        try:
+            await self._app.client.retry(job)
+            self._app.say(f"job {job}: started again; finished rows are kept")
+        except LayerwiseError as error:
+            self._app.say(str(error), "bad")
+
+    async def prune(self, jobs: list[int]) -> None:
+        """Remove these ended jobs and their files."""
+        removed, freed = await self._app.client.prune(jobs)
+        self._app.say(f"{len(removed)} jobs removed, {freed / 1e6:.1f} MB freed")
+
+    def prunable(self, what: str) -> list[int]:
+        """Ended jobs: `failed` ones, `old` ones (a week) or `all`; never the comparison on view."""
+        ended = [view for view in self._app.jobs.views if view.final]
+        if what == "failed":
+            ended = [view for view in ended if view.state != "done"]
+        elif what == "old":
+            ended = [view for view in ended if (view.ended or 0.0) < time.time() - OLD]
+        return [view.id for view in ended if str(view.id) != self._app.session.compare_job]
+
+
+async def read_tail(view: JobView) -> tuple[list[Event], str]:
+    """A job's last events and the end of its raw output."""
+    return await asyncio.to_thread(lambda: (last_events(view.folder), _end(view.folder / LOG)))
+
+
+def _end(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            size = stream.seek(0, 2)
+            stream.seek(max(0, size - TAIL))
+            return stream.read().decode("utf-8", "replace")
+    except OSError:
+        return ""

@@ -1,0 +1,171 @@
+"""Jobs as styled text: a row each, the details of one, and the summary in the title bar."""
+
+import json
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from backends.text import shown
+from tui.presenters.glyphs import Glyphs
+from tui.presenters.numbers import age_text, bar, size_text, span_text
+from tui.presenters.text import Line, fit, merge, wrap_runs
+
+if TYPE_CHECKING:
+    from backends.jobs.spec import JobSpec
+    from backends.jobs.view import JobView
+
+ID_CELLS, STATE_CELLS, BAR_CELLS, RATE_CELLS, ETA_CELLS, AGE_CELLS, DISK_CELLS = 4, 9, 6, 8, 6, 4, 7
+ROLES = {
+    "running": "accent", "waiting": "warn", "queued": "dim", "done": "good", "failed": "bad", "lost": "bad",
+    "cancelled": "dim",
+}  # fmt: skip
+
+
+def state_glyph(state: str, glyphs: Glyphs) -> str:
+    """One character a state; the word stands beside it."""
+    known = {"running": glyphs.running, "done": glyphs.good, "failed": glyphs.bad, "lost": glyphs.bad, "waiting": "?"}
+    return known.get(state, "." if state == "queued" else "-")
+
+
+def title_cells(cells: int) -> int:
+    fixed = ID_CELLS + STATE_CELLS + BAR_CELLS + RATE_CELLS + ETA_CELLS + AGE_CELLS + DISK_CELLS + 5 + 2 + 8
+    return max(8, cells - fixed - (5 if cells >= 100 else 0))
+
+
+def heading(cells: int) -> Line:
+    """The column names."""
+    text = f"{'id':>{ID_CELLS}} {'  state':<{STATE_CELLS + 2}} {'title':<{title_cells(cells)}} "
+    text += f"{'progress':<{BAR_CELLS + 5}} {'rate':>{RATE_CELLS}} {'left':>{ETA_CELLS}} {'age':>{AGE_CELLS}} "
+    text += f"{'disk':>{DISK_CELLS}}" + (f" {'gpu':<4}" if cells >= 100 else "")
+    return [(fit(text, cells, keep="start"), "head")]
+
+
+def row_line(view: "JobView", title: str, now: float, cells: int, glyphs: Glyphs) -> Line:
+    """One job."""
+    role = ROLES.get(view.state, "")
+    glyph = state_glyph(view.state, glyphs)
+    head = f"{view.id:>{ID_CELLS}} "
+    state = f"{glyph} {fit(view.state, STATE_CELLS)} "
+    text = f"{fit(title, title_cells(cells), glyphs.ellipsis)} {_progress(view, glyphs)} "
+    text += f"{rate_text(view):>{RATE_CELLS}} {left_text(view):>{ETA_CELLS}} "
+    text += f"{age_text(now - view.created):>{AGE_CELLS}} {size_text(view.bytes_on_disk):>{DISK_CELLS}}"
+    text += f" {','.join(gpu[:4] for gpu in view.gpus):<4}" if cells >= 100 else ""
+    return merge([(head, ""), (state, role), (text, "")])
+
+
+def _progress(view: "JobView", glyphs: Glyphs) -> str:
+    done, total = _counts(view)
+    full, empty = ("#", ".") if glyphs.ellipsis == "~" else ("█", "░")
+    if view.state == "done":
+        return " " * (BAR_CELLS + 5)
+    if total <= 0:
+        return f"{f'{done:g}' if done else '':<{BAR_CELLS + 5}}"
+    return f"{bar(done, total, BAR_CELLS, full, empty)} {min(100, int(100 * done / total)):>3}%"
+
+
+def _counts(view: "JobView") -> tuple[float, float]:
+    progress = view.progress or {}
+    return float(progress.get("done") or 0), float(progress.get("total") or 0)
+
+
+def rate_text(view: "JobView") -> str:
+    """Units per second since this attempt started; seconds used once it has ended."""
+    if view.final:
+        return span_text(None if view.ended is None or view.started is None else view.ended - view.started)[:8]
+    rate = _rate(view)
+    return f"{rate:.3g}/s" if rate else ""
+
+
+def _rate(view: "JobView") -> float:
+    done, _ = _counts(view)
+    last = (view.progress or {}).get("t") or 0.0
+    elapsed = last - (view.started or last)
+    return done / elapsed if elapsed > 0 else 0.0
+
+
+def left_text(view: "JobView") -> str:
+    """Time left at the rate so far."""
+    done, total = _counts(view)
+    rate = _rate(view)
+    return age_text((total - done) / rate) if rate and total > done and view.state == "running" else ""
+
+
+def summary(views: "Sequence[JobView]") -> Line:
+    """Running jobs for the title bar: `1 job 62%`, `3 jobs, 1 asks`; nothing when none is alive."""
+    live = [view for view in views if not view.final]
+    if not live:
+        return []
+    line: Line = [(f"{len(live)} job{'s' if len(live) > 1 else ''}", "tab")]
+    done, total = (sum(pair) for pair in zip(*map(_counts, live), strict=True))
+    if total > 0:
+        line.append((f" {min(100, int(100 * done / total))}%", "tab"))
+    asking = sum(view.state == "waiting" for view in live)
+    return merge([*line, (f"  {asking} asks" if asking else "", "tab-on")])
+
+
+def detail_lines(view: "JobView", spec: "JobSpec | None", cells: int, glyphs: Glyphs) -> list[Line]:
+    """What a job is, what it waits for, how it crashed."""
+    lines: list[Line] = [[(f"job {view.id}  ", "dim"), (shown(spec.title if spec else "", cells - 10), "strong")]]
+    facts = [f"attempt {view.attempt}"] if view.attempt > 1 else []
+    facts += [f"{count:,} rows in {shown(table)}" for table, count in view.counts.items()]
+    facts += [f"{view.warnings} warnings"] if view.warnings else []
+    facts += [view.reason] if view.reason else []
+    text = str((view.progress or {}).get("text") or "")
+    lines.append([(shown(", ".join([*facts, *([text] if text else [])])), "")])
+    if spec is not None and spec.command:
+        lines += wrap_runs([("$ ", "dim"), (shown(shlex.join(spec.command)), "")], cells, indent=2)[:4]
+    lines.append([("in ", "dim"), (shown(str(view.folder)), "dim")])
+    if view.question is not None:
+        lines += question_lines(view, cells)
+    if view.card is not None:
+        lines += card_lines(view.card, cells, glyphs)
+    return [line for line in lines if line and any(text for text, _ in line)]
+
+
+def question_lines(view: "JobView", cells: int) -> list[Line]:
+    """The question that a job waits with, and how to answer it."""
+    question = (view.question or {}).get("question") or {}
+    text = question.get("text") if isinstance(question, dict) else None
+    asked = str(text or json.dumps(question))
+    return [
+        [("it asks: ", "warn"), (shown(asked, 4 * cells), "strong")],
+        [(f"answer with: layerwise attach {view.id}", "dim")],
+    ]
+
+
+def card_lines(card: dict[str, Any], cells: int, glyphs: Glyphs) -> list[Line]:
+    """The crash card: kind, summary, last event, command, detail."""
+    lines: list[Line] = [[(f"{glyphs.bad} {shown(str(card.get('kind', '')))}: ", "bad")]]
+    lines = wrap_runs([*lines[0], (shown(str(card.get("summary", ""))), "strong")], cells, indent=2)
+    last = card.get("last_event")
+    if isinstance(last, dict):
+        words = " ".join(f"{key}={value}" for key, value in last.items() if key not in ("t", "v"))
+        lines += wrap_runs([("last event  ", "dim"), (shown(words), "")], cells, indent=12)[:3]
+    if card.get("command"):
+        lines += wrap_runs([("reproduce   ", "dim"), (shown(str(card["command"])), "")], cells, indent=12)[:4]
+    detail = str(card.get("detail") or "").splitlines()
+    return [*lines, *([(shown(text, 400), "dim")] for text in detail)]
+
+
+def card_text(card: dict[str, Any], glyphs: Glyphs) -> str:
+    """The crash card as plain text, to be copied into a bug report."""
+    return "\n".join("".join(text for text, _ in line).rstrip() for line in card_lines(card, 200, glyphs))
+
+
+def event_lines(events: Sequence[dict[str, Any]]) -> list[Line]:
+    """What a job said lately, from its journal."""
+    lines: list[Line] = []
+    for event in events:
+        if event["type"] == "log":
+            role = {"warning": "warn", "error": "bad"}.get(str(event.get("level")), "")
+            lines.append([(shown(str(event.get("text", "")), 1000), role)])
+        elif event["type"] == "warning":
+            lines.append([("warning: ", "warn"), (shown(str(event.get("text", "")), 1000), "")])
+        elif event["type"] == "state":
+            lines.append([(f"-- {shown(str(event.get('state')))}", "dim")])
+    return lines
+
+
+def log_lines(text: str) -> list[Line]:
+    """Raw output of the worker."""
+    return [[(shown(line.replace("\t", "    "), 1000), "")] for line in text.splitlines()]

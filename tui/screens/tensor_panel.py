@@ -1,0 +1,39 @@
+"""The values of one tensor on both sides, over the table that it came from."""
+
+from backends.errors import LayerwiseError
+from tui.controllers.tensor import TensorController
+from tui.presenters.error_detail import detail_lines
+from tui.presenters.tensor_view import tensor_lines
+from tui.presenters.text import Line
+from tui.state.shared import AppState
+from tui.widgets.detail_pane import DetailPane
+
+
+class TensorPanel(DetailPane):
+    """Shows a row's statistics at once, the rest when the job that reads the tensor is done."""
+
+    def __init__(self, state: AppState, control: TensorController) -> None:
+        super().__init__(id="tensor")
+        self._state = state
+        self._control = control
+
+    def show(self, place: int) -> None:
+        """Show the tensor of a row of the table."""
+        row = self._state.errors.table.row(place)
+        names = self._state.errors.facts.runners
+        lines = detail_lines(row, names, max(40, self.app.size.width - 2))
+        self._put([*lines, [], [("reading the values on both sides …  esc goes back", "dim")]])
+        self.run_worker(self._read(place, lines), exclusive=True, group="tensor")
+
+    async def _read(self, place: int, lines: list[Line]) -> None:
+        try:
+            data = await self._control.values(place)
+        except LayerwiseError as error:
+            self._put([*lines, [], [(f"the values could not be read: {error}", "bad")]])
+            return
+        names = self._state.errors.facts.runners
+        cells = max(40, self.size.width - 2)
+        self._put([*lines, [], *tensor_lines(data, names, cells, self._state.glyphs)])
+
+    def _put(self, lines: list[Line]) -> None:
+        self.set_lines([[(" ", ""), *line] for line in lines])
