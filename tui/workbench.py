@@ -11,12 +11,16 @@ from textual import on
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
+from textual.reactive import Reactive
+from textual.screen import Screen
 from textual.widget import Widget
 
 from backends.jobs.client import JobClient
 from backends.jobs.store import Workspace
 from tui.commands import REGISTRY, Command, Commanded, command, in_scopes
 from tui.controllers.command_line import complete_line, parse_line
+from tui.controllers.errors import ErrorsController
+from tui.controllers.jobs import JobsController
 from tui.controllers.yank import yank
 from tui.presenters.glyphs import choose_glyphs
 from tui.presenters.help import command_rows
@@ -29,7 +33,7 @@ from tui.screens.run import RunScreen
 from tui.state.session import SessionStore
 from tui.state.shared import AppState
 from tui.themes import DEFAULT, PALETTES, textual_theme
-from tui.widgets.bars import Footer, MessageBar, TabBar, TitleBar
+from tui.widgets.bars import CommandBar, Footer, TabBar, TitleBar
 from tui.widgets.line_input import LineInput
 
 PAGES: tuple[type[Page], ...] = (GraphScreen, ErrorsScreen, JobsScreen, RunScreen)
@@ -45,6 +49,12 @@ def open_workbench(model: Path | None, root: Path | None = None) -> "Workbench":
     return Workbench(state, store)
 
 
+class Frame(Screen[None]):
+    """Textual paints a whole screen again when the focus moves; ours has nothing that shows it."""
+
+    focused: Reactive[Widget | None] = Reactive(None, repaint=False)
+
+
 class Workbench(Commanded, App[None], scope="global"):
     """Holds the bars and the pages; everything else is in pages, controllers and state."""
 
@@ -54,7 +64,6 @@ class Workbench(Commanded, App[None], scope="global"):
     CSS = """
     Screen { layout: vertical; background: $background; overflow: hidden; }
     #pages { height: 1fr; }
-    #command { display: none; }
     """
 
     def __init__(self, state: AppState, store: SessionStore) -> None:
@@ -67,19 +76,22 @@ class Workbench(Commanded, App[None], scope="global"):
             self.register_theme(textual_theme(palette))
         self.theme = state.session.theme if state.session.theme in PALETTES else DEFAULT
 
+    def get_default_screen(self) -> Screen[None]:
+        return Frame(id="_default")
+
     def compose(self) -> ComposeResult:
         yield TitleBar(self.state)
         yield TabBar()
         yield Container(id="pages")
-        yield MessageBar(self.state)
-        yield LineInput(":", id="command")
+        yield CommandBar(self.state)
         yield Footer()
 
     async def on_mount(self) -> None:
         self._on_signals(self.leave)
         self.set_interval(WATCH_EVERY, self._leave_if_no_terminal)
         self.state.session.on_saved_change.subscribe(self._save_soon)
-        self.query_one("#command", LineInput).complete = self._complete
+        self.query_one(CommandBar).complete = self._complete
+        self._followers = (ErrorsController(self.state), JobsController(self.state))
         name = self.state.session.screen
         await self.show_page(name if name in {page.SCOPE for page in PAGES} else "graph")
 
@@ -174,8 +186,7 @@ class Workbench(Commanded, App[None], scope="global"):
         self._ask_line("")
 
     def _ask_line(self, text: str) -> None:
-        line = self.query_one("#command", LineInput)
-        line.display = True
+        line = self.query_one(CommandBar)
         line.set_value(text)
         line.focus()
 
@@ -195,7 +206,6 @@ class Workbench(Commanded, App[None], scope="global"):
         self._close_line()
 
     def _close_line(self) -> None:
-        self.query_one("#command", LineInput).display = False
         self.page.main_widget().focus()
 
     def _complete(self, value: str) -> list[str]:

@@ -16,7 +16,8 @@ def chain_model(path: Path, n_nodes: int) -> Path:
         op = OPS[i % len(OPS)]
         output = f"/encoder/layer.{i // len(OPS)}/{op}_output_0"
         inputs = [before, before] if op in ("Add", "Mul", "Sub") else [before]
-        graph.node.append(NodeProto(op_type=op, name=f"/encoder/layer.{i // len(OPS)}/{op}", input=inputs, output=[output]))
+        name = f"/encoder/layer.{i // len(OPS)}/{op}"
+        graph.node.append(NodeProto(op_type=op, name=name, input=inputs, output=[output]))
         before = output
     graph.output.append(helper.make_tensor_value_info(before, TensorProto.FLOAT, None))
     return save(path, graph)

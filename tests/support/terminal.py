@@ -49,14 +49,16 @@ class Terminal:
         self.process = subprocess.Popen(
             command, stdin=slave, stdout=slave, stderr=slave, cwd=ROOT, close_fds=True,
             env={**clean, "TERM": "xterm-256color", "COLORTERM": "truecolor", "LC_ALL": "C.UTF-8", **(env or {})},
-            preexec_fn=lambda: _own_terminal(hangup),
+            preexec_fn=lambda: _own_terminal(hangup),  # noqa: PLW1509 (no threads here)
         )  # fmt: skip
         os.close(slave)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait(10)

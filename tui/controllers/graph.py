@@ -15,8 +15,11 @@ from debugtools.compare.spec import CompareSpec, MarkSpec
 from surgery.graph import GraphIndex
 from surgery.graph.cache import has_index, index_folder
 from tui.cli.line import command_line
+from tui.controllers.warm import WarmWorker
 from tui.state.session import Session
 from tui.state.shared import AppState
+
+MOST_WEIGHTS = 16
 
 
 class GraphController:
@@ -25,7 +28,8 @@ class GraphController:
     def __init__(self, state: AppState) -> None:
         self._state = state
         self._session: Session = state.session
-        self.statistics: dict[str, list[str]] = {}
+        self._warm: WarmWorker | None = None
+        self.statistics: dict[str, dict[str, Any]] = {}
 
     @property
     def index(self) -> GraphIndex:
@@ -71,6 +75,23 @@ class GraphController:
         if result is None:
             raise LayerwiseError(problem)
         return result
+
+    # ── weights ──
+
+    async def read_weights(self, node: int) -> int:
+        """Ask the warm worker for statistics of the node's initializers; returns how many there are.
+
+        Raises LayerwiseError with the worker's message.
+        """
+        index = self.index
+        weights = [t for t in index.node_inputs(node) if t >= 0 and index.tensor_kind(t) == "initializer"]
+        names = [index.tensor_name(tensor) for tensor in weights]
+        asked = [name for name in dict.fromkeys(names) if name not in self.statistics][:MOST_WEIGHTS]
+        if asked:
+            self._warm = self._warm or WarmWorker(self._state.client, str(self._session.model))
+            params = {"path": str(self._session.model), "names": asked}
+            self.statistics |= await self._warm.ask("weight_statistics", params)
+        return len(names)
 
     # ── marks ──
 
@@ -123,8 +144,8 @@ class GraphController:
         tensor = index.find_tensor(text) if text else -1
         if tensor >= 0:
             return self._node_of(tensor)
-        matches = index.search(text) if text else []
-        if not len(matches):
+        matches = index.search(text)
+        if not text or not len(matches):
             raise UsageError(f"no node or tensor {shown(text, 80)}")
         return int(matches[0])
 

@@ -1,15 +1,15 @@
 """A node as a row of the graph's list."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tui.presenters.glyphs import Glyphs
 from tui.presenters.tensors import tensor_type
 from tui.presenters.text import Line, fit
+from tui.state.session import NodeError
 
 if TYPE_CHECKING:
     from surgery.graph import GraphIndex
-    from tui.state.session import NodeError
 
 OP = 13
 ERROR = 11
@@ -43,14 +43,19 @@ def header(at: Columns) -> Line:
     return [(text + (f"{'max abs':>{at.error}}" if at.error else ""), "head")]
 
 
-def node_row(
-    index: "GraphIndex", node: int, at: Columns, marks: set[str], error: "NodeError | None", glyphs: Glyphs
-) -> Line:
+class Overlay(Protocol):
+    """What lies over the graph: marked tensors, and errors by node. A Session is one."""
+
+    marks: set[str]
+    errors: dict[int, NodeError]
+
+
+def node_row(index: "GraphIndex", node: int, at: Columns, overlay: Overlay, glyphs: Glyphs) -> Line:
     """`#  op  ● name  output  type  error`. Neighbouring cells share a role: every run costs bytes."""
     outputs = [tensor for tensor in index.node_outputs(node) if tensor >= 0]
     names = [index.tensor_name(tensor) for tensor in outputs]
     name = index.node_name(node) or (names[0] if names else "")
-    mark = mark_glyph(names, marks, glyphs)
+    mark = mark_glyph(names, overlay.marks, glyphs)
     indent = "  " if index.node_scope(node) else ""
     text = fit(indent + name, at.name, glyphs.ellipsis)
     if at.output:
@@ -59,7 +64,7 @@ def node_row(
     op = fit(index.node_op(node), OP, glyphs.ellipsis)
     line: Line = [(f"{node:>{at.number}} ", "dim"), (op, ""), (mark, "mark" if mark.strip() else ""), (text + " ", ""),
                   (kind, "dim")]  # fmt: skip
-    return [*line, error_cell(error, at.error)] if at.error else line
+    return [*line, error_cell(overlay.errors.get(node), at.error)] if at.error else line
 
 
 def mark_glyph(names: list[str], marks: set[str], glyphs: Glyphs) -> str:
@@ -70,7 +75,7 @@ def mark_glyph(names: list[str], marks: set[str], glyphs: Glyphs) -> str:
     return (glyphs.mark if marked == len(names) else glyphs.partial_mark) + " "
 
 
-def error_cell(error: "NodeError | None", cells: int) -> tuple[str, str]:
+def error_cell(error: NodeError | None, cells: int) -> tuple[str, str]:
     """The worst error; `!` marks a failed one, so that colour is not needed."""
     if error is None:
         return " " * cells, ""

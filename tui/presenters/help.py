@@ -13,7 +13,7 @@ def command_rows(commands: Sequence[Command]) -> list[Line]:
     return [
         [
             (f"{found.key_text:<16.16} ", "key"),
-            (f"{found.title:<44.44} ", ""),
+            (f"{found.title:<50.50} ", ""),
             (f"{':' + found.line if found.line else '':<16.16} ", "accent"),
             (_SCOPES.get(found.scope, found.scope), "dim"),
         ]

@@ -29,11 +29,11 @@ def neighbourhood(index: "GraphIndex", node: int, cells: int, glyphs: Glyphs) ->
     name = f"{glyphs.here_left} {label(index, node, glyphs)} {glyphs.here_right}"
     lines: list[Line] = []
     if tops:
-        text, places = place(tops, cells)
+        text, places = place(tops, cells, centre)
         lines += [[(text, "")], [(joints(places, centre, UP, glyphs), "dim")]]
     lines.append([(" " * max(0, centre - cell_len(name) // 2), ""), (name, "accent")])
     if bottoms:
-        text, places = place(bottoms, cells)
+        text, places = place(bottoms, cells, centre)
         lines += [[(joints(places, centre, DOWN, glyphs), "dim")], [(text, "")]]
     return lines
 
@@ -57,19 +57,23 @@ def _short(name: str, glyphs: Glyphs) -> str:
     return fit(name, LABEL - 8, glyphs.ellipsis).rstrip()
 
 
-def place(labels: list[str], cells: int) -> tuple[str, list[int]]:
-    """Labels side by side and centred in `cells`; their text, and the column of each one's middle."""
+def place(labels: list[str], cells: int, centre: int) -> tuple[str, list[int]]:
+    """Labels side by side around `centre` in `cells`; their text, and the column of each one's middle.
+
+    Where a label is almost above the centre, all move so that it stands there: the line needs no jog.
+    """
     shown_labels = list(labels)
     while len(shown_labels) > 1 and _width(shown_labels) > cells:
         hidden = len(labels) - len(shown_labels) + (1 if len(shown_labels) == len(labels) else 2)
         shown_labels = [*labels[: len(labels) - hidden], f"+{hidden}"]
-    at = max(0, (cells - _width(shown_labels)) // 2)
-    text, places = " " * at, []
+    start = max(0, (cells - _width(shown_labels)) // 2)
+    middles, at = [], start
     for name in shown_labels:
-        places.append(at + cell_len(name) // 2)
-        text += name + " " * GAP
+        middles.append(at + cell_len(name) // 2)
         at += cell_len(name) + GAP
-    return text.rstrip(), places
+    jog = min((centre - middle for middle in middles), key=abs)
+    shift = jog if abs(jog) <= 2 and start + jog >= 0 else 0
+    return " " * (start + shift) + (" " * GAP).join(shown_labels), [middle + shift for middle in middles]
 
 
 def _width(labels: list[str]) -> int:

@@ -1,7 +1,7 @@
 """Everything about one node, as the lines of the detail pane."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from backends.text import shown
 from tui.presenters.bars import size_text
@@ -21,11 +21,11 @@ NAME_LINES = 3
 class NodeDetail:
     """Presents nodes of one index for a pane of `cells` cells.
 
-    marks: marked tensors. statistics: tensor name -> lines of text that a job has brought.
+    marks: marked tensors. statistics: tensor name -> numbers that a worker has brought.
     """
 
     def __init__(self, index: "GraphIndex", cells: int, glyphs: Glyphs, marks: set[str],
-                 statistics: Mapping[str, list[str]]) -> None:  # fmt: skip
+                 statistics: Mapping[str, dict[str, Any]]) -> None:  # fmt: skip
         self._index = index
         self._cells = cells
         self._glyphs = glyphs
@@ -34,7 +34,7 @@ class NodeDetail:
 
     def lines(self, node: int, error: "NodeError | None" = None) -> list[Line]:
         """Name, place, error, inputs, outputs, neighbourhood, attributes, bodies, statistics."""
-        sections = [
+        sections: list[list[Line]] = [
             self._head(node), self._error(error), self._tensors("in", self._index.node_inputs(node)),
             self._tensors("cap", self._index.node_captures(node)),
             self._tensors("out", self._index.node_outputs(node)),
@@ -117,14 +117,12 @@ class NodeDetail:
 
     def _weights(self, node: int) -> list[Line]:
         lines: list[Line] = []
-        for tensor in self._index.node_inputs(node):
-            if tensor < 0 or self._index.tensor_kind(tensor) != "initializer":
-                continue
-            name = self._index.tensor_name(tensor)
-            lines.append([("weight ", "dim"), (fit(name, self._cells - 8, self._glyphs.ellipsis).rstrip(), "")])
-            for text in self._statistics.get(name, ["  w: statistics"]):
-                lines.append([(f"  {text}", "dim")])
-        return lines
+        weights = [t for t in self._index.node_inputs(node) if t >= 0 and self._index.tensor_kind(t) == "initializer"]
+        for name in dict.fromkeys(self._index.tensor_name(tensor) for tensor in weights):
+            if name in self._statistics:
+                lines.append([("weight ", "dim"), (fit(name, self._cells - 8, self._glyphs.ellipsis).rstrip(), "")])
+                lines += [[(f"  {text}", "")] for text in weight_lines(self._statistics[name])]
+        return lines or ([[("w  statistics of the weights", "dim")]] if weights else [])
 
     def _wrapped(self, line: Line, most: int = NAME_LINES, indent: int = 2) -> list[Line]:
         lines = wrap_runs(line, self._cells, indent)
@@ -132,3 +130,19 @@ class NodeDetail:
             lines = lines[:most]
             lines[-1] = [*lines[-1][:-1], (lines[-1][-1][0][:-1] + self._glyphs.ellipsis, lines[-1][-1][1])]
         return lines
+
+
+def weight_lines(stats: Mapping[str, Any]) -> list[str]:
+    """Mean and spread, extremes with their places, and what is not finite."""
+    if "mean" not in stats:
+        return [f"no statistics for {stats['dtype']}"]
+    lines = [
+        f"mean {stats['mean']:.4g}  std {stats['var'] ** 0.5:.4g}  mean magnitude {stats['avg_magnitude']:.4g}",
+        f"min {stats['min']:.5g} at {_place(stats['argmin'])}  max {stats['max']:.5g} at {_place(stats['argmax'])}",
+    ]
+    bad = [f"{stats[key]:,} {word}" for key, word in (("nan", "NaN"), ("inf", "Inf")) if stats[key]]
+    return [*lines, ", ".join(bad)] if bad else lines
+
+
+def _place(index: Sequence[int]) -> str:
+    return f"({', '.join(map(str, index))})"

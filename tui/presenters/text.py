@@ -87,21 +87,22 @@ def wrap_runs(runs: Line, cells: int, indent: int = 0) -> list[Line]:
     lines: list[Line] = [[]]
     room = cells
     for text, role in runs:
-        while text:
-            piece = _fitting(text, room)
+        at = 0
+        while at < len(text):
+            piece = _fitting(text[at:], room)
             if not piece and room < cells - indent:
                 lines.append([(" " * indent, "")])
                 room = cells - indent
                 continue
-            piece = piece or text[0]
+            piece = piece or text[at]
             lines[-1].append((piece, role))
             room -= cell_len(piece)
-            text = text[len(piece) :]
+            at += len(piece)
     return lines
 
 
 def _fitting(text: str, cells: int) -> str:
-    piece = text[: max(0, cells)]
+    piece = text[: max(0, cells) + 1]
     while piece and cell_len(piece) > cells:
         piece = piece[:-1]
     return piece

@@ -52,7 +52,7 @@ class NodeModel:
             return []
         node = self._rows.node_at(i)
         at = self.columns(cells)
-        return node_row(index, node, at, session.marks, session.errors.get(node), self._state.glyphs)
+        return node_row(index, node, at, session, self._state.glyphs)
 
 
 class GraphScreen(Page, scope="graph"):
@@ -62,6 +62,7 @@ class GraphScreen(Page, scope="graph"):
     GraphScreen #graph-left { width: 1fr; }
     GraphScreen #graph-separator { width: 1; height: 1fr; }
     GraphScreen #detail { width: 46%; height: 1fr; }
+    GraphScreen.zoomed #graph-separator, GraphScreen.zoomed #detail { display: none; }
     GraphScreen.narrow #graph-separator { display: none; }
     GraphScreen.narrow #detail { display: none; width: 1fr; }
     GraphScreen.narrow.on-detail #detail { display: block; }
@@ -325,7 +326,7 @@ class GraphScreen(Page, scope="graph"):
     def _node_choice(self, node: int) -> Line:
         index = self._control.index
         at = columns(70, index.n_nodes, False)
-        return node_row(index, node, at, self.session.marks, None, self.state.glyphs)
+        return node_row(index, node, at, self.session, self.state.glyphs)
 
     def _node_chosen(self, node: object) -> None:
         if isinstance(node, int):
@@ -387,10 +388,33 @@ class GraphScreen(Page, scope="graph"):
 
     # ── detail, yank ──
 
+    @command("graph.weights", "statistics of the node's weights", keys="w")
+    def weights(self) -> None:
+        if self.session.index is not None and self.session.index.n_nodes:
+            self.run_worker(self._read_weights(self.session.node), group="weights", exclusive=True)
+
+    async def _read_weights(self, node: int) -> None:
+        self.state.say("reading weights …")
+        try:
+            count = await self._control.read_weights(node)
+        except LayerwiseError as error:
+            self.state.say(str(error), "bad")
+            return
+        self.state.say(f"{count} weights" if count else "this node reads no weights")
+        self._show_detail()
+
+    @command("graph.zoom", "hide or show the detail pane beside the list", keys="plus")
+    def zoom(self) -> None:
+        if not self.has_class("narrow"):
+            self.toggle_class("zoomed")
+            self._list.focus()
+            self.call_after_refresh(self._after_resize)
+
     @command("graph.detail", "show the detail pane, or go back to the list", keys="tab", footer="detail")
     def toggle_detail(self) -> None:
         pane = self.query_one("#detail", DetailPane)
         on_detail = not (self.has_class("on-detail") or pane.has_focus)
+        self.remove_class("zoomed")
         self.set_class(on_detail and self.has_class("narrow"), "on-detail")
         (pane if on_detail else self._list).focus()
         self.call_after_refresh(self._show_detail)

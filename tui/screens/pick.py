@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.events import Key
+from textual.reactive import Reactive
 from textual.screen import ModalScreen
+from textual.widget import Widget
 
 from backends.text import shown
 from tui.presenters.glyphs import Glyphs
@@ -37,6 +39,7 @@ class PickScreen(ModalScreen[object]):
     PickScreen > Vertical { width: 90%; max-width: 100; height: auto; max-height: 90%; border: solid $primary; }
     PickScreen VirtualList { height: auto; }
     """
+    focused: Reactive[Widget | None] = Reactive(None, repaint=False)
     BINDINGS = [("escape", "dismiss_pick"), ("q", "dismiss_pick")]  # noqa: RUF012
 
     def __init__(self, title: str, choices: Sequence[Choice], glyphs: Glyphs, *, filterable: bool = False) -> None:
@@ -49,6 +52,7 @@ class PickScreen(ModalScreen[object]):
         self._list = VirtualList(FixedRows([choice.line for choice in choices]), glyphs=glyphs)
 
     def compose(self) -> ComposeResult:
+        self._list.styles.height = max(1, min(len(self._all), self.app.size.height - 8))
         title = OneLine(role="title")
         title.set_line([(f" {self._title}", "title")])
         with Vertical():
@@ -58,7 +62,6 @@ class PickScreen(ModalScreen[object]):
             yield self._list
 
     def on_mount(self) -> None:
-        self._list.styles.height = max(1, min(len(self._all), self.app.size.height - 8))
         (self._input if self._filterable else self._list).focus()
 
     def on_line_input_changed(self, event: LineInput.Changed) -> None:

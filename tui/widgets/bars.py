@@ -8,6 +8,7 @@ from tui.commands import Command
 from tui.presenters.bars import footer_line, tab_line, title_line
 from tui.presenters.text import Line, fit
 from tui.state.shared import AppState, Level
+from tui.widgets.line_input import LineInput
 from tui.widgets.lines import OneLine
 
 _ROLES = {"info": "", "good": "good", "warn": "warn", "bad": "bad"}
@@ -43,19 +44,25 @@ class TabBar(OneLine):
         self.set_line(tab_line(name))
 
 
-class MessageBar(OneLine):
-    """The last thing the app said."""
+class CommandBar(LineInput):
+    """The line above the footer: the last thing the app said, and the `:` line while it has the focus."""
 
     def __init__(self, state: AppState) -> None:
-        super().__init__(id="message")
+        super().__init__(":", id="command")
         self._state = state
+        self._said: Line = []
 
     def on_mount(self) -> None:
         self._state.on_message.subscribe(self.say)
 
+    def line(self, y: int) -> Line:
+        return super().line(y) if self.has_focus else self._said
+
     def say(self, text: str, level: Level = "info") -> None:
-        line: Line = [(" " + fit(_WORDS[level] + text, max(1, self.size.width - 1), keep="start"), _ROLES[level])]
-        self.set_line(line)
+        said: Line = [(" " + fit(_WORDS[level] + text, max(1, self.size.width - 1), keep="start"), _ROLES[level])]
+        if said != self._said:
+            self._said = said
+            self.refresh()
 
 
 class Footer(OneLine):

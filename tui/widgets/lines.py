@@ -1,5 +1,7 @@
 """Widgets drawn line by line from (text, role) runs; only lines that changed are painted again."""
 
+from typing import Self
+
 from rich.cells import cell_len
 from rich.segment import Segment
 from textual.geometry import Region
@@ -11,15 +13,33 @@ from tui.themes import role_style
 
 
 class LineWidget(Widget):
-    """Base: `line(y)` gives one row of the widget; the rest is cutting, padding and styling."""
+    """Base: `line(y)` gives one row of the widget; the rest is cutting, padding and styling.
+
+    `refresh()` paints only the rows whose line is another than the one on screen: Textual asks for it at every
+    change of focus, and a whole list costs 10 KB.
+    """
 
     BASE_ROLE = ""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._painted: dict[int, Line] = {}
+        self._painted_theme = ""
 
     def line(self, y: int) -> Line:
         raise NotImplementedError
 
     def render_line(self, y: int) -> Strip:
-        return self.strip_of(self.line(y), self.size.width)
+        line = self._painted[y] = self.line(y)
+        return self.strip_of(line, self.size.width)
+
+    def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
+        if regions or layout or recompose or not repaint or self._painted_theme != self.app.theme:
+            self._painted_theme = self.app.theme
+            return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
+        changed = [y for y in range(self.size.height) if self._painted.get(y) != self.line(y)]
+        width = self.size.width
+        return super().refresh(*(Region(0, y, width, 1) for y in changed)) if changed else self
 
     def strip_of(self, line: Line, cells: int) -> Strip:
         """`line` cut or padded to `cells` cells in the colours of the theme in use."""
@@ -35,8 +55,10 @@ class LineWidget(Widget):
         self.refresh(Region(x, first, self.size.width if cells is None else cells, count))
 
     def notify_style_update(self) -> None:
+        # Textual calls this at every change of focus, too; only another theme changes what is drawn here.
         super().notify_style_update()
-        self.refresh()
+        if self._painted_theme != self.app.theme:
+            self.refresh()
 
 
 class LinesView(LineWidget):
@@ -60,12 +82,9 @@ class LinesView(LineWidget):
 
     def set_lines(self, lines: list[Line], top: int = 0) -> None:
         """Show `lines`, starting at line `top`."""
-        before = [self.line(y) for y in range(self.size.height)]
         self._lines = lines
         self.top = max(0, min(top, len(lines) - 1))
-        for y, old in enumerate(before):
-            if self.line(y) != old:
-                self.refresh_lines(y)
+        self.refresh()
 
     def scroll_lines(self, by: int) -> None:
         """Move the view by `by` lines, within the text."""

@@ -9,7 +9,6 @@ from typing import Protocol
 
 from textual.events import Click, MouseScrollDown, MouseScrollUp, Resize
 from textual.message import Message
-from textual.strip import Strip
 
 from tui.commands import Commanded, command
 from tui.presenters.glyphs import UNICODE, Glyphs
@@ -83,14 +82,12 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
         self.glyphs = glyphs
         self.cursor = 0
         self.top = 0
-        self._painted: dict[int, Line] = {}
 
     # ── drawing ──
 
     def line(self, y: int) -> Line:
         index = self.top + y
         row = self._row(index)
-        self._painted[y] = row
         at_cursor = index == self.cursor and index < len(self.model)
         gutter = self.glyphs.cursor.ljust(GUTTER) if at_cursor else " " * GUTTER
         return [(gutter, "cursor" if at_cursor else ""), *row]
@@ -98,15 +95,10 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
     def _row(self, index: int) -> Line:
         return self.model.row(index, self.size.width - GUTTER) if index < len(self.model) else []
 
-    def render_line(self, y: int) -> Strip:
-        return super().render_line(y)
-
     def sync(self) -> None:
         """Paint the rows on screen whose content changed. Call after the model's data changed."""
         self._clamp()
-        for y in range(self.size.height):
-            if self._painted.get(y) != self._row(self.top + y):
-                self.refresh_lines(y)
+        self.refresh()
 
     def set_model(self, model: RowModel, cursor: int = 0) -> None:
         """Show another model with the cursor on row `cursor`."""
@@ -139,9 +131,9 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
             near = top - height // 2 <= self.cursor < top + height + height // 2
             step = height // 2 if self.cursor >= top else -(height // 2)
             top = top + step if near and height > 1 else self.cursor - height // 2
-        return self._scroll_to(top)
+        return self._show_from(top)
 
-    def _scroll_to(self, top: int) -> bool:
+    def _show_from(self, top: int) -> bool:
         top = max(0, min(top, len(self.model) - self.size.height))
         changed = top != self.top
         self.top = top
@@ -153,7 +145,7 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
         if index == self.cursor:
             return
         old, self.cursor = self.cursor, index
-        if self._scroll_to(self.top + rows) | self._reveal():
+        if self._show_from(self.top + rows) | self._reveal():
             self.refresh()
         else:
             self._refresh_gutter(old)
@@ -165,8 +157,7 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
         if self.cursor > last:
             self.cursor = last
             self.post_message(self.Highlighted(self, last))
-        if self._scroll_to(self.top):
-            self.refresh()
+        self._show_from(self.top)
 
     def _refresh_gutter(self, index: int) -> None:
         if self.top <= index < self.top + self.size.height:
@@ -175,7 +166,6 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
     # ── events and commands ──
 
     def on_resize(self, event: Resize) -> None:
-        self._painted.clear()
         self._reveal()
 
     def on_click(self, event: Click) -> None:
