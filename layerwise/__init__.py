@@ -1,3 +1,5 @@
 """The public Python API of Layerwise: modules at Polygraphy's paths, so that a script carries over."""
 
-__version__ = "0.1.0"
+from tui import VERSION as __version__
+
+__all__ = ["__version__"]

@@ -30,9 +30,9 @@ def _dispatch(words: list[str]) -> int:
     if first in ("-h", "--help"):
         return _print(overview())
     if first in ("-V", "-v", "--version"):
-        from layerwise import __version__
+        from tui import VERSION
 
-        return _print(f"layerwise {__version__}")
+        return _print(f"layerwise {VERSION}")
     entry = COMMANDS.get(first)
     if entry is None:
         return _open_path(first, rest)

@@ -111,7 +111,8 @@ class _Body:
         if len(self.spec.runners) > 1 or any(runner.results_index < 0 for runner in self.spec.runners):
             options = {"fail_fast": self.spec.fail_fast or None, "check_average": self.spec.check_average or None}
             functions = _Code(f"[{', '.join(self._functions())}]")
-            yield f"accuracy = {_call('Comparator.compare_accuracy', _Code('results'), compare_func=functions, **options)}"
+            call = _call("Comparator.compare_accuracy", _Code("results"), compare_func=functions, **options)
+            yield f"accuracy = {call}"
             if self.spec.save_accuracy:
                 yield f"accuracy.save({self.spec.save_accuracy!r})"
             passed = "accuracy and valid" if self.spec.validate else "accuracy"
@@ -171,9 +172,14 @@ class _Body:
             self._use("layerwise.backend.common", "InvokeFromScript")
             return _call("InvokeFromScript", feeds.script, feeds.function) + "()"
         self._use("layerwise.comparator", "DataLoader")
-        return _call("DataLoader", seed=None if feeds.seed == 1 else feeds.seed, iterations=feeds.iterations,
-                     val_range=feeds.val_range or None, input_shapes=feeds.shapes or None,
-                     data_loader_backend_module=None if feeds.backend_module == "numpy" else feeds.backend_module)  # fmt: skip
+        return _call(
+            "DataLoader",
+            seed=None if feeds.seed == 1 else feeds.seed,
+            iterations=feeds.iterations,
+            val_range=feeds.val_range or None,
+            input_shapes=feeds.shapes or None,
+            data_loader_backend_module=None if feeds.backend_module == "numpy" else feeds.backend_module,
+        )
 
     def _postprocess(self) -> Iterator[str]:
         function = ""

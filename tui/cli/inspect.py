@@ -40,10 +40,9 @@ def run_model(args: Namespace, log: Log) -> int:
     refuse_other_frameworks(args)
     if args.convert_to:
         raise MissingDependency(NO_TENSORRT)
-    for flag, given in (("--list-unbounded-dds", args.list_unbounded_dds), ("--save-visual", args.save_visual),
-                        ("--combine-tensor-info", args.combine_tensor_info), ("--fp-to-fp16", args.fp_to_fp16)):  # fmt: skip
-        if given:
-            raise UsageError(f"{flag} is not in this version of `inspect model`")
+    for name in ("list_unbounded_dds", "save_visual", "combine_tensor_info", "fp_to_fp16"):
+        if getattr(args, name):
+            raise UsageError(f"--{name.replace('_', '-')} is not in this version of `inspect model`")
     if args.visual:
         from tui.__main__ import main
 

@@ -57,7 +57,8 @@ Text = str | Callable[[], str]
 class Log:
     """Prints messages at or above a level, to stdout (fatal ones to stderr) and to a file if one is set.
 
-    levels: "" -> level for everything, and "backend/onnxrt" or "comparator" -> level for a part; the longest match wins.
+    levels: "" -> level for everything, and "backend/onnxrt" or "comparator" -> level for a part; the longest
+    match wins.
     """
 
     def __init__(self, level: int = INFO, colors: bool = True) -> None:

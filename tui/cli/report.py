@@ -26,6 +26,7 @@ class CompareReport:
         self.job = job
         self.totals = Totals()
         self.runners: dict[int, str] = {}
+        self._valid = True
         self._iteration: int | None = None
         self._block: _Block | None = None
         self._paired: set[tuple[int, int]] = set()
@@ -48,6 +49,9 @@ class CompareReport:
             self._run(row)
         elif table == "layers":
             self._layer(row)
+        elif table == "validate":
+            self.log.error(f"FAILED | Errors detected in output: {lines.name(row['tensor'])}", source="comparator")
+            self._valid = False
 
     def _inputs(self, row: Row) -> None:
         if self._first("inputs", None):
@@ -93,6 +97,9 @@ class CompareReport:
         self._close_block()
         for index, runner in enumerate(result.get("runners") or []):
             self.runners.setdefault(index, str(runner))
+        if self.spec.validate:
+            verdict = "PASSED" if self._valid else "FAILED"
+            self.log.verdict(self._valid, f"{verdict} | Output Validation", source="comparator")
         for text in self.totals.timings(self.runners):
             self.log.info(text, source="comparator")
         for ok, text in self.totals.accuracy(self.runners, self.spec, result):

@@ -140,7 +140,8 @@ def _simple(row: Row, rules: ToleranceSpec) -> Iterator[Line]:
 
 def _required(row: Row, stat: str, rules: ToleranceSpec) -> str:
     required = row.get("required") or {}
-    text = f"Minimum Required Tolerance: {stat} error | [abs={number(required.get('abs'))}] OR [rel={number(required.get('rel'))}]"
+    absolute, relative = number(required.get("abs")), number(required.get("rel"))
+    text = f"Minimum Required Tolerance: {stat} error | [abs={absolute}] OR [rel={relative}]"
     if stat == "elemwise":
         return text + " (requirements may be lower if both abs/rel tolerances are set)"
     if stat == "quantile":

@@ -63,12 +63,8 @@ class Totals:
             good, total = sum(iterations.values()), len(iterations)
             first, second = (lines.name(runners.get(index, index)) for index in pair)
             rate = 100 * good / total
-            yield (
-                good == total,
-                (
-                    f"Accuracy Summary | {first} vs. {second} | Passed: {good}/{total} iterations | Pass Rate: {rate:.2f}%"
-                ),
-            )
+            head = f"Accuracy Summary | {first} vs. {second} | "
+            yield good == total, f"{head}Passed: {good}/{total} iterations | Pass Rate: {rate:.2f}%"
 
 
 def essence(result: dict[str, Any], spec: CompareSpec, totals: Totals, job: object) -> Iterator[tuple[int, str]]:
@@ -91,7 +87,7 @@ def essence(result: dict[str, Any], spec: CompareSpec, totals: Totals, job: obje
     )
     if totals.first_bad is not None:
         yield ERROR, f"first bad    {_row_text(totals.first_bad)}"
-    if totals.worst is not None:
+    if totals.worst is not None and _size(totals.worst) > 0:
         yield INFO, f"worst        {_row_text(totals.worst)}"
     for text in _next(spec, totals, job):
         yield INFO, text
@@ -119,7 +115,8 @@ def _row_text(row: Row) -> str:
     node = f" {lines.name(row['node'])}" if row.get("node") else ""
     finding = f"   {row['finding']}" if row.get("finding") else ""
     errors = f"max abs {lines.number(row.get('max_abs'))}   max rel {lines.number(row.get('max_rel'))}"
-    return f"#{row.get('i')} {lines.name(row.get('op') or 'output')}{node}   {lines.name(row['tensor'])}   {errors}{finding}"
+    place = f"#{row.get('i')} {lines.name(row.get('op') or 'output')}{node}"
+    return f"{place}   {lines.name(row['tensor'])}   {errors}{finding}"
 
 
 def _averages(result: dict[str, Any]) -> Iterator[tuple[bool, str]]:
