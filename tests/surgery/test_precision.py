@@ -316,6 +316,6 @@ def _close(want: np.ndarray, got: np.ndarray, largest: float, kept: bool, what: 
     np.testing.assert_array_equal(np.isinf(got), np.isinf(want), err_msg=what)
     finite = np.isfinite(want)
     size = np.maximum(np.abs(want[finite]), largest)
-    allowed = 1e-5 * size if kept else 3 * np.spacing(size.astype(np.float16)).astype(np.float32)
+    allowed = 1e-6 + 1e-5 * size if kept else 3 * np.spacing(size.astype(np.float16)).astype(np.float32)
     error = np.abs(got[finite] - want[finite])
     assert (error <= allowed).all(), f"{what}: {error.max()}"
