@@ -63,8 +63,7 @@ def _tensor(name: str, value: Any, show: Show, numbered: bool) -> Iterator[str]:
     if show.values:
         blocks.append(format_array(array, show.num_items, show.line_width))
     for block in blocks:
-        for line in block.split("\n") if block else []:
-            yield before + TAB + line
+        yield from (before + TAB + line for line in block.split("\n"))
 
 
 def read(value: Any) -> Array:

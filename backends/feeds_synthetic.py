@@ -58,7 +58,7 @@ class Synthetic:
         given = self._shapes.get(info.name)
         shape = given[iteration % len(given)] if given else None
         try:
-            if shape is not None and _is_shape_tensor(info, shape):
+            if shape is not None and info.name in self.spec.shapes and _is_shape_tensor(info, shape):
                 self._say(f"Assuming {shown(info.name)} is a shape tensor. Setting input values to: {shape}")
                 return np.array(shape, dtype_row(info.dtype).numpy)
             return self._draw(sampler, info, self._static_shape(info, shape))
@@ -70,9 +70,12 @@ class Synthetic:
     def _static_shape(self, info: TensorInfo, given: Sequence[int] | None) -> tuple[int, ...]:
         if info.shape is None and given is None:
             raise UsageError(f"input {shown(info.name, 80)} has no known shape: give one (--input-shapes)")
-        if given is not None:
+        if given is not None and info.name in self.spec.shapes:
             _check_shape(info, given)
+        if given is not None and _fits(info, given):
             return tuple(given)
+        if given is not None:  # a pattern may sweep up inputs that it was not meant for
+            self._say(f"Input tensor: {shown(info.name)} | Cannot use shape {list(given)}, will use the default shape")
         shape = info.shape or ()
         static = tuple(dim if isinstance(dim, int) and dim >= 0 else 1 for dim in shape)
         if static != shape:
@@ -116,16 +119,17 @@ def _is_static(dim: Dim) -> bool:
 def _check_shape(info: TensorInfo, given: Sequence[int]) -> None:
     if any(dim < 0 for dim in given):
         raise UsageError(f"input {shown(info.name, 80)}: shape {list(given)} needs numbers of 0 and more")
+    if not _fits(info, given):
+        model = shown(str(list(info.shape or ())))
+        raise UsageError(f"input {shown(info.name, 80)}: shape {list(given)} does not fit the model's {model}")
+
+
+def _fits(info: TensorInfo, given: Sequence[int]) -> bool:
     if info.shape is None:
-        return
-    fits = len(given) == len(info.shape) and all(
+        return True
+    return len(given) == len(info.shape) and all(
         not _is_static(dim) or dim == size for dim, size in zip(info.shape, given, strict=True)
     )
-    if not fits:
-        raise UsageError(
-            f"input {shown(info.name, 80)}: shape {list(given)} does not fit the model's "
-            f"{shown(str(list(info.shape)))}"
-        )
 
 
 def _is_shape_tensor(info: TensorInfo, given: Sequence[int]) -> bool:

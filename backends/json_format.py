@@ -153,7 +153,7 @@ class _Reader:
         if isinstance(name, str):
             return name
         for key, value in fields.items():
-            if value == _LEGACY_VALUE and key.startswith(_LEGACY):
+            if key.startswith(_LEGACY) and isinstance(value, str) and value == _LEGACY_VALUE:
                 del fields[key]
                 return key.removeprefix(_LEGACY)
         return None
@@ -205,7 +205,7 @@ def write_value(stream: Writable, value: Any, level: int) -> None:
     elif isinstance(value, Sequence) and not isinstance(value, str):
         _write_items(stream, "[]", (("", item) for item in value), level)
     else:
-        stream.write(json.dumps(value).encode())
+        stream.write(json.dumps(value.item() if isinstance(value, np.generic) else value).encode())
 
 
 def _write_items(stream: Writable, brackets: str, items: Iterator[tuple[str, Any]], level: int) -> None:

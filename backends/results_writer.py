@@ -159,7 +159,7 @@ class _JsonSink:
         self.texts: list[_RunnerText] = []
         for name in runners:
             if self.texts:
-                file = self._stack.enter_context(tempfile.TemporaryFile(dir=path.parent))
+                file = self._stack.enter_context(tempfile.TemporaryFile(dir=path.parent))  # noqa: SIM115
                 part = PacedStream(file)
             else:
                 part = stream
