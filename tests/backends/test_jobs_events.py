@@ -40,7 +40,7 @@ def test_no_whole_line_is_lost_and_no_broken_one_shows(
     whole = b"".join(pieces)
     reader = EventReader(folder)
     seen = []
-    places = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=5))) + [len(whole)]
+    places = [*sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=5))), len(whole)]
     for place in places:
         (folder / JOURNAL).write_bytes(whole[:place])
         seen += list(reader.read())

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from backends.errors import UsageError
@@ -157,4 +158,4 @@ def noisy(context: JobContext) -> dict[str, Any]:
 
 
 def environment(context: JobContext) -> dict[str, Any]:
-    return {**{name: os.environ.get(name) for name in context.params["names"]}, "cwd": os.getcwd()}
+    return {**{name: os.environ.get(name) for name in context.params["names"]}, "cwd": str(Path.cwd())}

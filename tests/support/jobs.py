@@ -72,7 +72,7 @@ def jobs_home(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Work
             asyncio.run(JobClient(home).cancel(view.id))
     until(lambda: all(view.final for view in home.list_jobs()))
     until(lambda: not processes_of(home), 5.0)
-    assert leases_taken(home) == []
+    until(lambda: leases_taken(home) == [], 1.0)
 
 
 def run(home: Workspace, action: str, params: dict[str, Any] | None = None, **spec: Any) -> JobView:
@@ -99,7 +99,7 @@ def wait_for(home: Workspace, job: int, *states: str, seconds: float = 15.0) -> 
 def events_of(home: Workspace, job: int) -> list[dict[str, Any]]:
     from backends.jobs.events import read_events
 
-    return list(read_events(home.folder(job)))
+    return list(read_events(home.jobs / str(job)))
 
 
 def pids_of(home: Workspace, job: int) -> tuple[int, int]:
