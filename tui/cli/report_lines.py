@@ -107,6 +107,9 @@ def compact(row: Row) -> str:
     """One line for a tensor among many."""
     place = f"#{row.get('i')} {name(row.get('op') or '?')}"
     finding = f" | {row['finding']}" if row.get("finding") else ""
+    for metric in row.get("metrics") or {}:
+        if metric in SINGLE:
+            finding = f" | {SINGLE[metric].label} {number(row.get(SINGLE[metric].field))}{finding}"
     return (
         f"Output: '{name(row['tensor'])}' | {place} | {'/'.join(dict.fromkeys(row['dtype']))} {shape(row['shape'])} | "
         f"max abs {number(row.get('max_abs'))} | max rel {number(row.get('max_rel'))}"

@@ -15,6 +15,7 @@ from tui.cli.log import ERROR, FINISH, INFO, WARNING
 from tui.cli.report_lines import Row
 
 Pair = tuple[int, int]
+_ORIGINS = 8  # bad tensors whose error begins with them that are kept for the last lines
 
 
 class Totals:
@@ -25,6 +26,7 @@ class Totals:
         self.failed = 0
         self.worst: Row | None = None
         self.first_bad: Row | None = None
+        self.origins: list[Row] = []
         self._iterations: dict[Pair, dict[int, bool]] = {}
         self._runtimes: dict[int, list[float]] = {}
 
@@ -40,6 +42,8 @@ class Totals:
         self.failed += bad
         if bad and (self.first_bad is None or _place(row) < _place(self.first_bad)):
             self.first_bad = row
+        if bad and row.get("finding") != "propagated" and len(self.origins) < _ORIGINS:
+            self.origins.append(row)
         if self.worst is None or _size(row) > _size(self.worst):
             self.worst = row
 
@@ -87,6 +91,9 @@ def essence(result: dict[str, Any], spec: CompareSpec, totals: Totals, job: obje
     )
     if totals.first_bad is not None:
         yield ERROR, f"first bad    {_row_text(totals.first_bad)}"
+    for row in totals.origins:
+        if row is not totals.first_bad and row is not totals.worst:
+            yield ERROR, f"also         {_row_text(row)}"
     if totals.worst is not None and _size(totals.worst) > 0:
         yield INFO, f"worst        {_row_text(totals.worst)}"
     for text in _next(spec, totals, job):

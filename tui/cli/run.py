@@ -36,13 +36,14 @@ def run_run(args: Namespace, log: Log) -> int:
         log.warning(note)
     if args.gen_script:
         return _write_script(request.spec, args.gen_script)
-    job = _job(request.spec, args)
+    job = run_job(request.spec, args)
     if args.detach:
         return run_detached(job, log)
-    return _run_json(job, args, log) if args.json else _run_report(request.spec, job, log)
+    return _run_json(job, args, log) if args.json else run_report(request.spec, job, log)
 
 
-def _run_report(spec: CompareSpec, job: "JobSpec", log: Log) -> int:
+def run_report(spec: CompareSpec, job: "JobSpec", log: Log) -> int:
+    """Run the job here and print its report; the exit code."""
     report = CompareReport(log, spec)
     with progress(log.shows(INFO)) as live:
 
@@ -70,7 +71,8 @@ def _write_script(spec: CompareSpec, path: str) -> int:
     return 0
 
 
-def _job(spec: CompareSpec, args: Namespace) -> "JobSpec":
+def run_job(spec: CompareSpec, args: Namespace) -> "JobSpec":
+    """The job of a comparison, with the job options of `run`."""
     timeout = values.parse_duration(args.timeout) if args.timeout else None
     gpus = _gpus(spec) if args.gpus is None else args.gpus
     if gpus < 0:
