@@ -1,6 +1,6 @@
 """Element types of tensors and what a node's schema allows, without reading a weight."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx
@@ -8,6 +8,7 @@ from onnx import TensorProto, defs
 
 from backends.errors import LayerwiseError
 from backends.text import shown
+from surgery.reads import subgraphs
 
 FLOAT = TensorProto.FLOAT
 
@@ -35,16 +36,14 @@ class Slots:
     by_attribute: bool = False
 
 
-def node_slots(
-    node: onnx.NodeProto, types: Mapping[str, int], opsets: Mapping[str, int], low: int
-) -> Slots | None:
+def node_slots(node: onnx.NodeProto, types: Mapping[str, int], opsets: Mapping[str, int], low: int) -> Slots | None:
     """Return what becomes `low` (a TensorProto type) if the node computes in it; None if it cannot.
 
     A type variable of the schema that FP32 binds, and that takes `low`, changes as a whole; inputs of a fixed
     type (Resize's scales, shapes, indices) stay.
     """
     schema = None if node.op_type in _STAY else _schema(node, opsets)
-    if schema is None or any(name and name not in types for name in node.input) or list(bodies(node)):
+    if schema is None or any(name and name not in types for name in node.input) or any(subgraphs(node)):
         return None
     takes = {c.type_param_str for c in schema.type_constraints if _TEXT[low] in c.allowed_type_strs}
     bound = set()
@@ -54,11 +53,7 @@ def node_slots(
         if name and variable in takes and types[name] == FLOAT:
             bound.add(variable)
             inputs.add(position)
-    if any(
-        _formal(schema.inputs, p) in bound and types.get(n, FLOAT) != FLOAT
-        for p, n in enumerate(node.input)
-        if n
-    ):
+    if any(_formal(schema.inputs, p) in bound and types.get(n, FLOAT) != FLOAT for p, n in enumerate(node.input) if n):
         return None
     outputs = {p for p, name in enumerate(node.output) if name and _formal(schema.outputs, p) in bound}
     fixed = _fixed_by_attribute(node, types)
@@ -78,36 +73,13 @@ def tensor_types(model: onnx.ModelProto) -> dict[str, int]:
     try:
         inferred = onnx.shape_inference.infer_shapes(bare)
     except Exception as error:  # InferenceError and plain RuntimeError
-        raise LayerwiseError(
-            f"the types of the model's tensors cannot be inferred: {shown(str(error), 300)}"
-        ) from None
+        raise LayerwiseError(f"the types of the model's tensors cannot be inferred: {shown(str(error), 300)}") from None
     graph = inferred.graph
     types = {tensor.name: tensor.data_type for tensor in graph.initializer}
     for value in [*graph.input, *graph.value_info, *graph.output]:
         if value.type.HasField("tensor_type") and value.type.tensor_type.elem_type:
             types[value.name] = value.type.tensor_type.elem_type
     return types
-
-
-def captures(node: onnx.NodeProto) -> set[str]:
-    """Return the names that the node's bodies, at any depth, read from outside of them."""
-    return {name for body in bodies(node) for name in _free(body)}
-
-
-def bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    """The graphs among a node's attributes."""
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
-
-
-def _free(body: onnx.GraphProto) -> Iterator[str]:
-    local = {value.name for value in body.input} | {tensor.name for tensor in body.initializer}
-    for node in body.node:
-        yield from (name for name in [*node.input, *captures(node)] if name and name not in local)
-        local.update(node.output)
-    yield from (value.name for value in body.output if value.name not in local)
 
 
 def _bare(model: onnx.ModelProto) -> onnx.ModelProto:

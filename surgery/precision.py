@@ -17,38 +17,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from backends.evaluate import external_array
 from surgery.node_types import FLOAT, Slots
-from surgery.precision_plan import ONNX_TYPE, LowType, Plan, node_label
+from surgery.precision_plan import EXACT, ONNX_TYPE, LowType, Plan, node_label
+from surgery.proto import all_names, fresh, shell
 
 _NUMPY = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
-_EXACT = frozenset(  # operators whose results are values of their inputs, so that nothing is left to round
-    {
-        *(
-            "Abs",
-            "Concat",
-            "DepthToSpace",
-            "Expand",
-            "Flatten",
-            "Gather",
-            "GatherElements",
-            "GatherND",
-            "Identity",
-        ),
-        *(
-            "Max",
-            "MaxPool",
-            "Min",
-            "Neg",
-            "Relu",
-            "Reshape",
-            "Slice",
-            "SpaceToDepth",
-            "Split",
-            "Squeeze",
-            "Tile",
-        ),
-        *("Transpose", "Unsqueeze", "Where"),
-    }
-)
 
 
 def convert_precision(
@@ -98,11 +70,11 @@ class _Rewrite:
         self.full_name: dict[str, str] = {}
         self.nodes: list[onnx.NodeProto] = []
         self.new_types: dict[str, tuple[str, int]] = {}  # tensor -> (the one it came from, its type)
-        self.names = Counter(self.plan.types.keys())
+        self.names = all_names(model.graph)
         self.node_names = Counter(node.name for node in model.graph.node)
 
     def result(self) -> onnx.ModelProto:
-        model = _shell(self.model)
+        model = shell(self.model)
         graph = model.graph
         graph.initializer.extend(self._weights())
         weights = {tensor.name for tensor in self.model.graph.initializer}
@@ -126,7 +98,7 @@ class _Rewrite:
             self.low_name[name] = name
             if name in self.plan.needs_full:
                 yield tensor
-                self.low_name[name] = self._fresh(name, self._form())
+                self.low_name[name] = self._tensor_name(name, self._form())
             yield self._rounded(tensor, self.low_name[name])
 
     def _rounded(self, tensor: TensorProto, name: str) -> TensorProto:
@@ -165,7 +137,7 @@ class _Rewrite:
         self.low_name[name] = name
         if name in self.plan.needs_full:
             self.nodes.append(node)
-            self.low_name[name] = self._fresh(name, self._form())
+            self.low_name[name] = self._tensor_name(name, self._form())
         rounded = self._rounded(value, self.low_name[name])
         self.new_types[self.low_name[name]] = (name, rounded.data_type)
         label = node.name if self.low_name[name] == name else self._node_name(name, self._form())
@@ -177,25 +149,25 @@ class _Rewrite:
         outputs = [node.output[position] for position in sorted(slots.outputs)]
         if self.emulate:
             self.nodes.append(node)
-            if node.op_type not in _EXACT:
+            if node.op_type not in EXACT:
                 self._round_outputs(node, outputs)
             return
         _set_low_attributes(node, slots, ONNX_TYPE[self.low])
         for position in slots.outputs:
             name = node.output[position]
             if name in self.plan.pinned:
-                node.output[position] = self._fresh(name, self.low)
+                node.output[position] = self._tensor_name(name, self.low)
             self.low_name[name] = node.output[position]
             self.new_types[node.output[position]] = (name, ONNX_TYPE[self.low])
         self.nodes.append(node)
         for name in outputs:
             if name in self.plan.needs_full:
-                self.full_name[name] = name if name in self.plan.pinned else self._fresh(name, "float32")
+                self.full_name[name] = name if name in self.plan.pinned else self._tensor_name(name, "float32")
                 self._cast(self.low_name[name], self.full_name[name], FLOAT, name)
 
     def _round_outputs(self, node: onnx.NodeProto, outputs: Sequence[str]) -> None:
         for name in outputs:
-            exact = self._fresh(name, "exact")
+            exact = self._tensor_name(name, "exact")
             node.output[list(node.output).index(name)] = exact
             self.new_types[exact] = (name, FLOAT)
             self._round_trip(exact, name, name)
@@ -204,14 +176,14 @@ class _Rewrite:
         """Append the low form of a tensor that is born in FP32, once, if a low node reads it."""
         if name not in self.plan.needs_low or name in self.plan.born_low:
             return
-        self.low_name[name] = self._fresh(name, self._form())
+        self.low_name[name] = self._tensor_name(name, self._form())
         if self.emulate:
             self._round_trip(name, self.low_name[name], name)
         else:
             self._cast(name, self.low_name[name], ONNX_TYPE[self.low], name)
 
     def _round_trip(self, source: str, target: str, origin: str) -> None:
-        middle = self._fresh(origin, self.low)
+        middle = self._tensor_name(origin, self.low)
         self._cast(source, middle, ONNX_TYPE[self.low], origin)
         self._cast(middle, target, FLOAT, origin)
 
@@ -225,11 +197,11 @@ class _Rewrite:
     def _form(self) -> str:
         return "rounded" if self.emulate else self.low
 
-    def _fresh(self, name: str, suffix: str) -> str:
-        return _fresh(self.names, f"{name}__{suffix}")
+    def _tensor_name(self, name: str, suffix: str) -> str:
+        return fresh(self.names, f"{name}__{suffix}")
 
     def _node_name(self, tensor: str, suffix: str) -> str:
-        return _fresh(self.node_names, f"{tensor}__{suffix}")
+        return fresh(self.node_names, f"{tensor}__{suffix}")
 
     def _types(self, graph: onnx.GraphProto) -> None:
         """Give every new or changed tensor a value_info of its type and its origin's shape."""
@@ -250,15 +222,6 @@ class _Rewrite:
                 value.name, value.type.tensor_type.elem_type = name, dtype
 
 
-def _fresh(taken: Counter[str], wish: str) -> str:
-    name, number = wish, 1
-    while taken[name]:
-        number += 1
-        name = f"{wish}_{number}"
-    taken[name] += 1
-    return name
-
-
 def _set_low_attributes(node: onnx.NodeProto, slots: Slots, low: int) -> None:
     """Change the attribute that fixes an output's type: Cast's `to`, ConstantOfShape's `value`."""
     if not slots.by_attribute:
@@ -266,29 +229,8 @@ def _set_low_attributes(node: onnx.NodeProto, slots: Slots, low: int) -> None:
     if node.op_type == "Cast":
         next(a for a in node.attribute if a.name == "to").i = low
         return
-    value = next(
-        (numpy_helper.to_array(a.t) for a in node.attribute if a.name == "value"), np.zeros(1, np.float32)
-    )
+    value = next((numpy_helper.to_array(a.t) for a in node.attribute if a.name == "value"), np.zeros(1, np.float32))
     del node.attribute[:]
     with np.errstate(over="ignore"):
         array = value.astype(helper.tensor_dtype_to_np_dtype(low))
     node.attribute.append(helper.make_attribute("value", numpy_helper.from_array(array)))
-
-
-def _shell(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model without its nodes, weights and value_info; nothing large is copied."""
-    shell = onnx.ModelProto()
-    for field, value in model.ListFields():
-        if field.name != "graph":
-            _set(shell, field.name, value)
-    for field, value in model.graph.ListFields():
-        if field.name not in ("node", "initializer", "value_info"):
-            _set(shell.graph, field.name, value)
-    return shell
-
-
-def _set(message: onnx.ModelProto | onnx.GraphProto, name: str, value: object) -> None:
-    if isinstance(value, str | int | bytes):
-        setattr(message, name, value)
-    else:
-        getattr(message, name).extend(value)

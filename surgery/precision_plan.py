@@ -8,11 +8,20 @@ import onnx
 from onnx import TensorProto
 
 from backends.errors import LayerwiseError
-from surgery.node_types import SHAPE_ONLY, Slots, captures, node_slots, tensor_types
+from surgery.node_types import SHAPE_ONLY, Slots, node_slots, tensor_types
+from surgery.reads import captures, subgraphs
 
 LowType = Literal["float16", "bfloat16"]
 
 ONNX_TYPE: dict[str, int] = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
+EXACT = frozenset(
+    {
+        *("Abs", "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity"),
+        *("Max", "MaxPool", "Min", "Neg", "Relu", "Reshape", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile"),
+        *("Transpose", "Unsqueeze", "Where"),
+    }
+)
+"""Operators whose results are values of their inputs: nothing is left to round."""
 _LEAST_OPSET = {"float16": 6, "bfloat16": 13}  # of Cast
 
 
@@ -36,9 +45,7 @@ class Plan:
     def of(cls, model: onnx.ModelProto, low: LowType, keep: Collection[str]) -> "Plan":
         opsets = {entry.domain or "": entry.version for entry in model.opset_import}
         if opsets.get("", opsets.get("ai.onnx", 1)) < _LEAST_OPSET[low]:
-            raise LayerwiseError(
-                f"{low} needs opset {_LEAST_OPSET[low]} or later: convert the model's opset first"
-            )
+            raise LayerwiseError(f"{low} needs opset {_LEAST_OPSET[low]} or later: convert the model's opset first")
         types = tensor_types(model)
         kept = frozenset(keep)
         plan = cls(
@@ -54,7 +61,7 @@ class Plan:
     def _note_readers(self, graph: onnx.GraphProto) -> None:
         self.pinned = {value.name for value in graph.output}
         for node, slots in zip(graph.node, self.slots, strict=True):
-            self.pinned |= captures(node)
+            self.pinned.update(name for body in subgraphs(node) for name in captures(body))
             if node.op_type in SHAPE_ONLY:  # takes whichever form there is
                 continue
             low_inputs = slots.inputs if slots else frozenset()
