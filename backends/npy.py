@@ -5,6 +5,7 @@ Format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. 
 does; the true type travels beside the file's content.
 """
 
+import ast
 import io
 import math
 import struct
@@ -53,13 +54,15 @@ def parse_header(head: bytes) -> NpyHeader:
     size = header_size(head)
     if len(head) < size:
         raise ValueError("the .npy header is cut short")
-    stream = io.BytesIO(head[:size])
-    version = np.lib.format.read_magic(stream)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    begin = 10 if head[6] == 1 else 12
     try:
-        shape, fortran, dtype = read(stream)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
-        raise ValueError(f"bad .npy header: {str(error).splitlines()[0][:200]}") from None
+        fields = ast.literal_eval(head[begin:size].decode("latin-1"))
+        descr, fortran, shape = fields["descr"], fields["fortran_order"], fields["shape"]
+        dtype = np.dtype(descr if isinstance(descr, str) else "O")
+    except (ValueError, TypeError, KeyError, SyntaxError, MemoryError, RecursionError) as error:
+        raise ValueError(f"bad .npy header: {(str(error) or type(error).__name__).splitlines()[0][:200]}") from None
+    if not isinstance(shape, tuple) or not isinstance(fortran, bool):
+        raise ValueError("bad .npy header: no shape or no order")
     _check_dtype(dtype)
     if any(type(dim) is not int or not 0 <= dim < 1 << 48 for dim in shape):
         raise ValueError(f"bad shape {shape!r}"[:200])

@@ -77,7 +77,10 @@ OPTIONS = [
     ((), {}),
     (("-a",), {"all": True}),
     (("-s", "--histogram"), {"show_values": True, "histogram": True}),
-    (("-a", "-n", "1", "-s", "--line-width", "40"), {"all": True, "num_items": 1, "show_values": True, "line_width": 40}),
+    (
+        ("-a", "-n", "1", "-s", "--line-width", "40"),
+        {"all": True, "num_items": 1, "show_values": True, "line_width": 40},
+    ),
     (("-s", "-n", "-1", "--line-width", "-1"), {"show_values": True, "num_items": -1, "line_width": -1}),
 ]
 
