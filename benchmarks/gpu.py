@@ -23,7 +23,7 @@ RUNS = {
     "plain": [],
     "plain, TF32 off": ["tf32=false"],
     "every tensor, TF32 off": ["tf32=false", "--mark-all"],
-    "as executed, TF32 off": ["tf32=false", "--observe", "executed"],
+    "as executed, TF32 off": ["tf32=false", "--mark-all", "--observe", "executed"],
 }
 
 
@@ -88,9 +88,9 @@ def take_turns(model: Path) -> str:
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         done = subprocess.run([*LAYERWISE, "jobs", "list", "--json"], capture_output=True, text=True, check=True)
-        jobs = sorted(json.loads(done.stdout), key=lambda job: int(job["id"]))[-2:]
+        jobs = sorted(json.loads(done.stdout), key=lambda job: int(job["job"]))[-2:]
         if all(job["state"] in ("done", "failed", "lost", "cancelled") for job in jobs):
-            keys = ("id", "state", "started", "ended")
+            keys = ("job", "state", "started", "ended")
             return "\n".join(json.dumps({key: job.get(key) for key in keys}) for job in jobs)
         time.sleep(0.2)
     return "the jobs did not end within 120 s"
