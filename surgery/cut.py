@@ -1,8 +1,8 @@
 """Cutting a model into consecutive segments by tensor names, without touching its weights.
 
 A segment is a run of nodes in topological order. It reads what earlier segments made (the boundary), and makes the
-tensors that are wanted and those that later segments still need. Run one after the other, with the tensors that are still
-alive carried between them, the segments do each node once; with optimisation off every tensor is bit-equal to the
+tensors that are wanted and those that later segments still need. Run one after the other, with the tensors that are
+still alive carried between them, the segments do each node once; with optimisation off every tensor is bit-equal to the
 unsegmented run. Weights stay external data in the model's own file.
 """
 
@@ -54,17 +54,13 @@ class GraphCut:
         """Length of the longest path to each node, counted in nodes."""
         depth: list[int] = []
         for names in self.reads:
-            depth.append(
-                1 + max((depth[self.maker[name]] for name in names if name in self.maker), default=0)
-            )
+            depth.append(1 + max((depth[self.maker[name]] for name in names if name in self.maker), default=0))
         return depth
 
     def needed(self, wanted: Iterable[str]) -> list[int]:
         """Positions of the nodes that `wanted` depend on. UsageError for a tensor the graph does not make."""
         need = set(wanted)
-        unknown = [
-            n for n in need if n not in self.maker and n not in self.initializers and n not in self.inputs
-        ]
+        unknown = [n for n in need if n not in self.maker and n not in self.initializers and n not in self.inputs]
         if unknown:
             raise UsageError(f"the model makes no tensor {shown(sorted(unknown)[0], 120)!r}")
         chosen = []
@@ -105,7 +101,8 @@ class GraphCut:
             graph.input.add(name=name).type.tensor_type.elem_type = types[name]
         for name in segment.gives:
             graph.output.add(name=name)
-        return part.SerializeToString()
+        data: bytes = part.SerializeToString()
+        return data
 
     def _segment(self, nodes: list[int], wanted: set[str], last: Mapping[str, int]) -> Segment:
         made = {name for i in nodes for name in self.nodes[i].output if name}
@@ -153,9 +150,7 @@ class GraphCut:
             (self._size(name, known, sizes) for name in self.reads[i] if name not in self.initializers),
             default=0,
         )
-        cost = sum(
-            _weight_bytes(self.initializers[name]) for name in self.reads[i] if name in self.initializers
-        )
+        cost = sum(_weight_bytes(self.initializers[name]) for name in self.reads[i] if name in self.initializers)
         for name in self.nodes[i].output:
             nbytes = known.get(name, _UNKNOWN).nbytes
             sizes[name] = guess if nbytes is None else nbytes

@@ -43,11 +43,7 @@ def topological(nodes: Sequence[onnx.NodeProto], node_reads: Sequence[Sequence[s
     LayerwiseError if there is a cycle.
     """
     maker = {name: i for i, node in enumerate(nodes) for name in node.output if name}
-    order, stuck = topological_order(
-        [[maker[name] for name in names if name in maker] for names in node_reads]
-    )
+    order, stuck = topological_order([[maker[name] for name in names if name in maker] for names in node_reads])
     if stuck:
-        raise LayerwiseError(
-            f"the graph has a cycle through node {shown(nodes[stuck[0]].name or '<unnamed>', 120)!r}"
-        )
+        raise LayerwiseError(f"the graph has a cycle through node {shown(nodes[stuck[0]].name or '<unnamed>', 120)!r}")
     return order

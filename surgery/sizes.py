@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import onnx
@@ -29,10 +30,8 @@ def estimates(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> di
     for value in fixed.graph.input:
         if value.name in shapes and value.type.HasField("tensor_type"):
             _set_shape(value, shapes[value.name])
-    try:
+    with suppress(Exception):  # any model that the inference does not master; the sizes are only a plan
         fixed = onnx.shape_inference.infer_shapes(fixed, data_prop=True)
-    except Exception:  # any model that the inference does not master; the sizes are only a plan
-        pass
     graph = fixed.graph
     return {value.name: _estimate(value) for value in (*graph.input, *graph.output, *graph.value_info)}
 

@@ -64,4 +64,8 @@ def same_bits(a: Array, b: Array) -> bool:
         return False
     if a.dtype.hasobject:
         return bool(np.array_equal(a, b))
-    return bool(np.array_equal(np.ascontiguousarray(a).reshape(-1).view(np.uint8), np.ascontiguousarray(b).reshape(-1).view(np.uint8)))
+    return bool(
+        np.array_equal(
+            np.ascontiguousarray(a).reshape(-1).view(np.uint8), np.ascontiguousarray(b).reshape(-1).view(np.uint8)
+        )
+    )

@@ -101,7 +101,6 @@ class CompareScript:
         with script_errors(self._path.absolute(), f"{self._name}()"):
             answers = self._function(*results)
         if not isinstance(answers, Mapping):
-            raise UsageError(
-                f"{shown(self._name)}() of {shown(str(self._path))} gave {type(answers).__name__}, not a dict of verdicts"
-            )
+            where = f"{shown(self._name)}() of {shown(str(self._path))}"
+            raise UsageError(f"{where} gave {type(answers).__name__}, not a dict of verdicts")
         return answers

@@ -15,6 +15,7 @@ from debugtools.compare.moments import Moments, Side, Totals
 
 Array = NDArray[Any]
 CHUNK = 65536
+_DOT = 8192  # BLAS starts threads for longer ones, which on a busy machine cost more than they give
 EPSILON = 2.220446049250313e-16
 _local = threading.local()
 
@@ -51,9 +52,9 @@ def fuse(a: Array, b: Array, how: Arithmetic, atol: float, rtol: float, *, infin
     """
     plain = a.flags.c_contiguous and b.flags.c_contiguous
     bits: Any = _BITS.get(a.dtype.itemsize) if plain and a.dtype == b.dtype else None
-    kernel: _FloatKernel = _KERNELS[how.kind](how, atol, rtol, infinities_equal)
     first, second = _flat(a), _flat(b)
     with np.errstate(all="ignore"):
+        kernel: _FloatKernel = _KERNELS[how.kind](how, atol, rtol, infinities_equal)
         for at in range(0, a.size, CHUNK):
             kernel.take(first[at : at + CHUNK], second[at : at + CHUNK], at, bits)
     return kernel.totals
@@ -67,6 +68,15 @@ def measure(a: Array, how: Arithmetic) -> Side:
 _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
+def dot(x: Array, y: Array) -> float:
+    """The dot product of two float64 vectors, on this thread."""
+    whole = x.size - x.size % _DOT
+    total = float(x[whole:].dot(y[whole:])) if whole < x.size else 0.0
+    if whole:
+        total += float(np.vecdot(x[:whole].reshape(-1, _DOT), y[:whole].reshape(-1, _DOT)).sum())
+    return total
+
+
 def _flat(a: Array) -> Any:
     return a.reshape(-1) if a.flags.c_contiguous else a.flat
 
@@ -75,7 +85,9 @@ class _FloatKernel:
     """Floating pairs, and floating against integer."""
 
     def __init__(self, how: Arithmetic, atol: float, rtol: float, infinities_equal: bool) -> None:
-        self.how, self.atol, self.rtol, self.infinities_equal = how, atol, rtol, infinities_equal
+        self.how, self.infinities_equal = how, infinities_equal
+        work = None if infinities_equal else how.work
+        self.atol, self.rtol = _round_down(atol, work), _round_down(rtol, work)
         self.totals = Totals(Side(), Side(), Moments(), Moments())
         self.scratch = _scratch()
 
@@ -89,11 +101,11 @@ class _FloatKernel:
         totals, n = self.totals, x.size
         value = self._lift(x, 0)
         double = self._double(value, 0)
-        total = float(double.dot(self.scratch.ones[:n]))
+        total = dot(double, self.scratch.ones[:n])
         low, high = value.min().item(), value.max().item()
         if total - total != 0.0 or not self._equal_errors(value, low, high, at):
             return False
-        squares = float(double.dot(double))
+        squares = dot(double, double)
         magnitude = self._magnitude(double, total, low, high)
         for side in (totals.a, totals.b):
             side.moments.bound(low, high, value, at)
@@ -118,22 +130,23 @@ class _FloatKernel:
         low, high = self._side(totals.b, right, right64, at)
         error = np.abs(np.subtract(left, right, out=self._buffer(2, n)), out=self._buffer(2, n))
         error64 = np.subtract(left64, right64, out=self.scratch.doubles[2][:n])
-        if self.infinities_equal:
+        magnitude = self._denominator(right, low, high)
+        if self.infinities_equal:  # Polygraphy goes on in float64 then, and so in its last bits
             self._forgive_infinities(left, right, error, error64)
-        totals.difference += float(error64.dot(error64))
-        totals.product += float(error64.dot(right64))
+            error, magnitude = error.astype(np.float64), magnitude.astype(np.float64)
+        totals.difference += dot(error64, error64)
+        totals.product += dot(error64, right64)
         np.abs(error64, out=error64)
-        ratio = np.divide(error, self._denominator(right, low, high), out=self._buffer(3, n))
-        self._errors(error, error64, ratio, at)
+        self._errors(error, error64, np.divide(error, magnitude, out=magnitude), at)
 
     def _errors(self, error: Array, error64: Array, ratio: Array, at: int) -> None:
         totals, n, ones = self.totals, error.size, self.scratch.ones
         worst = totals.abs.bounds(error, at)[1]
         worst_ratio = totals.rel.bounds(ratio, at)[1]
-        squares = float(error64.dot(error64))
-        totals.abs.add(float(error64.dot(ones[:n])), squares, n)
+        squares = dot(error64, error64)
+        totals.abs.add(dot(error64, ones[:n]), squares, n)
         ratio64 = self._double(ratio, 3)
-        totals.rel.add(float(ratio64.dot(ones[:n])), float(ratio64.dot(ratio64)), n)
+        totals.rel.add(dot(ratio64, ones[:n]), dot(ratio64, ratio64), n)
         if not worst <= self.atol and not worst_ratio <= self.rtol:
             totals.over += self._count_over(error, ratio)
 
@@ -161,9 +174,9 @@ class _FloatKernel:
 
     def _side(self, side: Side, values: Array, double: Array, at: int) -> tuple[float, float]:
         n = values.size
-        total = float(double.dot(self.scratch.ones[:n]))
+        total = dot(double, self.scratch.ones[:n])
         low, high = side.moments.bounds(values, at)
-        side.moments.add(total, float(double.dot(double)), n)
+        side.moments.add(total, dot(double, double), n)
         side.magnitude += self._magnitude(double, total, low, high)
         if total - total != 0.0:
             side.count_bad(values, at)
@@ -175,7 +188,7 @@ class _FloatKernel:
         if high <= 0:
             return -total
         n = double.size
-        return float(np.abs(double, out=self.scratch.doubles[3][:n]).dot(self.scratch.ones[:n]))
+        return dot(np.abs(double, out=self.scratch.doubles[3][:n]), self.scratch.ones[:n])
 
     def _lift(self, values: Array, index: int) -> Array:
         if values.dtype == self.how.work:
@@ -209,8 +222,8 @@ class _IntKernel(_FloatKernel):
         self._side(totals.b, right, right64, at)
         error = np.abs(np.subtract(left, right, out=self._buffer(2, n)), out=self._buffer(2, n))
         error64 = np.subtract(left64, right64, out=self.scratch.doubles[2][:n])
-        totals.difference += float(error64.dot(error64))
-        totals.product += float(error64.dot(right64))
+        totals.difference += dot(error64, error64)
+        totals.product += dot(error64, right64)
         ratio = np.divide(error, np.abs(right, out=self._buffer(3, n)), out=self.scratch.doubles[3][:n])
         self._errors(error, np.abs(error64, out=error64), ratio, at)
 
@@ -233,8 +246,8 @@ class _WideKernel(_IntKernel):
         self._side(totals.b, y, right64, at)
         error, sign = wide_difference(x, y)
         error64 = np.multiply(error.astype(np.float64), sign, out=self.scratch.doubles[2][:n])
-        totals.difference += float(error64.dot(error64))
-        totals.product += float(error64.dot(right64))
+        totals.difference += dot(error64, error64)
+        totals.product += dot(error64, right64)
         ratio = np.divide(error, wide_magnitude(y), out=self.scratch.doubles[3][:n])
         self._errors(error, np.abs(error64, out=error64), ratio, at)
 
@@ -282,10 +295,18 @@ class _ComplexKernel(_FloatKernel):
         error = np.abs(x.astype(np.complex128) - y)
         self._side(totals.a, left, left, at)
         low, high = self._side(totals.b, right, right, at)
-        totals.difference += float(error.dot(error))
+        totals.difference += dot(error, error)
         totals.product += float(np.vdot(y, x - y).real)
         ratio = np.divide(error, self._denominator(right, low, high))
         self._errors(error, error.copy(), ratio, at)
+
+
+def _round_down(tolerance: float, work: Any) -> float:
+    """The largest value of the working type that is at most `tolerance`: comparing with it is exact and fast."""
+    if work is None or work.kind != "f" or tolerance != tolerance:
+        return tolerance
+    rounded = work.type(tolerance)
+    return float(rounded if float(rounded) <= tolerance else np.nextafter(rounded, work.type(-np.inf)))
 
 
 def _floor(tolerance: float) -> int | float:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-_BLOCK = 1 << 20  # comparisons held at a time
+_BLOCK = 1 << 20  # elements sorted at a time
 
 
 def indices_mismatches(a: Array, b: Array, tolerance: int) -> int:
@@ -29,7 +29,9 @@ def indices_mismatches(a: Array, b: Array, tolerance: int) -> int:
     left, right = a.reshape(-1, length)[:, :kept], b.reshape(-1, length)
     rows = np.flatnonzero((left != right[:, :kept]).any(axis=1))
     step = max(1, _BLOCK // (kept * length))
-    return sum(_mismatches(left[some], right[some], tolerance) for some in np.array_split(rows, -(-rows.size // step) or 1))
+    return sum(
+        _mismatches(left[some], right[some], tolerance) for some in np.array_split(rows, -(-rows.size // step) or 1)
+    )
 
 
 def _mismatches(left: Array, right: Array, tolerance: int) -> int:

@@ -52,7 +52,9 @@ class Joiner:
 
     def _partners(self, side: int, name: str) -> list[Pair]:
         return [
-            pair for pair in self._pairs if side in pair and name in self._wanted[pair[0]] and name in self._wanted[pair[1]]
+            pair
+            for pair in self._pairs
+            if side in pair and name in self._wanted[pair[0]] and name in self._wanted[pair[1]]
         ]
 
     def _arrive(self, side: int, name: str, array: Array) -> Iterator[tuple[Pair, str, Array, Array]]:

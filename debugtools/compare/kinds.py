@@ -8,7 +8,14 @@ import numpy as np
 from backends.tensors import EXTENDED_NAMES, dtype_name, is_floating
 
 Kind = Literal["float", "int", "wide", "complex", "string", "none"]
-_WIDENED = {"float16": "float32", "int8": "int32", "uint8": "int32", "int16": "int32", "uint16": "int32", "uint32": "int64"}
+_WIDENED = {
+    "float16": "float32",
+    "int8": "int32",
+    "uint8": "int32",
+    "int16": "int32",
+    "uint16": "int32",
+    "uint32": "int64",
+}
 _INTEGERS = frozenset("biu")
 
 

@@ -80,7 +80,7 @@ class Ledger:
         rel_l2 = result.rel_l2 if result.rel_l2 is not None else math.nan
         finding = self._finding(result, inputs, error, rel_l2, complete)
         bound = rounding_bound(result.dtypes, place.depth)
-        bad = bool(finding) or result.passed is False and not rel_l2 <= bound
+        bad = bool(finding) or (result.passed is False and not rel_l2 <= bound)
         self._known[name] = Known(rel_l2, finite_sides(result), bad)
         amplification = rel_l2 / error if complete and error > 0 and math.isfinite(rel_l2) else None
         return amplification, finding
@@ -102,9 +102,7 @@ class Ledger:
             queue += fresh
         return found
 
-    def _finding(
-        self, result: Comparison, inputs: Sequence[Known], error: float, rel_l2: float, complete: bool
-    ) -> str:
+    def _finding(self, result: Comparison, inputs: Sequence[Known], error: float, rel_l2: float, complete: bool) -> str:
         upstream = any(known.bad for known in inputs)
         bad = _non_finite(result)
         if bad is not None:
@@ -155,7 +153,8 @@ def layer_row(
         row["shape2"] = list(result.shapes[1])
     row |= _errors(result) | _orders(result)
     row["stats"] = [
-        side_stats(side, shape, order) for side, shape, order in zip(result.sides, result.shapes, result.order_sides, strict=True)
+        side_stats(side, shape, order)
+        for side, shape, order in zip(result.sides, result.shapes, result.order_sides, strict=True)
     ]
     row |= {
         "ampl": judged[0], "rel_l2": result.rel_l2, "finding": judged[1], "metrics": result.verdicts,
@@ -178,7 +177,8 @@ def _errors(result: Comparison) -> Row:
     for key, moments in (("abs", totals.abs), ("rel", totals.rel)):
         row |= {
             f"max_{key}": worst(moments), f"min_{key}": moments.low if moments.count else 0.0,
-            f"mean_{key}": moments.mean, f"std_{key}": moments.deviation, f"argmax_{key}": place_of(moments.high_at, shape),
+            f"mean_{key}": moments.mean, f"std_{key}": moments.deviation,
+            f"argmax_{key}": place_of(moments.high_at, shape),
         }  # fmt: skip
     row |= {"l2": result.l2, "cosine": result.cosine, "psnr": result.psnr, "snr": result.snr}
     if result.lpips is not None:
@@ -202,7 +202,8 @@ def side_stats(side: Side | None, shape: tuple[int, ...], order: dict[str, float
     moments: Moments = side.moments
     stats: Row = {
         "mean": moments.mean, "std": moments.deviation, "min": moments.low, "argmin": place_of(moments.low_at, shape),
-        "max": moments.high, "argmax": place_of(moments.high_at, shape), "avg_magnitude": side.magnitude / moments.count,
+        "max": moments.high, "argmax": place_of(moments.high_at, shape),
+        "avg_magnitude": side.magnitude / moments.count,
     }  # fmt: skip
     if order:
         stats |= {"var": moments.deviation**2, **order}
@@ -211,9 +212,8 @@ def side_stats(side: Side | None, shape: tuple[int, ...], order: dict[str, float
 
 def place_of(flat: int, shape: tuple[int, ...]) -> list[int]:
     """The index per dimension of a flat index."""
-    return [int(i) for i in np.unravel_index(flat, shape)] if shape and math.prod(shape) else []
+    return [int(i) for i in np.unravel_index(flat, shape)] if shape and 0 not in shape else []
 
 
 def _first_place(found: list[tuple[int, tuple[int, ...]]]) -> list[int] | None:
     return next((place_of(flat, shape) for flat, shape in found if flat >= 0), None)
-

@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+from contextlib import suppress
 from dataclasses import dataclass
 
 import psutil
@@ -37,7 +38,5 @@ def resident() -> int:
 def give_back() -> None:
     """Return freed memory to the system, where the C library can."""
     gc.collect()
-    try:
+    with suppress(AttributeError, OSError):  # another C library than glibc
         ctypes.CDLL(None).malloc_trim(0)
-    except (AttributeError, OSError):  # another C library than glibc
-        pass

@@ -1,8 +1,8 @@
 """Comparing two tensors: every number of a layer row, and the verdict of each metric.
 
-The pass rules are Polygraphy's (0.53): an element passes when its absolute error is at most atol or its relative error,
-against the second side with exact zeros replaced by 2.2e-16, is at most rtol. NaN never passes; two infinities pass only
-when asked. Where Polygraphy overflows, crashes or passes without looking, the exact arithmetic decides.
+The pass rules are Polygraphy's (0.53): an element passes when its absolute error is at most atol or its relative
+error, against the second side with exact zeros replaced by 2.2e-16, is at most rtol. NaN never passes; two infinities
+pass only when asked. Where Polygraphy overflows, crashes or passes without looking, the exact arithmetic decides.
 """
 
 import math
@@ -77,8 +77,8 @@ def compare_arrays(
 ) -> Comparison:
     """Compare `a` with the reference `b` (any shapes, dtypes and layouts).
 
-    statistics: exact median and quantiles of the errors and of both sides. medians: of the errors only. depth: number of
-    rounded steps behind the tensor, for a rule whose tolerance comes from the dtype.
+    statistics: exact median and quantiles of the errors and of both sides. medians: of the errors only. depth: number
+    of rounded steps behind the tensor, for a rule whose tolerance comes from the dtype.
     """
     result = Comparison((dtype_name(a), dtype_name(b)), (a.shape, b.shape), rule)
     if not shape_check:
@@ -234,13 +234,11 @@ def _perceptual(result: Comparison, a: Array, b: Array) -> bool:
 def _compare_strings(result: Comparison, a: Array, b: Array, metrics: Sequence[MetricName]) -> Comparison:
     result.over = int(np.count_nonzero(np.asarray(a != b, dtype=bool)))
     result.note = result.note or "strings: compared for equality"
-    result.verdicts = {name: result.over == 0 for name in metrics}
+    result.verdicts = dict.fromkeys(metrics, result.over == 0)
     return result
 
 
-def _fail(
-    result: Comparison, a: Array, b: Array, metrics: Sequence[MetricName], note: str
-) -> Comparison:
+def _fail(result: Comparison, a: Array, b: Array, metrics: Sequence[MetricName], note: str) -> Comparison:
     result.sides = (array_stats(a), array_stats(b))
     result.note = note
     result.verdicts = dict.fromkeys(metrics, False)

@@ -50,7 +50,7 @@ def make_plan(
     """Cut each side's graph into segments of at most `limit` bytes that together make `names` and `outputs`."""
     plan = Plan(shown=frozenset(names))
     observed = list(dict.fromkeys([*names, *outputs]))
-    made: "dict[tuple[int, tuple[str, ...]], list[Segment]]" = {}
+    made: dict[tuple[int, tuple[str, ...]], list[Segment]] = {}
     opaque: set[str] = set()
     for side in sides:
         wanted = [name for name in observed if side.has(name)]

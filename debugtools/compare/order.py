@@ -15,7 +15,7 @@ QUANTILES = {"median": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 def errors(a: Array, b: Array, how: Arithmetic, *, relative: bool, infinities_equal: bool = False) -> Array:
     """Return the flat absolute (or relative) errors of two arrays of one shape, in the dtype they are compared in."""
     first, second = a.reshape(-1), b.reshape(-1)
-    kind = how.work if how.kind == "float" else np.dtype(np.float64)
+    kind = how.work if how.kind == "float" and not infinities_equal else np.dtype(np.float64)
     result = np.empty(a.size, kind)
     with np.errstate(all="ignore"):
         for at in range(0, a.size, CHUNK):
@@ -25,19 +25,21 @@ def errors(a: Array, b: Array, how: Arithmetic, *, relative: bool, infinities_eq
 
 
 def _chunk_errors(x: Array, y: Array, how: Arithmetic, relative: bool, infinities_equal: bool) -> Array:
+    error: Array
+    magnitude: Array
     if how.kind in ("int", "wide"):
-        error = wide_difference(x, y)[0]
-        return error / wide_magnitude(y) if relative else error
-    left, right = x.astype(how.work), y.astype(how.work)
-    error = np.abs(left - right)
-    if infinities_equal:
-        error[np.isinf(left) & (left == right)] = 0
+        error, magnitude = wide_difference(x, y)[0], wide_magnitude(y)
+    else:
+        left, right = x.astype(how.work), y.astype(how.work)
+        error, magnitude = np.abs(left - right), np.abs(right)
+        if infinities_equal:
+            error[np.isinf(left) & (left == right)] = 0
+            error = error.astype(np.float64)
     if not relative:
         return error
-    magnitude = np.abs(right)
     if how.epsilon:
         magnitude[magnitude == 0] = EPSILON
-    return error / magnitude
+    return np.asarray(error / magnitude)
 
 
 def quantile(values: Array, q: float) -> float:

@@ -83,7 +83,9 @@ def _parse(text: str) -> tuple[int, int]:
     try:
         k, axis = int(parts[0]), int(parts[1].removeprefix("axis=")) if len(parts) > 1 else -1
     except ValueError:
-        raise UsageError(f"postprocess {shown(text, 60)!r}: write top-K or top-K,AXIS, such as top-5 or top-5,1") from None
+        raise UsageError(
+            f"postprocess {shown(text, 60)!r}: write top-K or top-K,AXIS, such as top-5 or top-5,1"
+        ) from None
     if k < 1 or len(parts) > 2:
         raise UsageError(f"postprocess {shown(text, 60)!r}: write top-K or top-K,AXIS with K of at least 1")
     return k, axis

@@ -97,13 +97,12 @@ class ComparisonRun:
         return self._result()
 
     def _open_sessions(self) -> None:
-        together = not self.spec.sequential and self.spec.memory_budget is None
-        if together and len(self.model_sides) > 1:
+        """Open the plain runs' sessions side by side, unless memory counts for more."""
+        spec = self.spec
+        self.one_at_a_time = spec.memory_budget is not None or (self.observing and self._count() == 1)
+        if not self.one_at_a_time and not spec.sequential and len(self.model_sides) > 1:
             with ThreadPoolExecutor(len(self.model_sides)) as pool:
                 list(pool.map(lambda side: side.open(), self.model_sides))
-        for side in self.model_sides:
-            if together:
-                self._tell_fallbacks(side)
 
     def _tell_fallbacks(self, side: ModelSide) -> None:
         fallen = side.runner.fallbacks()
@@ -132,10 +131,11 @@ class ComparisonRun:
             return side.plain(number, feed)
         fitted = side.fit(feed, self.context.warn)
         if number == 0:
+            self._tell_fallbacks(side)
             for _ in range(self.spec.warm_up):
                 side.runner.infer(fitted)
         result = side.plain(number, fitted)
-        if self.spec.memory_budget is not None:
+        if self.one_at_a_time:
             side.close()
         return result
 
@@ -197,7 +197,6 @@ class ComparisonRun:
         plan, told = self.plan, set()
         feeds = {side.index: side.fit(feed, self.context.warn) for side in self.model_sides}
         total = plan.compared(self.pairs)
-        done = 0
 
         def tap(index: int, name: str, array: Array) -> None:
             side = self.sides[index]
@@ -206,7 +205,7 @@ class ComparisonRun:
                 self._validate(number, side, name, array)
 
         waiting = limits(self.spec.memory_budget, resident()).waiting
-        for pair, name, a, b in self.observer.run(plan, number, feeds, waiting, tap):
+        for done, (pair, name, a, b) in enumerate(self.observer.run(plan, number, feeds, waiting, tap), 1):
             outputs = [results[i].outputs for i in pair]
             if all(name in found for found in outputs):
                 moved = self._canary(pair, name, (outputs[0][name], outputs[1][name]), (a, b))
@@ -215,7 +214,6 @@ class ComparisonRun:
                     told.add((pair, name))
             elif (number, pair, name) not in self.done:
                 self.comparer.row(number, pair, name, "saved" if self._saved(pair) else "every", a, b)
-            done += 1
             self.context.progress(done, total, "tensors", name)
         self._rest(number, results, told)
 
@@ -304,12 +302,12 @@ def _described(arrays: Mapping[str, Array]) -> list[dict[str, Any]]:
     if stored is not None:
         found: list[dict[str, Any]] = stored()
         return found
-    return [
-        {"name": name, "dtype": dtype_name(array), "shape": list(array.shape)} for name, array in arrays.items()
-    ]
+    return [{"name": name, "dtype": dtype_name(array), "shape": list(array.shape)} for name, array in arrays.items()]
 
 
-def _nothing_in_common(sides: Sequence[Side], pair: Pair, first: Mapping[str, Array], second: Mapping[str, Array]) -> str:
+def _nothing_in_common(
+    sides: Sequence[Side], pair: Pair, first: Mapping[str, Array], second: Mapping[str, Array]
+) -> str:
     lists = [", ".join(shown(name, 60) for name in list(found)[:10]) or "none" for found in (first, second)]
     return (
         f"no outputs in common: {shown(sides[pair[0]].name, 80)} gives {lists[0]}; "

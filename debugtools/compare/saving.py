@@ -8,8 +8,16 @@ from typing import Any, Self
 
 from numpy.typing import NDArray
 
-from backends.accuracy import METRICS, AccuracyResult, AccuracyResults, MetricResult, MetricThreshold, Result
-from backends.accuracy import SimpleResult, SimpleThreshold
+from backends.accuracy import (
+    METRICS,
+    AccuracyResult,
+    AccuracyResults,
+    MetricResult,
+    MetricThreshold,
+    Result,
+    SimpleResult,
+    SimpleThreshold,
+)
 from backends.errors import UsageError
 from backends.feeds_writer import FeedsWriter
 from backends.results_writer import open_results_writer

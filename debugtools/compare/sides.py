@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from backends.errors import UsageError
 from backends.feeds_fit import fit_feed
 from backends.results import IterationResult
-from backends.runner import Loadable, Runner, open_runner, runner_name
+from backends.runner import Runner, open_runner, runner_name
 from backends.saved import SavedRunner, every_saved, open_saved
 from backends.specs import RunnerSpec
 from backends.text import shown
@@ -59,12 +59,11 @@ class Side:
 class ModelSide(Side):
     """A backend that runs a model: the comparison's, or one of its own."""
 
-    def __init__(self, index: int, spec: RunnerSpec, name: str, rename: Mapping[str, str], model: Model, own_model: bool) -> None:
+    def __init__(self, index: int, spec: RunnerSpec, name: str, rename: Mapping[str, str], model: Model) -> None:
         super().__init__(index, spec, name, rename)
         self.model = model
-        self.own_model = own_model
+        self.own_model = spec.model is not None
         self._runner: Runner | None = None
-        self.source: Loadable | None = None
 
     def open(self) -> None:
         if self._runner is None:
@@ -96,7 +95,9 @@ class ModelSide(Side):
         renamed = {self.own(name): array for name, array in feed.items()}
         return fit_feed(renamed, self.model.inputs, warn, f"feed of {shown(self.name, 80)}")
 
-    def stream(self, cut: "GraphCut", plan: "Sequence[Segment]", folder: Path, feed: Feed, pool: SessionPool) -> Iterator[Mapping[str, Array]]:
+    def stream(
+        self, cut: "GraphCut", plan: "Sequence[Segment]", folder: Path, feed: Feed, pool: SessionPool
+    ) -> Iterator[Mapping[str, Array]]:
         """Go through a graph segment by segment, unfused, giving tensors under the comparison's names."""
         for made in GraphStream(cut, plan, self.spec, self.name, folder, feed, pool):
             yield {self.common(own): array for own, array in made.items()}
@@ -171,7 +172,7 @@ def _make_side(
         raise UsageError(f"runner {shown(name, 80)} has no model to run: name one")
     if path not in models:
         models[path] = Model(path, spec.model_options)
-    return ModelSide(index, runner, name, rename, models[path], runner.model is not None)
+    return ModelSide(index, runner, name, rename, models[path])
 
 
 def _may_rename(runner: RunnerSpec) -> bool:
