@@ -119,7 +119,9 @@ class JobClient:
                 row = event.get("row", {}) if event["type"] == "row" and event["table"] == "answers" else {}
                 if row.get("id") == name:
                     return _answer(row)
-        raise LayerwiseError(f"the worker of job {job} ended before it answered: `layerwise jobs show {job}`")
+        card = (await self.view(job)).card or {}
+        summary = card.get("summary", "it has ended")
+        raise LayerwiseError(f"the worker ended before it answered: {summary} (`layerwise jobs show {job}`)")
 
     async def prune(self, jobs: Iterable[int] | None = None, *, keep: int = 0, older_than: float = 0.0) -> Removed:
         """Remove jobs that have ended; returns their ids and the bytes they took (see Workspace.prune)."""

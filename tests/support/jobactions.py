@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -31,7 +32,12 @@ NAMES = (
     "big_row",
     "noisy",
     "environment",
+    "fill_spill",
+    "limited",
     "fork_lock",
+)
+EXTRA_REQUESTS = ",".join(
+    f"test_{name}=support.jobactions:{name}" for name in ("add", "echo", "refuse", "broken", "segfault", "hang")
 )
 EXTRA_ACTIONS = ",".join(f"test_{name}=support.jobactions:{name}" for name in NAMES)
 
@@ -57,7 +63,7 @@ def usage_error(context: JobContext) -> dict[str, Any]:
     raise UsageError("say --other instead")
 
 
-def segfault(context: JobContext) -> dict[str, Any]:
+def segfault(context: JobContext, params: object = None) -> dict[str, Any]:
     context.log("about to crash")
     ctypes.string_at(0)
     return {}
@@ -83,7 +89,7 @@ def eat_memory(context: JobContext) -> dict[str, Any]:
         kept.append(bytearray(b"\1") * (16 << 20))
 
 
-def hang(context: JobContext) -> dict[str, Any]:
+def hang(context: JobContext, params: object = None) -> dict[str, Any]:
     context.row("layers", {"i": 0})
     time.sleep(3600)
     return {}
@@ -159,3 +165,37 @@ def noisy(context: JobContext) -> dict[str, Any]:
 
 def environment(context: JobContext) -> dict[str, Any]:
     return {**{name: os.environ.get(name) for name in context.params["names"]}, "cwd": str(Path.cwd())}
+
+
+def fill_spill(context: JobContext) -> dict[str, Any]:
+    """Rows that are too large for a line, until the disk is full."""
+    for i in range(1 << 20):
+        context.row("layers", {"i": i, "text": "x" * 10_000})
+    return {}
+
+
+def limited(context: JobContext) -> dict[str, Any]:
+    """Rows until the journal may not grow any more; the limit holds for this process alone."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (context.params["bytes"], resource.RLIM_INFINITY))
+    return fill_journal(context)
+
+
+_calls: list[dict[str, Any]] = []
+
+
+def add(context: JobContext, params: dict[str, Any]) -> dict[str, Any]:
+    """The sum, and how often this worker was asked: what is kept between requests."""
+    _calls.append(params)
+    return {"sum": params["a"] + params["b"], "calls": len(_calls)}
+
+
+def echo(context: JobContext, params: dict[str, Any]) -> dict[str, Any]:
+    return params
+
+
+def refuse(context: JobContext, params: dict[str, Any]) -> dict[str, Any]:
+    raise UsageError("say --other instead")
+
+
+def broken(context: JobContext, params: dict[str, Any]) -> dict[str, Any]:
+    return {"value": 1 / 0}

@@ -1,0 +1,148 @@
+"""The workspace: ids, list and its index, disk use, prune."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+from support.jobs import events_of, jobs_home, row_of, run, start_script, submit, wait_for
+
+from backends.errors import BadFile, UsageError
+from backends.jobs.events import EventWriter
+from backends.jobs.spec import JobSpec
+from backends.jobs.store import Workspace
+
+__all__ = ["jobs_home"]
+
+
+def _finished(home: Workspace, count: int) -> list[int]:
+    ids = []
+    for _ in range(count):
+        folder, lock = home.create(JobSpec(action="test_rows", title="t"))
+        EventWriter(folder).write("result", data={})
+        os.close(lock)
+        ids.append(home.view(int(folder.name)).id)
+    return ids
+
+
+def test_ids_of_many_processes(jobs_home: Workspace) -> None:
+    code = (
+        "import os; from backends.jobs.store import Workspace; from backends.jobs.spec import JobSpec\n"
+        "for _ in range(20): os.close(Workspace().create(JobSpec(action='test_rows'))[1])"
+    )
+    scripts = [start_script(code) for _ in range(4)]
+    assert [script.wait(60) for script in scripts] == [0] * 4
+    assert jobs_home.ids() == list(range(1, 81))
+
+
+def test_ids_are_not_given_twice(jobs_home: Workspace) -> None:
+    ids = _finished(jobs_home, 3)
+    assert jobs_home.prune([3])[0] == [3]
+    assert _finished(jobs_home, 1) == [4]
+    assert ids == [1, 2, 3]
+
+
+def test_the_list_is_what_the_journals_say(jobs_home: Workspace) -> None:
+    run(jobs_home, "rows")
+    run(jobs_home, "raise_error")
+    live = submit(jobs_home, "hang")
+    row_of(jobs_home, live, "layers")
+
+    def told() -> list[tuple[object, ...]]:
+        views = jobs_home.list_jobs()
+        return [(view.id, view.state, view.counts, (view.card or {}).get("kind"), view.result) for view in views]
+
+    first = told()
+    assert [(row[0], row[1]) for row in first] == [(1, "done"), (2, "failed"), (3, "running")]
+    index = jobs_home.root / "index.sqlite"
+    assert told() == first
+    for damage in (b"not a database", b"", index.read_bytes()[:2000]):
+        index.write_bytes(damage)
+        assert told() == first
+        assert told() == first
+    index.unlink()
+    assert told() == first
+
+
+def test_the_index_follows_a_retry(jobs_home: Workspace) -> None:
+    job = run(jobs_home, "raise_error").id
+    assert jobs_home.list_jobs()[0].attempt == 1
+    _, lock = jobs_home.reopen(job)
+    assert [(view.state, view.attempt) for view in jobs_home.list_jobs()] == [("queued", 2)]
+    os.close(lock)
+    assert [(view.state, view.attempt) for view in jobs_home.list_jobs()] == [("lost", 2)]
+    assert [event["state"] for event in events_of(jobs_home, job) if event["type"] == "state"][-2:] == [
+        "queued",
+        "lost",
+    ]
+
+
+def test_a_list_of_many_jobs_is_quick(jobs_home: Workspace) -> None:
+    _finished(jobs_home, 100)
+    jobs_home.list_jobs()
+    start = time.perf_counter()
+    assert len(jobs_home.list_jobs()) == 100
+    assert time.perf_counter() - start < 0.3
+
+
+def test_disk_use_and_prune(jobs_home: Workspace) -> None:
+    for _ in range(3):
+        run(jobs_home, "rows")
+    live = submit(jobs_home, "hang")
+    row_of(jobs_home, live, "layers")
+    (jobs_home.folder(1) / "artifacts" / "large").write_bytes(b"\1" * 1_000_000)
+    assert 1_000_000 <= jobs_home.view(1).bytes_on_disk < 1_100_000
+    removed, freed = jobs_home.prune(keep=2)
+    assert (removed, freed >= 1_000_000) == ([1], True)
+    assert jobs_home.prune(older_than=3600.0) == ([], 0)
+    assert jobs_home.prune([live]) == ([], 0)
+    assert jobs_home.prune()[0] == [2, 3]
+    assert jobs_home.ids() == [live]
+    assert [view.id for view in jobs_home.list_jobs()] == [live]
+
+
+def test_prune_removes_what_was_left_half_made(jobs_home: Workspace) -> None:
+    for name in ("7", ".trash-3-1"):
+        (jobs_home.jobs / name).mkdir()
+    os.utime(jobs_home.jobs / "7", (0, 0))
+    assert jobs_home.list_jobs() == []
+    jobs_home.prune()
+    assert not (jobs_home.jobs / "7").exists()
+    assert not (jobs_home.jobs / ".trash-3-1").exists()
+
+
+def test_a_live_job_cannot_begin_anew(jobs_home: Workspace) -> None:
+    job = submit(jobs_home, "hang")
+    wait_for(jobs_home, job, "running")
+    with pytest.raises(UsageError, match="is running"):
+        jobs_home.reopen(job)
+
+
+def test_names_of_jobs_that_are_none(jobs_home: Workspace) -> None:
+    for name in ("99", "../..", "", "x", "-1"):
+        with pytest.raises(UsageError, match="there is no job"):
+            jobs_home.view(name)
+
+
+def test_the_spec_can_be_read_by_anyone(jobs_home: Workspace) -> None:
+    spec = JobSpec(
+        action="test_rows", params={"n": 1, "nested": {"a": [1, None]}}, title="\x1b[31m", cwd="/", env={"A": "b"}
+    )
+    folder, lock = jobs_home.create(spec)
+    os.close(lock)
+    assert json.loads((folder / "spec.json").read_text())["params"] == {"n": 1, "nested": {"a": [1, None]}}
+    assert jobs_home.view(1).spec == spec
+    for damage in ("{", '{"action": 3}', '{"action": "a", "other": 1}', "[" * 100_000):
+        (folder / "spec.json").write_text(damage)
+        with pytest.raises(BadFile, match=r"spec\.json"):
+            _ = jobs_home.view(1).spec
+
+
+def test_where_the_workspace_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LAYERWISE_HOME", str(tmp_path / "home"))
+    assert Workspace().root == tmp_path / "home"
+    assert Workspace(tmp_path / "other").jobs == tmp_path / "other" / "jobs"
+    monkeypatch.delenv("LAYERWISE_HOME")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert Workspace().root == tmp_path / "state" / "layerwise"
