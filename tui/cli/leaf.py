@@ -27,7 +27,7 @@ def run_leaf(words: str, leaf: Leaf, argv: list[str]) -> int:
     if getattr(args, "json", False):
         log.only_errors_to_stderr()
     args.command = shown(shlex.join(["layerwise", *words.split(), *argv]))
-    framed = leaf.timed and not getattr(args, "gen_script", None)
+    framed = leaf.timed and not any(getattr(args, name, None) for name in ("gen_script", "detach"))
     started = time.monotonic()
     if framed:
         log.say(START, f"RUNNING | Command: {args.command}", source="tools")

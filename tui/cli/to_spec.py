@@ -84,7 +84,7 @@ def refuse_other_frameworks(args: Namespace) -> None:
     model = args.model_file or ""
     kinds = [kind for kind, _ in getattr(args, "runners", [])]
     if "tf" in kinds or args.model_type in _TF_TYPES or model.lower().endswith(_TF_SUFFIXES):
-        raise MissingDependency(_TF2ONNX)
+        raise UsageError(_TF2ONNX)
     wants_engine = args.model_type in ("engine", "trt-network-script") or model.lower().endswith(ENGINE_SUFFIXES)
     if "trt" in kinds or wants_engine:
         raise MissingDependency(NO_TENSORRT)
