@@ -48,11 +48,9 @@ feeds = st.builds(
     ),
     iterations=st.none() | positive,
     backend_module=st.sampled_from(["numpy", "torch"]),
-    **{key: value for key, value in {"files": st.lists(paths, max_size=3)}.items()},
+    files=st.lists(paths, max_size=3),
 )
-scripts = st.builds(
-    FeedSpec, script=st.just("dir:x/load me.py"), function=st.sampled_from(["load_data", "other"])
-)
+scripts = st.builds(FeedSpec, script=st.just("dir:x/load me.py"), function=st.sampled_from(["load_data", "other"]))
 runner = st.builds(
     RunnerSpec,
     kind=st.sampled_from(["onnxrt", "reference", "saved", "pluginref"]),
@@ -78,11 +76,7 @@ marks = st.builds(
     op_types=st.lists(names, max_size=2),
     exclude=st.lists(names, max_size=2),
     only=st.booleans(),
-).filter(
-    lambda m: (
-        m.names != ["mark", "all"] and (not m.only or (not m.everything and bool(m.names or m.op_types)))
-    )
-)
+).filter(lambda m: m.names != ["mark", "all"] and (not m.only or (not m.everything and bool(m.names or m.op_types))))
 specs = st.builds(
     CompareSpec,
     model=paths.filter(lambda p: not p.endswith((".pb", ".h5", ".uff"))),
