@@ -2,7 +2,6 @@
 
 import fnmatch
 import re
-import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from surgery.graph import GraphIndex
 from surgery.graph.cache import has_index, index_folder
 from tui.cli.line import command_line
 from tui.controllers.warm import WarmWorker
+from tui.controllers.yank import shell_line
 from tui.state.session import Session
 from tui.state.shared import AppState
 
@@ -185,7 +185,7 @@ class GraphController:
             targets.append(("a", "all outputs", "\n".join(outputs)))
         if self._session.marks:
             targets.append(("m", "marked names", "\n".join(sorted(self._session.marks))))
-        return [*targets, ("c", "command line", shlex.join(self.command()))]
+        return [*targets, ("c", "command line", shell_line(self.command()))]
 
     def command(self) -> list[str]:
         """The command line that compares what is marked now."""

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.presenters.text import Line, fit, spread
+from backends.text import shown
+from tui.presenters.text import Line, spread
 
 if TYPE_CHECKING:
     from surgery.graph import GraphIndex
@@ -15,7 +16,7 @@ TABS = (("1", "graph", "Graph"), ("2", "errors", "Errors"), ("3", "jobs", "Jobs"
 
 def title_line(model: Path | None, index: "GraphIndex | None", status: Line, cells: int) -> Line:
     """Model, nodes, size and opset on the left; what the jobs do on the right."""
-    left: Line = [(f" {fit(model.name, min(len(model.name), 40)) if model else 'layerwise'}", "title")]
+    left: Line = [(f" {shown(model.name, 40) if model else 'layerwise'}", "title")]
     if index is not None:
         left.append((f"  {index.n_nodes:,} nodes  {size_text(int(index.meta.get('size', 0)))}", "tab"))
         opset = index.meta.get("opsets", {}).get("")
@@ -33,17 +34,25 @@ def tab_line(current: str) -> Line:
 
 
 def footer_line(commands: "Sequence[Command]", cells: int) -> Line:
-    """`key word` for as many commands as fit."""
+    """`key word` for as many commands as fit; help, the way to all others, is always among them."""
+    help_cells = sum(_footer_cells(found) for found in commands if found.verb == "help")
     line: Line = []
-    used = 1
+    room = cells - help_cells
     for found in commands:
-        key = found.key_text.split(" ")[0]
-        need = len(key) + len(found.footer) + 3
-        if used + need > cells:
-            break
-        line += [(f" {key}", "bar-key"), (f" {found.footer} ", "tab")]
-        used += need
+        is_help = found.verb == "help"
+        if not is_help:
+            room -= _footer_cells(found)
+        if is_help or room >= 0:
+            line += [(f" {_first_key(found)}", "bar-key"), (f" {found.footer} ", "tab")]
     return line
+
+
+def _first_key(found: "Command") -> str:
+    return found.key_text.split(" ")[0]
+
+
+def _footer_cells(found: "Command") -> int:
+    return len(_first_key(found)) + len(found.footer) + 3
 
 
 def size_text(size: float) -> str:

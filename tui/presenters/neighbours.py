@@ -17,23 +17,24 @@ _JOINTS = {
     UP | DOWN | LEFT: 10,
 }  # fmt: skip
 LABEL = 26
+MOST = 40
 GAP = 2
 
 
 def neighbourhood(index: "GraphIndex", node: int, cells: int, glyphs: Glyphs) -> list[Line]:
     """Parents, lines, the node, lines, children; what does not fit is counted (`+3`)."""
     above, below = index.parents(node), index.children(node)
-    tops = [label(index, parent, glyphs) for parent in above] + _graph_inputs(index, node, glyphs)
-    bottoms = [label(index, child, glyphs) for child in below] + _graph_outputs(index, node, glyphs)
+    tops = [label(index, parent, glyphs) for parent in above[:MOST]] + _graph_inputs(index, node, glyphs)
+    bottoms = [label(index, child, glyphs) for child in below[:MOST]] + _graph_outputs(index, node, glyphs)
     centre = cells // 2
     name = f"{glyphs.here_left} {label(index, node, glyphs)} {glyphs.here_right}"
     lines: list[Line] = []
     if tops:
-        text, places = place(tops, cells, centre)
+        text, places = place(tops, cells, centre, len(above[MOST:]))
         lines += [[(text, "")], [(joints(places, centre, UP, glyphs), "dim")]]
     lines.append([(" " * max(0, centre - cell_len(name) // 2), ""), (name, "accent")])
     if bottoms:
-        text, places = place(bottoms, cells, centre)
+        text, places = place(bottoms, cells, centre, len(below[MOST:]))
         lines += [[(joints(places, centre, DOWN, glyphs), "dim")], [(text, "")]]
     return lines
 
@@ -57,15 +58,13 @@ def _short(name: str, glyphs: Glyphs) -> str:
     return fit(name, LABEL - 8, glyphs.ellipsis).rstrip()
 
 
-def place(labels: list[str], cells: int, centre: int) -> tuple[str, list[int]]:
+def place(labels: list[str], cells: int, centre: int, hidden: int = 0) -> tuple[str, list[int]]:
     """Labels side by side around `centre` in `cells`; their text, and the column of each one's middle.
 
-    Where a label is almost above the centre, all move so that it stands there: the line needs no jog.
+    What does not fit is counted in a last label, together with `hidden` ones. Where a label is almost above the
+    centre, all move so that it stands there: the line needs no jog.
     """
-    shown_labels = list(labels)
-    while len(shown_labels) > 1 and _width(shown_labels) > cells:
-        hidden = len(labels) - len(shown_labels) + (1 if len(shown_labels) == len(labels) else 2)
-        shown_labels = [*labels[: len(labels) - hidden], f"+{hidden}"]
+    shown_labels = _that_fit(labels, cells, hidden)
     start = max(0, (cells - _width(shown_labels)) // 2)
     middles, at = [], start
     for name in shown_labels:
@@ -74,6 +73,20 @@ def place(labels: list[str], cells: int, centre: int) -> tuple[str, list[int]]:
     jog = min((centre - middle for middle in middles), key=abs)
     shift = jog if abs(jog) <= 2 and start + jog >= 0 else 0
     return " " * (start + shift) + (" " * GAP).join(shown_labels), [middle + shift for middle in middles]
+
+
+def _that_fit(labels: list[str], cells: int, hidden: int) -> list[str]:
+    room, count = cells - len(f"+{len(labels) + hidden}"), 0
+    for name in labels:
+        room -= cell_len(name) + GAP
+        if room < 0:
+            break
+        count += 1
+    if not hidden and (count == len(labels) or _width(labels) <= cells):
+        return labels
+    count = max(1, count)
+    rest = len(labels) - count + hidden
+    return [*labels[:count], f"+{rest}"] if rest else labels
 
 
 def _width(labels: list[str]) -> int:

@@ -26,6 +26,7 @@ from tui.widgets.virtual_list import VirtualList
 FILTER_WAIT = 0.05
 DETAIL_WAIT = 0.06
 TWO_PANES = 100
+MOST_CHOICES = 1000
 
 
 class NodeModel:
@@ -320,7 +321,9 @@ class GraphScreen(Page, scope="graph"):
         elif len(nodes) == 1:
             self._jump(nodes[0])
         else:
-            choices = [Choice(self._node_choice(node), node) for node in nodes]
+            choices = [Choice(self._node_choice(node), node) for node in nodes[:MOST_CHOICES]]
+            if len(nodes) > MOST_CHOICES:
+                title = f"{title}: the first {MOST_CHOICES:,} of {len(nodes):,}"
             self.app.push_screen(PickScreen(title, choices, self.state.glyphs), self._node_chosen)
 
     def _node_choice(self, node: int) -> Line:

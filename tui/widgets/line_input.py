@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from rich.cells import cell_len
 from textual.events import Blur, Focus, Key, Paste
 from textual.message import Message
 
@@ -47,17 +48,15 @@ class LineInput(LineWidget, can_focus=True):
         self._offers: list[str] = []
 
     def line(self, y: int) -> Line:
-        before, at, after = self._parts()
-        if not self.has_focus:
-            return [(self.prompt, "key"), (before + at + after, "input"), ("  ", ""), *self.tail]
-        return [
-            (self.prompt, "key"), (before, "input"), (at or " ", "input-cursor"), (after, "input"), ("  ", ""),
-            *self.tail,
-        ]  # fmt: skip
-
-    def _parts(self) -> tuple[str, str, str]:
         here = self.position
-        return shown(self.value[:here]), shown(self.value[here : here + 1]), shown(self.value[here + 1 :])
+        parts = self.value[:here], self.value[here : here + 1], self.value[here + 1 :]
+        before, at, after = (shown(part) for part in parts)
+        room = max(1, self.size.width - len(self.prompt) - 2)
+        before = before[-room:]
+        while cell_len(before) > room:
+            before = before[1:]
+        middle: Line = [(at or " ", "input-cursor")] if self.has_focus else [(at, "input")]
+        return [(self.prompt, "key"), (before, "input"), *middle, (after, "input"), ("  ", ""), *self.tail]
 
     def set_value(self, value: str) -> None:
         """Replace the text without posting `Changed`."""

@@ -1,0 +1,187 @@
+"""What the Graph screen says, as text."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from support.big_graph import hostile_model
+from support.models import from_text, save
+
+from backends.model import ModelFile
+from backends.text import shown
+from surgery.graph import GraphIndex
+from surgery.graph.build import build_index
+from tui.presenters.glyphs import ASCII, UNICODE
+from tui.presenters.graph_rows import columns, header, node_row
+from tui.presenters.neighbours import UP, joints, neighbourhood, place
+from tui.presenters.node_detail import NodeDetail
+from tui.presenters.text import clip, fit, merge, plain, spread, width, wrap_runs
+from tui.state.graph import History, NodeRows
+from tui.state.marks import MarkCost, tensor_bytes
+from tui.state.session import NodeError
+
+DIAMOND = """
+main (float[1,4] x, float[N,4] y) => (float[1,4] out) {
+    a = Relu(x)
+    b = Sigmoid(a)
+    c = Tanh(a)
+    d = Add(b, c)
+    out, rest = Split<axis=1, num_outputs=2>(d)
+}
+"""
+
+
+@dataclass
+class Over:
+    marks: set[str] = field(default_factory=set)
+    errors: dict[int, NodeError] = field(default_factory=dict)
+
+
+@pytest.fixture(scope="module")
+def diamond(tmp_path_factory: pytest.TempPathFactory) -> GraphIndex:
+    folder = tmp_path_factory.mktemp("diamond")
+    return build_index(ModelFile(save(from_text(DIAMOND), folder / "m.onnx")), folder / "index")
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> GraphIndex:
+    folder = tmp_path_factory.mktemp("hostile")
+    return build_index(ModelFile(hostile_model(folder / "m.onnx")), folder / "index")
+
+
+def row_text(index: GraphIndex, node: int, cells: int, over: Over | None = None) -> str:
+    over = over or Over()
+    return plain(node_row(index, node, columns(cells, index.n_nodes, bool(over.errors)), over, UNICODE))
+
+
+def test_a_row_names_number_operator_output_and_type(diamond: GraphIndex) -> None:
+    assert row_text(diamond, 0, 60).split() == ["0", "Relu", "a", "f32", "1×4"]
+
+
+def test_marks_and_errors_show_without_colour(diamond: GraphIndex) -> None:
+    over = Over({"d"}, {3: NodeError(0.0041, False, "leap"), 2: NodeError(1e-7, True)})
+    assert "Add" in row_text(diamond, 3, 70, over) and "●" in row_text(diamond, 3, 70, over)
+    assert row_text(diamond, 3, 70, over).endswith("4.1e-03!")
+    assert row_text(diamond, 2, 70, over).rstrip().endswith("1.0e-07")
+
+
+def test_a_node_with_some_outputs_marked_shows_it(diamond: GraphIndex) -> None:
+    assert "○" in row_text(diamond, 4, 60, Over({"rest"}))
+
+
+@pytest.mark.parametrize("cells", [50, 60, 76, 110, 176])
+def test_rows_and_header_fill_the_same_cells(diamond: GraphIndex, hostile: GraphIndex, cells: int) -> None:
+    for index in (diamond, hostile):
+        at = columns(cells, index.n_nodes, False)
+        widths = {width(node_row(index, node, at, Over(), UNICODE)) for node in range(index.n_nodes)}
+        assert widths == {width(header(at))} == {cells}
+
+
+def test_hostile_names_are_shown_not_obeyed(hostile: GraphIndex) -> None:
+    detail = NodeDetail(hostile, 50, UNICODE, set(), {})
+    lines = [plain(line) for node in range(hostile.n_nodes) for line in detail.lines(node)]
+    lines += [row_text(hostile, node, 76) for node in range(hostile.n_nodes)]
+    assert all(line == shown(line) for line in lines)
+    assert max(cell_len(line) for line in lines) <= 76
+    assert any("[bold red]" in line for line in lines)
+    assert any("\\x1b[2J" in line for line in lines)
+
+
+def test_the_neighbourhood_is_drawn(diamond: GraphIndex) -> None:
+    text = [plain(line).rstrip() for line in neighbourhood(diamond, 3, 40, UNICODE)]
+    assert text == [
+        "          Sigmoid #1  Tanh #2",
+        "               └────┬────┘",
+        "               ▸ Add #3 ◂",
+        "                    │",
+        "                Split #4",
+    ]
+
+
+def test_the_neighbourhood_in_ascii(diamond: GraphIndex) -> None:
+    text = "\n".join(plain(line) for line in neighbourhood(diamond, 3, 40, ASCII))
+    assert text.isascii() and "> Add #3 <" in text and "+----+----+" in text
+
+
+def test_graph_inputs_and_outputs_are_neighbours(diamond: GraphIndex) -> None:
+    assert "input x" in plain(neighbourhood(diamond, 0, 40, UNICODE)[0])
+    assert "output out" in plain(neighbourhood(diamond, 4, 40, UNICODE)[-1])
+
+
+def test_parents_that_do_not_fit_are_counted() -> None:
+    text, places = place([f"Constant #{i}" for i in range(100)], 46, 23)
+    assert text.split()[-1] == "+97" and len(places) == 4
+    assert cell_len(text) <= 46
+
+
+@given(st.lists(st.integers(0, 60), min_size=1, max_size=8), st.integers(0, 60))
+def test_lines_reach_every_place(places: list[int], centre: int) -> None:
+    drawn = joints(places, centre, UP, UNICODE)
+    assert all(drawn[column] in "│└┘┴┼├┤" for column in places)
+    assert len(drawn) == max(*places, centre) + 1
+
+
+@given(st.text(max_size=60), st.integers(0, 50), st.sampled_from(["start", "end", "both"]))
+def test_fit_gives_exactly_the_cells(text: str, cells: int, keep: str) -> None:
+    fitted = fit(text, cells, keep=keep)
+    assert cell_len(fitted) == cells
+    assert fitted == shown(fitted)
+
+
+@given(st.lists(st.tuples(st.text("ab宽c", max_size=20), st.sampled_from(["", "dim"])), max_size=5), st.integers(4, 30))
+def test_wrapping_keeps_the_text_and_the_width(runs: list[tuple[str, str]], cells: int) -> None:
+    lines = wrap_runs(runs, cells, 2)
+    assert all(width(line) <= cells for line in lines)
+    assert "".join(plain(line).strip() for line in lines) == plain(runs)
+
+
+def test_runs_are_clipped_spread_and_merged() -> None:
+    assert clip([("abc", ""), ("def", "dim")], 4) == [("abc", ""), ("d", "dim")]
+    assert plain(spread([("left", "")], [("right", "")], 12)) == "left   right"
+    assert merge([("a", ""), ("b", ""), ("", "dim"), ("c", "")]) == [("abc", "")]
+
+
+def test_the_filter_narrows_and_matches_stay_when_it_widens(diamond: GraphIndex) -> None:
+    rows = NodeRows(diamond)
+    rows.search("op:tanh")
+    assert [rows.node_at(i) for i in range(len(rows))] == [2]
+    assert not rows.holds(0) and rows.row_of(0) == 0
+    rows.widen()
+    assert len(rows) == diamond.n_nodes and rows.next_match(4, 1) == 2 and rows.next_match(0, -1) == 2
+    rows.search("")
+    assert rows.next_match(0, 1) is None
+
+
+def test_history_goes_back_and_forward() -> None:
+    history = History()
+    assert history.back(0) is None and history.forward(0) is None
+    history.jump(0, 5)
+    history.jump(5, 9)
+    assert (history.back(9), history.back(5), history.back(0)) == (5, 0, None)
+    assert (history.forward(0), history.forward(5), history.forward(9)) == (5, 9, None)
+    history.back(9)
+    history.jump(5, 7)
+    assert history.forward(7) is None and history.back(7) == 5
+
+
+def test_marks_are_weighed(diamond: GraphIndex) -> None:
+    cost = MarkCost()
+    cost.follow(diamond, {"a", "d"})
+    assert (cost.nbytes, cost.open_ended) == (32, 0)
+    cost.follow(diamond, {"d"})
+    assert cost.nbytes == 16
+    cost.follow(diamond, {"not there"})
+    assert (cost.nbytes, cost.open_ended) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "expected"),
+    [
+        ("float32", (2, 3), (24, False)), ("int4", (3,), (2, False)), ("float32", ("N", 3), (12, True)),
+        ("float16", (), (2, False)), ("float32", None, (4, True)), ("", (2,), (2, True)),
+    ],
+)  # fmt: skip
+def test_bytes_of_a_tensor(dtype: str, shape: tuple[int | str, ...] | None, expected: tuple[int, bool]) -> None:
+    assert tensor_bytes(dtype, shape) == expected
