@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import stat
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +9,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from backends.errors import BadFile
+from backends.external_data import external_file, open_regular
+from backends.protos import all_tensors, parse_model
 from backends.structure import Cutter, External, Tensor, has_graph
 from backends.text import shown
 from backends.wire import Source, WireError, pread_all
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 _PROTOBUF_LIMIT = (1 << 31) - 1
 _CHUNK = 1 << 22
-_GRAPH_ATTRIBUTES = (5, 10)  # AttributeProto.GRAPH and GRAPHS
 
 
 class WeightRef(NamedTuple):
@@ -55,7 +55,7 @@ class ModelFile:
     ) -> None:
         self.path = Path(path)
         self.ignore_external_data = ignore_external_data
-        self._fd = _open(self.path)
+        self._fd = open_regular(self.path)
         self.real_path = self.path.resolve()
         self.size = os.fstat(self._fd).st_size
         self.data_folder = Path(external_data_dir or self.path.parent).resolve()
@@ -116,34 +116,21 @@ class ModelFile:
         if tensor.external is None:
             assert tensor.data is not None
             start, end = tensor.data
-            return External(self.real_path.relative_to(self.folder).as_posix(), start, end - start)
+            return External(self._location(self.real_path), start, end - start)
         if self.ignore_external_data:
             return None
-        file, nbytes = self._external_file(tensor.name, tensor.external)
-        return External(file.relative_to(self.folder).as_posix(), tensor.external.offset, nbytes)
+        file, nbytes = self._external_file(tensor)
+        return External(self._location(file), tensor.external.offset, nbytes)
 
-    def _external_file(self, name: str, place: External) -> tuple[Path, int]:
-        """Return the file and the number of bytes there, checked to exist inside the data folder."""
-        location = place.location
-        quoted = f"external data {shown(location, 200)!r} of tensor {shown(name, 200)!r}"
-        parts = Path(location).parts
-        if not location or "\0" in location or location.startswith("/") or ".." in parts:
-            raise BadFile(self.path, f"{quoted} must be a path inside the model's folder")
-        try:
-            file = (self.data_folder / location).resolve(strict=True)
-            status = file.stat()
-        except (OSError, RuntimeError) as error:
-            hint = "name its folder with --external-data-dir, or skip it with --ignore-external-data"
-            raise BadFile(self.path, f"{quoted} is not in {self.data_folder}: {hint}") from error
-        if not file.is_relative_to(self.data_folder):
-            raise BadFile(self.path, f"{quoted} is a link that leaves {self.data_folder}")
-        if not stat.S_ISREG(status.st_mode):
-            raise BadFile(self.path, f"{quoted} is not a regular file")
-        nbytes = status.st_size - place.offset if place.nbytes is None else place.nbytes
-        if nbytes < 0 or place.offset + nbytes > status.st_size:
-            end = place.offset + nbytes
-            raise BadFile(self.path, f"{quoted}: bytes {place.offset} to {end} lie beyond its end")
-        return file, nbytes
+    def _location(self, file: Path) -> str:
+        location = file.relative_to(self.folder).as_posix()
+        if not location.isprintable():  # no engine takes it, and protobuf wants UTF-8
+            raise BadFile(self.path, f"rename {shown(location)!r}: its name is not plain text")
+        return location
+
+    def _external_file(self, tensor: Tensor) -> tuple[Path, int]:
+        assert tensor.external is not None
+        return external_file(self.path, self.data_folder, tensor.name, tensor.external)
 
     # Weights
 
@@ -184,7 +171,7 @@ class ModelFile:
         if tensor.data is not None:
             offset, nbytes = tensor.data[0], tensor.data[1] - tensor.data[0]
         elif tensor.external is not None and not self.ignore_external_data:
-            file, nbytes = self._external_file(tensor.name, tensor.external)
+            file, nbytes = self._external_file(tensor)
             offset = tensor.external.offset
         return WeightRef(tensor.name, tensor.dtype, tuple(tensor.dims), file, offset, nbytes)
 
@@ -198,45 +185,13 @@ class ModelFile:
             digest.update(part)
         for ref in self.weights().values():
             if ref.offset >= 0 and ref.file != self.real_path:
-                fd = _open(ref.file)
+                fd = open_regular(ref.file)
                 try:
                     for part in _chunks(fd, ref.offset, ref.nbytes):
                         digest.update(part)
                 finally:
                     os.close(fd)
         return digest.hexdigest()
-
-
-def parse_model(data: bytes, label: object = "model") -> "onnx.ModelProto":
-    """Return the ModelProto in `data`. BadFile, under the name `label`, if it is none or has no graph."""
-    import onnx
-    from google.protobuf.message import DecodeError
-
-    try:
-        model: onnx.ModelProto = onnx.ModelProto.FromString(data)
-    except DecodeError as error:
-        raise BadFile(label, f"damaged ONNX model: {error}") from error
-    if not model.HasField("graph"):
-        raise BadFile(label, "not an ONNX model: there is no graph in it")
-    try:
-        for graph in _all_graphs(model):
-            _require_text(graph)
-    except TypeError:  # protobuf hands out bytes where a string is not UTF-8
-        raise BadFile(label, "damaged ONNX model: a name is not valid UTF-8") from None
-    return model
-
-
-def _require_text(graph: "onnx.GraphProto | onnx.FunctionProto") -> None:
-    """Raise TypeError if one of the names of nodes and values is not text."""
-    for node in graph.node:
-        "".join([node.name, node.op_type, node.domain, *node.input, *node.output])
-        "".join([attribute.name for attribute in node.attribute])
-    for value in graph.value_info:
-        "".join([value.name, *[dim.dim_param for dim in value.type.tensor_type.shape.dim]])
-    if hasattr(graph, "initializer"):
-        values = [*graph.input, *graph.output, *graph.initializer]
-        "".join([graph.name, *[value.name for value in values]])
-        "".join([dim.dim_param for v in graph.input for dim in v.type.tensor_type.shape.dim])
 
 
 def load_model(
@@ -252,56 +207,21 @@ def load_model(
         return parse_model(source)
     with ModelFile(source, external_data_dir, ignore_external_data) as file:
         model = file.structure()
-        for tensor in _all_tensors(model):
+        for tensor in all_tensors(model):
             if tensor.data_location == tensor.EXTERNAL and not ignore_external_data:
                 _fill(tensor, file.folder)
         return model
 
 
-def _all_graphs(model: "onnx.ModelProto") -> "Iterator[onnx.GraphProto | onnx.FunctionProto]":
-    """Yield the main graph, functions, training graphs and all bodies in them, outer ones first."""
-    waiting: list[onnx.GraphProto | onnx.FunctionProto] = [model.graph, *model.functions]
-    waiting += [graph for info in model.training_info for graph in (info.initialization, info.algorithm)]
-    while waiting:
-        graph = waiting.pop(0)
-        yield graph
-        attributes = [a for node in graph.node for a in node.attribute if a.type in _GRAPH_ATTRIBUTES]
-        waiting += [g for a in attributes for g in ([a.g] if a.HasField("g") else [*a.graphs])]
-
-
-def _all_tensors(model: "onnx.ModelProto") -> "Iterator[onnx.TensorProto]":
-    for graph in _all_graphs(model):
-        yield from getattr(graph, "initializer", ())
-        for sparse in getattr(graph, "sparse_initializer", ()):
-            yield from (sparse.values, sparse.indices)
-        for attribute in (a for node in graph.node for a in node.attribute):
-            if attribute.HasField("t"):
-                yield attribute.t
-            yield from attribute.tensors
-
-
 def _fill(tensor: "onnx.TensorProto", folder: Path) -> None:
     place = {entry.key: entry.value for entry in tensor.external_data}
-    fd = _open(folder / place["location"])
+    fd = open_regular(folder / place["location"])
     try:
         tensor.raw_data = pread_all(fd, int(place["offset"]), int(place["length"]))
     finally:
         os.close(fd)
     del tensor.external_data[:]
     tensor.ClearField("data_location")
-
-
-def _open(path: Path) -> int:
-    """Open a regular file for reading; never waits for a pipe."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise BadFile(path, reason) from error
-    if stat.S_ISREG(os.fstat(fd).st_mode):
-        return fd
-    os.close(fd)
-    raise BadFile(path, "not a regular file")
 
 
 def _chunks(fd: int, offset: int, count: int) -> Iterator[bytes]:

@@ -10,7 +10,8 @@ from typing import Any
 
 from backends.errors import BadFile
 from backends.model import ModelFile
-from backends.records import Node, Value
+from backends.record_values import Value
+from backends.records import Node
 from backends.structure import Tensor
 from backends.tensors import dtype_name
 from backends.text import shown

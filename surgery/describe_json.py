@@ -5,7 +5,8 @@ from typing import Any
 
 from backends.errors import BadFile, LayerwiseError
 from backends.model import ModelFile
-from backends.records import Node, Value
+from backends.record_values import Value
+from backends.records import Node
 from backends.structure import Tensor
 from backends.tensors import dtype_name
 from backends.wire import WireError

@@ -8,21 +8,9 @@ from numpy.typing import NDArray
 
 from backends.errors import BadFile, LayerwiseError
 from backends.model import ModelFile, WeightRef
-from backends.records import (
-    Attribute,
-    Graph,
-    Model,
-    Node,
-    Value,
-    read_attribute,
-    read_graph,
-    read_initializer,
-    read_model,
-    read_node,
-    read_sparse_initializer,
-    read_type,
-    read_value,
-)
+from backends.record_attributes import Attribute, read_attribute
+from backends.record_values import Value, read_initializer, read_sparse_initializer, read_type, read_value
+from backends.records import Graph, Model, Node, read_graph, read_model, read_node
 from backends.structure import Tensor
 from backends.tensors import dtype_name
 from backends.text import shown

@@ -56,10 +56,6 @@ def weight_statistics(model: ModelFile, name: str) -> dict[str, Any]:
 
 def action_weight_stats(context: "JobContext") -> dict[str, Any]:
     """Job action. params: path, name, external_data_dir. Result: as weight_statistics."""
-    return request_weight_stats(context, context.params)
-
-
-def request_weight_stats(context: "JobContext", params: dict[str, Any]) -> dict[str, Any]:
-    """The same as a request to a warm worker."""
+    params = context.params
     with ModelFile(params["path"], params.get("external_data_dir")) as model:
         return weight_statistics(model, params["name"])

@@ -24,7 +24,7 @@ ACTIONS: dict[str, str] = {
 }
 
 REQUESTS: dict[str, str] = {
-    "weight_stats": "surgery.weights:request_weight_stats",
+    "weight_statistics": "backends.weight_request:weight_statistics",
 }
 
 

@@ -1,16 +1,24 @@
 """Attributes as short text for people: bounded, whatever the model holds."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from backends.records import Attribute, Span, read_attribute, read_graph, read_initializer, read_type
+from backends.errors import LayerwiseError
+from backends.model import WeightRef
+from backends.record_attributes import Attribute, read_attribute
+from backends.record_values import read_initializer, read_type
+from backends.records import Span, read_graph
 from backends.structure import Tensor
-from backends.tensors import dtype_name, dtype_row
+from backends.tensors import dtype_name
 from backends.text import shown
+from backends.weight_arrays import parsed_array, raw_array
 
 _VALUES = 32
 _CHARACTERS = 400
+_PREVIEW_BYTES = 4096
 _TYPE_ATTRIBUTES = {"to", "dtype", "output_dtype", "target_type", "stash_type", "softmax_precision"}
 _FLOAT, _INT, _STRING, _TENSOR, _GRAPH, _TYPE = 1, 2, 3, 4, 5, 13
 _LIST_OF = {6: _FLOAT, 7: _INT, 8: _STRING, 9: _TENSOR, 10: _GRAPH, 14: _TYPE}
@@ -55,13 +63,21 @@ def _value(data: bytes, kind: int, value: Any) -> str:
 
 
 def tensor_text(data: bytes, tensor: Tensor) -> str:
-    """Return type, shape and the first values of a tensor in a structure's bytes."""
-    name = dtype_name(tensor.dtype)
-    head = f"{name} {tensor.dims}"
-    if tensor.data is None or name in ("unknown", "string") or dtype_row(name).bits < 8:
+    """Return type, shape and the first values of a tensor in a structure's bytes; no values if they are not
+    inline."""
+    head = f"{dtype_name(tensor.dtype)} {tensor.dims[:_VALUES]}"
+    if tensor.external is not None or tensor.end - tensor.start > _PREVIEW_BYTES:
         return head
-    row = dtype_row(name)
+    try:
+        values = _inline_array(data, tensor).reshape(-1)
+    except LayerwiseError:
+        return head
+    return f"{head} {', '.join(str(v) for v in values[:_VALUES])}{', …' if values.size > _VALUES else ''}"
+
+
+def _inline_array(data: bytes, tensor: Tensor) -> NDArray[Any]:
+    if tensor.data is None:
+        return parsed_array(Path(), tensor.name, data[tensor.start : tensor.end])
     start, end = tensor.data
-    count = (end - start) // row.numpy.itemsize
-    values = np.frombuffer(data, row.numpy.newbyteorder("<"), min(count, _VALUES), start)
-    return f"{head} {', '.join(str(v) for v in values)}{', …' if count > _VALUES else ''}"
+    ref = WeightRef(tensor.name, tensor.dtype, tuple(tensor.dims), Path(), 0, end - start)
+    return raw_array(Path(), ref, data[start:end])

@@ -2,12 +2,11 @@
 the app."""
 
 import gc
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from backends.errors import BadFile
 from backends.model import ModelFile
@@ -15,11 +14,13 @@ from backends.tensors import Dim
 from backends.text import shown
 from backends.wire import WireError
 from surgery.graph.attribute_text import attribute_text
-from surgery.graph.collect import Collector, NodeEntry, TensorEntry
+from surgery.graph.collect import Collector
 from surgery.graph.columns import Columns, write_columns
+from surgery.graph.entries import NodeEntry, TensorEntry
 from surgery.graph.index import GraphIndex
 from surgery.graph.infer import inferred_structure
 from surgery.graph.names import INDEX_FILE
+from surgery.graph.packing import int32, lists, sorted_by
 from surgery.graph.strings import StringTable
 
 Progress = Callable[[int, int], None]
@@ -82,37 +83,35 @@ class _Writer:
     def _nodes(self, nodes: list[NodeEntry]) -> Columns:
         names = self._names
         return {
-            "node_name": _int32(names.add(n.node.name) for n in nodes),
-            "node_op": _int32(names.add(n.node.op) for n in nodes),
-            "node_domain": _int32(names.add(n.node.domain) for n in nodes),
-            "node_scope": _int32(n.scope for n in nodes),
-            "node_position": _int32(n.position for n in nodes),
-            "node_sorted": _sorted_by([n.node.name for n in nodes], [n.scope for n in nodes]),
-            **_lists("inputs", [n.inputs for n in nodes]),
-            **_lists("outputs", [n.outputs for n in nodes]),
-            **_lists("captures", [list(n.captures) for n in nodes]),
+            "node_name": int32(names.add(n.node.name) for n in nodes),
+            "node_op": int32(names.add(n.node.op) for n in nodes),
+            "node_domain": int32(names.add(n.node.domain) for n in nodes),
+            "node_scope": int32(n.scope for n in nodes),
+            "node_position": int32(n.position for n in nodes),
+            "node_sorted": sorted_by([n.node.name for n in nodes], [n.scope for n in nodes]),
+            **lists("inputs", [n.inputs for n in nodes]),
+            **lists("outputs", [n.outputs for n in nodes]),
+            **lists("captures", [list(n.captures) for n in nodes]),
         }
 
     def _tensors(self, tensors: list[TensorEntry]) -> Columns:
         shapes: dict[tuple[Dim, ...], int] = {}
         weights = [self._weight(t) for t in tensors]
         columns: Columns = {
-            "tensor_name": _int32(self._names.add(t.name) for t in tensors),
-            "tensor_dtype": _int32(self._names.add(t.dtype) for t in tensors),
-            "tensor_scope": _int32(t.scope for t in tensors),
+            "tensor_name": int32(self._names.add(t.name) for t in tensors),
+            "tensor_dtype": int32(self._names.add(t.dtype) for t in tensors),
+            "tensor_scope": int32(t.scope for t in tensors),
             "tensor_kind": np.array([t.kind for t in tensors], np.uint8),
             "tensor_is_output": np.array([t.is_output for t in tensors], np.uint8),
-            "tensor_producer": _int32(t.producer.number if t.producer else -1 for t in tensors),
-            "tensor_shape": _int32(
-                -1 if t.shape is None else shapes.setdefault(t.shape, len(shapes)) for t in tensors
-            ),
-            "tensor_sorted": _sorted_by([t.name for t in tensors], [t.scope for t in tensors]),
-            "weight_file": _int32(w[0] for w in weights),
+            "tensor_producer": int32(t.producer.number if t.producer else -1 for t in tensors),
+            "tensor_shape": int32(-1 if t.shape is None else shapes.setdefault(t.shape, len(shapes)) for t in tensors),
+            "tensor_sorted": sorted_by([t.name for t in tensors], [t.scope for t in tensors]),
+            "weight_file": int32(w[0] for w in weights),
             "weight_at": np.array([w[1] for w in weights], np.int64),
             "weight_nbytes": np.array([w[2] for w in weights], np.int64),
         }
         dims = [[self._dim(d) for d in shape] for shape in shapes]
-        return columns | _lists("shapes", dims, np.dtype(np.int64))
+        return columns | lists("shapes", dims, np.dtype(np.int64))
 
     def _dim(self, dim: Dim) -> int:
         if isinstance(dim, str):
@@ -152,12 +151,12 @@ class _Writer:
             parents.append(sorted(above))
             for parent in above:
                 children[parent].append(node.number)
-        return _lists("consumers", consumers) | _lists("parents", parents) | _lists("children", children)
+        return lists("consumers", consumers) | lists("parents", parents) | lists("children", children)
 
     def _attributes(self, nodes: list[NodeEntry]) -> Columns:
         pairs = [[self._attribute(span) for span in node.node.attributes] for node in nodes]
-        names = _lists("attributes", [[p[0] for p in row] for row in pairs])
-        return names | {"attributes_text": _int32(p[1] for row in pairs for p in row)}
+        names = lists("attributes", [[p[0] for p in row] for row in pairs])
+        return names | {"attributes_text": int32(p[1] for row in pairs for p in row)}
 
     def _attribute(self, span: tuple[int, int]) -> tuple[int, int]:
         data = self._collected.data
@@ -206,22 +205,3 @@ class _Writer:
             "has_cycle": collected.has_cycle,
             "problems": collected.problems,
         }
-
-
-def _int32(values: Iterable[int]) -> NDArray[np.int32]:
-    return np.fromiter(values, np.int32)
-
-
-def _lists(name: str, rows: Sequence[Sequence[int]], dtype: np.dtype[Any] | None = None) -> Columns:
-    """Rows of different lengths as two columns: `<name>_at` (where each row starts, one more at the end)
-    and `<name>`."""
-    lengths = np.fromiter((len(row) for row in rows), np.int64, len(rows))
-    at = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    flat = np.fromiter((v for row in rows for v in row), dtype or np.dtype(np.int32), int(at[-1]))
-    return {f"{name}_at": at, name: flat}
-
-
-def _sorted_by(names: list[str], scopes: list[int]) -> NDArray[np.int32]:
-    """Row numbers sorted by name (UTF-8), then scope: for finding a name by bisection."""
-    keys = [name.encode() for name in names]
-    return _int32(sorted(range(len(names)), key=lambda i: (keys[i], scopes[i])))

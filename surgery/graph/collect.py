@@ -1,76 +1,17 @@
 """Nodes, tensors and scopes of a model's structure, with names resolved: what the index is made from."""
 
-from dataclasses import dataclass, field
-
-from backends.records import (
-    Graph,
-    Model,
-    Node,
-    Span,
-    Value,
-    read_attribute,
-    read_function,
-    read_graph,
-    read_initializer,
-    read_model,
-    read_node,
-    read_sparse_initializer,
-    read_value,
-)
-from backends.structure import Tensor
-from backends.tensors import Dim, dtype_name
+from backends.record_attributes import read_attribute
+from backends.record_values import Value, read_initializer, read_sparse_initializer, read_value
+from backends.records import Graph, Model, Span, read_function, read_graph, read_model, read_node
+from backends.tensors import dtype_name
 from backends.text import shown
 from backends.wire import MAX_DEPTH, WireError
+from surgery.graph.entries import NodeEntry, ScopeEntry, TensorEntry
 from surgery.graph.kinds import Kind
 from surgery.graph.order import topological_order
 
 PROBLEM_LIMIT = 50
 _GRAPH_KINDS = (5, 10)
-
-
-@dataclass(slots=True)
-class TensorEntry:
-    """A tensor. producer: its node, None if none makes it. place: an initializer's message."""
-
-    name: str
-    scope: int
-    kind: Kind
-    dtype: str = ""
-    shape: tuple[Dim, ...] | None = None
-    producer: "NodeEntry | None" = None
-    is_output: bool = False
-    place: Tensor | None = None
-
-
-@dataclass(slots=True, eq=False)
-class NodeEntry:
-    """A node. inputs, outputs, captures: tensor numbers, -1 for an absent optional one. position: in its
-    graph's file order. captures: read by its bodies from outside of them. number: in the index."""
-
-    node: Node
-    scope: int
-    position: int
-    inputs: list[int] = field(default_factory=list)
-    outputs: list[int] = field(default_factory=list)
-    captures: dict[int, None] = field(default_factory=dict)
-    bodies: list["ScopeEntry"] = field(default_factory=list)
-    number: int = -1
-
-
-@dataclass(slots=True)
-class ScopeEntry:
-    """A graph: the main one (0), a body of If, Loop or Scan (with its owner and attribute), or a function."""
-
-    number: int
-    kind: str
-    name: str
-    parent: "ScopeEntry | None" = None
-    owner: NodeEntry | None = None
-    attribute: str = ""
-    names: dict[str, int] = field(default_factory=dict)
-    nodes: list[NodeEntry] = field(default_factory=list)
-    inputs: list[str] = field(default_factory=list)
-    outputs: list[str] = field(default_factory=list)
 
 
 class Collector:
@@ -130,9 +71,7 @@ class Collector:
 
     def _body(self, graph: Graph, scope: ScopeEntry, outputs: list[str], depth: int) -> None:
         """Read the nodes, number them in topological order, and mark the graph's outputs."""
-        scope.nodes = [
-            NodeEntry(read_node(self.data, *span), scope.number, i) for i, span in enumerate(graph.nodes)
-        ]
+        scope.nodes = [NodeEntry(read_node(self.data, *span), scope.number, i) for i, span in enumerate(graph.nodes)]
         for entry in scope.nodes:
             entry.outputs = [self._produce(scope, name, entry) for name in entry.node.outputs]
         for entry in scope.nodes:

@@ -173,7 +173,8 @@ def test_a_link_to_a_model_elsewhere(tmp_path: Path) -> None:
         ("dirlink/secret", "link that leaves"),
         ("loop", "is not in"),
         ("nothing", "is not in"),
-        (".", "not a regular file"),
+        (".", "inside the model's folder"),
+        ("folder", "not a regular file"),
         ("a\0b", "inside the model's folder"),
         ("short", "beyond its end"),
         ("pipe", "not a regular file"),
@@ -188,6 +189,7 @@ def test_external_data_must_stay_in_its_folder(tmp_path: Path, location: str, re
     (folder / "dirlink").symlink_to("..")
     (folder / "loop").symlink_to("loop")
     os.mkfifo(folder / "pipe")
+    (folder / "folder").mkdir()
     tensor = TensorProto(name="w", data_type=FLOAT, dims=[16], data_location=TensorProto.EXTERNAL)
     for key, value in {"location": location, "length": "64"}.items():
         tensor.external_data.add(key=key, value=value)

@@ -1,0 +1,49 @@
+"""Files that a model refers to: only regular ones, and only inside their folder."""
+
+import os
+import stat
+from pathlib import Path
+
+from backends.errors import BadFile
+from backends.structure import External
+from backends.text import shown
+
+
+def external_file(model: Path, folder: Path, tensor: str, place: External) -> tuple[Path, int]:
+    """Return the file at `place` and the number of bytes there, checked to exist inside `folder`.
+
+    folder: resolved, without symbolic links. BadFile, naming `model`, for absolute paths, "..", links that
+    leave the folder, what is no regular file, and bytes beyond a file's end.
+    """
+    quoted = f"external data {shown(place.location, 200)!r} of tensor {shown(tensor, 200)!r}"
+    parts = Path(place.location).parts
+    if not parts or "\0" in place.location or place.location.startswith("/") or ".." in parts:
+        raise BadFile(model, f"{quoted} must be a path inside the model's folder")
+    try:
+        file = (folder / place.location).resolve(strict=True)
+        status = file.stat()
+    except (OSError, RuntimeError) as error:
+        hint = "name its folder with --external-data-dir, or skip it with --ignore-external-data"
+        raise BadFile(model, f"{quoted} is not in {folder}: {hint}") from error
+    if not file.is_relative_to(folder):
+        raise BadFile(model, f"{quoted} is a link that leaves {folder}: put the file itself there")
+    if not stat.S_ISREG(status.st_mode):
+        raise BadFile(model, f"{quoted} is not a regular file")
+    nbytes = status.st_size - place.offset if place.nbytes is None else place.nbytes
+    if nbytes < 0 or place.offset + nbytes > status.st_size:
+        end = place.offset + nbytes
+        raise BadFile(model, f"{quoted}: bytes {place.offset} to {end} lie beyond its end")
+    return file, nbytes
+
+
+def open_regular(path: Path) -> int:
+    """Open a regular file for reading; never waits for a pipe."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise BadFile(path, reason) from error
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return fd
+    os.close(fd)
+    raise BadFile(path, "not a regular file")

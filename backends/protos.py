@@ -1,0 +1,66 @@
+"""Whole models as onnx's protobuf objects."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from backends.errors import BadFile
+
+if TYPE_CHECKING:
+    import onnx
+
+_GRAPH_ATTRIBUTES = (5, 10)  # AttributeProto.GRAPH and GRAPHS
+
+
+def parse_model(data: bytes, label: object = "model") -> "onnx.ModelProto":
+    """Return the ModelProto in `data`. BadFile, under the name `label`, if it is none or has no graph."""
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    try:
+        model: onnx.ModelProto = onnx.ModelProto.FromString(data)
+    except DecodeError as error:
+        raise BadFile(label, f"damaged ONNX model: {error}") from error
+    if not model.HasField("graph"):
+        raise BadFile(label, "not an ONNX model: there is no graph in it")
+    try:
+        for graph in all_graphs(model):
+            _require_text(graph)
+    except TypeError:  # protobuf hands out bytes where a string is not UTF-8
+        raise BadFile(label, "damaged ONNX model: a name is not valid UTF-8") from None
+    return model
+
+
+def _require_text(graph: "onnx.GraphProto | onnx.FunctionProto") -> None:
+    """Raise TypeError if one of the names of nodes and values is not text."""
+    for node in graph.node:
+        "".join([node.name, node.op_type, node.domain, *node.input, *node.output])
+        "".join([attribute.name for attribute in node.attribute])
+    for value in graph.value_info:
+        "".join([value.name, *[dim.dim_param for dim in value.type.tensor_type.shape.dim]])
+    if hasattr(graph, "initializer"):
+        values = [*graph.input, *graph.output, *graph.initializer]
+        "".join([graph.name, *[value.name for value in values]])
+        "".join([dim.dim_param for v in graph.input for dim in v.type.tensor_type.shape.dim])
+
+
+def all_graphs(model: "onnx.ModelProto") -> "Iterator[onnx.GraphProto | onnx.FunctionProto]":
+    """Yield the main graph, functions, training graphs and all bodies in them, outer ones first."""
+    waiting: list[onnx.GraphProto | onnx.FunctionProto] = [model.graph, *model.functions]
+    waiting += [graph for info in model.training_info for graph in (info.initialization, info.algorithm)]
+    while waiting:
+        graph = waiting.pop(0)
+        yield graph
+        attributes = [a for node in graph.node for a in node.attribute if a.type in _GRAPH_ATTRIBUTES]
+        waiting += [g for a in attributes for g in ([a.g] if a.HasField("g") else [*a.graphs])]
+
+
+def all_tensors(model: "onnx.ModelProto") -> "Iterator[onnx.TensorProto]":
+    """Yield all initializers and all tensor attributes, of bodies and functions too."""
+    for graph in all_graphs(model):
+        yield from getattr(graph, "initializer", ())
+        for sparse in getattr(graph, "sparse_initializer", ()):
+            yield from (sparse.values, sparse.indices)
+        for attribute in (a for node in graph.node for a in node.attribute):
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
