@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from backends.errors import UsageError
 from backends.evaluate import Evaluation, tensor_infos
-from backends.model import parse_model
+from backends.protos import parse_model
 from backends.results import IterationResult
 from backends.runner import Loadable, RunnerBase, check_feed_types, check_names, flat_values
 from backends.specs import RunnerSpec
@@ -44,11 +44,16 @@ class ReferenceRunner(RunnerBase):
         found: dict[str, Array] = {}
         for name, value in values.items():
             found.update(flat_values(name, value))
-        owned = {name: np.array(value) for name, value in found.items()}
+        owned = {name: _owned(value) for name, value in found.items()}
         return IterationResult(outputs=owned, runtime=runtime, runner_name=self.name)
 
     def close(self) -> None:
         self._evaluation = None
+
+
+def _owned(value: Array) -> Array:
+    """A copy; strings as objects, which some operators return as fixed-width text."""
+    return value.astype(object) if value.dtype.kind in "US" else np.array(value)
 
 
 def open_reference(spec: RunnerSpec, model: Loadable, *, name: str) -> ReferenceRunner:

@@ -13,10 +13,11 @@ from surgery.reads import subgraphs
 FLOAT = TensorProto.FLOAT
 
 SHAPE_ONLY = frozenset({"Shape", "Size"})
-_STAY = frozenset(  # quantisation scales, random draws, and constants, which follow whoever reads them
+_STAY = frozenset(  # types that an attribute or a width fixes, random draws, constants (they follow their readers)
     {
-        *("Constant", "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "EyeLike", "Bernoulli"),
-        *("Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
+        *("BitCast", "Constant", "EyeLike", "LinearAttention", "OptionalGetElement"),
+        *("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "Bernoulli", "Multinomial"),
+        *("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
         *SHAPE_ONLY,
     }
 )
@@ -45,6 +46,8 @@ def node_slots(node: onnx.NodeProto, types: Mapping[str, int], opsets: Mapping[s
     schema = None if node.op_type in _STAY else _schema(node, opsets)
     if schema is None or any(name and name not in types for name in node.input) or any(subgraphs(node)):
         return None
+    if any(_only_containers(formal) for formal in schema.outputs):
+        return None
     takes = {c.type_param_str for c in schema.type_constraints if _TEXT[low] in c.allowed_type_strs}
     bound = set()
     inputs = set()
@@ -53,7 +56,7 @@ def node_slots(node: onnx.NodeProto, types: Mapping[str, int], opsets: Mapping[s
         if name and variable in takes and types[name] == FLOAT:
             bound.add(variable)
             inputs.add(position)
-    if any(_formal(schema.inputs, p) in bound and types.get(n, FLOAT) != FLOAT for p, n in enumerate(node.input) if n):
+    if any(_formal(schema.inputs, p) in bound and types[n] != FLOAT for p, n in enumerate(node.input) if n):
         return None
     outputs = {p for p, name in enumerate(node.output) if name and _formal(schema.outputs, p) in bound}
     fixed = _fixed_by_attribute(node, types)
@@ -114,6 +117,11 @@ def _schema(node: onnx.NodeProto, opsets: Mapping[str, int]) -> "defs.OpSchema |
 def _formal(parameters: "Sequence[defs.OpSchema.FormalParameter]", position: int) -> str:
     """Type variable (or fixed type) of the parameter at `position`; a variadic last one repeats."""
     return parameters[min(position, len(parameters) - 1)].type_str if parameters else ""
+
+
+def _only_containers(parameter: defs.OpSchema.FormalParameter) -> bool:
+    """A sequence or optional, never a plain tensor."""
+    return all("(tensor(" in text for text in parameter.types)
 
 
 def _fixed_by_attribute(node: onnx.NodeProto, types: Mapping[str, int]) -> bool:

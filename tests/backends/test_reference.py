@@ -1,6 +1,8 @@
 """The ONNX reference evaluator as a runner, and its evaluation node by node."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -12,7 +14,7 @@ from support import models
 
 from backends.errors import BadFile, LayerwiseError, UsageError
 from backends.model import ModelFile
-from backends.runner import Loadable, Runner, open_runner
+from backends.runner import Loadable, Runner, flat_values, open_runner
 from backends.specs import RunnerSpec
 
 REFERENCE = RunnerSpec(kind="reference")
@@ -165,3 +167,42 @@ def test_what_is_no_model() -> None:
 def test_an_unknown_operator_is_named() -> None:
     with pytest.raises(LayerwiseError, match="Foo"):
         opened(models.from_text("g (float[2] x) => (float[2] y) { y = Foo(x) }"))
+
+
+@pytest.mark.parametrize("kind", ["onnxrt", "reference"])
+def test_onnx_own_node_tests(kind: str) -> None:
+    right, wrong, refused = [], [], []
+    for case in list(models.node_cases().values())[::5]:
+        try:
+            with open_runner(RunnerSpec(kind=kind), Loadable(data=case.model.SerializeToString())) as runner:
+                outputs = runner.infer(case.feed).outputs
+        except LayerwiseError as error:  # an operator that the backend does not have; nothing else may be raised
+            refused.append((case.name, str(error)))
+            continue
+        (right if _as_expected(case, outputs) else wrong).append(case.name)
+    random = {name for name in wrong if "bernoulli" in name or "dropout" in name}
+    assert len(wrong) - len(random) <= 4, wrong  # operators on which the backend itself differs from ONNX
+    assert len(right) > (280 if kind == "onnxrt" else 360)
+    assert all("\n" not in message for _, message in refused)
+
+
+def _as_expected(case: models.NodeCase, outputs: Mapping[str, np.ndarray]) -> bool:
+    for name, value in _flat(case.outputs).items():
+        got = outputs[name]
+        if got.dtype != value.dtype or got.shape != value.shape:
+            return False
+        if value.dtype == object or value.dtype.kind == "c":
+            same = bool((got == value).all())
+        else:
+            wide = got.astype(np.float64), value.astype(np.float64)
+            same = np.allclose(*wide, rtol=max(case.rtol, 1e-2), atol=max(case.atol, 1e-2), equal_nan=True)
+        if not same:
+            return False
+    return True
+
+
+def _flat(values: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    flat: dict[str, np.ndarray] = {}
+    for name, value in values.items():
+        flat.update(flat_values(name, value))
+    return {name: array.astype(object) if array.dtype.kind in "US" else array for name, array in flat.items()}

@@ -247,11 +247,18 @@ def _node_cases() -> Iterator[NodeCase]:
         yield NodeCase(
             case.name,
             case.model,
-            dict(zip(names, inputs, strict=False)),
-            dict(zip(made, outputs, strict=False)),
+            dict(zip(names, map(_value, inputs), strict=False)),
+            dict(zip(made, map(_value, outputs), strict=False)),
             case.rtol,
             case.atol,
         )
+
+
+def _value(value: Any) -> Any:
+    """Some of the tests give TensorProtos and NumPy scalars."""
+    if isinstance(value, TensorProto):
+        return numpy_helper.to_array(value)
+    return np.asarray(value) if isinstance(value, np.generic) else value
 
 
 def _varint(number: int) -> bytes:

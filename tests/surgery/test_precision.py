@@ -20,6 +20,7 @@ from backends.model import ModelFile
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
 from surgery.precision import convert_precision, emulate_precision, lowered_nodes
+from surgery.precision_plan import LowType
 
 FLOAT, HALF, BF16 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16
 
@@ -218,6 +219,25 @@ def test_a_real_network() -> None:
     image = {model.graph.input[0].name: np.random.default_rng(0).random((1, 3, 224, 224), np.float32)}
     half, plain = (run("onnxrt", m, image)[m.graph.output[0].name] for m in (emulated, model))
     assert 0 < np.abs(half - plain).max() < 1e-2
+
+
+@pytest.mark.parametrize("low", ["float16", "bfloat16"])
+def test_onnx_own_node_tests_stay_valid(low: LowType) -> None:
+    lowered = 0
+    for case in list(models.node_cases().values())[::5]:
+        try:
+            types(case.model)
+            names = lowered_nodes(case.model, low)
+        except (LayerwiseError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError):
+            continue  # an opset too old for this type, or a test that strict inference refuses as it is
+        if not names:
+            continue
+        lowered += 1
+        for model in (convert_precision(case.model, low), emulate_precision(case.model, low)):
+            found = types(model)
+            for value in case.model.graph.output:
+                assert found[value.name] == value.type.tensor_type.elem_type, case.name
+    assert lowered > 150
 
 
 # Emulation agrees with the reference evaluator
