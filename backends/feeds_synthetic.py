@@ -91,7 +91,7 @@ class Synthetic:
         if is_integral(info.dtype):
             return sampler.integers(shape, info.dtype, int(low), int(high))
         if info.dtype == "bool":
-            return sampler.integers(shape, info.dtype, bool(low), bool(high))
+            return sampler.integers(shape, info.dtype, int(bool(low)), int(bool(high)))
         return sampler.floats(shape, info.dtype, float(low), float(high))
 
     def _say(self, message: str) -> None:

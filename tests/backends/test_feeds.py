@@ -1,5 +1,8 @@
 """Feed dicts: synthetic data beside the real Polygraphy's, files, scripts, checks and casts."""
 
+import base64
+import importlib.util
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -297,21 +300,52 @@ def test_a_generator_is_read_once(tmp_path: Path) -> None:
         list(made)
 
 
-def test_torch_is_asked_for_by_name_where_it_is_not(tmp_path: Path) -> None:
-    pytest.importorskip("numpy")
-    try:
-        import torch  # noqa: F401
-    except ImportError:
-        with pytest.raises(LayerwiseError, match="pip install torch"):
-            feeds(FeedSpec(backend_module="torch"))
+def test_torch_is_asked_for_by_name_where_it_is_not() -> None:
+    if importlib.util.find_spec("torch") is not None:
+        pytest.skip("torch is installed")
+    with pytest.raises(LayerwiseError, match="pip install torch"):
+        feeds(FeedSpec(backend_module="torch"))
 
 
 def test_torch_data_is_polygraphys() -> None:
     pytest.importorskip("torch")
-    inputs = [TensorInfo("a", "float32", (2, 3)), TensorInfo("b", "int64", (4,)), TensorInfo("c", "bool", (4,))]
+    inputs = [TensorInfo("a", "float32", (2, 3)), TensorInfo("b", "int64", (4,)), TensorInfo("c", "float16", ())]
     known = TensorMetadata()
     for info in inputs:
         known.add(info.name, to_numpy(info.dtype), info.shape)
     loader = DataLoader(data_loader_backend_module="torch", input_metadata=known)
     wanted = [{name: value.numpy() for name, value in feed.items()} for feed in loader]
     assert_equal(feeds(FeedSpec(backend_module="torch"), *inputs), wanted)
+    (feed,) = feeds(FeedSpec(backend_module="torch"), TensorInfo("c", "bool", (100,)))  # Polygraphy's crashes
+    assert 0 < feed["c"].sum() < 100
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float8_e5m2", "int64", "bool"])
+def test_torch_tensors_of_a_script_are_taken(tmp_path: Path, dtype: str) -> None:
+    pytest.importorskip("torch")
+    script = f"import torch\ndef load_data():\n    yield {{'X': torch.ones(2, 3).to(torch.{dtype})}}\n"
+    (tmp_path / "data.py").write_text(script)
+    (feed,) = feeds(FeedSpec(script=str(tmp_path / "data.py")), TensorInfo("X", dtype, (2, 3)))
+    assert same(feed["X"], np.ones((2, 3)).astype(to_numpy(dtype)))
+
+
+def test_torch_tensors_in_polygraphys_json_are_read_without_running_code(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    theirs.save_json([{"X": torch.ones(2, 3)}], str(tmp_path / "in.json"))
+    (feed,) = feeds(FeedSpec(files=[str(tmp_path / "in.json")]))
+    assert same(feed["X"], np.ones((2, 3), np.float32))
+    evil = base64.b64encode(pickle.dumps(Evil(tmp_path / "ran"))).decode()
+    (tmp_path / "evil.json").write_text(f'[{{"X": {{"tensor": "{evil}", "polygraphy_class": "Tensor"}}}}]')
+    with pytest.raises(BadFile, match="torch tensor"):
+        feeds(FeedSpec(files=[str(tmp_path / "evil.json")]))
+    assert not (tmp_path / "ran").exists()
+
+
+class Evil:
+    """Creates a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
