@@ -5,8 +5,6 @@ import io
 import json
 import math
 import os
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,6 +28,7 @@ from polygraphy.comparator import (
 )
 from polygraphy.json import load_json, save_json
 from polygraphy.logger import G_LOGGER
+from support.cli import layerwise, polygraphy
 from support.heavy import heavy_model, light_model
 from support.models import conv_net, mlp, node_cases
 
@@ -222,16 +221,6 @@ def test_the_same_synthetic_inputs(tmp_path: Path) -> None:
         assert len(left) == len(right)
         for feed, our_feed in zip(left, right, strict=True):
             assert all(np.array_equal(feed[name], our_feed[name]) for name in feed)
-
-
-def polygraphy(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [str(Path(sys.executable).with_name("polygraphy")), *words]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
-
-
-def layerwise(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "layerwise", *words]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
 
 
 @pytest.mark.parametrize("suffix", [".json", ""])

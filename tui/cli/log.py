@@ -85,7 +85,7 @@ class Log:
             return
         if once:
             self._said.add(message)
-        self._emit(level, self._prefix(level, above + 1), message)
+        self._emit(level, self._prefix(level, above), message)
 
     def info(self, text: Text, source: str = "") -> None:
         self.say(INFO, text, source, above=2)
