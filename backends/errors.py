@@ -1,5 +1,7 @@
 """Errors that a user can act on."""
 
+from backends.text import shown
+
 
 class LayerwiseError(Exception):
     """Something the user can act on. Shown as one message, never as a traceback."""
@@ -21,6 +23,6 @@ class BadFile(LayerwiseError):
     """A file cannot be read as what it should be. The message names the file and the reason."""
 
     def __init__(self, path: object, reason: str) -> None:
-        super().__init__(f"{path}: {reason}")
+        super().__init__(f"{shown(str(path))}: {reason}")
         self.path = str(path)
         self.reason = reason

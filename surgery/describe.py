@@ -5,7 +5,8 @@ that Polygraphy has no name for are named, control characters are escaped, lists
 short.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import cache, partial
 from typing import Any
 
 from backends.errors import BadFile
@@ -69,8 +70,9 @@ def _graph_lines(view: GraphView, show: Collection[str], prefix: str, level: int
         yield ""
     yield f"---- {view.n_nodes} Node(s) ----"
     if "layers" in show:
+        label = cache(partial(_labelled, view))  # most tensors are named by their producer and a reader
         for index, node in enumerate(view.nodes()):
-            yield from _node_lines(view, node, index)
+            yield from _node_lines(node, index, label)
             if "attrs" in show and node.attributes:
                 yield f"{TAB}---- Attributes ----"
                 yield from _attribute_lines(view, node, show, level)
@@ -87,10 +89,10 @@ def _weight_lines(view: GraphView) -> Iterator[str]:
         yield "{}"
 
 
-def _node_lines(view: GraphView, node: Node, index: int) -> Iterator[str]:
+def _node_lines(node: Node, index: int, label: Callable[[str], str]) -> Iterator[str]:
     yield f"Node {index:<4} | {shown(node.name)} [Op: {shown(node.op)}]"
-    inputs = list(_braced(_labelled(view, name) for name in node.inputs))
-    outputs = list(_braced(_labelled(view, name) for name in node.outputs))
+    inputs = list(_braced(map(label, node.inputs)))
+    outputs = list(_braced(map(label, node.outputs)))
     if node.inputs and node.outputs:
         yield from _indented(inputs, 1)
         yield f"{TAB} -> {outputs[0]}"

@@ -12,7 +12,7 @@ from pathlib import Path
 from backends.errors import BadFile
 from backends.files import atomic_write
 from backends.model import ModelFile
-from surgery.graph.names import INDEX_FILE
+from surgery.graph.names import FORMAT, INDEX_FILE
 
 _LONGEST_NAME = 64
 
@@ -42,13 +42,9 @@ def has_index(folder: Path) -> bool:
 
 def place_for(cache_root: Path, model: ModelFile) -> Path:
     """Return the folder that the index of `model` belongs in. Walks the model."""
-    parts = [
-        model.structure_key(),
-        str(model.real_path),
-        str(model.data_folder),
-        str(model.ignore_external_data),
-    ]
-    return cache_root / "graphs" / hashlib.blake2b("\0".join(parts).encode(), digest_size=20).hexdigest()
+    options = [str(model.data_folder), str(model.ignore_external_data)]
+    parts = [str(FORMAT), model.structure_key(), str(model.real_path), *options]
+    return cache_root / "graphs" / hashlib.blake2b(os.fsencode("\0".join(parts)), digest_size=20).hexdigest()
 
 
 def remember(cache_root: Path, model: ModelFile, folder: Path, external_data_dir: str | None) -> None:
@@ -69,4 +65,4 @@ def _file_key(path: Path, external_data_dir: str | None, ignore_external_data: b
         external_data_dir and os.path.realpath(external_data_dir),
         ignore_external_data,
     )
-    return hashlib.blake2b(repr((place, where)).encode(), digest_size=20).hexdigest()
+    return hashlib.blake2b(repr((FORMAT, place, where)).encode(), digest_size=20).hexdigest()

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from backends.errors import BadFile
 from backends.files import atomic_writer
+from surgery.graph.names import FORMAT
 
 Columns = dict[str, NDArray[Any]]
-_MAGIC = b"LAYERWISE GRAPH 1\n"
+_MAGIC = f"LAYERWISE GRAPH {FORMAT}\n".encode()
 _ALIGNMENT = 64
 _HEADER_LIMIT = 1 << 28
 _TYPES = {"|u1", "<i2", "<i4", "<i8"}

@@ -304,6 +304,17 @@ def test_what_is_no_file(tmp_path: Path) -> None:
             ModelFile(path)
 
 
+def test_odd_file_names(tmp_path: Path) -> None:
+    whole, feed = mlp(), {"x": np.ones((1, 64), np.float32)}
+    onnx.save(whole, tmp_path / "mö del 模型.onnx")
+    assert_runs_alike(ModelFile(tmp_path / "mö del 模型.onnx"), whole, feed)
+    for name in (os.fsdecode(b"\xff\xfe.onnx"), "a\n\x1b[31m.onnx"):
+        onnx.save(whole, tmp_path / name)
+        with pytest.raises(BadFile, match="rename") as error:
+            ModelFile(tmp_path / name).structure()
+        assert str(error.value).isprintable()
+
+
 def test_names_must_be_text(tmp_path: Path) -> None:
     data = model([helper.make_node("Relu", ["x"], ["y"], name="ABCD")], ["x"], ["y"]).SerializeToString()
     (tmp_path / "m.onnx").write_bytes(data.replace(b"ABCD", b"\xff\xfe\x80A"))
