@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from backends.accuracy import AccuracyResult, AccuracyResults, MetricResult, Result, SimpleResult, passed
-from backends.json_format import as_array
+from backends.json_arrays import as_array
 from backends.npy import Array
 from backends.results import RunResults, Stored
 from backends.stats import histogram_text, stats_text

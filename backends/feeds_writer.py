@@ -12,7 +12,8 @@ from typing import Any, BinaryIO, Self
 from backends.dumps import DumpWriter
 from backends.errors import UsageError
 from backends.files import atomic_writer
-from backends.json_format import as_array, save, write_value
+from backends.json_arrays import as_array
+from backends.json_format import save, write_value
 from backends.results import Stored
 from backends.results_io import FEEDS_FORMAT, is_single_file
 from backends.results_writer import check_empty_folder

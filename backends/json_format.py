@@ -1,9 +1,7 @@
-"""Polygraphy's JSON: arrays, nested values and its custom objects, both ways.
+"""Polygraphy's JSON: nested values and custom objects, both ways.
 
-An array is `{"array": <base64 of an .npy>, "polygraphy_class": "ndarray"}`; other objects carry their class's
-name under "polygraphy_class" as the last key. We add `"dtype": "bfloat16"` (or FP8, int4, string …) to arrays
-whose type .npy cannot tell; Polygraphy ignores that key. NaN and Infinity are bare, as Python writes them.
-Reading decodes no array before it is asked for. Nothing is unpickled.
+Custom objects carry their class's name under "polygraphy_class" as the last key. NaN and Infinity are bare, as
+Python writes them. For arrays see `backends.json_arrays`. Reading decodes no array before it is asked for.
 """
 
 import io
@@ -12,23 +10,21 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pybase64
 
 from backends.errors import BadFile, LayerwiseError
 from backends.files import atomic_writer
+from backends.json_arrays import CLASS, StoredArray, as_array, write_array
 from backends.json_scan import MARK, Span, Stamp, scan
-from backends.npy import Array, NpyHeader, array_from_npy, header_bytes, shape_array, storable
+from backends.npy import Array, array_from_npy
 from backends.npz import read_npz
 from backends.paced import Writable
-from backends.tensors import EXTENDED_NAMES, dtype_name
 from backends.text import shown
-from backends.torch_bridge import is_tensor, tensor_from_base64, to_array
+from backends.torch_bridge import is_tensor, tensor_from_base64
 
-CHUNK = 3 << 18  # bytes encoded at a time: a multiple of 3, so that base64 needs no padding inside
-CLASS = "polygraphy_class"
 _LEGACY = "__polygraphy_encoded_"
 _LEGACY_VALUE = "polygraphy_serialized_json_type"
 Decoder = Callable[[dict[str, Any]], Any]
@@ -40,62 +36,6 @@ class Encodable(Protocol):
 
     def to_json(self) -> dict[str, Any]:
         """Its fields in order, with CLASS as the last key."""
-
-
-@dataclass(frozen=True)
-class StoredArray:
-    """An array that still lies in a JSON file."""
-
-    path: Path
-    stamp: Stamp
-    span: Span
-    name: str | None  # the type's name where the file tells it
-
-    @property
-    def header(self) -> NpyHeader:
-        """Type, shape and size, known without reading the array."""
-        return self.span.header
-
-    @property
-    def dtype(self) -> str:
-        """The type's name."""
-        return self.name or dtype_name(self.header.dtype)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The array's shape."""
-        return self.header.shape
-
-    def array(self) -> Array:
-        """Read and decode the array; holds no more than it and one chunk. BadFile if it cannot be."""
-        try:
-            return shape_array(self._flat(), self.header, self.name)
-        except ValueError as error:
-            raise BadFile(self.path, f"array at byte {self.span.start}: {error}") from None
-        except OSError as error:
-            raise BadFile(self.path, error.strerror or str(error)) from error
-
-    def _flat(self) -> Array:
-        whole = np.empty(self.header.size + self.header.nbytes, np.uint8)
-        filled = 0
-        with self.path.open("rb", buffering=0) as stream:
-            if Stamp.of(stream.fileno()) != self.stamp:
-                raise ValueError("the file has changed since it was opened")
-            for text in _pieces(stream.fileno(), self.span):
-                data = pybase64.b64decode(text, validate=True)
-                if len(data) > len(whole) - filled:
-                    raise ValueError("more data than its shape needs")
-                whole[filled : filled + len(data)] = np.frombuffer(data, np.uint8)
-                filled += len(data)
-        if filled != len(whole):
-            raise ValueError("less data than its shape needs")
-        return cast(Array, whole[self.header.size :].view(self.header.dtype))
-
-
-def _pieces(descriptor: int, span: Span) -> Iterator[bytes]:
-    step = CHUNK // 3 * 4
-    for offset in range(0, span.length, step):
-        yield os.pread(descriptor, min(step, span.length - offset), span.start + offset)
 
 
 def load(path: str | os.PathLike[str], decoders: Mapping[str, Decoder]) -> Any:
@@ -179,15 +119,6 @@ def _inline_array(text: str, name: str | None) -> Array:
     return array_from_npy(data, name)
 
 
-def as_array(value: Any) -> Array:
-    """Return a value of a file as an array: a StoredArray is read, numbers and lists are converted."""
-    if isinstance(value, StoredArray):
-        return value.array()
-    if isinstance(value, np.ndarray):
-        return value
-    return to_array(value) if is_tensor(value) else np.asarray(value)
-
-
 def save(path: str | os.PathLike[str], value: Any) -> None:
     """Write a value as Polygraphy does: dicts, lists, numbers, text, None, arrays and Encodable objects."""
     with atomic_writer(path) as stream:
@@ -217,24 +148,3 @@ def _write_items(stream: Writable, brackets: str, items: Iterator[tuple[str, Any
         write_value(stream, value, level + 1)
         before, empty = f",\n{pad}", False
     stream.write((brackets if empty else f"\n{'    ' * level}{brackets[1]}").encode())
-
-
-def write_array(stream: Writable, array: Array, level: int) -> None:
-    """Write one array as an ndarray object; needs at most one copy of it (none for C order)."""
-    name = dtype_name(array)
-    stored = storable(array)
-    pad = "\n" + "    " * (level + 1)
-    stream.write(f'{{{pad}"array": "'.encode())
-    for text in base64_chunks(header_bytes(stored), stored):
-        stream.write(text)
-    sidecar = f'{pad}"dtype": "{name}",' if name in EXTENDED_NAMES or name == "string" else ""
-    stream.write(f'",{sidecar}{pad}"{CLASS}": "ndarray"\n{"    " * level}}}'.encode())
-
-
-def base64_chunks(head: bytes, array: Array) -> Iterator[bytes]:
-    """Yield the base64 of `head` and the array's bytes, in pieces of about a megabyte."""
-    data = array.reshape(-1).view(np.uint8).data if array.size else memoryview(b"")
-    first = (3 - len(head) % 3) % 3
-    yield pybase64.b64encode(head + bytes(data[:first]))
-    for offset in range(first, len(data), CHUNK):
-        yield pybase64.b64encode(data[offset : offset + CHUNK])

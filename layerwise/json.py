@@ -7,7 +7,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from backends import accuracy, json_format, results, results_io
+from backends import accuracy, json_arrays, json_format, results, results_io
 from backends.files import atomic_write
 from layerwise.comparator.accuracy import AccuracyResults
 from layerwise.comparator.accuracy import from_floor as lifted_accuracy
@@ -57,7 +57,7 @@ def _whole(loaded: Any) -> Any:
         return RunResults.from_floor(loaded)
     if isinstance(loaded, accuracy.AccuracyResults):
         return lifted_accuracy(loaded)
-    if isinstance(loaded, json_format.StoredArray):
+    if isinstance(loaded, json_arrays.StoredArray):
         return loaded.array()
     if isinstance(loaded, dict):
         return {key: _whole(value) for key, value in loaded.items()}
