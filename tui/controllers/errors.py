@@ -88,6 +88,7 @@ class ErrorsController:
         facts.state = str(event.get("state", ""))
         if facts.state == "queued":
             facts.result = facts.card = None
+            facts.warning = ""
 
     def _on_progress(self, event: Event, facts: RunFacts) -> None:
         facts.done, facts.total = int(event.get("done") or 0), int(event.get("total") or 0)
@@ -109,7 +110,7 @@ class ErrorsController:
         facts.card = event
 
     def _on_warning(self, event: Event, facts: RunFacts) -> None:
-        facts.log = str(event.get("text", ""))
+        facts.warning = str(event.get("text", ""))
 
     def _show(self) -> None:
         self.state.refresh()

@@ -11,6 +11,7 @@ from tui.presenters.compare_text import compare_title
 from tui.state.mark_cost import Cost, mark_cost
 from tui.state.presets import apply_preset, preset
 from tui.state.run_check import Checked, check
+from tui.state.run_fields import repaired
 from tui.state.run_form import RunForm, load_form, save_form
 from tui.state.shared import AppState
 
@@ -23,7 +24,7 @@ class RunController:
     def __init__(self, app: AppState) -> None:
         self._app = app
         saved = app.session.forms.get("run")
-        self.form = load_form(saved) if saved is not None else RunForm(preset="layerwise")
+        self.form = repaired(load_form(saved)) if saved is not None else RunForm(preset="layerwise")
         self.checked = Checked(None, {})
         self.cost: Cost | None = None
         self.check()

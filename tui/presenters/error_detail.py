@@ -46,13 +46,15 @@ SIDE_COLUMNS = ("mean", "std", "min", "max", "avg_magnitude")
 def _side_lines(row: dict[str, Any], names: list[str], cells: int) -> list[Line]:
     stats = row.get("stats") or []
     pair = row.get("pair") or [0, 1]
-    room = max(10, min(32, cells - 6 * 11 - 12))
-    titles = "".join(f"{title:>11}" for title in ("mean", "std", "min", "max", "|mean|"))
-    lines: list[Line] = [[(f"{'side':<{room}}{titles}{'nan':>8}{'inf':>8}", "head")]]
+    room = max(10, min(40, cells - 5 * 10 - 2 * 6))
+    titles = "".join(f"{title:>10}" for title in ("mean", "std", "min", "max", "|mean|"))
+    lines: list[Line] = [[(f"{'side':<{room}}{titles}{'nan':>6}{'inf':>6}", "head")]]
     for side, values in enumerate(stats):
         number = pair[side] if side < len(pair) else side
         name = names[number] if number < len(names) else f"side {side + 1}"
-        text = fit(name, room, keep="start") + "".join(f"{sig(values.get(k), 4):>11}" for k in SIDE_COLUMNS)
+        known = values or {}
+        text = fit(f"{side + 1} {name}", room, keep="start")
+        text += "".join(f"{sig(known.get(k), 3):>10}" for k in SIDE_COLUMNS)
         lines.append([(text, ""), *_odd_counts(row, side)])
     return lines
 
@@ -62,7 +64,7 @@ def _odd_counts(row: dict[str, Any], side: int) -> Line:
     for key in ("nan", "inf"):
         counts = row.get(key)
         count = counts[side] if isinstance(counts, list) and side < len(counts) else 0
-        line.append((f"{count:>8}", "bad" if count else ""))
+        line.append((f"{count:>6}", "bad" if count else ""))
     return line
 
 
@@ -78,7 +80,8 @@ def _error_lines(row: dict[str, Any]) -> list[Line]:
          ("  needs rtol ", "dim"), (sig(need.get("rel"), 4), "")],
         [("over tolerance ", "dim"), (f"{row.get('over', '-')} of {row.get('size', '?')}", ""),
          ("  atol ", "dim"), (sig(row.get("atol"), 3), ""), ("  rtol ", "dim"), (sig(row.get("rtol"), 3), ""),
-         ("  statistic ", "dim"), (str(row.get("stat") or "elemwise"), ""), *_similarity(row)],
+         ("  statistic ", "dim"), (str(row.get("stat") or "elemwise"), "")],
+        _similarity(row),
     ]  # fmt: skip
 
 
@@ -86,20 +89,25 @@ def _similarity(row: dict[str, Any]) -> Line:
     line: Line = []
     for key, title in (("rel_l2", "rel-L2"), ("cosine", "cosine"), ("psnr", "psnr"), ("snr", "snr")):
         if isinstance(row.get(key), (int, float)):
-            line += [(f"  {title} ", "dim"), (sig(row[key], 4), "")]
+            line += [(f"{title} ", "dim"), (f"{sig(row[key], 4)}  ", "")]
     return line
 
 
 COLUMN_HELP: tuple[tuple[str, str], ...] = (
-    ("#", "position of the node in the graph, in the order in which layers run"),
-    ("mode", "executed: as the runner really runs it; every: all tensors kept, unfused; plain: an output"),
-    ("max-abs", "largest |a - b| of all elements, in the tensor's own unit"),
-    ("max-rel", "largest |a - b| / |b|; b is the second side, the reference"),
-    ("rel-L2", "length of a - b over length of b: one number for the whole tensor"),
-    ("ampl", "error out / largest error in (rel-L2): above 1 the layer makes it worse, 1 hands it on"),
-    ("verdict", "ok or failed under the tolerance; overflow, nan, leap: the trouble starts here;"),
-    ("", "propagated: the layer only hands on what came in"),
-    ("minimap", "the list in one column: full blocks where trouble starts, half ones where it goes on"),
+    ("#", "position of the node, in the order in which layers run"),
+    ("tensor", "its name, without an exporter's _output_0 at the end"),
+    ("mode", "executed: as the runner really runs it"),
+    ("", "every: all tensors kept, unfused; plain: a graph output"),
+    ("max-abs", "largest |a - b|, in the tensor's own unit"),
+    ("max-rel", "largest |a - b| / |b|; b is the reference"),
+    ("rel-L2", "length of a - b over length of b, for the whole tensor"),
+    ("ampl", "error out / largest error in (rel-L2); above 1 the layer"),
+    ("", "makes it worse, at 1 it only hands it on"),
+    ("verdict", "ok or failed under the tolerance"),
+    ("", "leap, overflow, nan: the trouble starts in this layer"),
+    ("", "propagated: the layer hands on what came in"),
+    ("minimap", "the whole list in the right-most column: full blocks"),
+    ("", "where trouble starts, half ones where it goes on"),
 )
 
 

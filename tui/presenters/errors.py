@@ -48,7 +48,7 @@ def row_line(table: ErrorTable, place: int, cells: int, glyphs: Glyphs) -> Line:
     verdict = int(table.verdicts()[place])
     kind = fit(_label(table, "op", place), op, glyphs.ellipsis)
     text = f"{table.numbers('i')[place]:>{PLACE_CELLS}.0f} {kind} "
-    text += f"{fit(table.tensors[place], tensor, glyphs.ellipsis, keep='end')} "
+    text += f"{fit(short_name(table.tensors[place]), tensor, glyphs.ellipsis, keep='end')} "
     text += f"{fit(_label(table, 'mode', place), mode, glyphs.ellipsis)} " if mode else ""
     text += " ".join(f"{sig(float(table.numbers(key)[place])):>{NUMBER_CELLS}}" for _, key in NUMBERS)
     ampl = float(table.numbers("ampl")[place])
@@ -58,6 +58,11 @@ def row_line(table: ErrorTable, place: int, cells: int, glyphs: Glyphs) -> Line:
     word = finding or {FAILED: "failed", PASSED: "ok"}.get(verdict, "-")
     role = verdict_role(verdict, finding)
     return merge([(f"{glyph} ", role), (text, ""), (fit(word, VERDICT_CELLS, glyphs.ellipsis), role)])
+
+
+def short_name(tensor: str) -> str:
+    """A tensor's name without the `_output_0` that exporters put behind the node's."""
+    return tensor.removesuffix("_output_0")
 
 
 def verdict_role(verdict: int, finding: str) -> str:
@@ -73,26 +78,35 @@ def _label(table: ErrorTable, name: str, place: int) -> str:
 
 
 def head_lines(state: ErrorsState, cells: int, glyphs: Glyphs) -> list[Line]:
-    """Two lines over the table: who is compared with whom, and how far it is."""
+    """Lines over the table: who is compared with whom, how far it is, and what went wrong, if anything."""
     facts = state.facts
     if not state.job:
         return [
             [("no comparison yet", "strong"), ("   R runs one; a finished one opens from Jobs", "dim")],
             [],
         ]
-    return [_sides(facts, cells, glyphs), _standing(state, glyphs)]
+    lines = [_sides(facts, cells, glyphs), _standing(state, glyphs)]
+    if facts.card is not None:
+        text = f"{glyphs.bad} {facts.card.get('kind', '')}: {facts.card.get('summary', '')}"
+        lines.append([(fit(text, cells, glyphs.ellipsis, keep="start"), "bad")])
+    elif facts.warning:
+        lines.append([(fit(f"warning: {facts.warning}", cells, glyphs.ellipsis, keep="start"), "warn")])
+    return lines
 
 
 def _sides(facts: RunFacts, cells: int, glyphs: Glyphs) -> Line:
     names = facts.runners or ["…"]
-    room = max(8, (cells - 20) // len(names) - 9)
+    count = max(facts.iterations, facts.iteration + 1)
+    iteration = f"   iteration {facts.iteration + 1} of {count}" if count > 1 else ""
+    left = cells - len(iteration) - 11 * (len(names) - 1)
     line: Line = []
     for number, name in enumerate(names):
         line += [("  against  ", "dim")] if number else []
-        line.append((fit(name, min(room, len(shown(name))), glyphs.ellipsis, keep="start"), "strong"))
-    line.append(
-        (f"   iteration {facts.iteration + 1} of {max(facts.iterations, facts.iteration + 1)}", "dim")
-    )
+        others = sum(min(len(other), left // len(names)) for other in names[number + 1 :])
+        room = min(len(shown(name)), max(8, left - others))
+        line.append((fit(name, room, glyphs.ellipsis, keep="start"), "strong"))
+        left -= room
+    line.append((iteration, "dim"))
     return line
 
 

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,8 @@ def state_glyph(state: str, glyphs: Glyphs) -> str:
 
 
 def title_cells(cells: int) -> int:
-    fixed = ID_CELLS + STATE_CELLS + BAR_CELLS + RATE_CELLS + ETA_CELLS + AGE_CELLS + DISK_CELLS + 5 + 2 + 8
+    columns = (ID_CELLS, 1, STATE_CELLS, BAR_CELLS + 5, RATE_CELLS, ETA_CELLS, AGE_CELLS, DISK_CELLS)
+    fixed = sum(columns) + len(columns)
     return max(8, cells - fixed - (5 if cells >= 100 else 0))
 
 
@@ -46,7 +48,10 @@ def row_line(view: "JobView", title: str, now: float, cells: int, glyphs: Glyphs
     glyph = state_glyph(view.state, glyphs)
     head = f"{view.id:>{ID_CELLS}} "
     state = f"{glyph} {fit(view.state, STATE_CELLS)} "
-    text = f"{fit(title, title_cells(cells), glyphs.ellipsis)} {_progress(view, glyphs)} "
+    if view.state == "done":
+        text = f"{fit(title, title_cells(cells) + BAR_CELLS + 6, glyphs.ellipsis)} "
+    else:
+        text = f"{fit(title, title_cells(cells), glyphs.ellipsis)} {_progress(view, glyphs)} "
     text += f"{rate_text(view):>{RATE_CELLS}} {left_text(view):>{ETA_CELLS}} "
     text += f"{age_text(now - view.created):>{AGE_CELLS}} {size_text(view.bytes_on_disk):>{DISK_CELLS}}"
     text += f" {','.join(gpu[:4] for gpu in view.gpus):<4}" if cells >= 100 else ""
@@ -56,8 +61,6 @@ def row_line(view: "JobView", title: str, now: float, cells: int, glyphs: Glyphs
 def _progress(view: "JobView", glyphs: Glyphs) -> str:
     done, total = _counts(view)
     full, empty = ("#", ".") if glyphs.ellipsis == "~" else ("█", "░")
-    if view.state == "done":
-        return " " * (BAR_CELLS + 5)
     if total <= 0:
         return f"{f'{done:g}' if done else '':<{BAR_CELLS + 5}}"
     return f"{bar(done, total, BAR_CELLS, full, empty)} {min(100, int(100 * done / total)):>3}%"
@@ -162,7 +165,8 @@ def event_lines(events: Sequence[dict[str, Any]]) -> list[Line]:
         elif event["type"] == "warning":
             lines.append([("warning: ", "warn"), (shown(str(event.get("text", "")), 1000), "")])
         elif event["type"] == "state":
-            lines.append([(f"-- {shown(str(event.get('state')))}", "dim")])
+            clock = time.strftime("%H:%M:%S", time.localtime(float(event["t"])))
+            lines.append([(f"{clock} {shown(str(event.get('state')))}", "dim")])
     return lines
 
 

@@ -3,6 +3,8 @@
 import shlex
 from collections.abc import Mapping, Sequence
 
+from rich.cells import cell_len
+
 from backends.text import shown
 from tui.presenters.glyphs import Glyphs
 from tui.presenters.numbers import size_text
@@ -23,15 +25,21 @@ def field_line(form: RunForm, field: Field, problems: Mapping[str, str], cells: 
     if field.options:
         value = f"{glyphs.here_right} {value} {glyphs.here_left}"
     problem = problems.get(field.key, "")
-    note, note_role = (f"{glyphs.bad} {problem}", "bad") if problem else (field.hint, "dim")
+    note, note_role = (f"{glyphs.bad} {problem}", "bad") if problem else (_hint(form, field), "dim")
     label = fit(field.label, LABEL_CELLS) if field.label else ""
     room = max(8, cells - SECTION_CELLS - len(label))
-    value = fit(value, min(room, max(VALUE_CELLS, len(value))), glyphs.ellipsis, keep="start")
-    left = max(0, room - len(value) - 1)
+    taken = min(room, max(VALUE_CELLS, cell_len(shown(value))))
+    value = fit(value, taken, glyphs.ellipsis, keep="start")
+    left = max(0, room - taken - 1)
     return merge([
         (fit(field.section, SECTION_CELLS), "accent"), (label, ""), (value, "bad" if problem else role),
         (" ", ""), (fit(note, left, glyphs.ellipsis, keep="start"), note_role),
     ])  # fmt: skip
+
+
+def _hint(form: RunForm, field: Field) -> str:
+    """What may be typed, until something is."""
+    return "" if not field.options and field.key != "preset" and get(form, field.key) else field.hint
 
 
 def _value(form: RunForm, field: Field) -> tuple[str, str]:
@@ -62,7 +70,7 @@ def cost_line(cost: Cost | None, sides: int, iterations: int) -> Line:
     line.append((f"{size_text(cost.nbytes)} a side", "strong"))
     if iterations > 1:
         line.append((f" and iteration, {iterations} iterations", ""))
-    line.append((f", {size_text(cost.nbytes * sides)} computed for {sides} sides; streamed, not kept", "dim"))
+    line.append((f" ({sides} sides), streamed", "dim"))
     if cost.unsized:
         line.append((f"; {cost.unsized:,} of unknown size", "warn"))
     return line
@@ -70,7 +78,14 @@ def cost_line(cost: Cost | None, sides: int, iterations: int) -> Line:
 
 def command_lines(words: Sequence[str], cells: int) -> list[Line]:
     """The equivalent command line, wrapped."""
-    return wrap_runs([("$ ", "dim"), (shown(shlex.join(words)), "")], cells, indent=2)
+    lines: list[Line] = []
+    text = "$"
+    for word in map(shlex.quote, words):
+        if len(text) + 1 + len(word) > cells and len(text) > 3:
+            lines += wrap_runs([(shown(text), "")], cells, indent=4)
+            text = "   "
+        text += " " + word
+    return [*lines, *wrap_runs([(shown(text), "")], cells, indent=4)]
 
 
 def problem_lines(problems: Mapping[str, str], labels: Mapping[str, str], glyphs: Glyphs) -> list[Line]:

@@ -48,8 +48,9 @@ class ErrorsScreen(Page, scope="errors"):
 
     DEFAULT_CSS = """
     ErrorsScreen #errors-head { height: 2; }
+    ErrorsScreen.told #errors-head { height: 3; }
     ErrorsScreen #errors-table { width: 1fr; }
-    ErrorsScreen #errors-detail { height: 10; display: none; }
+    ErrorsScreen #errors-detail { height: 12; display: none; }
     ErrorsScreen.tall #errors-detail { display: block; }
     ErrorsScreen #tensor { display: none; }
     ErrorsScreen.on-tensor #tensor { display: block; }
@@ -110,6 +111,7 @@ class ErrorsScreen(Page, scope="errors"):
     def _show_frame(self) -> None:
         glyphs, errors = self.state.glyphs, self.errors
         head = [[(" ", ""), *line] for line in head_lines(errors, self.size.width - 1, glyphs)]
+        self.set_class(len(head) > 2, "told")
         self.query_one("#errors-head", LinesView).set_lines(head)
         cells = self._list.size.width - GUTTER
         names: Line = [("  ", "head"), *heading(cells, errors.sort, errors.reverse, glyphs)]

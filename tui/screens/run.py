@@ -45,7 +45,7 @@ class RunScreen(Page, scope="run"):
     DEFAULT_CSS = """
     RunScreen #run-edit { display: none; }
     RunScreen.editing #run-edit { display: block; }
-    RunScreen #run-below { height: 6; }
+    RunScreen #run-below { height: 5; }
     """
 
     def __init__(self, state: AppState) -> None:

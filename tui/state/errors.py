@@ -30,7 +30,7 @@ class RunFacts:
     total: int = 0
     unit: str = ""
     tolerance: str = ""
-    log: str = ""
+    warning: str = ""
     result: dict[str, Any] | None = None
     card: dict[str, Any] | None = None
 

@@ -4,7 +4,19 @@ from dataclasses import dataclass
 from typing import get_args
 
 from debugtools.compare.spec import Stat
-from tui.state.run_form import KINDS, LEVELS, MARKS, OBSERVE, PROVIDERS, SOURCES, TOLERANCES, RunForm
+from tui.state.presets import PRESETS
+from tui.state.run_form import (
+    KINDS,
+    LEVELS,
+    MARKS,
+    OBSERVE,
+    PROVIDERS,
+    SOURCES,
+    TOLERANCES,
+    RunForm,
+    get,
+    put,
+)
 
 YES_NO = ("no", "yes")
 
@@ -27,6 +39,17 @@ def fields(form: RunForm) -> list[Field]:
     for number in range(len(form.sides)):
         found += _side(form, number)
     return [*found, *_feeds(form), *_marks(form), *_compare(form)]
+
+
+def repaired(form: RunForm) -> RunForm:
+    """A form whose choices are all among the options, as a file of another version may not have them."""
+    if form.preset and form.preset not in {found.name for found in PRESETS}:
+        form = put(form, "seed", form.seed)
+    for _ in range(2):  # what one choice is decides which others there are
+        for field in fields(form):
+            if field.options and get(form, field.key) not in field.options:
+                form = put(form, field.key, field.options[0])
+    return form
 
 
 def _side(form: RunForm, number: int) -> list[Field]:

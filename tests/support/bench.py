@@ -1,0 +1,114 @@
+"""The app without a terminal, on small models with a layer that goes wrong."""
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+from textual.pilot import Pilot
+
+from backends.specs import RunnerSpec
+from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
+from tui.controllers.run import compare_job
+from tui.workbench import Workbench, open_workbench
+
+WIDTH, LAYERS, BAD_LAYER = 8, 20, 7
+
+
+def chain_pair(folder: Path, layers: int = LAYERS) -> tuple[Path, Path]:
+    """A chain of MatMul and Tanh layers, and the same with one wrong weight in layer BAD_LAYER."""
+    paths = folder / "chain.onnx", folder / "wrong.onnx"
+    for path in paths:
+        rng = np.random.default_rng(0)
+        nodes, weights, tensor = [], [], "x"
+        for k in range(layers):
+            weight = rng.standard_normal((WIDTH, WIDTH)).astype(np.float32) / np.float32(WIDTH**0.5)
+            if k == BAD_LAYER and path.name == "wrong.onnx":
+                weight[0, 0] += np.float32(0.5)
+            weights.append(numpy_helper.from_array(weight, f"w{k}"))
+            made = f"/layer.{k}/MatMul_output_0"
+            nodes.append(helper.make_node("MatMul", [tensor, f"w{k}"], [made], f"/layer.{k}/MatMul"))
+            tensor = "y" if k == layers - 1 else f"/layer.{k}/Tanh_output_0"
+            nodes.append(helper.make_node("Tanh", [made], [tensor], f"/layer.{k}/Tanh"))
+        shape = [1, WIDTH]
+        graph = helper.make_graph(
+            nodes, "chain", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)], weights,
+        )  # fmt: skip
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+    return paths
+
+
+def compare_spec(model: Path, other: Path) -> CompareSpec:
+    """Every tensor of `model` against `other`, the reference."""
+    return CompareSpec(
+        model=str(model),
+        runners=[RunnerSpec(kind="onnxrt"), RunnerSpec(kind="onnxrt", model=str(other))],
+        marks=MarkSpec(everything=True),
+        tolerance=ToleranceSpec(atol={"": 1e-5}, rtol={"": 1e-5}),
+    )
+
+
+def text_of(app: Workbench) -> str:
+    """What is on the screen."""
+    strips = app.screen._compositor.render_strips()
+    return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+
+
+class Bench:
+    """A running app and its pilot."""
+
+    def __init__(self, app: Workbench, pilot: Pilot[None]) -> None:
+        self.app = app
+        self.pilot = pilot
+
+    @property
+    def text(self) -> str:
+        return text_of(self.app)
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+
+    async def until(self, check: Callable[[], Any], seconds: float = 20.0) -> None:
+        """Wait for a state, not for a time."""
+        deadline = time.monotonic() + seconds
+        while not check():
+            assert time.monotonic() < deadline, f"still not so after {seconds} s:\n{self.text}"
+            await self.pilot.pause(0.02)
+
+    async def see(self, *parts: str, seconds: float = 20.0) -> None:
+        await self.until(lambda: all(part in self.text for part in parts), seconds)
+
+    async def compare(self, spec: CompareSpec) -> int:
+        """Submit a comparison, put it on view and wait for its end."""
+        job = await self.app.state.client.submit(compare_job(spec))
+        self.app.state.session.set_compare_job(str(job))
+        facts = self.app.state.errors
+        await self.until(lambda: facts.facts.state and not facts.facts.live)
+        return job
+
+
+def with_bench(
+    model: Path | None, story: Callable[[Bench], Awaitable[None]], size: tuple[int, int] = (120, 40)
+) -> None:
+    """Run a story in the app; every job that it left running is cancelled."""
+    os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
+
+    async def main() -> None:
+        app = open_workbench(model)
+        async with app.run_test(size=size) as pilot:
+            bench = Bench(app, pilot)
+            if model is not None:
+                await bench.until(lambda: app.state.session.index is not None)
+            await story(bench)
+            for view in await app.state.client.list():
+                if not view.final:
+                    await app.state.client.cancel(view.id)
+                    await app.state.client.wait(view.id)
+
+    asyncio.run(main())

@@ -1,0 +1,109 @@
+"""The Errors screen over real comparisons."""
+
+import json
+from pathlib import Path
+
+import pytest
+from support.bench import BAD_LAYER, Bench, chain_pair, compare_spec, with_bench
+
+from tui.screens.errors import ErrorsScreen
+from tui.state.error_table import FAILED
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    return chain_pair(tmp_path_factory.mktemp("models"))
+
+
+def page(bench: Bench) -> ErrorsScreen:
+    return bench.app.query_one(ErrorsScreen)
+
+
+def cursor_tensor(bench: Bench) -> str:
+    errors = bench.app.state.errors
+    return errors.table.tensors[errors.place(page(bench).main_widget().cursor)]  # type: ignore[union-attr]
+
+
+def test_from_the_table_to_the_first_bad_layer_its_values_and_its_node(pair: tuple[Path, Path]) -> None:
+    async def story(bench: Bench) -> None:
+        state = bench.app.state
+        await bench.compare(compare_spec(pair[1], pair[0]))
+        await bench.press("2")
+        await bench.see("onnxruntime cpu  against  onnxruntime cpu, chain.onnx", "done: 40 rows", "/layer.0/MatMul")
+        assert state.errors.counts()[0] == 40 - 2 * BAD_LAYER
+        await bench.press("f")
+        assert cursor_tensor(bench) == f"/layer.{BAD_LAYER}/MatMul_output_0"
+        await bench.see(f"/layer.{BAD_LAYER}/MatMul_output_0", "needs atol")
+        await bench.press("enter")
+        await bench.see("worst elements", "powers of ten")
+        await bench.press("escape", "o")
+        await bench.see("[1 Graph]")
+        assert state.session.index is not None
+        assert state.session.index.node_name(state.session.node) == f"/layer.{BAD_LAYER}/MatMul"
+        assert state.session.errors[state.session.node].passed is False
+        await bench.press("2")
+        await bench.see("[2 Errors]")
+        assert cursor_tensor(bench) == f"/layer.{BAD_LAYER}/MatMul_output_0"
+
+    with_bench(pair[1], story)
+
+
+def test_filter_as_you_type_sort_and_leaps(pair: tuple[Path, Path]) -> None:
+    async def story(bench: Bench) -> None:
+        errors = bench.app.state.errors
+        await bench.compare(compare_spec(pair[1], pair[0]))
+        await bench.press("2")
+        await bench.see("done: 40 rows")
+        await bench.press("slash", *"op:matmul failed")
+        await bench.until(lambda: len(errors.order) == 20 - BAD_LAYER)
+        await bench.see(f"{20 - BAD_LAYER} of 40")
+        await bench.press(*" and err>")
+        await bench.see("err > needs a value")
+        await bench.press("escape")
+        await bench.until(lambda: len(errors.order) == 40)
+        await bench.press("s")
+        assert errors.sort == "max_abs" and errors.table.verdicts()[errors.place(0)] == FAILED
+        await bench.see("max-abs▾")
+        await bench.press("S")
+        assert errors.table.verdicts()[errors.place(0)] != FAILED
+        await bench.press("S", "f")
+        assert cursor_tensor(bench) == f"/layer.{BAD_LAYER}/MatMul_output_0"
+        await bench.press("c")
+        await bench.see("what the columns mean".capitalize(), "hands it on")
+        await bench.press("escape")
+        await bench.press(*":sort op", "enter")
+        await bench.until(lambda: errors.sort == "op")
+
+    with_bench(pair[1], story, size=(80, 24))
+
+
+def test_rows_leave_as_text_json_and_by_the_clipboard(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    async def story(bench: Bench) -> None:
+        await bench.compare(compare_spec(pair[1], pair[0]))
+        await bench.press("2")
+        await bench.see("done: 40 rows")
+        for name in ("rows.json", "rows.txt"):
+            await bench.press("colon", *f"export {tmp_path / name}", "enter")
+            await bench.until(lambda name=name: (tmp_path / name).exists())
+        rows = json.loads((tmp_path / "rows.json").read_text())
+        assert [row["i"] for row in rows] == list(range(40))
+        assert "/layer.19/MatMul" in (tmp_path / "rows.txt").read_text()
+        await bench.press("f", "y")
+        await bench.see("tensor", "row as JSON", "command")
+        await bench.press("c")
+        yanked = bench.app.state.workspace.root / "yank.txt"
+        await bench.until(yanked.exists)
+        assert yanked.read_text().startswith("layerwise run ") and "--reference-model" in yanked.read_text()
+
+    with_bench(pair[1], story)
+
+
+def test_a_comparison_that_fails_says_why(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    async def story(bench: Bench) -> None:
+        broken = tmp_path / "broken.onnx"
+        broken.write_bytes(b"no model")
+        await bench.compare(compare_spec(pair[1], broken))
+        await bench.press("2")
+        await bench.see("failed", "broken.onnx")
+
+    with_bench(pair[1], story)

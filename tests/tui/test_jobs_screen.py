@@ -1,0 +1,137 @@
+"""The Jobs screen over real jobs: what runs, what crashed, cancel, retry, prune."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from support.bench import Bench, chain_pair, compare_spec, with_bench
+from support.jobs import jobs_home
+
+from backends.jobs.spec import JobSpec
+from backends.jobs.store import Workspace
+from backends.jobs.view import JobView
+from tui.controllers.run import compare_job
+from tui.presenters.glyphs import ASCII, UNICODE
+from tui.presenters.jobs import card_lines, card_text, heading, row_line, summary
+from tui.presenters.text import plain, width
+
+__all__ = ["jobs_home"]
+
+
+def job_view(number: int, state: str, **known: object) -> JobView:
+    view = JobView(Path("/w/jobs") / str(number))
+    view.state = state
+    for key, value in known.items():
+        setattr(view, key, value)
+    return view
+
+
+@pytest.mark.parametrize("cells", [66, 78, 116])
+@pytest.mark.parametrize("glyphs", [ASCII, UNICODE])
+def test_rows_line_up_with_their_heading(cells: int, glyphs: object) -> None:
+    progress = {"done": 30, "total": 40, "unit": "tensors", "text": "", "t": 20.0}
+    views = [
+        job_view(1, "running", progress=progress, created=5.0, started=10.0, gpus=["GPU-1234"]),
+        job_view(2, "done", created=5.0, started=10.0, ended=12.5, bytes_on_disk=123456),
+        job_view(3, "queued"),
+    ]
+    for view in views:
+        line = row_line(view, "a\x1b[31m very long title " * 9, 30.0, cells, glyphs)  # type: ignore[arg-type]
+        assert width(line) == width(heading(cells)) == cells
+        assert "\x1b" not in plain(line)
+    assert "75%" in plain(row_line(views[0], "t", 30.0, 116, UNICODE))
+    assert "3/s" in plain(row_line(views[0], "t", 30.0, 116, UNICODE))
+
+
+def test_the_title_bar_counts_what_is_alive() -> None:
+    progress = {"done": 31, "total": 50, "t": 0.0}
+    assert summary([job_view(1, "done")]) == []
+    views = [job_view(1, "running", progress=progress), job_view(2, "waiting"), job_view(3, "lost")]
+    assert plain(summary(views)) == "2 jobs 62%  1 asks"
+
+
+def test_a_card_is_shown_whole_and_harmless() -> None:
+    card = {
+        "kind": "signal", "summary": "the worker crashed: SIGSEGV", "detail": "Fatal\x1b[2J\nThread 0x1",
+        "last_event": {"n": 7, "type": "row"}, "command": "layerwise jobs retry 7",
+    }  # fmt: skip
+    text = card_text(card, ASCII)
+    assert "signal: the worker crashed: SIGSEGV" in text and "n=7 type=row" in text
+    assert "reproduce   layerwise jobs retry 7" in text and "\x1b" not in text
+    assert max(map(width, card_lines(card, 40, ASCII))) <= 40
+
+
+def submit(home: Workspace, action: str, **params: object) -> JobSpec:
+    return JobSpec(action=f"test_{action}", params=params, title=f"the {action} job", source="tui")
+
+
+def test_a_running_job_is_followed_cancelled_retried_and_pruned(jobs_home: Workspace) -> None:
+    async def story(bench: Bench) -> None:
+        client = bench.app.state.client
+        job = await client.submit(submit(jobs_home, "rows", n=600, pause=0.05))
+        await bench.press("3")
+        await bench.see("the rows job", "running", "1 job", "rows in layers")
+        await bench.press("K")
+        await bench.see(f"Cancel job {job}?")
+        await bench.press("n")
+        await bench.press("K", "y")
+        await bench.see("cancelled")
+        kept = (await client.view(job)).counts["layers"]
+        await bench.press("R")
+        await bench.see("attempt 2", "running")
+        await bench.until(lambda: bench.app.state.jobs.views[0].counts["layers"] > kept)
+        await bench.press("K", "y")
+        await bench.until(lambda: bench.app.state.jobs.views[0].final)
+        await bench.press("P")
+        await bench.see("Remove which jobs?", "failed, cancelled and lost ones: 1")
+        await bench.press("f")
+        await bench.see("1 jobs removed", "no job yet")
+
+    with_bench(None, story)
+
+
+def test_a_crash_has_its_card_and_the_app_goes_on(jobs_home: Workspace) -> None:
+    async def story(bench: Bench) -> None:
+        client = bench.app.state.client
+        await client.submit(submit(jobs_home, "segfault"))
+        await bench.press("3")
+        await bench.see("✗ failed", "signal: the worker crashed: SIGSEGV", "last event", "reproduce", seconds=30)
+        await bench.press("y")
+        await bench.see("crash card")
+        await bench.press("k")
+        path = bench.app.state.workspace.root / "yank.txt"
+        await bench.until(path.exists)
+        assert "SIGSEGV" in path.read_text()
+        await client.submit(submit(jobs_home, "ask", questions=["is it good?"]))
+        await bench.see("waiting", "1 asks")
+        await bench.press("g")
+        await bench.see("it asks: is it good?", "layerwise attach 2")
+
+    with_bench(None, story)
+
+
+def test_a_comparison_that_was_started_before_opens_its_table(tmp_path: Path) -> None:
+    right, wrong = chain_pair(tmp_path)
+
+    async def before() -> int:
+        from backends.jobs.client import JobClient
+
+        client = JobClient(Workspace())
+        job = await client.submit(compare_job(compare_spec(wrong, right)))
+        await client.wait(job)
+        client.close()
+        return job
+
+    job = asyncio.run(before())
+
+    async def story(bench: Bench) -> None:
+        await bench.press("3")
+        await bench.see("wrong.onnx: onnxruntime", "✓ done")
+        await bench.until(lambda: bench.app.state.jobs.index_of(job) >= 0)
+        while bench.app.state.jobs.views[bench.app.page.main_widget().cursor].id != job:  # type: ignore[attr-defined]
+            await bench.press("j")
+        await bench.press("enter")
+        await bench.see("[2 Errors]", "done: 40 rows")
+        assert bench.app.state.session.compare_job == str(job)
+
+    with_bench(wrong, story)

@@ -1,0 +1,175 @@
+"""The Run form: what is typed becomes a comparison, or says what is wrong."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.bench import Bench, chain_pair, with_bench
+
+from debugtools.compare.spec import MarkSpec
+from surgery.graph import GraphIndex
+from tui.cli.line import command_line
+from tui.presenters.compare_text import compare_title, side_names, tolerance_text
+from tui.presenters.glyphs import ASCII, UNICODE
+from tui.presenters.run_form import command_lines, cost_line, field_line
+from tui.presenters.text import plain, width
+from tui.screens.run import RunScreen
+from tui.state.mark_cost import Cost, mark_cost
+from tui.state.presets import PRESETS, apply_preset
+from tui.state.run_check import check
+from tui.state.run_fields import fields, repaired
+from tui.state.run_form import KINDS, RunForm, SideForm, add_side, drop_side, load_form, put, save_form
+
+MODEL = Path("/m/model.onnx")
+INPUTS = [("x", ("batch", 3, 8, 8)), ("it's", (1, "n")), ("y", (4,))]
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    return chain_pair(tmp_path_factory.mktemp("models"))
+
+
+@pytest.mark.parametrize("name", [found.name for found in PRESETS])
+def test_each_preset_makes_a_comparison_or_says_what_it_needs(name: str) -> None:
+    chosen = next(found for found in PRESETS if found.name == name)
+    form = apply_preset(chosen, RunForm(), INPUTS)
+    checked = check(form, MODEL, [])
+    if chosen.tensorrt:
+        assert "TensorRT" in checked.problems["side.0.kind"]
+    elif name == "custom data":
+        assert set(checked.problems) == {"script"}
+    else:
+        assert checked.problems == {} and checked.spec is not None
+        assert command_line(checked.spec)[:3] == ["layerwise", "run", str(MODEL)]
+
+
+def test_there_are_ten_presets_and_shapes_follow_the_inputs() -> None:
+    assert len(PRESETS) == 10
+    batch = check(apply_preset(next(p for p in PRESETS if p.name == "batch"), RunForm(), INPUTS), MODEL, [])
+    assert batch.spec is not None
+    assert batch.spec.feeds.shapes == {"x": [[8, 3, 8, 8]], "it's": [[1, 1]]}
+    assert batch.spec.feeds.iterations == 10
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "word"),
+    [
+        ("seed", "one", "whole number"),
+        ("iterations", "0", "at least 1"),
+        ("val_range", "[0,1", "range"),
+        ("shapes", "x:3", "shape"),
+        ("shapes", "x:[1,'", "cannot be read"),
+        ("side.0.model", "/no/such.onnx", "no such file"),
+        ("memory", "many", "size"),
+        ("metrics", "simple best", "some of"),
+        ("exclude", "'", "cannot be read"),
+    ],
+)
+def test_a_wrong_field_is_named(key: str, text: str, word: str) -> None:
+    checked = check(put(RunForm(), key, text), MODEL, [])
+    assert checked.spec is None
+    assert word in checked.problems[key]
+
+
+def test_marks_and_tolerances() -> None:
+    form = put(put(RunForm(), "marks", "marked in Graph"), "tolerance", "fixed")
+    assert "marks" in check(form, MODEL, []).problems
+    spec = check(put(form, "atol", "1e-3 y:0.5"), MODEL, ["b", "a"]).spec
+    assert spec is not None
+    assert spec.marks == MarkSpec(names=["a", "b"])
+    assert spec.tolerance.atol == {"": 1e-3, "y": 0.5}
+    assert tolerance_text(spec.tolerance) == "abs 1.0e-03 rel 1.0e-05 …"
+    assert "atol" in check(put(form, "atol", "-1"), MODEL, ["a"]).problems
+    types = check(put(put(RunForm(), "marks", "op types"), "op_types", "MatMul, Softmax"), MODEL, []).spec
+    assert types is not None and types.marks.op_types == ["MatMul", "Softmax"]
+
+
+def test_sides_come_and_go() -> None:
+    form = drop_side(drop_side(add_side(RunForm()), 0), 0)
+    assert len(form.sides) == 1
+    assert "another" in check(form, MODEL, []).problems[""]
+    assert len(drop_side(form, 0).sides) == 1
+    saved = RunForm(sides=[SideForm(kind="saved", results=__file__), SideForm(kind="saved", results=__file__)])
+    assert check(saved, None, []).spec is not None
+    assert "no model is open" in check(RunForm(), None, []).problems[""]
+
+
+def test_equal_sides_are_numbered() -> None:
+    spec = check(put(RunForm(), "side.1.level", "default"), MODEL, []).spec
+    assert spec is not None
+    assert side_names(spec.runners) == ["onnxruntime cpu #1", "onnxruntime cpu #2"]
+    assert compare_title(spec).startswith("model.onnx: onnxruntime cpu #1 against")
+
+
+TEXT = st.text(max_size=12)
+SIDES = st.builds(SideForm, kind=TEXT | st.sampled_from(KINDS), provider=TEXT, level=TEXT, model=TEXT, results=TEXT)
+FORMS = st.builds(
+    RunForm,
+    sides=st.lists(SIDES, max_size=3),
+    **{name: TEXT for name in RunForm.__struct_fields__ if name != "sides"},  # type: ignore[arg-type]
+)
+
+
+@given(FORMS)
+@settings(max_examples=50, deadline=None)
+def test_any_form_is_checked_drawn_and_kept(form: RunForm) -> None:
+    kept = load_form(msgspec.json.decode(msgspec.json.encode(save_form(form))))
+    assert kept == (form if form.sides else RunForm())
+    form = repaired(kept)
+    checked = check(form, MODEL, [])
+    for glyphs in (ASCII, UNICODE):
+        for field in fields(form):
+            assert width(field_line(form, field, checked.problems, 76, glyphs)) <= 76
+    if checked.spec is not None:
+        assert compare_title(checked.spec)
+
+
+def test_the_cost_of_marks_comes_from_the_index(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    from backends.model import ModelFile
+    from surgery.graph.build import build_index
+
+    index = build_index(ModelFile(pair[0]), tmp_path, lambda done, total: None)
+    assert isinstance(index, GraphIndex)
+    assert mark_cost(index, MarkSpec(everything=True), {}) == Cost(40, 40 * 8 * 4, 0)
+    assert mark_cost(index, MarkSpec(op_types=["Tanh"]), {}).tensors == 20
+    assert mark_cost(index, MarkSpec(names=["*layer.1/*"]), {}).tensors == 3
+    assert mark_cost(index, MarkSpec(everything=True, exclude=["*MatMul*"]), {}).tensors == 20
+    assert "40 tensors, 1.3 KB a side" in plain(cost_line(Cost(40, 1280, 0), 2, 1))
+
+
+def test_the_command_line_is_wrapped_between_words() -> None:
+    lines = [plain(line) for line in command_lines(["layerwise", "run", "a b.onnx", *(["--onnxrt"] * 12)], 40)]
+    assert max(map(len, lines)) <= 40
+    assert " ".join(line.strip() for line in lines).startswith("$ layerwise run 'a b.onnx' --onnxrt")
+
+
+def test_the_screen_edits_shows_what_is_wrong_and_starts(pair: tuple[Path, Path]) -> None:
+    async def story(bench: Bench) -> None:
+        await bench.press("R")
+        await bench.see("[R Run]", "layerwise: every tensor", "marking 40 tensors", "$ layerwise run")
+        page = bench.app.query_one(RunScreen)
+        control = page._control
+        rows = [field.key for field in page._rows.fields]
+        await bench.press(*["j"] * rows.index("side.1.model"), "enter", *"/no/such")
+        await bench.see("there is no such file")
+        await bench.press("escape")
+        await bench.until(lambda: control.checked.spec is not None)
+        await bench.press("enter", *str(pair[0]), "enter")
+        await bench.until(lambda: control.form.sides[1].model == str(pair[0]))
+        await bench.see("chain.onnx")
+        await bench.press("j", "space")
+        await bench.until(lambda: control.form.source == "files")
+        await bench.press("r")
+        await bench.see("not yet: files of feed dicts")
+        await bench.press("h", "p")
+        await bench.see("needs TensorRT", "weight streaming")
+        await bench.press("j", "j", "j", "j", "enter")
+        await bench.until(lambda: control.form.preset == "layerwise")
+        assert control.form.sides[1].model == str(pair[0])
+        await bench.press("r")
+        await bench.see("[2 Errors]")
+        await bench.see("done: 40 rows", "26 ✗ 14 ✓")
+
+    with_bench(pair[1], story, size=(100, 40))
