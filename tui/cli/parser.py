@@ -14,7 +14,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, prog: str, description: str = "") -> None:
         super().__init__(prog=prog, description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-        self.own_options: set[str] = set()
+        self.own_options = {"--exclude-outputs", "--warm-up-runs"}  # aliases of options that Polygraphy has
 
     def own(self, group: argparse._ActionsContainer, *flags: str, **options: Any) -> argparse.Action:
         """Add an option that Polygraphy does not have to `group`."""

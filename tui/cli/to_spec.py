@@ -1,5 +1,6 @@
 """From parsed options of `run` to a CompareSpec; what cannot be done here ends in one clear error."""
 
+import re
 from argparse import Namespace
 from dataclasses import dataclass, field
 from typing import cast, get_args
@@ -26,7 +27,7 @@ NO_TENSORRT = (
 )
 _TF_TYPES = {"frozen", "keras", "ckpt", "uff", "caffe"}
 _TF_SUFFIXES = (".pb", ".h5", ".keras", ".uff", ".prototxt", ".caffemodel", ".meta")
-ENGINE_SUFFIXES = (".engine", ".plan", ".trt")
+_TRT_MODEL = re.compile(r"(?i)\.(engine|plan|trt|py|py:\w+)$")
 
 
 @dataclass
@@ -85,7 +86,7 @@ def refuse_other_frameworks(args: Namespace) -> None:
     kinds = [kind for kind, _ in getattr(args, "runners", [])]
     if "tf" in kinds or args.model_type in _TF_TYPES or model.lower().endswith(_TF_SUFFIXES):
         raise UsageError(_TF2ONNX)
-    wants_engine = args.model_type in ("engine", "trt-network-script") or model.lower().endswith(ENGINE_SUFFIXES)
+    wants_engine = args.model_type in ("engine", "trt-network-script") or bool(_TRT_MODEL.search(model))
     if "trt" in kinds or wants_engine:
         raise MissingDependency(NO_TENSORRT)
 
