@@ -1,6 +1,6 @@
 """From a pair of arrays to a row of the table: rules, postprocessing, the user's own function, saved results."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
@@ -33,9 +33,12 @@ class Comparer:
         self._emit = emit
         self._ledgers: dict[Pair, Ledger] = {}
 
-    def begin(self) -> None:
-        """Start an iteration: nothing is known of any tensor."""
+    def begin(self, earlier: Iterable[Row]) -> None:
+        """Start an iteration: nothing is known but the rows that an earlier attempt made."""
         self._ledgers.clear()
+        for row in earlier:
+            pair = row["pair"][0], row["pair"][1]
+            self._ledgers.setdefault(pair, Ledger(self.places)).recall(row)
 
     def begin_pair(self, pair: Pair, first: Mapping[str, Array], second: Mapping[str, Array]) -> None:
         """Let the user's function see all outputs of a pair of runs."""

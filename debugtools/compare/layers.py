@@ -80,10 +80,18 @@ class Ledger:
         rel_l2 = result.rel_l2 if result.rel_l2 is not None else math.nan
         finding = self._finding(result, inputs, error, rel_l2, complete)
         bound = rounding_bound(result.dtypes, place.depth)
-        bad = bool(finding) or (result.passed is False and not rel_l2 <= bound)
+        bad = _is_bad(finding, result.passed, rel_l2, bound)
         self._known[name] = Known(rel_l2, finite_sides(result), bad)
         amplification = rel_l2 / error if complete and error > 0 and math.isfinite(rel_l2) else None
         return amplification, finding
+
+    def recall(self, row: Row) -> None:
+        """Take in a row that an earlier attempt of the job made."""
+        bound = rounding_bound(row["dtype"], self._places.place(row["tensor"]).depth)
+        rel_l2 = math.nan if row["rel_l2"] is None else float(row["rel_l2"])
+        finite = [nan + inf == 0 for nan, inf in zip(row["nan"], row["inf"], strict=True)]
+        bad = _is_bad(row["finding"], row["passed"], rel_l2, bound)
+        self._known[row["tensor"]] = Known(rel_l2, (finite[0], finite[1]), bad)
 
     def _direct(self, name: str) -> Known | None:
         return _EXACT if self._places.is_input(name) else self._known.get(name)
@@ -111,6 +119,10 @@ class Ledger:
         if complete and rel_l2 >= LEAP * error and rel_l2 > rounding_bound(result.dtypes):
             return "leap"
         return "propagated" if upstream and result.passed is False else ""
+
+
+def _is_bad(finding: str, passed: bool | None, rel_l2: float, bound: float) -> bool:
+    return bool(finding) or (passed is False and not rel_l2 <= bound)
 
 
 def finite_sides(result: Comparison) -> tuple[bool, bool]:

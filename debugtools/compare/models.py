@@ -1,6 +1,5 @@
 """A model as a comparison sees it: its graph ready to be cut, read while the sessions open."""
 
-from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,7 +11,6 @@ from backends.tensors import TensorInfo, dtype_name
 
 if TYPE_CHECKING:
     from surgery.cut import GraphCut
-    from surgery.sizes import Estimate
 
 
 class Model:
@@ -51,9 +49,3 @@ class Model:
                 shape = tuple(dims) if tensor.HasField("shape") else None
                 found.append(TensorInfo(value.name, dtype_name(tensor.elem_type), shape))
         return found
-
-    def estimates(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, "Estimate"]:
-        """Types and sizes of the tensors for inputs of these shapes."""
-        from surgery.sizes import estimates
-
-        return estimates(self.cut.model, shapes)

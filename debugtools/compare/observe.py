@@ -12,7 +12,7 @@ from debugtools.compare.join import Joiner, Pair, Source
 from debugtools.compare.sides import ModelSide, SavedSide, Side
 from debugtools.compare.store import ArrayStore
 from debugtools.compare.stream import SessionPool
-from surgery.sizes import Estimate
+from surgery.sizes import Estimate, estimates
 
 if TYPE_CHECKING:
     from surgery.cut import Segment
@@ -55,12 +55,13 @@ def make_plan(
     for side in sides:
         wanted = [name for name in observed if side.has(name)]
         if isinstance(side, ModelSide):
-            known = side.model.estimates({side.own(name): shape for name, shape in shapes.items()})
-            opaque.update(name for name in wanted if known.get(side.own(name), _TENSOR).opaque)
+            cut = side.observed.cut
+            known = estimates(cut.model, {side.own(name): shape for name, shape in shapes.items()})
+            opaque.update(name for name in wanted if known.get(side.made[side.own(name)], _TENSOR).opaque)
             wanted = [name for name in wanted if name not in opaque]
-            key = id(side.model), tuple(side.own(name) for name in wanted)
+            key = id(cut), tuple(side.made[side.own(name)] for name in wanted)
             if key not in made:
-                made[key] = side.model.cut.segments(key[1], limit, known)
+                made[key] = cut.segments(key[1], limit, known)
             plan.segments[side.index] = made[key]
         plan.wanted[side.index] = wanted
     plan.skipped = [f"{shown(name, 120)}: not a tensor" for name in names if name in opaque]
@@ -72,7 +73,9 @@ def _unmatched(sides: Sequence[Side], plan: Plan, names: Sequence[str], opaque: 
     """Marked tensors that some model lacks; a file holds what it holds."""
     found = []
     for side in sides:
-        if isinstance(side, ModelSide):
+        if isinstance(side, ModelSide) and side.observed.executed:
+            found += side.observed.unmatched
+        elif isinstance(side, ModelSide):
             there = set(plan.wanted[side.index])
             found += [f"{shown(n, 120)}: not in {shown(side.name, 80)}" for n in names if n not in there | opaque]
     return found
@@ -110,8 +113,7 @@ class Observer:
             self._pool.forget()
 
     def _stream(self, side: ModelSide, plan: Plan, feed: Mapping[str, Array], tap: Tap) -> Source:
-        model = side.model
-        for made in side.stream(model.cut, plan.segments[side.index], model.file.folder, feed, self._pool):
+        for made in side.stream(plan.segments[side.index], feed, self._pool):
             for name, array in made.items():
                 tap(side.index, name, array)
             yield made

@@ -8,6 +8,7 @@ from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+import msgspec
 from numpy.typing import NDArray
 
 from backends.errors import UsageError
@@ -23,9 +24,10 @@ from debugtools.compare.memory import give_back, limits, resident
 from debugtools.compare.metrics import Comparison
 from debugtools.compare.models import Model
 from debugtools.compare.observe import Observer, Plan, make_plan
-from debugtools.compare.outcome import Outcome, row_key
+from debugtools.compare.outcome import Key, Outcome, row_key
 from debugtools.compare.plots import Plots
 from debugtools.compare.saving import Accuracy, Savers, check_average
+from debugtools.compare.sequence import in_sequence
 from debugtools.compare.sides import ModelSide, SavedSide, Side, make_sides
 from debugtools.compare.spec import CompareSpec
 from debugtools.compare.validate import Validator
@@ -57,14 +59,17 @@ class ComparisonRun:
         self.sides = make_sides(spec, self.model)
         self.pairs: list[Pair] = [(i, i + 1) for i in range(len(self.sides) - 1)]
         self.model_sides = [side for side in self.sides if isinstance(side, ModelSide)]
-        self.observing = any_marks(spec.marks) or spec.observe in ("every", "executed")
+        asked = spec.observe in ("every", "executed")
+        self.observing = any_marks(spec.marks) or asked
+        everything = asked and not any_marks(spec.marks)
+        self.marks = msgspec.structs.replace(spec.marks, everything=True) if everything else spec.marks
         self.metrics = ["script"] if spec.compare_script else list(spec.metrics)
         self.outcome = Outcome([side.name for side in self.sides], self.pairs, self.metrics)
         self.accuracy = Accuracy(self.metrics, spec.check_average)
         self.canary = Canary(spec.metrics)
         self.plots = Plots(spec)
         self.validator = Validator(context) if spec.validate else None
-        self.done: set[Any] = set()
+        self.done: dict[Key, Row] = {}
         self.plan: Plan | None = None
 
     def __enter__(self) -> Self:
@@ -123,6 +128,10 @@ class ComparisonRun:
         return islice(feeds, min(saved)) if saved else feeds
 
     def _plain_results(self) -> Iterator[tuple[Feed, list[IterationResult]]]:
+        if self.spec.sequential:
+            folder = self.context.artifacts / "results"
+            yield from in_sequence(self.sides, self._feeds(), self._plain, folder)
+            return
         for number, feed in enumerate(self._feeds()):
             yield feed, [self._plain(side, number, feed) for side in self.sides]
 
@@ -143,7 +152,7 @@ class ComparisonRun:
 
     def _iteration(self, number: int, feed: Feed, results: list[IterationResult]) -> None:
         self.outcome.iteration(number)
-        self.comparer.begin()
+        self.comparer.begin(row for row in self.done.values() if row["iteration"] == number)
         self.savers.feed(number, feed)
         self.context.row("inputs", {"iteration": number, "inputs": _described(feed)})
         for side, result in zip(self.sides, results, strict=True):
@@ -154,6 +163,15 @@ class ComparisonRun:
             self._plain_rows(number, results, [])
         for side, result in zip(self.sides, results, strict=True):
             self.savers.finish(number, side.index, result.runtime)
+        if number == 0:
+            self._warn_unknown(results)
+
+    def _warn_unknown(self, results: Sequence[IterationResult]) -> None:
+        """Tolerances for tensors that are not compared are mostly typing errors."""
+        names = {name for result in results for name in result.outputs}
+        names.update(name for wanted in (self.plan.wanted.values() if self.plan else ()) for name in wanted)
+        for text in self.comparer.tolerances.unknown_names(names):
+            self.context.warn(text)
 
     def _tell_run(self, number: int, side: Side, result: IterationResult) -> None:
         row = {"iteration": number, "runner": side.name, "index": side.index, "runtime": result.runtime}
@@ -186,16 +204,21 @@ class ComparisonRun:
                     mode = "saved" if self._saved(pair) else "plain"
                     self.comparer.row(number, pair, name, mode, first[name], second[name], ready=True)
 
+    def _mode(self, pair: Pair) -> str:
+        if self._saved(pair):
+            return "saved"
+        return "executed" if self.spec.observe == "executed" else "every"
+
     def _saved(self, pair: Pair) -> bool:
         return any(isinstance(self.sides[i], SavedSide) for i in pair)
 
     def _observed(self, number: int, feed: Feed, results: list[IterationResult]) -> None:
         """Rows of all marked tensors; those of graph outputs come from the plain runs."""
         assert self.model is not None
-        if self.plan is None:
-            self.plan = self._make_plan(feed)
-        plan, told = self.plan, set()
         feeds = {side.index: side.fit(feed, self.context.warn) for side in self.model_sides}
+        if self.plan is None:
+            self.plan = self._make_plan(feed, feeds)
+        plan, told = self.plan, set()
         total = plan.compared(self.pairs)
 
         def tap(index: int, name: str, array: Array) -> None:
@@ -213,13 +236,31 @@ class ComparisonRun:
                     self._plain_row(number, pair, name, outputs, moved, (a, b))
                     told.add((pair, name))
             elif (number, pair, name) not in self.done:
-                self.comparer.row(number, pair, name, "saved" if self._saved(pair) else "every", a, b)
+                self.comparer.row(number, pair, name, self._mode(pair), a, b)
             self.context.progress(done, total, "tensors", name)
         self._rest(number, results, told)
 
-    def _make_plan(self, feed: Feed) -> Plan:
+    def _executed(self, feeds: Mapping[int, Feed]) -> None:
+        """Let every onnxruntime side be observed in the graph that it really runs."""
+        from debugtools.compare.executed import executed_graph, original_prints
+
+        prints: dict[int, Any] = {}
+        for side in self.model_sides:
+            if side.spec.kind != "onnxrt":
+                continue
+            feed = feeds[side.index]
+            if id(side.model) not in prints:
+                prints[id(side.model)] = original_prints(side, feed)
+            folder = self.context.artifacts / "executed"
+            side.graph = executed_graph(side, folder, prints[id(side.model)], feed)
+            counts = f"{len(side.made)} of the model's {len(side.model.cut.maker)} tensors"
+            self.context.log(f"{shown(side.name, 80)} really makes {counts}; the rest is fused away")
+
+    def _make_plan(self, feed: Feed, feeds: Mapping[int, Feed]) -> Plan:
         assert self.model is not None
-        names = marked_tensors(self.spec.marks, self.model.cut)
+        if self.spec.observe == "executed":
+            self._executed(feeds)
+        names = marked_tensors(self.marks, self.model.cut)
         if self.spec.memory_budget is not None:
             give_back()
         shapes = {name: array.shape for name, array in feed.items()}
@@ -278,7 +319,7 @@ class ComparisonRun:
         if self.spec.save_accuracy or self.spec.check_average:
             return
         for row in self.context.previous_rows("layers"):
-            self.done.add(row_key(row))
+            self.done[row_key(row)] = row
             self.outcome.add(row)
 
     def _result(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,27 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 Feed = Mapping[str, Array]
+
+
+@dataclass
+class Graph:
+    """The graph that a side is observed in: the model's own, or the one that onnxruntime made of it.
+
+    names: the graph's tensor -> the side's tensor, and what brings its values into the side's layout; None: the same
+    names. unmatched: tensors of the graph that are none of the model's.
+    """
+
+    cut: "GraphCut"
+    folder: Path
+    executed: bool = False
+    names: dict[str, tuple[str, Callable[[Array], Array] | None]] | None = None
+    unmatched: list[str] = field(default_factory=list)
+
+    def makes(self) -> dict[str, str]:
+        """The side's tensors that can be had here -> the graph's."""
+        if self.names is None:
+            return {name: name for name in self.cut.maker}
+        return {own: name for name, (own, _) in self.names.items()}
 
 
 class Side:
@@ -64,6 +86,8 @@ class ModelSide(Side):
         self.model = model
         self.own_model = spec.model is not None
         self._runner: Runner | None = None
+        self.graph: Graph | None = None
+        self._made: dict[str, str] | None = None
 
     def open(self) -> None:
         if self._runner is None:
@@ -81,7 +105,21 @@ class ModelSide(Side):
             self._runner = None
 
     def has(self, name: str) -> bool:
-        return self.own(name) in self.model.cut.maker
+        return self.own(name) in self.made
+
+    @property
+    def observed(self) -> Graph:
+        """The graph that is observed; the model's own unless `graph` is set."""
+        if self.graph is None:
+            self.graph = Graph(self.model.cut, self.model.file.folder)
+        return self.graph
+
+    @property
+    def made(self) -> dict[str, str]:
+        """This side's tensors that can be observed -> their names in the observed graph."""
+        if self._made is None:
+            self._made = self.observed.makes()
+        return self._made
 
     def plain(self, iteration: int, feed: Feed) -> IterationResult:
         result = self.runner.infer(feed)
@@ -95,12 +133,19 @@ class ModelSide(Side):
         renamed = {self.own(name): array for name, array in feed.items()}
         return fit_feed(renamed, self.model.inputs, warn, f"feed of {shown(self.name, 80)}")
 
-    def stream(
-        self, cut: "GraphCut", plan: "Sequence[Segment]", folder: Path, feed: Feed, pool: SessionPool
-    ) -> Iterator[Mapping[str, Array]]:
-        """Go through a graph segment by segment, unfused, giving tensors under the comparison's names."""
-        for made in GraphStream(cut, plan, self.spec, self.name, folder, feed, pool):
-            yield {self.common(own): array for own, array in made.items()}
+    def stream(self, plan: "Sequence[Segment]", feed: Feed, pool: SessionPool) -> Iterator[Mapping[str, Array]]:
+        """Go through the observed graph segment by segment, giving tensors under the comparison's names."""
+        graph = self.observed
+        for made in GraphStream(graph.cut, plan, self.spec, self.name, graph.folder, feed, pool):
+            yield dict(self._renamed(graph, made))
+
+    def _renamed(self, graph: Graph, made: Mapping[str, Array]) -> Iterator[tuple[str, Array]]:
+        for name, array in made.items():
+            if graph.names is None:
+                yield self.common(name), array
+            elif name in graph.names:
+                own, unblocked = graph.names[name]
+                yield self.common(own), unblocked(array) if unblocked else array
 
 
 class SavedSide(Side):

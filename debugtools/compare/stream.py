@@ -75,8 +75,8 @@ class SessionPool:
 class GraphStream:
     """One runner going through one graph.
 
-    plan: segments in order. name: the runner's. feed: the graph's inputs. Iterating gives, per segment, the tensors it
-    gives out, in topological order; tensors that later segments need are carried along and dropped after their last use.
+    plan: segments in order. name: the runner's. feed: the graph's inputs. Iterating gives, per segment, the tensors
+    that it gives out, in topological order; tensors that later segments need are carried along until their last use.
     """
 
     def __init__(

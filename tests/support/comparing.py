@@ -1,0 +1,50 @@
+"""Running a comparison as its job action does, in this process, with a real job folder."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from backends.jobs.context import JobContext
+from backends.jobs.events import read_events
+from backends.jobs.spec import JobSpec
+from backends.jobs.store import Workspace
+from backends.specs import RunnerSpec
+from debugtools.compare.action import compare
+from debugtools.compare.spec import CompareSpec
+
+ORT = RunnerSpec(kind="onnxrt", threads=1)
+OFF = RunnerSpec(kind="onnxrt", threads=1, graph_optimization_level="disable")
+REFERENCE = RunnerSpec(kind="reference")
+
+
+@dataclass
+class Compared:
+    """What a comparison left in its journal."""
+
+    result: dict[str, Any]
+    events: list[dict[str, Any]]
+    folder: Path
+
+    def table(self, name: str = "layers") -> list[dict[str, Any]]:
+        return [event["row"] for event in self.events if event["type"] == "row" and event["table"] == name]
+
+    def row(self, tensor: str) -> dict[str, Any]:
+        (row,) = [row for row in self.table() if row["tensor"] == tensor]
+        return row
+
+    def texts(self, kind: str) -> list[str]:
+        return [event["text"] for event in self.events if event["type"] == kind]
+
+
+def run_compare(spec: CompareSpec, folder: Path | None = None, attempt: int = 1) -> Compared:
+    """Run a comparison; with `folder` as a later attempt of the same job."""
+    if folder is None:
+        job = JobSpec(action="compare", params=msgspec.to_builtins(spec))
+        folder, lock = Workspace().create(job)
+        os.close(lock)
+    context = JobContext(folder, attempt)
+    result = compare(context)
+    return Compared(result, list(read_events(folder)), folder)
