@@ -3,12 +3,14 @@
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from backends.model import ModelFile
 from backends.onnxrt_session import CPU, check_providers, in_words, open_session, provider_names, short_name
 from backends.onnxrt_values import from_ort, is_plain, to_ort, type_name
+from backends.protos import parse_model
 from backends.results import IterationResult
 from backends.runner import Loadable, RunnerBase, check_feed_types, check_names, flat_values
 from backends.specs import RunnerSpec
@@ -16,6 +18,9 @@ from backends.tensors import TensorInfo
 from backends.text import shown
 
 __all__ = ["OnnxrtRunner", "check_providers", "open_onnxrt", "optimized_model"]
+
+if TYPE_CHECKING:
+    import onnx
 
 Array = NDArray[Any]
 
@@ -26,8 +31,9 @@ class OnnxrtRunner(RunnerBase):
     Sequences come out as `name[0]`, `name[1]`, …; an optional output without a value is left out.
     """
 
-    def __init__(self, spec: RunnerSpec, session: Any, name: str) -> None:
+    def __init__(self, spec: RunnerSpec, model: Loadable, session: Any, name: str) -> None:
         self.spec = spec
+        self._model = model
         self.name = name
         self._session = session
         self._in_types = {node.name: node.type for node in session.get_inputs()}
@@ -66,6 +72,15 @@ class OnnxrtRunner(RunnerBase):
             for node in part.get_nodes()
         ]
 
+    def notes(self) -> list[str]:
+        """Return whether FP16 nodes run in FP32 here. Parses the model's structure, weights left where they are."""
+        if provider_names(self.spec.providers)[0] != CPU:
+            return []
+        from backends.onnxrt_notes import half_on_cpu
+
+        note = half_on_cpu(_structure(self._model))
+        return [note] if note else []
+
     def close(self) -> None:
         self._session = None
 
@@ -83,7 +98,7 @@ class OnnxrtRunner(RunnerBase):
 
 def open_onnxrt(spec: RunnerSpec, model: Loadable, *, name: str) -> OnnxrtRunner:
     """Open an onnxruntime session as a runner. Raises as `backends.onnxrt_session.open_session`."""
-    return OnnxrtRunner(spec, open_session(spec, model), name)
+    return OnnxrtRunner(spec, model, open_session(spec, model), name)
 
 
 def optimized_model(spec: RunnerSpec, model: Loadable, out_path: Path) -> Loadable:
@@ -95,6 +110,13 @@ def optimized_model(spec: RunnerSpec, model: Loadable, out_path: Path) -> Loadab
     with in_words("onnxruntime cannot write its optimised graph"):
         open_session(spec, model, save_to=out_path)
     return Loadable(path=out_path, folder=out_path.parent)
+
+
+def _structure(model: Loadable) -> "onnx.ModelProto":
+    if model.data is None and model.path is not None:
+        with ModelFile(model.path, str(model.folder) if model.folder else None) as file:
+            return file.structure()
+    return parse_model(model.read())
 
 
 def _info(node: Any) -> TensorInfo:

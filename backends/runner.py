@@ -77,6 +77,10 @@ class Runner(Protocol):
         """Return what was placed on another provider than the first one asked for, one text a node."""
         ...
 
+    def notes(self) -> list[str]:
+        """Return what a user should know before believing the numbers, one sentence each."""
+        ...
+
     def close(self) -> None:
         """Give back memory and devices. May be called twice."""
         ...
@@ -96,6 +100,9 @@ class RunnerBase:
     outputs: list[str]
 
     def fallbacks(self) -> list[str]:
+        return []
+
+    def notes(self) -> list[str]:
         return []
 
     def close(self) -> None:

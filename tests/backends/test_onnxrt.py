@@ -15,6 +15,7 @@ from backends.model import ModelFile
 from backends.onnxrt import optimized_model
 from backends.runner import Loadable, Runner, open_runner
 from backends.specs import RunnerSpec
+from surgery.precision import convert_precision, emulate_precision
 
 
 def opened(model: onnx.ModelProto, **options: object) -> Runner:
@@ -215,6 +216,26 @@ def test_a_provider_that_does_not_load_is_never_the_cpu_instead(provider: str) -
         assert "install" in str(error) and provider in str(error).lower()
     else:  # on a machine with the GPU it must be there
         assert any(provider in name.lower() for name in runner._session.get_providers())  # type: ignore[attr-defined]
+
+
+# Notes
+
+
+def test_fp16_nodes_on_the_cpu_are_told() -> None:
+    model = models.mlp()
+    with opened(model) as runner:
+        assert runner.notes() == []
+    with opened(convert_precision(model, "float16", keep=["/fc0/MatMul"])) as runner:
+        (note,) = runner.notes()
+    assert "8 FP16 or bfloat16 nodes in FP32 (the first is '/fc0/Add')" in note
+    with opened(emulate_precision(model, "float16")) as runner:
+        assert runner.notes() == []
+
+
+def test_notes_of_a_model_on_disk(tmp_path: Path) -> None:
+    path = models.save(convert_precision(models.mlp(), "float16"), tmp_path / "half.onnx")
+    with open_runner(RunnerSpec(kind="onnxrt"), Loadable(path=path)) as runner:
+        assert len(runner.notes()) == 1
 
 
 # Custom operators
