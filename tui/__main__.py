@@ -14,7 +14,9 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return _dispatch(words)
     except LayerwiseError as error:
-        print(f"[!] {error}", file=sys.stderr)
+        from tui.cli.log import shown_lines
+
+        print(f"[!] {shown_lines(error)}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return 130

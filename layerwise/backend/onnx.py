@@ -38,7 +38,7 @@ class OnnxFromBytes(BaseLoader["ModelProto"]):
         self.data = serialized_onnx
 
     def call_impl(self) -> "ModelProto":
-        from backends.model import parse_model
+        from backends.protos import parse_model
 
         return parse_model(value_of(self.data))
 

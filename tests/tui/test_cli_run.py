@@ -170,7 +170,8 @@ def test_logging_options(folder: Path) -> None:
     assert "[V]" not in layerwise(*PAIR, cwd=folder).stdout
     assert layerwise(*PAIR, "-q", cwd=folder).stdout.count("Tolerance:") == 0
     assert layerwise(*PAIR, "--silent", cwd=folder).stdout == ""
-    assert layerwise(*PAIR, "--verbosity", "info", "comparator:ERROR", "backend:ERROR", cwd=folder).stdout.count("\n") == 2
+    levels = ("info", "comparator:ERROR", "backend:ERROR")
+    assert layerwise(*PAIR, "--verbosity", *levels, cwd=folder).stdout.count("\n") == 2
     stamped = layerwise(*PAIR, "--log-format", "timestamp", "line-info", "--log-file", "logs/run.log", cwd=folder)
     assert re.match(r"\[I\] \(\d\d:\d\d:\d\d\) \[tui/cli/leaf.py:\d+\] RUNNING", stamped.stdout)
     assert (folder / "logs" / "run.log").read_text() == stamped.stdout

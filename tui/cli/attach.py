@@ -8,7 +8,7 @@ import msgspec
 
 from backends.errors import LayerwiseError, UsageError
 from tui.cli.json_output import Collector, print_json
-from tui.cli.log import INFO, WARNING, Log
+from tui.cli.log import INFO, WARNING, Log, shown_lines
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
 from tui.cli.submit import Listener, card_text, exit_code
@@ -62,15 +62,15 @@ def _report(view: "JobView", log: Log) -> None:
 def _listener(view: "JobView", log: Log) -> Listener:
     """The report of a comparison, or the plain messages of any other job."""
     from debugtools.compare.spec import CompareSpec
-    from tui.cli.report import CompareReport, shown_text
+    from tui.cli.report import CompareReport
 
     try:
         spec = view.spec
         if spec.action == "compare":
             return CompareReport(log, msgspec.convert(spec.params, CompareSpec), view.id).event
     except (LayerwiseError, msgspec.ValidationError) as error:
-        log.warning(shown_text(error))
-    return lambda event: log.info(shown_text(event["text"])) if event.get("type") == "log" else None
+        log.warning(shown_lines(error))
+    return lambda event: log.info(shown_lines(event["text"])) if event.get("type") == "log" else None
 
 
 async def _follow(job: int, listen: Listener) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from backends.errors import LayerwiseError
 from backends.text import shown
-from tui.cli.log import START, Log, make_log
+from tui.cli.log import START, Log, make_log, shown_lines
 from tui.cli.options import add_logging
 from tui.cli.parser import Parser
 from tui.cli.registry import Leaf
@@ -44,5 +44,5 @@ def _run(function: Callable[[Namespace, Log], int], args: Namespace, log: Log) -
     try:
         return function(args, log)
     except LayerwiseError as error:
-        log.fatal(str(error))
+        log.fatal(shown_lines(error))
         return error.exit_code

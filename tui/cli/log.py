@@ -167,6 +167,11 @@ class Log:
         print(f"\x1b[{colour}m{line}\x1b[0m" if coloured else line, file=stream)
 
 
+def shown_lines(text: object, limit: int | None = None) -> str:
+    """A message that may quote names from a model or a command line: safe to print, its line breaks kept."""
+    return "\n".join(shown(line, limit) for line in str(text).splitlines())
+
+
 def make_log(args: Namespace) -> Log:
     """The log that the logging options of `args` describe."""
     log = Log(colors="NO_COLOR" not in os.environ and "no-colors" not in args.log_format)

@@ -11,7 +11,7 @@ _VALUES = """--calibration-cache --calib-base-cls,--calibration-base-class --qua
 --trt-config-postprocess-script,--trt-cpps --builder-optimization-level --hardware-compatibility-level
 --max-aux-streams --profiling-verbosity --runtime-platform --tiling-optimization-level
 --all-tensor-dtypes,--all-tensor-datatypes --save-engine --save-timing-cache --load-runtime
---dla-workspace-allocation-strategy --optimization-profile --weight-streaming-budget --engine-capability"""
+--dla-workspace-allocation-strategy --optimization-profile --weight-streaming-budget"""
 _LISTS = """--tactic-sources --pool-limit,--memory-pool-limit --preview-features --quantization-flags --plugins
 --onnx-flags --trt-outputs --trt-exclude-outputs --trt-outputs-by-type --layer-precisions
 --tensor-dtypes,--tensor-datatypes --tensor-formats --all-tensor-formats

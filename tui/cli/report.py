@@ -6,10 +6,9 @@ more than a few, only the failures are printed as they come and the rest is coun
 
 from typing import Any
 
-from backends.text import shown
 from debugtools.compare.spec import CompareSpec
 from tui.cli import report_lines as lines
-from tui.cli.log import INFO, LEVELS, WARNING, Log
+from tui.cli.log import INFO, LEVELS, WARNING, Log, shown_lines
 from tui.cli.report_lines import Row
 from tui.cli.report_summary import Totals, essence
 
@@ -38,7 +37,7 @@ class CompareReport:
             self._row(str(event.get("table")), event["row"])
         elif kind in ("log", "warning"):
             level = LEVELS.get(str(event.get("level", kind)).upper(), WARNING if kind == "warning" else INFO)
-            self.log.say(level, shown_text(event.get("text")), source="backend")
+            self.log.say(level, shown_lines(event.get("text")), source="backend")
         elif kind == "result":
             self._result(event["data"])
 
@@ -172,11 +171,6 @@ class _Block:
         for line in found:
             with self.log.indent(line.depth + depth):
                 self.log.say(line.level, line.text, source="comparator")
-
-
-def shown_text(text: object) -> str:
-    """A message that may quote names from a model: safe, but with its line breaks."""
-    return "\n".join(shown(line) for line in str(text).splitlines())
 
 
 def _metadata(tensors: list[dict[str, Any]]) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backends.text import shown
-from tui.cli.log import CRITICAL, FINISH, Log
+from tui.cli.log import CRITICAL, FINISH, Log, shown_lines
 
 if TYPE_CHECKING:
     from backends.jobs.spec import JobSpec
@@ -70,12 +70,12 @@ def exit_code(view: "JobView") -> int:
 
 def card_text(card: dict[str, Any], job: object) -> str:
     """A crash card as plain text; a user's error is its message alone."""
-    summary = _safe(card.get("summary", "failed"))
+    summary = shown_lines(card.get("summary", "failed"), 4000)
     if card.get("kind") == "error":
         return summary
     text = [f"job {job}: {summary}"]
     if card.get("detail"):
-        text += _safe(card["detail"]).splitlines()[-20:]
+        text += shown_lines(card["detail"], 4000).splitlines()[-20:]
     if card.get("last_event"):
         text.append(f"last event: {shown(str(card['last_event']), 300)}")
     if card.get("command"):
@@ -83,7 +83,3 @@ def card_text(card: dict[str, Any], job: object) -> str:
         words = command if isinstance(command, str) else " ".join(map(str, command))
         text.append(f"reproduce:  {shown(words, 2000)}")
     return "\n".join([*text, f"log:        layerwise jobs logs {job}"])
-
-
-def _safe(text: object) -> str:
-    return "\n".join(shown(line, 4000) for line in str(text).splitlines())
