@@ -162,6 +162,8 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
     def _refresh_gutter(self, index: int) -> None:
         if self.top <= index < self.top + self.size.height:
             self.refresh_lines(index - self.top, 1, 0, GUTTER)
+        elif not self.size.height:
+            self.refresh()
 
     # ── events and commands ──
 
