@@ -72,8 +72,8 @@ class JobClient:
                 if self.workspace.settle(view.folder):
                     follow = False
                     continue
-                await change.wait()
                 await asyncio.sleep(_COALESCE)
+                await change.wait()
 
     async def watch(self, interval: float = 0.25) -> AsyncIterator[Views]:
         """All jobs now, and again whenever one of them has changed, at most once an `interval` (seconds)."""

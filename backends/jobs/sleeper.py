@@ -33,17 +33,14 @@ class Sleeper:
         self._process = pidfd
         self._must_poll |= pidfd < 0
 
-    def sleep(self, seconds: float | None, *, coalesce: float = 0.0) -> None:
-        """Sleep until something happens; after a file changed stay asleep for `coalesce` seconds more, to be
-        told less often.
-        """
+    def sleep(self, seconds: float | None, *, deaf: float = 0.0) -> None:
+        """Sleep until something happens; for the first `deaf` seconds files do not count, to be told less often."""
         fds = [fd for fd in (self._read, self._process) if fd >= 0]
-        files = self._watch.fd if self._watch is not None else -1
+        files = [self._watch.fd] if self._watch is not None and self._watch.fd >= 0 else []
         if self._must_poll:
             seconds = _POLL if seconds is None else min(seconds, _POLL)
-        ready = _poll([*fds, files] if files >= 0 else fds, seconds)
-        if ready == [files] and coalesce:
-            _poll(fds, coalesce)
+        if not deaf or not _poll(fds, deaf if seconds is None else min(deaf, seconds)):
+            _poll(fds + files, seconds)
         if self._watch is not None:
             self._watch.drain()
         with suppress(BlockingIOError):
@@ -56,8 +53,8 @@ class Sleeper:
             self._watch.close()
 
 
-def _poll(fds: list[int], seconds: float | None) -> list[int]:
+def _poll(fds: list[int], seconds: float | None) -> bool:
     poller = select.poll()
     for fd in fds:
         poller.register(fd, select.POLLIN)
-    return [fd for fd, _ in poller.poll(None if seconds is None else max(0.0, seconds) * 1000)]
+    return bool(poller.poll(None if seconds is None else max(0.0, seconds) * 1000))

@@ -22,8 +22,9 @@ from backends.jobs.sleeper import Sleeper
 from backends.jobs.view import JobView
 
 GRACE = 2.0
+INFINITY = float("inf")
 _DUMP_TIME = 0.1
-_COALESCE = 0.01
+_DEAF = 0.01
 _LOOK_AGAIN = 2.0
 
 
@@ -43,7 +44,8 @@ class Supervision:
         self._listener_error: BaseException | None = None
         self._stops_asked = 0
         self._stopped = ""
-        self._kill_at = self._deadline = float("inf")
+        self._kill_at = self._deadline = INFINITY
+        self._left = 0.0
 
     def stop(self, *_: object) -> None:
         """Ask for the end, as a signal handler may; asked twice, nobody gets time to clean up."""
@@ -125,7 +127,7 @@ class Supervision:
             self._tell()
             self._attend(worker)
             until = min(self._kill_at, self._deadline) - time.monotonic()
-            self.sleeper.sleep(None if until == float("inf") else until, coalesce=_COALESCE)
+            self.sleeper.sleep(None if until == INFINITY else until, deaf=_DEAF)
         status = worker.bury()
         return Ending(status, self._stopped, oom_kills() > kills, "", log_from)
 
@@ -140,7 +142,7 @@ class Supervision:
         self.sleeper.watch(self.folder / REPLIES)
         if self._on_event is not None:
             self.sleeper.watch(self.folder / JOURNAL)
-        self._deadline = time.monotonic() + (self._spec.get("timeout") or float("inf"))
+        self._deadline = time.monotonic() + (self._spec.get("timeout") or INFINITY)
 
     def _attend(self, worker: WorkerProcess) -> None:
         now = time.monotonic()
@@ -150,13 +152,14 @@ class Supervision:
             self._check_timeout(worker)
         if now >= self._kill_at or self._stops_asked > 1:
             worker.signal_group(signal.SIGKILL)
-            self._kill_at = float("inf")
+            self._kill_at = INFINITY
 
     def _check_timeout(self, worker: WorkerProcess) -> None:
         """Stop the worker unless it spent the time waiting for an answer."""
-        left = float(self._spec["timeout"]) - seconds_running(self.folder, self.view.attempt)
-        if left > 0:
-            self._deadline = time.monotonic() + max(left, 0.01)
+        running, waiting = time_running(self.folder, self.view.attempt)
+        self._left = float(self._spec["timeout"]) - running
+        if self._left > 0:
+            self._deadline = INFINITY if waiting else time.monotonic() + self._left
             return
         worker.signal(signal.SIGUSR2)
         time.sleep(_DUMP_TIME)
@@ -164,13 +167,15 @@ class Supervision:
 
     def _stop_worker(self, worker: WorkerProcess, why: str) -> None:
         self._stopped = why
-        self._deadline = float("inf")
+        self._deadline = INFINITY
         self._kill_at = time.monotonic() + GRACE
         worker.signal_group(signal.SIGTERM)
 
     def _cancel_asked(self) -> bool:
-        asked = [reply for reply in self._replies.read() if reply.get("type") == "cancel"]
-        return self._stops_asked > 0 or any(reply.get("attempt") == self.view.attempt for reply in asked)
+        replies = [reply for reply in self._replies.read() if reply.get("attempt") == self.view.attempt]
+        if replies and self._left > 0:
+            self._deadline = time.monotonic() + self._left
+        return self._stops_asked > 0 or any(reply.get("type") == "cancel" for reply in replies)
 
     def _tell(self, *, always: bool = False) -> None:
         if self._on_event is None and not always:
@@ -184,15 +189,15 @@ class Supervision:
                 self.stop()
 
 
-def seconds_running(folder: Path, attempt: int) -> float:
-    """How long an attempt has been running so far, without the time it waited for answers."""
-    total, since = 0.0, None
+def time_running(folder: Path, attempt: int) -> tuple[float, bool]:
+    """Seconds that an attempt has been running, without the time it waited for answers; whether it waits now."""
+    total, since, state = 0.0, None, None
     for event in read_events(folder):
         if event["type"] == "state" and event.get("attempt") == attempt:
-            if since is not None:
-                total += event["t"] - since
-            since = event["t"] if event.get("state") == "running" else None
-    return total + (time.time() - since if since is not None else 0.0)
+            total += event["t"] - since if since is not None else 0.0
+            state = event.get("state")
+            since = event["t"] if state == "running" else None
+    return total + (time.time() - since if since is not None else 0.0), state == "waiting"
 
 
 def _size(path: Path) -> int:

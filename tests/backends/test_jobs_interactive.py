@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from support.jobactions import EXTRA_REQUESTS
-from support.jobs import alive, jobs_home, leases_taken, pids_of, wait_for
+from support.jobs import alive, jobs_home, leases_taken, pids_of, until, wait_for
 
 from backends.errors import LayerwiseError, UsageError
 from backends.jobs.client import JobClient
@@ -86,5 +86,5 @@ def test_gone_when_idle(jobs_home: Workspace) -> None:
         assert (view.state, view.result) == ("done", {"answered": 1})
 
     asyncio.run(_with(jobs_home, client, main()))
-    assert not any(map(alive, pids_of(jobs_home, 1)))
+    until(lambda: not any(map(alive, pids_of(jobs_home, 1))), 1.0)
     wait_for(jobs_home, 1, "done")

@@ -1,0 +1,16 @@
+"""A sample of benchmarks/soak.py: SIGKILL at random instants, checked in the same way."""
+
+from support.jobs import jobs_home
+
+from backends.jobs.spec import JobSpec
+from backends.jobs.store import Workspace
+from benchmarks.soak import plans, soak
+
+__all__ = ["jobs_home"]
+
+
+def test_sample_of_the_soak(jobs_home: Workspace) -> None:
+    spec = JobSpec(action="test_rows", params={"n": 40, "pause": 0.01})
+    lines: list[str] = []
+    assert soak(spec, plans(10, seed=2026), 2, lines.append) == []
+    assert len(lines) == 12
