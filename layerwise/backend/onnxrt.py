@@ -54,7 +54,7 @@ class OnnxrtRunner(BaseRunner):
         from backends.onnxrt import OnnxrtRunner as Inner
 
         self.sess = value_of(self._sess)
-        self._inner = Inner(RunnerSpec(kind="onnxrt"), self.sess, self.name)
+        self._inner = Inner(RunnerSpec(kind="onnxrt"), Loadable(), self.sess, self.name)
 
     def get_input_metadata_impl(self) -> TensorMetadata:
         return TensorMetadata.from_infos(self._inner.inputs)
