@@ -35,6 +35,7 @@ _NEEDS = {
 _ERRORS = 3  # onnxruntime's severity: errors only
 _NODE_FAILED = re.compile(r"while running (\S+) node\. Name:'(.*?)' Status Message: (.*)", re.DOTALL)
 _CODE = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ")
+_SIGNATURE = re.compile(r"^(?:(?:virtual|static) )?[\w:<>*&~ ,]*onnxruntime::[\w:<>*&~ ,]*\([^()]*\)(?: const)? (?=\S)")
 _SOURCE = re.compile(r"/onnxruntime_src/\S+:\d+ ")
 
 
@@ -56,6 +57,7 @@ def open_session(spec: RunnerSpec, model: Loadable, *, save_to: Path | None = No
             source, options, providers=[(name, _provider_options(spec, name)) for name in wanted]
         )
     check_providers(session, wanted)
+    session.disable_fallback()  # else a provider that fails in a run is replaced by the CPU, silently
     return session
 
 
@@ -204,9 +206,10 @@ def plain_reason(error: Exception) -> str:
     failed = _NODE_FAILED.search(text)
     if failed:
         op, name, text = failed.groups()
-        return f"node {shown(name, 200)!r} ({shown(op, 60)}) failed: {_tidy(text)}"
+        return f"node {shown(name or '<unnamed>', 200)!r} ({shown(op, 60)}) failed: {_tidy(text)}"
     return _tidy(text)
 
 
 def _tidy(text: str) -> str:
-    return shown(" ".join(_SOURCE.sub("", text).split()), 600)
+    """One line, without the C++ source position and signature that come first."""
+    return shown(" ".join(_SIGNATURE.sub("", _SOURCE.sub("", text)).split()), 600)

@@ -173,7 +173,8 @@ def test_a_failing_node_is_named_on_one_line() -> None:
         runner.infer({"x": np.ones(3, np.float32), "s": np.array([2, 2])})
     assert r"node 'reshape\\x0a\\x1b[31mit' (Reshape) failed" in str(caught.value)
     assert "{3}, requested shape:{2,2}" in str(caught.value)
-    assert "\n" not in str(caught.value) and "/onnxruntime_src" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "onnxruntime_src" not in str(caught.value) and "::" not in str(caught.value)
 
 
 def test_a_model_that_cannot_be_loaded(tmp_path: Path) -> None:
