@@ -4,6 +4,7 @@ import asyncio
 import os
 import uuid
 from collections.abc import AsyncIterator, Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -77,16 +78,20 @@ class JobClient:
 
     async def watch(self, interval: float = 0.25) -> AsyncIterator[Views]:
         """All jobs now, and again whenever one of them has changed, at most once an `interval` (seconds)."""
-        with self._hub.watching([self.workspace.jobs]) as change:
-            views: Views = []
+        views: Views = []
+        watched: set[Path] = set()
+        with self._hub.watching([self.workspace.jobs]) as change, ExitStack() as watches:
             while True:
                 views = await asyncio.to_thread(self.workspace.list_jobs, views)
+                fresh = {view.folder for view in views if not view.final} - watched
+                if fresh:
+                    paths = [folder / name for folder in fresh for name in (JOURNAL, LOCK)]
+                    watches.enter_context(self._hub.watching(paths, change))
+                    watched |= fresh
+                    continue
                 yield views
-                live = [view.folder for view in views if not view.final]
-                paths = [folder / name for folder in live for name in (JOURNAL, LOCK)]
-                with self._hub.watching(paths, change):
-                    await change.wait()
                 await asyncio.sleep(interval)
+                await change.wait()
 
     async def wait(self, job: int) -> JobView:
         """The job once it has ended."""

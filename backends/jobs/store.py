@@ -139,14 +139,14 @@ class Workspace:
         return view
 
     def list_jobs(self, before: Iterable[JobView] = ()) -> list[JobView]:
-        """All jobs as they are now, oldest first. Journals are read from where the index stands, or the views of
-        an earlier call (`before`).
+        """All jobs as they are now, oldest first.
+
+        Journals are read from where the views of an earlier call (`before`) stand, else from where the index does.
         """
         from backends.jobs.index import Index
 
         index = Index(self.root / "index.sqlite")
-        known = index.load(self.jobs)
-        known |= {view.id: view for view in before}
+        known = {view.id: view for view in before} or index.load(self.jobs)
         views = [known.get(number) or JobView(self.jobs / str(number)) for number in self.ids()]
         changed = [view for view in views if self._has_news(view)]
         for view in changed:
@@ -157,7 +157,10 @@ class Workspace:
         return views
 
     def _has_news(self, view: JobView) -> bool:
-        return not view.final or (view.folder / JOURNAL).stat().st_size != view.offset
+        try:
+            return not view.final or (view.folder / JOURNAL).stat().st_size != view.offset
+        except FileNotFoundError:
+            return False
 
     def update(self, view: JobView) -> None:
         """Bring a view up to date, like `view` does."""

@@ -97,8 +97,9 @@ class JobView:
         self.state = str(event.get("state"))
         self.reason = str(event.get("reason", ""))
         self.created = self.created or event["t"]
-        if self.state == "queued" and event.get("attempt", 1) != self.attempt:
-            self._new_attempt(event["attempt"])
+        attempt = event.get("attempt")
+        if self.state == "queued" and isinstance(attempt, int) and attempt != self.attempt:
+            self._new_attempt(attempt)
         elif self.state == "running":
             self.started = self.started or event["t"]
             self.gpus = event.get("gpus", self.gpus)

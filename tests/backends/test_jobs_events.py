@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from backends.jobs.events import JOURNAL, EventReader, EventWriter, last_number, read_events
 from backends.jobs.lines import MAX_LINE
+from backends.jobs.view import JobView
 
 _LINE = st.builds(
     lambda n, text: json.dumps({"v": 1, "n": n, "t": 1.5, "type": "log", "text": text}).encode() + b"\n",
@@ -73,6 +74,27 @@ def test_numbers_go_on_after_much_garbage(tmp_path: Path) -> None:
         file.write(b"x" * 200_000)
     assert EventWriter(tmp_path).write("log", text="second")["n"] == 2
     assert [event["text"] for event in read_events(tmp_path)] == ["first", "second"]
+
+
+_VALUE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+_FIELDS = ("state", "attempt", "reason", "gpus", "table", "row", "data", "id", "question", "done", "text", "spill")
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.sampled_from(["state", "row", "progress", "question", "card", "result", "x"]),
+    st.dictionaries(st.sampled_from(_FIELDS), _VALUE),
+)
+def test_a_view_takes_any_event_that_is_whole(kind: str, fields: dict[str, object]) -> None:
+    view = JobView(Path("7"))
+    view.apply({"v": 1, "n": 1, "t": 1.0, "type": kind, **fields})
+    view.apply({"v": 1, "n": 2, "t": 2.0, "type": "state", "state": "running", "attempt": view.attempt})
+    assert (view.state, view.id, isinstance(view.attempt, int)) == ("running", 7, True)
+    view.to_json()
 
 
 def test_every_line_is_short_and_large_events_come_back_whole(tmp_path: Path) -> None:
