@@ -9,6 +9,7 @@ A class declares its commands beside their handlers:
 Scopes: "global" (the app), "list" (the virtual list in focus), or a screen's name.
 """
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
@@ -84,17 +85,16 @@ class Commanded:
         cls.BINDINGS = own + list(_bindings(declared))  # type: ignore[attr-defined]
         super().__init_subclass__(**kwargs)
 
-    def action_run_command(self, id: str) -> None:
+    async def action_run_command(self, id: str) -> None:
         """Textual's entry: a bound key was pressed."""
-        self.run_own_command(REGISTRY[id])
+        await self.run_own_command(REGISTRY[id])
 
-    def run_own_command(self, found: Command, text: str = "") -> None:
-        """Call the handler of `found`, with the argument when it takes one."""
+    async def run_own_command(self, found: Command, text: str = "") -> None:
+        """Call the handler of `found`, with the argument when it takes one, and wait for it if it is async."""
         handler = getattr(self, found.method)
-        if " " in found.line:
-            handler(text)
-        else:
-            handler()
+        done = handler(text) if " " in found.line else handler()
+        if inspect.isawaitable(done):
+            await done
 
     def completions(self, found: Command, prefix: str) -> list[str]:
         """Arguments of `found` that start with (or contain) `prefix`; empty when it has no completion."""

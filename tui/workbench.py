@@ -11,6 +11,7 @@ from textual import on
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
+from textual.events import Event, Key
 from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.widget import Widget
@@ -21,6 +22,7 @@ from tui.commands import REGISTRY, Command, Commanded, command, in_scopes
 from tui.controllers.command_line import complete_line, parse_line
 from tui.controllers.errors import ErrorsController
 from tui.controllers.jobs import JobsController
+from tui.controllers.opening import open_model
 from tui.controllers.yank import yank
 from tui.presenters.glyphs import choose_glyphs
 from tui.presenters.help import command_rows
@@ -90,8 +92,10 @@ class Workbench(Commanded, App[None], scope="global"):
         self._on_signals(self.leave)
         self.set_interval(WATCH_EVERY, self._leave_if_no_terminal)
         self.state.session.on_saved_change.subscribe(self._save_soon)
-        self.query_one(CommandBar).complete = self._complete
+        line = self.query_one(CommandBar)
+        line.complete, line.submit = self._complete, self._run_line
         self._followers = (ErrorsController(self.state), JobsController(self.state))
+        self.run_worker(open_model(self.state), group="open")
         name = self.state.session.screen
         await self.show_page(name if name in {page.SCOPE for page in PAGES} else "graph")
 
@@ -109,7 +113,15 @@ class Workbench(Commanded, App[None], scope="global"):
         self.state.session.set_screen(name)
         page.shown_again()
         page.main_widget().focus()
-        self.query_one(Footer).show([found for found in in_scopes((name, "global")) if found.footer])
+        self.query_one(Footer).show(self._footer_commands(name))
+
+    @staticmethod
+    def _footer_commands(scope: str) -> list[Command]:
+        """Those with a word for the footer, without global ones whose key means something else on this page."""
+        own = in_scopes((scope,))
+        taken = {key for found in own for key in found.keys.split(",")}
+        elsewhere = [found for found in in_scopes(("global",)) if not taken.intersection(found.keys.split(","))]
+        return [found for found in (*own, *elsewhere) if found.footer]
 
     @property
     def page(self) -> Page:
@@ -118,35 +130,47 @@ class Workbench(Commanded, App[None], scope="global"):
     async def on_page_open(self, message: Page.Open) -> None:
         await self.show_page(message.name)
 
-    def _show_later(self, name: str) -> None:
-        self.run_worker(self.show_page(name), exclusive=True, group="page")
-
     @command("app.graph", "graph screen", keys="1", line="graph")
-    def show_graph(self) -> None:
-        self._show_later("graph")
+    async def show_graph(self) -> None:
+        await self.show_page("graph")
 
     @command("app.errors", "layer error table", keys="2", line="errors")
-    def show_errors(self) -> None:
-        self._show_later("errors")
+    async def show_errors(self) -> None:
+        await self.show_page("errors")
 
     @command("app.jobs", "jobs screen", keys="3", line="jobs")
-    def show_jobs(self) -> None:
-        self._show_later("jobs")
+    async def show_jobs(self) -> None:
+        await self.show_page("jobs")
 
     @command("app.run", "set up a run", keys="R", line="run", footer="run")
-    def show_run(self) -> None:
-        self._show_later("run")
+    async def show_run(self) -> None:
+        await self.show_page("run")
 
-    # ── commands ──
+    # ── keys and commands ──
+
+    async def on_event(self, event: Event) -> None:
+        if not (isinstance(event, Key) and not event.is_forwarded and await self._take_key(event)):
+            await super().on_event(event)
+
+    async def _take_key(self, event: Key) -> bool:
+        """Handle a key before the next one is looked at.
+
+        Textual hands a key to the widget in focus and comes back to the bindings later: of keys typed ahead
+        (`/relu`), those after the first would still go to the old focus.
+        """
+        for taker in (self.focused, self.screen):
+            if isinstance(taker, LineInput | PickScreen) and await taker.take_key(event):
+                return True
+        return await self._check_bindings(event.key)
 
     def scopes(self) -> tuple[str, ...]:
         """Where a command may come from now: the page in front, the list in focus, the app."""
         focused = self.focused.SCOPE if isinstance(self.focused, Commanded) else ""
         return (self.page.SCOPE, *(scope for scope in (focused,) if scope), "global")
 
-    def run_anywhere(self, found: Command, text: str = "") -> None:
+    async def run_anywhere(self, found: Command, text: str = "") -> None:
         """Run a command on the object of its scope."""
-        self._owner(found).run_own_command(found, text)
+        await self._owner(found).run_own_command(found, text)
 
     def _owner(self, found: Command) -> Commanded:
         nearest: Widget | None = self.focused
@@ -179,7 +203,7 @@ class Workbench(Commanded, App[None], scope="global"):
         if " " in picked.line:
             self._ask_line(f"{picked.verb} ")
         else:
-            self.run_anywhere(picked)
+            await self.run_anywhere(picked)
 
     @command("app.line", "command line", keys="colon", footer="command")
     def open_line(self) -> None:
@@ -190,16 +214,15 @@ class Workbench(Commanded, App[None], scope="global"):
         line.set_value(text)
         line.focus()
 
-    @on(LineInput.Submitted, "#command")
-    def _line_submitted(self, event: LineInput.Submitted) -> None:
+    async def _run_line(self, value: str) -> None:
         self._close_line()
         try:
-            found, text = parse_line(event.value, self.scopes())
+            found, text = parse_line(value, self.scopes())
         except ValueError as error:
             self.state.say(str(error), "bad")
             return
         if found is not None:
-            self.run_anywhere(found, text)
+            await self.run_anywhere(found, text)
 
     @on(LineInput.Cancelled, "#command")
     def _line_cancelled(self) -> None:

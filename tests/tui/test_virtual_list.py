@@ -161,7 +161,7 @@ KEYS = ("j", "k", "g", "G", "ctrl+d", "ctrl+u", "pagedown", "pageup")
 def test_the_cursor_is_always_on_screen(count: int, keys: list[str]) -> None:
     async def act(app: ListApp, pilot: Pilot[None]) -> None:
         for key in keys:
-            app.list.run_own_command(_command(key))
+            await app.list.run_own_command(_command(key))
             assert 0 <= app.list.cursor < count
             assert app.list.top <= app.list.cursor < app.list.top + HEIGHT
             assert 0 <= app.list.top <= max(0, count - HEIGHT)

@@ -1,18 +1,15 @@
-"""Intents of the Graph screen: open the model's index, find, mark, jump, read weights. No widgets."""
+"""Intents of the Graph screen: find, mark, jump, read weights. No widgets."""
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
-from backends.errors import LayerwiseError, UsageError
-from backends.jobs.spec import JobSpec
+from backends.errors import UsageError
 from backends.specs import RunnerSpec
 from backends.text import shown
 from debugtools.compare.spec import CompareSpec, MarkSpec
 from surgery.graph import GraphIndex
-from surgery.graph.cache import has_index, index_folder
 from tui.cli.line import command_line
 from tui.controllers.warm import WarmWorker
 from tui.controllers.yank import shell_line
@@ -37,44 +34,6 @@ class GraphController:
         if self._session.index is None:
             raise UsageError("no graph is open yet")
         return self._session.index
-
-    # ── opening ──
-
-    async def open_model(self, report: Callable[[str], None]) -> None:
-        """Map the model's index, after a job has built it if there is none; `report` gets the progress.
-
-        Raises LayerwiseError with what the job said.
-        """
-        model = self._session.model
-        if model is None:
-            raise UsageError("no model: start with `layerwise MODEL.onnx`")
-        folder = index_folder(self._state.workspace.cache, model)
-        if not has_index(folder):
-            folder = Path((await self._index_job(str(model), report))["folder"])
-        self._session.set_index(GraphIndex.open(folder))
-
-    async def _index_job(self, model: str, report: Callable[[str], None]) -> dict[str, Any]:
-        report("indexing: starting")
-        spec = JobSpec(
-            action="index", params={"path": model, "cache": str(self._state.workspace.cache)},
-            title=f"index {model}", command=["layerwise", model], source="tui",
-        )  # fmt: skip
-        return await self._result_of(spec, report)
-
-    async def _result_of(self, spec: JobSpec, report: Callable[[str], None]) -> dict[str, Any]:
-        job = await self._state.client.submit(spec)
-        problem = f"job {job} ended without a result"
-        result: dict[str, Any] | None = None
-        async for event in self._state.client.events(job):
-            if event["type"] == "progress":
-                report(f"{event.get('text') or spec.action}: {event.get('done')} of {event.get('total')}")
-            elif event["type"] == "result":
-                result = event["data"]
-            elif event["type"] == "card":
-                problem = shown(str(event.get("summary") or problem), 1000)
-        if result is None:
-            raise LayerwiseError(problem)
-        return result
 
     # ── weights ──
 

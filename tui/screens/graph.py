@@ -80,7 +80,6 @@ class GraphScreen(Page, scope="graph"):
         self._filter_timer: Timer | None = None
         self._detail_timer: Timer | None = None
         self._detail_node = -1
-        self._progress = ""
         self._list = VirtualList(NodeModel(state, self._rows), glyphs=state.glyphs, id="nodes")
 
     def compose(self) -> ComposeResult:
@@ -99,12 +98,10 @@ class GraphScreen(Page, scope="graph"):
         session.on_marks.subscribe(self._marks_changed)
         session.on_errors.subscribe(self._errors_changed)
         session.on_node.subscribe(self._node_changed)
+        self.query_one("#filter", LineInput).submit = self._filter_done
+        session.on_opening.subscribe(self._update_status)
         if session.index is not None:
             self._index_opened()
-        elif session.model is not None:
-            self.run_worker(self._open(), group="open")
-        else:
-            self.state.say("no model: start with `layerwise MODEL.onnx`", "warn")
 
     def main_widget(self) -> VirtualList:
         return self._list
@@ -113,21 +110,7 @@ class GraphScreen(Page, scope="graph"):
         if self.session.index is not None:
             self._list.move_to(self._rows.row_of(self.session.node))
 
-    # ── opening ──
-
-    async def _open(self) -> None:
-        try:
-            await self._control.open_model(self._show_progress)
-        except LayerwiseError as error:
-            self._show_progress("")
-            self.state.say(str(error), "bad")
-
-    def _show_progress(self, text: str) -> None:
-        self._progress = text
-        self._update_status()
-
     def _index_opened(self) -> None:
-        self._progress = ""
         self._rows.index = self.session.index
         query = self.session.filters.get("graph", "")
         self._rows.search(query)
@@ -161,7 +144,7 @@ class GraphScreen(Page, scope="graph"):
     def _update_status(self) -> None:
         cells = self.size.width
         in_range = None if self._range_from is None else abs(self._list.cursor - self._range_from) + 1
-        line = status_line(len(self.session.marks), self._cost, in_range, self._progress, cells)
+        line = status_line(len(self.session.marks), self._cost, in_range, self.session.opening, cells)
         self.query_one("#graph-status", OneLine).set_line(line)
 
     def _show_detail(self, again: bool = False) -> None:
@@ -241,9 +224,7 @@ class GraphScreen(Page, scope="graph"):
         self._update_head()
         self.session.remember("graph", filter=self._rows.query)
 
-    @on(LineInput.Submitted, "#filter")
-    def _filter_done(self, event: LineInput.Submitted) -> None:
-        event.stop()
+    async def _filter_done(self, value: str) -> None:
         self._apply_filter()
         self._list.focus()
 

@@ -40,7 +40,7 @@ class PickScreen(ModalScreen[object]):
     PickScreen VirtualList { height: auto; }
     """
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
-    BINDINGS = [("escape", "dismiss_pick"), ("q", "dismiss_pick")]  # noqa: RUF012
+    BINDINGS = [("escape", "dismiss_pick"), ("q", "dismiss_pick")]
 
     def __init__(self, title: str, choices: Sequence[Choice], glyphs: Glyphs, *, filterable: bool = False) -> None:
         super().__init__()
@@ -78,20 +78,19 @@ class PickScreen(ModalScreen[object]):
     def on_virtual_list_selected(self, event: VirtualList.Selected) -> None:
         self._pick(event.index)
 
-    def on_key(self, event: Key) -> None:
+    async def take_key(self, event: Key) -> bool:
+        """Keys of the choices, or typing and moving while the rows are filtered; false for all others."""
         if self._filterable:
             moves = {"down": self._list.down, "up": self._list.up, "pagedown": self._list.page_down,
                      "pageup": self._list.page_up}  # fmt: skip
             move = moves.get(event.key)
             if move is not None:
                 move()
-                event.stop()
-            return
-        for choice in self._choices:
-            if choice.key and event.character == choice.key:
-                event.stop()
-                self.dismiss(choice.value)
-                return
+            return move is not None or await self._input.take_key(event)
+        picked = [choice for choice in self._choices if choice.key and choice.key == event.character]
+        if picked:
+            self.dismiss(picked[0].value)
+        return bool(picked)
 
     def _pick(self, index: int) -> None:
         if index < len(self._choices):

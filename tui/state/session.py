@@ -43,7 +43,7 @@ class NodeError(msgspec.Struct, frozen=True):
 class Session:
     """One model being looked at. Plain data with signals; no widget, no process.
 
-    index: the model's graph once it is open. node: the selected node, shared by all screens.
+    index: the model's graph once it is open; opening: how far that is. node: the selected node, shared by all screens.
     errors: node number -> its worst error in the comparison on view.
     Every change that is to survive a restart goes through a method here, which emits `on_saved_change`.
     """
@@ -52,6 +52,7 @@ class Session:
         saved = saved or Saved()
         self.model = model
         self.index: GraphIndex | None = None
+        self.opening = ""
         self.marks: set[str] = set(saved.marks)
         self.node = saved.node
         self.screen = saved.screen
@@ -62,6 +63,7 @@ class Session:
         self.forms = saved.forms
         self.errors: dict[int, NodeError] = {}
         self.on_index: Signal[[]] = Signal()
+        self.on_opening: Signal[[]] = Signal()
         self.on_marks: Signal[[]] = Signal()
         self.on_node: Signal[[]] = Signal()
         self.on_errors: Signal[[]] = Signal()
@@ -73,6 +75,11 @@ class Session:
         if not 0 <= self.node < max(1, index.n_nodes):
             self.node = 0
         self.on_index.emit()
+
+    def set_opening(self, progress: str) -> None:
+        """Say how far the indexing of the model is; empty when there is nothing to wait for."""
+        self.opening = progress
+        self.on_opening.emit()
 
     def select_node(self, node: int) -> None:
         if node != self.node:

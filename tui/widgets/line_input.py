@@ -1,6 +1,6 @@
 """A one-line text field whose cursor does not blink: a blinking one costs 24 KB in 10 s over SSH."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from rich.cells import cell_len
 from textual.events import Blur, Focus, Key, Paste
@@ -15,6 +15,7 @@ class LineInput(LineWidget, can_focus=True):
     """Edits one line. Posts `Changed` at each edit, `Submitted` on enter, `Cancelled` on escape.
 
     tail: text shown after the field (a count). complete: tab puts its next answer for the text so far.
+    submit: called (and awaited) on enter in place of the message, so that keys typed ahead find it done.
     """
 
     DEFAULT_CSS = "LineInput { height: 1; }"
@@ -45,6 +46,7 @@ class LineInput(LineWidget, can_focus=True):
         self.position = 0
         self.tail: Line = []
         self.complete: Callable[[str], list[str]] | None = None
+        self.submit: Callable[[str], Awaitable[None]] | None = None
         self._offers: list[str] = []
 
     def line(self, y: int) -> Line:
@@ -70,9 +72,6 @@ class LineInput(LineWidget, can_focus=True):
             self.tail = tail
             self.refresh()
 
-    def check_consume_key(self, key: str, character: str | None) -> bool:
-        return character is not None and character.isprintable()
-
     def on_focus(self, event: Focus) -> None:
         self.refresh()
 
@@ -83,16 +82,18 @@ class LineInput(LineWidget, can_focus=True):
         event.stop()
         self._insert(event.text.splitlines()[0] if event.text else "")
 
-    def on_key(self, event: Key) -> None:
+    async def take_key(self, event: Key) -> bool:
+        """Edit by a key; false when it means nothing here."""
         edit = self._EDITS.get(event.key)
-        if edit is not None:
+        if event.key == "enter" and self.submit is not None:
+            await self.submit(self.value)
+        elif edit is not None:
             edit(self)
         elif event.is_printable and event.character:
             self._insert(event.character)
         else:
-            return
-        event.stop()
-        event.prevent_default()
+            return False
+        return True
 
     def _insert(self, text: str) -> None:
         here = self.position
@@ -137,7 +138,7 @@ class LineInput(LineWidget, can_focus=True):
     def _move(self, to: int) -> None:
         self._edit(self.value, to)
 
-    _EDITS: dict[str, Callable[["LineInput"], None]] = {  # noqa: RUF012
+    _EDITS: dict[str, Callable[["LineInput"], None]] = {
         "backspace": _backspace,
         "delete": _delete,
         "ctrl+w": _delete_word,

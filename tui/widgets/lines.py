@@ -26,6 +26,14 @@ class LineWidget(Widget):
         self._painted: dict[int, Line] = {}
         self._painted_theme = ""
 
+    def on_mount(self) -> None:
+        self._painted_theme = self.app.theme
+
+    def focus(self, scroll_visible: bool = True) -> Self:
+        """Take the focus at once, not after the keys that are already waiting."""
+        self.screen.set_focus(self, scroll_visible)
+        return self
+
     def line(self, y: int) -> Line:
         raise NotImplementedError
 
@@ -37,6 +45,8 @@ class LineWidget(Widget):
         if regions or layout or recompose or not repaint or self._painted_theme != self.app.theme:
             self._painted_theme = self.app.theme
             return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
+        if not self.size.height:  # hidden: what was drawn before must not come back from Textual's cache
+            return super().refresh()
         changed = [y for y in range(self.size.height) if self._painted.get(y) != self.line(y)]
         width = self.size.width
         return super().refresh(*(Region(0, y, width, 1) for y in changed)) if changed else self

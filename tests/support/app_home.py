@@ -1,0 +1,49 @@
+"""A workspace whose index of a big graph is made once, for tests of the running app."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.big_graph import chain_model
+
+from backends.jobs.store import Workspace
+from backends.model import ModelFile
+from surgery.graph.build import build_index
+from surgery.graph.cache import place_for, remember
+
+NODES = 100_000
+
+
+class Home:
+    """root: the workspace; model: the big graph's file."""
+
+    def __init__(self, root: Path, model: Path) -> None:
+        self.root = root
+        self.model = model
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {"LAYERWISE_HOME": str(self.root)}
+
+    def forget_sessions(self) -> None:
+        shutil.rmtree(self.root / "sessions", ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def big_home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    folder = tmp_path_factory.mktemp("big")
+    model = chain_model(folder / "chain.onnx", NODES)
+    workspace = Workspace(folder / "home")
+    with ModelFile(model) as opened:
+        place = place_for(workspace.cache, opened)
+        build_index(opened, place)
+        remember(workspace.cache, opened, place, None)
+    return Home(workspace.root, model)
+
+
+@pytest.fixture
+def home(big_home: Home) -> Iterator[Home]:
+    """The indexed workspace, without the sessions of earlier tests."""
+    big_home.forget_sessions()
+    yield big_home

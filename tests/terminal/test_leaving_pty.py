@@ -1,0 +1,88 @@
+"""Leaving: by key, by signal, by a terminal that is gone; and where the app refuses to start."""
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.big_graph import chain_model
+from support.terminal import APP, ROOT, Terminal, app
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return chain_model(tmp_path / "small.onnx", 70)
+
+
+def opened(model: Path, *, hangup: bool = True) -> Terminal:
+    terminal = app(model, env={"LAYERWISE_HOME": str(model.parent / "home")}, hangup=hangup)
+    terminal.wait_for("/encoder/layer.0/Relu")
+    return terminal
+
+
+def saved(model: Path) -> dict[str, object]:
+    """The one session of the workspace."""
+    files = [path for path in (model.parent / "home" / "sessions").iterdir() if path.name != "last.json"]
+    content: dict[str, object] = json.loads(files[0].read_text())
+    return content
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_saves_the_session_and_ends_the_app(model: Path, number: signal.Signals) -> None:
+    with opened(model) as terminal:
+        terminal.press("j", "space")
+        terminal.wait_for("1 marked")
+        terminal.process.send_signal(number)
+        terminal.process.wait(10)
+    assert saved(model)["marks"] == ["/encoder/layer.0/Relu_output_0"]
+
+
+@pytest.mark.parametrize("hangup", [True, False])
+def test_without_its_terminal_the_app_ends(model: Path, hangup: bool) -> None:
+    with opened(model, hangup=hangup) as terminal:
+        terminal.press("j", "space")
+        terminal.wait_for("1 marked")
+        terminal.hang_up()
+        terminal.process.wait(10)
+    assert saved(model)["marks"] == ["/encoder/layer.0/Relu_output_0"]
+
+
+def test_leaving_gives_the_terminal_back(model: Path) -> None:
+    with opened(model) as terminal:
+        terminal.press("q")
+        assert terminal.process.wait(10) == 0
+        terminal.until_silent()
+        assert b"\x1b[?1049l" in terminal.raw and b"\x1b[?25h" in terminal.raw
+
+
+def test_without_a_model_the_last_one_opens(model: Path) -> None:
+    with opened(model) as terminal:
+        terminal.press("j", "space")
+        terminal.wait_for("1 marked")
+        terminal.press("q")
+        terminal.process.wait(10)
+    with app(env={"LAYERWISE_HOME": str(model.parent / "home")}) as terminal:
+        terminal.wait_for("1 marked")
+        assert "small.onnx" in terminal.text
+
+
+def test_over_ssh_the_mouse_is_left_to_the_terminal(model: Path) -> None:
+    with app(model, env={"LAYERWISE_HOME": str(model.parent / "home"), "SSH_CONNECTION": "1 2 3 4"}) as terminal:
+        terminal.wait_for("/encoder/layer.0/Relu")
+        assert b"\x1b[?1003h" not in terminal.raw
+
+
+@pytest.mark.parametrize("term", ["dumb", ""])
+def test_a_terminal_that_cannot_draw_is_refused_with_a_hint(model: Path, term: str) -> None:
+    with app(model, env={"TERM": term}) as terminal:
+        terminal.process.wait(10)
+        terminal.until_silent()
+        assert terminal.process.returncode == 2
+        assert "layerwise run" in terminal.text and b"\x1b[" not in terminal.raw
+
+
+def test_without_a_terminal_the_app_refuses_with_a_hint(model: Path) -> None:
+    done = subprocess.run([*APP, str(model)], cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "layerwise run" in done.stderr

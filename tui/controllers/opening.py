@@ -1,0 +1,60 @@
+"""Opening the model: map its index, after a job has built it if there is none."""
+
+from pathlib import Path
+from typing import Any
+
+from backends.errors import LayerwiseError
+from backends.jobs.spec import JobSpec
+from backends.text import shown
+from surgery.graph import GraphIndex
+from surgery.graph.cache import has_index, index_folder
+from tui.state.shared import AppState
+
+
+async def open_model(state: AppState) -> None:
+    """Give the session its index; progress and failure are told through the state."""
+    model = state.session.model
+    if model is None:
+        state.say("no model: start with `layerwise MODEL.onnx`", "warn")
+        return
+    try:
+        index = await _index(state, model)
+    except LayerwiseError as error:
+        state.session.set_opening("")
+        state.say(str(error), "bad")
+        return
+    state.session.set_opening("")
+    state.session.set_index(index)
+
+
+async def _index(state: AppState, model: Path) -> GraphIndex:
+    folder = index_folder(state.workspace.cache, model)
+    if has_index(folder):
+        try:
+            return GraphIndex.open(folder)
+        except LayerwiseError:
+            pass  # damaged, or of another version: the job makes a new one
+    result = await _index_job(state, model)
+    return GraphIndex.open(Path(result["folder"]))
+
+
+async def _index_job(state: AppState, model: Path) -> dict[str, Any]:
+    """Run the job and return its result. Raises LayerwiseError with what the job said."""
+    state.session.set_opening("indexing: starting")
+    spec = JobSpec(
+        action="index", params={"path": str(model), "cache": str(state.workspace.cache)}, title=f"index {model}",
+        command=["layerwise", str(model)], source="tui",
+    )  # fmt: skip
+    job = await state.client.submit(spec)
+    problem = f"job {job} ended without a result"
+    result: dict[str, Any] | None = None
+    async for event in state.client.events(job):
+        if event["type"] == "progress":
+            state.session.set_opening(f"{event.get('text') or 'indexing'}: {event.get('done')} of {event.get('total')}")
+        elif event["type"] == "result":
+            result = event["data"]
+        elif event["type"] == "card":
+            problem = shown(str(event.get("summary") or problem), 1000)
+    if result is None:
+        raise LayerwiseError(problem)
+    return result
