@@ -102,12 +102,12 @@ def test_bytes_of_the_error_table(pair: tuple[Path, Path]) -> None:
         assert terminal.cost("pagedown") <= 20_000
         assert terminal.cost("/") <= 1000
         assert terminal.until_silent(1.0) == 0
-        terminal.press("escape", "3")
+        terminal.cost("escape")
+        terminal.press("3")
         terminal.wait_for("[3 Jobs]")
-        terminal.until_silent()
+        terminal.wait_for("wrong.onnx: onnxruntime")
+        terminal.until_silent(1.0)
         assert terminal.until_silent(1.0) == 0
-        terminal.press("R")
-        terminal.until_silent()
     with app(wrong, columns=80, rows=24) as terminal:
         terminal.wait_for("[3 Jobs]")
         terminal.press("2")
