@@ -90,6 +90,16 @@ class _ReferenceEvaluator(ReferenceEvaluator):
         return external_array(initializer, self.folder)
 
 
+def tensor_array(tensor: onnx.TensorProto, folder: Path | None = None) -> Array:
+    """Return a tensor's values, embedded or external (then under `folder`). BadFile if they are damaged."""
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        return external_array(tensor, folder)
+    try:
+        return np.asarray(onnx.numpy_helper.to_array(tensor))
+    except Exception as error:  # ValueError, TypeError, or what ml_dtypes raises
+        raise BadFile(shown(tensor.name or "a tensor", 200), f"its values are damaged: {_reason(error)}") from None
+
+
 def external_array(tensor: onnx.TensorProto, folder: Path | None) -> Array:
     """Return a tensor's external data, mapped read-only from its file. BadFile if it is not there in full.
 

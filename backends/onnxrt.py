@@ -98,7 +98,9 @@ class OnnxrtRunner(RunnerBase):
 
 def open_onnxrt(spec: RunnerSpec, model: Loadable, *, name: str) -> OnnxrtRunner:
     """Open an onnxruntime session as a runner. Raises as `backends.onnxrt_session.open_session`."""
-    return OnnxrtRunner(spec, model, open_session(spec, model), name)
+    session = open_session(spec, model)
+    with in_words("onnxruntime cannot describe the model", model):
+        return OnnxrtRunner(spec, model, session, name)
 
 
 def optimized_model(spec: RunnerSpec, model: Loadable, out_path: Path) -> Loadable:

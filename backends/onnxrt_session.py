@@ -52,13 +52,21 @@ def open_session(spec: RunnerSpec, model: Loadable, *, save_to: Path | None = No
     options = _options(spec, wanted, folder)
     if save_to is not None:
         _save_optimized(options, save_to)
+    providers = [(name, _provider_options(spec, name)) for name in wanted]
     with in_words("onnxruntime cannot load the model", model):
-        session = onnxruntime.InferenceSession(
-            source, options, providers=[(name, _provider_options(spec, name)) for name in wanted]
-        )
+        session = _session(source, options, providers)
     check_providers(session, wanted)
-    session.disable_fallback()  # else a provider that fails in a run is replaced by the CPU, silently
     return session
+
+
+def _session(source: str | bytes, options: Any, providers: list[tuple[str, dict[str, str]]]) -> Any:
+    """Open it without onnxruntime's fallback, which replaces a provider that fails by the CPU, silently."""
+    try:
+        return onnxruntime.InferenceSession(source, options, providers=providers, enable_fallback=0)
+    except RuntimeError as error:
+        if "Please install" in str(error):  # what onnxruntime says when TensorRT's libraries are missing
+            raise _not_started(TENSORRT) from None
+        raise
 
 
 def provider_names(asked: Sequence[str]) -> list[str]:
@@ -104,8 +112,12 @@ def check_providers(session: Any, wanted: Sequence[str]) -> None:
     """
     missing = [name for name in wanted if name not in session.get_providers()]
     if missing:
-        reason, hint = _load_error(missing[0]), _install_hint(missing[0])
-        raise MissingDependency(f"onnxruntime could not start {missing[0]}: {reason}. {hint}")
+        raise _not_started(missing[0])
+
+
+def _not_started(provider: str) -> MissingDependency:
+    reason, hint = _load_error(provider), _install_hint(provider)
+    return MissingDependency(f"onnxruntime could not start {provider}: {reason}. {hint}")
 
 
 def _load_error(provider: str) -> str:

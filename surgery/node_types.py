@@ -62,7 +62,7 @@ def node_slots(node: onnx.NodeProto, types: Mapping[str, int], opsets: Mapping[s
     fixed = _fixed_by_attribute(node, types)
     if fixed:
         outputs = {0}
-    elif node.op_type == "Cast" and types.get(node.output[0]) in _TEXT:
+    elif node.op_type == "Cast" and types.get(next(iter(node.output), "")) in _TEXT:
         return None
     return Slots(frozenset(inputs), frozenset(outputs), fixed) if inputs or outputs else None
 
@@ -125,4 +125,7 @@ def _only_containers(parameter: defs.OpSchema.FormalParameter) -> bool:
 
 
 def _fixed_by_attribute(node: onnx.NodeProto, types: Mapping[str, int]) -> bool:
-    return node.op_type in ("Cast", "ConstantOfShape") and types.get(node.output[0]) == FLOAT
+    if not node.output or types.get(node.output[0]) != FLOAT:
+        return False
+    names = {attribute.name for attribute in node.attribute}
+    return node.op_type == "ConstantOfShape" or (node.op_type == "Cast" and "to" in names)

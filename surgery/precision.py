@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from backends.evaluate import external_array
+from backends.evaluate import tensor_array
 from surgery.node_types import FLOAT, Slots
 from surgery.precision_plan import EXACT, ONNX_TYPE, LowType, Plan, node_label
 from surgery.proto import all_names, fresh, shell
@@ -102,8 +102,7 @@ class _Rewrite:
             yield self._rounded(tensor, self.low_name[name])
 
     def _rounded(self, tensor: TensorProto, name: str) -> TensorProto:
-        external = tensor.data_location == TensorProto.EXTERNAL
-        array = external_array(tensor, self.folder) if external else numpy_helper.to_array(tensor)
+        array = tensor_array(tensor, self.folder)
         self.new_types[name] = (tensor.name, FLOAT if self.emulate else ONNX_TYPE[self.low])
         with np.errstate(over="ignore"):
             low = array.astype(_NUMPY[self.low])
@@ -229,7 +228,7 @@ def _set_low_attributes(node: onnx.NodeProto, slots: Slots, low: int) -> None:
     if node.op_type == "Cast":
         next(a for a in node.attribute if a.name == "to").i = low
         return
-    value = next((numpy_helper.to_array(a.t) for a in node.attribute if a.name == "value"), np.zeros(1, np.float32))
+    value = next((tensor_array(a.t) for a in node.attribute if a.name == "value"), np.zeros(1, np.float32))
     del node.attribute[:]
     with np.errstate(over="ignore"):
         array = value.astype(helper.tensor_dtype_to_np_dtype(low))

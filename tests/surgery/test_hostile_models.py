@@ -1,0 +1,45 @@
+"""Damaged models through the reference runner and the precision casts: an error in words, or a result."""
+
+import numpy as np
+import onnx
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support import models
+
+from backends.errors import LayerwiseError
+from backends.feeds import make_feeds
+from backends.protos import parse_model
+from backends.runner import Loadable, open_runner
+from backends.specs import FeedSpec, RunnerSpec
+from surgery.precision import convert_precision, emulate_precision
+
+MAKERS = (
+    *(models.mlp, models.conv_net, models.if_model, models.loop_model, models.scan_model, models.sequence_model),
+    *(models.dynamic_model, models.function_model, models.bf16_model, models.string_model),
+)
+MODELS = [make().SerializeToString() for make in MAKERS]
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.sampled_from(MODELS), st.integers(0, 10**6), st.binary(min_size=1, max_size=3), st.integers(0, 2))
+def test_a_damaged_model_gives_an_error_in_words_or_a_result(data: bytes, at: int, new: bytes, cut: int) -> None:
+    place = at % len(data)
+    damaged = data[:place] + new + data[place + cut :]
+    for use in (_run, _cast):
+        try:
+            use(damaged)
+        except LayerwiseError as error:
+            assert str(error).isprintable()
+
+
+def _run(data: bytes) -> None:
+    with open_runner(RunnerSpec(kind="pluginref"), Loadable(data=data)) as runner:
+        for feed in make_feeds(FeedSpec(), runner.inputs, lambda text: None):
+            if sum(np.asarray(array).size for array in feed.values()) < 100_000:
+                runner.infer(feed)
+
+
+def _cast(data: bytes) -> None:
+    model = parse_model(data)
+    for cast in (convert_precision, emulate_precision):
+        assert isinstance(cast(model, "float16"), onnx.ModelProto)
