@@ -52,10 +52,6 @@ class EventWriter:
         atomic_write(artifacts / f"event-{n}.json", encode_line(fields))
         return f"event-{n}.json"
 
-    def sync(self) -> None:
-        """Have the system put the journal on the disk itself: it then survives a power cut too."""
-        self._lines.sync()
-
     def close(self) -> None:
         self._lines.close()
 

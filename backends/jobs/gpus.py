@@ -1,6 +1,5 @@
 """Which GPUs this machine has, by the names that CUDA_VISIBLE_DEVICES takes."""
 
-import os
 from collections.abc import Mapping
 
 
@@ -67,8 +66,3 @@ def _narrowed(found: list[str], wanted: str) -> list[str]:
 def only(gpus: list[str]) -> dict[str, str]:
     """The environment in which a process sees these GPUs and no other."""
     return {"CUDA_VISIBLE_DEVICES": ",".join(gpus)}
-
-
-def lease_count(environment: Mapping[str, str] = os.environ) -> int:
-    """How many GPUs jobs can lease here."""
-    return len(visible_gpus(environment) or [])

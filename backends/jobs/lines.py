@@ -63,9 +63,6 @@ class LineWriter:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._broken = False
 
-    def sync(self) -> None:
-        os.fdatasync(self._fd)
-
     def close(self) -> None:
         os.close(self._fd)
 

@@ -3,7 +3,6 @@
 import errno
 import os
 import shutil
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,13 +13,12 @@ from backends.jobs.cards import Ending
 from backends.jobs.conclude import conclude, journal
 from backends.jobs.events import JOURNAL
 from backends.jobs.folder import LOCK, REPLIES, SPEC, disk_use, make_reserve
-from backends.jobs.view import FINAL, JobView
+from backends.jobs.view import JobView
 
 if TYPE_CHECKING:
     from backends.jobs.spec import JobSpec
 
 _LOST_LOCK_WAIT = 1.0
-_HALF_MADE = 60.0
 
 
 def default_root() -> Path:
@@ -90,7 +88,7 @@ class Workspace:
         return folder, lock
 
     def _allocate(self) -> Path:
-        number = max([self._last_pruned(), *self._numbers()], default=0)
+        number = max([self.last_pruned(), *self.numbers()], default=0)
         while True:
             number += 1
             try:
@@ -101,26 +99,30 @@ class Workspace:
                 raise _no_space(error, self.jobs) from error
             return self.jobs / str(number)
 
-    def _numbers(self) -> list[int]:
+    def numbers(self) -> list[int]:
+        """Ids of all job folders, those that are being made too."""
         return [int(path.name) for path in self.jobs.iterdir() if path.name.isdecimal()]
 
-    def _last_pruned(self) -> int:
+    def last_pruned(self) -> int:
+        """The highest id there was when jobs were last pruned, so that it is not given again."""
         try:
-            text = (self.jobs / ".last").read_text()
+            text = self.last_file.read_text()
         except OSError:
             return 0
         return int(text) if text.isdecimal() else 0
 
     @property
+    def last_file(self) -> Path:
+        return self.jobs / ".last"
+
+    @property
     def bell(self) -> Path:
-        """A file that is written when a job that had ended begins anew, for those who watch the folder of
-        jobs.
-        """
+        """A file that is touched when a job begins, or begins anew, for those who watch the folder of jobs."""
         return self.jobs / ".bell"
 
     def ids(self) -> list[int]:
         """The jobs there are, oldest first."""
-        return sorted(number for number in self._numbers() if (self.jobs / str(number) / SPEC).exists())
+        return sorted(number for number in self.numbers() if (self.jobs / str(number) / SPEC).exists())
 
     def folder(self, job: int | str) -> Path:
         """The folder of a job. Raises UsageError when there is no such job."""
@@ -218,41 +220,9 @@ class Workspace:
 
         `jobs` names them, else all but the newest `keep` that ended more than `older_than` seconds ago go.
         """
-        self._clean()
-        chosen = self._prunable(keep, older_than) if jobs is None else [self.view(job) for job in jobs]
-        removed, freed = [], 0
-        for view in chosen:
-            size = disk_use(view.folder)
-            if self._remove(view):
-                removed.append(view.id)
-                freed += size
-        return removed, freed
+        from backends.jobs.prune import prune
 
-    def _prunable(self, keep: int, older_than: float) -> list[JobView]:
-        ended = [view for view in map(self.view, self.ids()) if view.state in FINAL]
-        return [view for view in ended[: len(ended) - keep] if (view.ended or 0.0) <= time.time() - older_than]
-
-    def _clean(self) -> None:
-        """Remove what killed processes left half made or half removed."""
-        for trash in self.jobs.glob(".trash-*"):
-            shutil.rmtree(trash, ignore_errors=True)
-        for number in self._numbers():
-            folder = self.jobs / str(number)
-            if not (folder / SPEC).exists() and folder.stat().st_mtime < time.time() - _HALF_MADE:
-                shutil.rmtree(folder, ignore_errors=True)
-
-    def _remove(self, view: JobView) -> bool:
-        lock = locks.hold_within(view.folder / LOCK, 0.1)
-        if lock is None:
-            return False
-        trash = self.jobs / f".trash-{view.id}-{time.time_ns()}"
-        try:
-            (self.jobs / ".last").write_text(str(max([self._last_pruned(), *self._numbers()])))
-            view.folder.rename(trash)
-        finally:
-            os.close(lock)
-        shutil.rmtree(trash, ignore_errors=True)
-        return True
+        return prune(self, jobs, keep, older_than)
 
 
 def _make_folder(folder: Path) -> None:

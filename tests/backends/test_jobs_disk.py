@@ -67,6 +67,7 @@ def test_a_job_that_fills_the_disk(full_home: Workspace, action: str, detached: 
 
 
 def test_the_disk_is_filled_by_somebody_else(full_home: Workspace) -> None:
+    removable = run(full_home, "rows").id
     job = submit(full_home, "rows", {"n": 100000, "pause": 0.001})
     row_of(full_home, job, "layers")
     _fill(full_home.root)
@@ -77,6 +78,7 @@ def test_the_disk_is_filled_by_somebody_else(full_home: Workspace) -> None:
     with pytest.raises(LayerwiseError, match="no space left"):
         full_home.reopen(job)
     before = [event["row"]["i"] for event in events_of(full_home, job) if event["type"] == "row"]
+    assert full_home.prune([removable])[0] == [removable]
     (full_home.root / "ballast").unlink()
     asyncio.run(JobClient(full_home).retry(job))
     until(lambda: full_home.view(job).counts["layers"] > len(before))
