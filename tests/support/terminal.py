@@ -23,7 +23,8 @@ APP = (sys.executable, "-m", "tui")
 KEYS = {
     "down": "\x1b[B", "up": "\x1b[A", "left": "\x1b[D", "right": "\x1b[C", "pagedown": "\x1b[6~",
     "pageup": "\x1b[5~", "home": "\x1b[H", "end": "\x1b[F", "enter": "\r", "escape": "\x1b", "tab": "\t",
-    "space": " ", "slash": "/", "colon": ":", "backspace": "\x7f", "ctrl+d": "\x04", "ctrl+u": "\x15", "ctrl+p": "\x10", "ctrl+c": "\x03",
+    "space": " ", "slash": "/", "colon": ":", "backspace": "\x7f", "ctrl+d": "\x04", "ctrl+u": "\x15",
+    "ctrl+p": "\x10", "ctrl+c": "\x03",
 }  # fmt: skip
 
 
