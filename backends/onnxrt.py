@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from backends.errors import UsageError
 from backends.model import ModelFile
 from backends.onnxrt_session import CPU, check_providers, in_words, open_session, provider_names, short_name
 from backends.onnxrt_values import from_ort, is_plain, to_ort, type_name
@@ -45,6 +46,8 @@ class OnnxrtRunner(RunnerBase):
 
     def infer(self, feed: Mapping[str, Array], outputs: Sequence[str] | None = None) -> IterationResult:
         """Run once, as `Runner.infer` says. bfloat16, FP8 and 4-bit tensors are ml_dtypes arrays."""
+        if self._session is None:
+            raise UsageError(f"{self.name} is closed")
         names = self.outputs if outputs is None else list(outputs)
         check_names(feed, self._in_types, names, self._out_types, optional=self._overridable)
         check_feed_types(feed, self._typed)

@@ -32,6 +32,8 @@ def test_the_same_model_from_bytes_and_from_a_path(kind: str, tmp_path: Path) ->
             assert runner.spec is spec
             found.append(runner.infer(feed).outputs["y"])
         runner.close()
+        with pytest.raises(UsageError, match="one is closed"):
+            runner.infer(feed)
     np.testing.assert_array_equal(*found)
 
 
