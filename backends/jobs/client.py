@@ -31,6 +31,7 @@ class JobClient:
     def __init__(self, workspace: Workspace | None = None) -> None:
         self.workspace = workspace or Workspace()
         self._hub = Hub()
+        self._views: dict[int, JobView] = {}
 
     async def submit(self, spec: JobSpec) -> int:
         """Start a job that outlives this process; returns its id.
@@ -59,13 +60,18 @@ class JobClient:
 
         Sleeps while the journal does not change. A job that is found dead gets its `lost` written on the way.
         """
-        view = JobView(self.workspace.folder(job))
-        paths = [view.folder / JOURNAL, view.folder / LOCK]
-        with self._hub.watching(paths) as change:
+        async for event in self._follow(JobView(self.workspace.folder(job)), follow):
+            if event["n"] > after:
+                yield event
+
+    async def _follow(self, view: JobView, follow: bool = True) -> AsyncIterator[Event]:
+        """What the view's journal gains until the job has ended; bursts are read in steps of 20 ms."""
+        with self._hub.watching([view.folder / JOURNAL, view.folder / LOCK]) as change:
+            rest = 0.0
             while True:
+                before = view.offset
                 for count, event in enumerate(view.news()):
-                    if event["n"] > after:
-                        yield event
+                    yield event
                     if count % _BATCH == _BATCH - 1:
                         await asyncio.sleep(0)
                 if view.final or not follow:
@@ -73,7 +79,9 @@ class JobClient:
                 if self.workspace.settle(view.folder):
                     follow = False
                     continue
-                await asyncio.sleep(_COALESCE)
+                if view.offset > before:
+                    await asyncio.sleep(rest)
+                rest = _COALESCE
                 await change.wait()
 
     async def watch(self, interval: float = 0.25) -> AsyncIterator[Views]:
@@ -101,14 +109,14 @@ class JobClient:
 
     async def reply(self, job: int, question: str, data: dict[str, Any]) -> None:
         """Answer a job's open question by its id. The first answer counts."""
-        await self._send(job, {"type": "reply", "question": question, "data": data})
+        await self._send(await self.view(job), {"type": "reply", "question": question, "data": data})
 
     async def cancel(self, job: int) -> None:
         """Ask for the end of a job: SIGTERM, then SIGKILL after a grace period.
 
         Raises UsageError if it has ended.
         """
-        await self._send(job, {"type": "cancel"})
+        await self._send(await self.view(job), {"type": "cancel"})
 
     async def ask(self, job: int, request: str, params: dict[str, Any], timeout: float | None = None) -> dict[str, Any]:
         """Put a request to an interactive worker and wait for its answer.
@@ -117,10 +125,10 @@ class JobClient:
         `timeout`.
         """
         name = uuid.uuid4().hex
-        view = await self.view(job)
-        await self._send(job, {"type": "request", "id": name, "request": request, "params": params})
+        view = self._known(job).copy()
+        await self._send(view, {"type": "request", "id": name, "request": request, "params": params})
         async with asyncio.timeout(timeout):
-            async for event in self.events(job, after=(view.last_event or {"n": 0})["n"]):
+            async for event in self._follow(view):
                 row = event.get("row", {}) if event["type"] == "row" and event["table"] == "answers" else {}
                 if row.get("id") == name:
                     return _answer(row)
@@ -136,10 +144,19 @@ class JobClient:
         """Stop watching. Jobs go on."""
         self._hub.close()
 
-    async def _send(self, job: int, entry: dict[str, Any]) -> None:
-        view = await self.view(job)
+    def _known(self, job: int) -> JobView:
+        """A view that is kept, so that the journal is not read from its start for every request."""
+        folder = self.workspace.folder(job)
+        view = self._views.setdefault(job, JobView(folder))
+        view.refresh()
+        if not view.final and self.workspace.settle(folder):
+            view.refresh()
+        return view
+
+    async def _send(self, view: JobView, entry: dict[str, Any]) -> None:
         if view.final:
-            raise UsageError(f"job {job} has ended ({view.state}): `layerwise jobs retry {job}` starts it again")
+            text = f"job {view.id} has ended ({view.state}): `layerwise jobs retry {view.id}` starts it again"
+            raise UsageError(text)
         await asyncio.to_thread(send, view.folder, {**entry, "attempt": view.attempt})
 
 

@@ -73,6 +73,10 @@ class JobView:
         known = {key: value for key, value in vars(self).items() if key != "folder"}
         return json.dumps(known)
 
+    def copy(self) -> "JobView":
+        """A view of its own that knows the same."""
+        return JobView.from_json(self.folder, self.to_json())
+
     @classmethod
     def from_json(cls, folder: Path, text: str) -> "JobView":
         """What was known. Raises ValueError when the text is not what `to_json` gives."""
