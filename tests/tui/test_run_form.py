@@ -80,7 +80,7 @@ def test_marks_and_tolerances() -> None:
     assert spec is not None
     assert spec.marks == MarkSpec(names=["a", "b"])
     assert spec.tolerance.atol == {"": 1e-3, "y": 0.5}
-    assert tolerance_text(spec.tolerance) == "abs 1.0e-03 rel 1.0e-05 …"
+    assert tolerance_text(spec.tolerance) == "abs 0.001 rel 1e-05 …"
     assert "atol" in check(put(form, "atol", "-1"), MODEL, ["a"]).problems
     types = check(put(put(RunForm(), "marks", "op types"), "op_types", "MatMul, Softmax"), MODEL, []).spec
     assert types is not None and types.marks.op_types == ["MatMul", "Softmax"]

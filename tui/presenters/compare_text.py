@@ -5,7 +5,6 @@ from pathlib import Path
 
 from backends.specs import RunnerSpec
 from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
-from tui.presenters.numbers import sig
 
 BACKENDS = {
     "onnxrt": "onnxruntime",
@@ -46,7 +45,7 @@ def tolerance_text(rules: ToleranceSpec) -> str:
     if rules.auto and not rules.atol and not rules.rtol:
         return "by dtype" + tail
     own = " …" if set(rules.atol) | set(rules.rtol) > {""} else ""
-    return f"abs {sig(rules.atol.get('', 1e-5))} rel {sig(rules.rtol.get('', 1e-5))}{own}{tail}"
+    return f"abs {rules.atol.get('', 1e-5):g} rel {rules.rtol.get('', 1e-5):g}{own}{tail}"
 
 
 def marks_text(marks: MarkSpec) -> str:

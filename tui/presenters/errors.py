@@ -122,8 +122,10 @@ def _standing(state: ErrorsState, glyphs: Glyphs) -> Line:
     if len(state.order) != len(state.table):
         line.append((f"   {len(state.order)} shown", "accent"))
     if facts.tolerance:
-        line += [("   tolerance ", "dim"), (facts.tolerance, "")]
-    return merge([*line, *_canary(facts)])
+        tolerance: Line = [("   tolerance ", "dim"), (facts.tolerance, "")]
+    else:
+        tolerance = []
+    return merge([*line, *_canary(facts), *tolerance])
 
 
 def _progress_text(facts: RunFacts, rows: int) -> str:

@@ -49,9 +49,9 @@ def row_line(view: "JobView", title: str, now: float, cells: int, glyphs: Glyphs
     head = f"{view.id:>{ID_CELLS}} "
     state = f"{glyph} {fit(view.state, STATE_CELLS)} "
     if view.state == "done":
-        text = f"{fit(title, title_cells(cells) + BAR_CELLS + 6, glyphs.ellipsis)} "
+        text = f"{fit(title, title_cells(cells) + BAR_CELLS + 6, glyphs.ellipsis, keep='start')} "
     else:
-        text = f"{fit(title, title_cells(cells), glyphs.ellipsis)} {_progress(view, glyphs)} "
+        text = f"{fit(title, title_cells(cells), glyphs.ellipsis, keep='start')} {_progress(view, glyphs)} "
     text += f"{rate_text(view):>{RATE_CELLS}} {left_text(view):>{ETA_CELLS}} "
     text += f"{age_text(now - view.created):>{AGE_CELLS}} {size_text(view.bytes_on_disk):>{DISK_CELLS}}"
     text += f" {','.join(gpu[:4] for gpu in view.gpus):<4}" if cells >= 100 else ""

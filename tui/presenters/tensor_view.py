@@ -15,7 +15,7 @@ def tensor_lines(data: dict[str, Any], names: Sequence[str], cells: int, glyphs:
     if "errors" not in data:
         return [[("the two sides cannot be set against each other: ", "warn"), (_kinds(data), "")]]
     pair = (data.get("row") or {}).get("pair") or [0, 1]
-    sides = [names[side] if side < len(names) else f"side {side + 1}" for side in pair]
+    sides = [f"{k} {names[side]}" if side < len(names) else f"side {k}" for k, side in enumerate(pair, 1)]
     return [
         *_worst(data["worst"], sides, cells),
         [],

@@ -124,7 +124,8 @@ class ErrorsScreen(Page, scope="errors"):
             return [(self.errors.filter_problem.removeprefix("filter: "), "bad")]
         if not self.errors.filter_text:
             return [("words, or err>1e-3 and op==MatMul and failed", "dim")]
-        return [(f"{len(self.errors.order):,} of {len(self.errors.table):,}", "dim")]
+        count = f"{len(self.errors.order):,} of {len(self.errors.table):,}"
+        return [(count if len(self.errors.order) else f"{count}: no row fits, esc shows all", "dim")]
 
     def _show_map(self) -> None:
         self._map.update_map(self._list.top, self._list.size.height)
@@ -254,8 +255,8 @@ class ErrorsScreen(Page, scope="errors"):
     # ── one tensor ──
 
     @on(VirtualList.Selected, "#layers")
-    @command("errors.tensor", "values of the tensor: statistics, histogram, worst elements", footer="enter tensor",
-             line="tensor")  # fmt: skip
+    @command("errors.tensor", "values of the tensor: statistics, histogram, worst elements", keys="enter",
+             footer="tensor", line="tensor")  # fmt: skip
     def open_tensor(self) -> None:
         place = self.errors.place(self._list.cursor)
         if place >= 0:

@@ -129,7 +129,7 @@ class JobsScreen(Page, scope="jobs"):
     # ── commands ──
 
     @on(VirtualList.Selected, "#jobs-list")
-    @command("jobs.open", "show its layer table", footer="enter open", line="open-job")
+    @command("jobs.open", "show its layer table", keys="enter", footer="open", line="open-job")
     def open_job(self) -> None:
         view = self._view
         spec = self.state.jobs.spec(view) if view else None

@@ -22,7 +22,7 @@ class TensorPanel(DetailPane):
         row = self._state.errors.table.row(place)
         names = self._state.errors.facts.runners
         lines = detail_lines(row, names, max(40, self.app.size.width - 2))
-        self._put([*lines, [], [("reading the values on both sides …  esc goes back", "dim")]])
+        self._put([*lines, [], [("reading the values on both sides …", "dim")]])
         self.run_worker(self._read(place, lines), exclusive=True, group="tensor")
 
     async def _read(self, place: int, lines: list[Line]) -> None:
@@ -36,4 +36,5 @@ class TensorPanel(DetailPane):
         self._put([*lines, [], *tensor_lines(data, names, cells, self._state.glyphs)])
 
     def _put(self, lines: list[Line]) -> None:
-        self.set_lines([[(" ", ""), *line] for line in lines])
+        hint: Line = [("esc ", "key"), ("back to the table   ", "dim"), ("j k ", "key"), ("scroll", "dim")]
+        self.set_lines([[(" ", ""), *line] for line in [hint, *lines]])
