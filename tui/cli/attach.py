@@ -8,7 +8,7 @@ import msgspec
 
 from backends.errors import LayerwiseError, UsageError
 from tui.cli.json_output import Collector, print_json
-from tui.cli.log import INFO, WARNING, Log, shown_lines
+from tui.cli.log import WARNING, Log, shown_lines
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
 from tui.cli.submit import Listener, card_text, exit_code
@@ -49,11 +49,11 @@ def run_attach(args: Namespace, log: Log) -> int:
 
 
 def _report(view: "JobView", log: Log) -> None:
-    with progress(log.shows(INFO)) as live:
+    with progress(log) as show:
         report = _listener(view, log)
 
         def listen(event: dict[str, Any]) -> None:
-            live.event(event)
+            show(event)
             report(event)
 
         asyncio.run(_follow(view.id, listen))

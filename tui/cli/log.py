@@ -69,6 +69,7 @@ class Log:
         self.line_info = False
         self.to_stderr = False
         self.depth = 0
+        self.printer: Callable[[str], None] | None = None  # takes what goes to a terminal that also shows a bar
         self._file: TextIO | None = None
         self._said: set[str] = set()
 
@@ -164,7 +165,11 @@ class Log:
             self._file.write(line + "\n")
             self._file.flush()
         coloured = colour and self.colors and stream.isatty()
-        print(f"\x1b[{colour}m{line}\x1b[0m" if coloured else line, file=stream)
+        text = f"\x1b[{colour}m{line}\x1b[0m" if coloured else line
+        if self.printer is not None and stream is sys.stdout:
+            self.printer(text)
+        else:
+            print(text, file=stream)
 
 
 def shown_lines(text: object, limit: int | None = None) -> str:

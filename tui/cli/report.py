@@ -53,7 +53,7 @@ class CompareReport:
             self._valid = False
 
     def _inputs(self, row: Row) -> None:
-        if self._first("inputs", None):
+        if row["inputs"] and self._first("inputs", None):
             text = f"Streaming iteration {row['iteration']}\n---- Inference Input(s) ----\n{_metadata(row['inputs'])}"
             self.log.info(text, source="comparator")
 

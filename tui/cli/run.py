@@ -11,7 +11,7 @@ from debugtools.compare.spec import CompareSpec
 from tui.cli import values
 from tui.cli.json_output import Collector, print_json
 from tui.cli.line import command_line
-from tui.cli.log import INFO, Log
+from tui.cli.log import Log
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
 from tui.cli.report import CompareReport
@@ -45,10 +45,10 @@ def run_run(args: Namespace, log: Log) -> int:
 def run_report(spec: CompareSpec, job: "JobSpec", log: Log) -> int:
     """Run the job here and print its report; the exit code."""
     report = CompareReport(log, spec)
-    with progress(log.shows(INFO)) as live:
+    with progress(log) as show:
 
         def listen(event: dict[str, object]) -> None:
-            live.event(event)
+            show(event)
             report.event(event)
 
         return run_here(job, listen, log)
