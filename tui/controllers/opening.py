@@ -43,7 +43,7 @@ async def _index_job(state: AppState, model: Path) -> dict[str, Any]:
     state.session.set_opening("indexing: starting")
     spec = JobSpec(
         action="index", params={"path": str(model), "cache": str(state.workspace.cache)}, title=f"index {model}",
-        command=["layerwise", str(model)], source="tui",
+        command=["layerwise", str(model)], cpus=0, source="tui",
     )  # fmt: skip
     job = await state.client.submit(spec)
     problem = f"job {job} ended without a result"
