@@ -13,11 +13,14 @@ from backends.tensors import dtype_name, packed_nbytes
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """One tensor: ONNX element type (0: unknown) and bytes (None: unknown). opaque: a sequence, optional or map."""
+    """One tensor: bytes (None: unknown). opaque: a sequence, optional or map. length: elements, if it is a vector."""
 
-    dtype: int = 0
     nbytes: int | None = None
     opaque: bool = False
+    length: int = 0
+
+
+_LONGEST_SHAPE = 10_000  # inference with data makes an object of each element of a vector: gigabytes for long ones
 
 
 def estimates(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> dict[str, Estimate]:
@@ -30,9 +33,17 @@ def estimates(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> di
     for value in fixed.graph.input:
         if value.name in shapes and value.type.HasField("tensor_type"):
             _set_shape(value, shapes[value.name])
+    known = _inferred(fixed, data_prop=False)
+    complete = all(name in known and known[name].nbytes is not None for node in model.graph.node for name in node.output)
+    if complete or any(estimate.length > _LONGEST_SHAPE for estimate in known.values()):
+        return known
+    return _inferred(fixed, data_prop=True)
+
+
+def _inferred(model: onnx.ModelProto, *, data_prop: bool) -> dict[str, Estimate]:
     with suppress(Exception):  # any model that the inference does not master; the sizes are only a plan
-        fixed = onnx.shape_inference.infer_shapes(fixed, data_prop=True)
-    graph = fixed.graph
+        model = onnx.shape_inference.infer_shapes(model, data_prop=data_prop)
+    graph = model.graph
     return {value.name: _estimate(value) for value in (*graph.input, *graph.output, *graph.value_info)}
 
 
@@ -49,9 +60,9 @@ def _estimate(value: onnx.ValueInfoProto) -> Estimate:
         return Estimate(opaque=kind is not None)
     tensor = value.type.tensor_type
     if not tensor.HasField("shape") or not tensor.elem_type:
-        return Estimate(tensor.elem_type)
+        return Estimate()
     dims = [dim.dim_value if dim.HasField("dim_value") else -1 for dim in tensor.shape.dim]
     if any(length < 0 for length in dims) or dtype_name(tensor.elem_type) == "unknown":
-        return Estimate(tensor.elem_type)
+        return Estimate()
     name = dtype_name(tensor.elem_type)
-    return Estimate(tensor.elem_type, max(math.prod(dims), packed_nbytes(name, dims)))
+    return Estimate(max(math.prod(dims), packed_nbytes(name, dims)), length=dims[0] if len(dims) == 1 else 0)

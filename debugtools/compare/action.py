@@ -23,5 +23,9 @@ def compare(context: "JobContext") -> dict[str, Any]:
         spec = msgspec.convert(context.params, CompareSpec)
     except msgspec.ValidationError as error:
         raise UsageError(f"the comparison's description does not fit: {error}") from None
+    if spec.model_options.save_onnx is not None:
+        from debugtools.compare.save_model import save_model
+
+        save_model(spec)
     with ComparisonRun(context, spec) as run:
         return run.run()

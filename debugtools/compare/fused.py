@@ -245,7 +245,8 @@ class _WideKernel(_IntKernel):
         self._side(totals.a, x, left64, at)
         self._side(totals.b, y, right64, at)
         error, sign = wide_difference(x, y)
-        error64 = np.multiply(error.astype(np.float64), sign, out=self.scratch.doubles[2][:n])
+        size = np.where(error == _MOST, np.abs(left64 - right64), error)  # beyond uint64, doubles still tell the size
+        error64 = np.multiply(size, sign, out=self.scratch.doubles[2][:n])
         totals.difference += dot(error64, error64)
         totals.product += dot(error64, right64)
         ratio = np.divide(error, wide_magnitude(y), out=self.scratch.doubles[3][:n])
@@ -276,7 +277,7 @@ def wide_difference(x: Array, y: Array) -> tuple[Array, Array]:
     left, right = wide_magnitude(x), wide_magnitude(y)
     negative_x, negative_y = x < 0, y < 0
     total = left + right
-    total[total < left] = np.iinfo(np.uint64).max
+    total[total < left] = _MOST
     gap = np.where(left >= right, left - right, right - left)
     opposed = negative_x != negative_y
     sign = np.where(np.where(opposed, negative_y, (left >= right) != negative_x), 1.0, -1.0)
@@ -314,5 +315,6 @@ def _floor(tolerance: float) -> int | float:
     return int(tolerance // 1) if tolerance - tolerance == 0 else tolerance
 
 
+_MOST = np.uint64(2**64 - 1)
 _ZERO = np.zeros(1)
 _KERNELS: dict[str, Any] = {"float": _FloatKernel, "int": _IntKernel, "wide": _WideKernel, "complex": _ComplexKernel}

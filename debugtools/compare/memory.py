@@ -4,11 +4,13 @@ import ctypes
 import gc
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
 SEGMENT = 16 << 20
 WAITING = 256 << 20
+_M_MMAP_THRESHOLD, _LARGE_BLOCK = -3, 1 << 18  # glibc's mallopt
 _SMALLEST_SEGMENT = 256 << 10
 _HELD_AT_ONCE = 6  # a segment's outputs: engine's and ours, of two sides, with the tensors that live on
 
@@ -33,6 +35,23 @@ def limits(budget: int | None, resident: int) -> Limits:
 def resident() -> int:
     """Bytes of memory that the process holds now."""
     return int(psutil.Process().memory_info().rss)
+
+
+def keep_nothing_back() -> None:
+    """Make the C library return large blocks to the system as soon as they are freed, for the rest of the process."""
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK)
+
+
+def peak() -> int:
+    """The most bytes of memory that the process has held; 0 where the system does not tell."""
+    try:
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) << 10
+    except OSError:
+        pass
+    return 0
 
 
 def give_back() -> None:

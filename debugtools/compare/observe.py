@@ -12,10 +12,10 @@ from debugtools.compare.join import Joiner, Pair, Source
 from debugtools.compare.sides import ModelSide, SavedSide, Side
 from debugtools.compare.store import ArrayStore
 from debugtools.compare.stream import SessionPool
-from surgery.sizes import Estimate, estimates
 
 if TYPE_CHECKING:
     from surgery.cut import Segment
+    from surgery.sizes import Estimate
 
 Array = NDArray[Any]
 Tap = Callable[[int, str, Array], None]
@@ -48,16 +48,22 @@ def make_plan(
     limit: int | None,
 ) -> Plan:
     """Cut each side's graph into segments of at most `limit` bytes that together make `names` and `outputs`."""
+    from surgery.sizes import estimates
+
     plan = Plan(shown=frozenset(names))
     observed = list(dict.fromkeys([*names, *outputs]))
     made: dict[tuple[int, tuple[str, ...]], list[Segment]] = {}
+    sizes: dict[int, dict[str, Estimate]] = {}
     opaque: set[str] = set()
     for side in sides:
         wanted = [name for name in observed if side.has(name)]
         if isinstance(side, ModelSide):
             cut = side.observed.cut
-            known = estimates(cut.model, {side.own(name): shape for name, shape in shapes.items()})
-            opaque.update(name for name in wanted if known.get(side.made[side.own(name)], _TENSOR).opaque)
+            if id(cut) not in sizes:
+                sizes[id(cut)] = estimates(cut.model, {side.own(name): shape for name, shape in shapes.items()})
+            known = sizes[id(cut)]
+            found = {name: known.get(side.made[side.own(name)]) for name in wanted}
+            opaque.update(name for name, estimate in found.items() if estimate and estimate.opaque)
             wanted = [name for name in wanted if name not in opaque]
             key = id(cut), tuple(side.made[side.own(name)] for name in wanted)
             if key not in made:
@@ -79,9 +85,6 @@ def _unmatched(sides: Sequence[Side], plan: Plan, names: Sequence[str], opaque: 
             there = set(plan.wanted[side.index])
             found += [f"{shown(n, 120)}: not in {shown(side.name, 80)}" for n in names if n not in there | opaque]
     return found
-
-
-_TENSOR = Estimate()
 
 
 class Observer:

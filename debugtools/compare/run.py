@@ -20,7 +20,7 @@ from debugtools.compare.canary import Canary
 from debugtools.compare.comparing import Comparer
 from debugtools.compare.layers import Places, Row
 from debugtools.compare.marks import any_marks, marked_tensors, shown_outputs
-from debugtools.compare.memory import give_back, limits, resident
+from debugtools.compare.memory import give_back, keep_nothing_back, limits, peak, resident
 from debugtools.compare.metrics import Comparison
 from debugtools.compare.models import Model
 from debugtools.compare.observe import Observer, Plan, make_plan
@@ -54,6 +54,8 @@ class ComparisonRun:
         if not spec.runners:
             raise UsageError("there is nothing to run: name at least one runner, such as --onnxrt")
         check_average(spec)
+        if spec.memory_budget is not None:
+            keep_nothing_back()
         path = spec.model or next((runner.model for runner in spec.runners if runner.model), None)
         self.model = Model(path, spec.model_options) if path else None
         self.sides = make_sides(spec, self.model)
@@ -322,6 +324,15 @@ class ComparisonRun:
             self.done[row_key(row)] = row
             self.outcome.add(row)
 
+    def _peak(self) -> int:
+        used, budget = peak(), self.spec.memory_budget
+        if budget is not None and used > 1.1 * budget:
+            self.context.warn(
+                f"the memory budget of {_megabytes(budget)} was not kept: {_megabytes(used)} were used, "
+                "which the plain run or a single node needs"
+            )
+        return used
+
     def _result(self) -> dict[str, Any]:
         self.accuracy_results = self.accuracy.results()
         if self.spec.save_accuracy:
@@ -332,10 +343,15 @@ class ComparisonRun:
         if self.validator:
             result["valid"] = self.validator.valid
             result["passed"] = result["passed"] and self.validator.valid
+        result["peak_memory"] = self._peak()
         result["canary"] = self.canary.report()
         result["skipped"] = self.plan.skipped if self.plan else []
         result["unmatched"] = self.plan.unmatched if self.plan else []
         return result
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:.0f} MB"
 
 
 def _described(arrays: Mapping[str, Array]) -> list[dict[str, Any]]:

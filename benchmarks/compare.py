@@ -1,0 +1,112 @@
+"""Whole comparisons beside real Polygraphy: wall time and peak memory of the process tree, process start included.
+
+    python -m benchmarks.compare [--repeat 3] [--only mark-all] [--output docs/evidence/compare.txt]
+
+Both tools run in turn on the same model files; the figures are medians. On a busy machine trust the ratios, and the CPU
+time, which is printed too. `budget` shows the peak against `--memory-budget`.
+"""
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.measure import OURS, THEIRS, Measured, measure, median
+from benchmarks.models import make_heavy
+
+Print = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One comparison, as both command lines have it, and what is asked of it: times faster, share of the memory."""
+
+    title: str
+    model: str
+    ours: tuple[str, ...]
+    theirs: tuple[str, ...]
+    faster: float
+    memory: float | None = None
+
+
+MARK_ALL = ("--onnx-outputs", "mark", "all")
+SAVE_OURS, SAVE_THEIRS = ("--save-outputs", "ours.json"), ("--save-outputs", "theirs.json")
+SAVE_NATIVE = ("--save-outputs", "ours.safetensors")
+CASES = (
+    Case("plain", "resnet50", (), (), 1.0),
+    Case("plain", "densenet121", (), (), 1.0),
+    Case("mark-all", "densenet121", MARK_ALL, MARK_ALL, 10, 0.5),
+    Case("mark-all", "resnet50", MARK_ALL, MARK_ALL, 5, 0.6),
+    Case("mark-all saved json", "densenet121", MARK_ALL + SAVE_OURS, MARK_ALL + SAVE_THEIRS, 8, 0.3),
+    Case("mark-all saved", "densenet121", MARK_ALL + SAVE_NATIVE, MARK_ALL + SAVE_THEIRS, 8, 0.3),
+    Case("mark-all saved", "resnet50", MARK_ALL + SAVE_NATIVE, MARK_ALL + SAVE_THEIRS, 8, 0.3),
+)
+BUDGETS = (("densenet121", 250), ("resnet50", 400))
+RUNNERS = ("--onnxrt", "--onnxrt")
+
+
+def compare(case: Case, model: Path, folder: Path, repeat: int, say: Print) -> None:
+    """Run both tools in turn and print medians and ratios."""
+    runs: dict[str, list[Measured]] = {"ours": [], "theirs": []}
+    for _ in range(repeat):
+        for who, tool, options in (("ours", OURS, case.ours), ("theirs", THEIRS, case.theirs)):
+            runs[who].append(measure([*tool, "run", str(model), *RUNNERS, *options], folder))
+            for saved in ("ours.json", "theirs.json", "ours.safetensors", "home"):
+                shutil.rmtree(folder / saved, ignore_errors=True)
+                (folder / saved).unlink(missing_ok=True)
+    ours, theirs = median(runs["ours"]), median(runs["theirs"])
+    faster, share = theirs.wall / ours.wall, ours.peak / theirs.peak
+    good = faster >= case.faster and (case.memory is None or share <= case.memory)
+    asked = f"asked {case.faster:g}x" + (f", {case.memory:g}" if case.memory else "")
+    say(
+        f"{case.title:20} {case.model:12} {_figures(ours)} | {_figures(theirs)} | "
+        f"{faster:5.1f}x faster, {theirs.cpu / ours.cpu:5.1f}x less CPU, memory {share:.2f}  ({asked}: {'met' if good else 'MISSED'})"
+    )
+
+
+def budget(name: str, model: Path, megabytes: int, folder: Path, say: Print) -> None:
+    """Run mark-all under a memory budget and print the peak of the worker's process tree."""
+    options = [*MARK_ALL, "--memory-budget", f"{megabytes}M"]
+    run = measure([*OURS, "run", str(model), *RUNNERS, *options], folder)
+    verdict = "met" if run.peak <= megabytes * 1.1 else "MISSED"
+    say(f"budget {megabytes} MB        {name:12} {_figures(run)}  (at most +10 %: {verdict})")
+
+
+def _figures(run: Measured) -> str:
+    return f"{run.wall:6.2f} s {run.cpu:6.2f} s CPU {run.peak:6.0f} MB"
+
+
+def main() -> None:
+    """Make the models and print a line a case."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--only", default="", help="cases whose title holds this text")
+    parser.add_argument("--models", type=Path, help="where heavy models are kept; a temporary folder if not given")
+    parser.add_argument("--output", type=Path, help="write the lines to this file too")
+    options = parser.parse_args()
+    lines: list[str] = []
+
+    def say(line: str) -> None:
+        lines.append(line)
+        print(line, flush=True)
+
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        models = options.models or folder / "models"
+        say(f"{'':33} {'Layerwise':^33} | {'Polygraphy':^33} |")
+        for case in CASES:
+            if options.only in case.title:
+                compare(case, make_heavy(models, case.model), folder, options.repeat, say)
+        for name, megabytes in BUDGETS:
+            if options.only in "budget":
+                budget(name, make_heavy(models, name), megabytes, folder, say)
+    if options.output:
+        options.output.write_text("\n".join(lines) + "\n")
+    sys.exit(any("MISSED" in line for line in lines))
+
+
+if __name__ == "__main__":
+    main()

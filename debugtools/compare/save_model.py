@@ -1,0 +1,64 @@
+"""Saving the model as a comparison runs it: with the marked tensors as its outputs."""
+
+from pathlib import Path
+
+import onnx
+
+from backends.errors import LayerwiseError, UsageError
+from backends.model import load_model
+from backends.text import shown
+from debugtools.compare.marks import any_marks, marked_tensors
+from debugtools.compare.spec import CompareSpec
+from surgery.cut import GraphCut
+
+THRESHOLD = 1024  # bytes; smaller weights stay in the file
+
+
+def save_model(spec: CompareSpec) -> None:
+    """Write `spec.model` to `model_options.save_onnx`, its weights beside it if `save_external_data` is not None.
+
+    UsageError without a model; BadFile as `load_model` raises it; LayerwiseError where the file cannot be written.
+    """
+    options = spec.model_options
+    if options.save_onnx is None:
+        return
+    if spec.model is None:
+        raise UsageError("--save-onnx needs a model")
+    model = load_model(spec.model, options.external_data_dir, options.ignore_external_data)
+    if any_marks(spec.marks):
+        _set_outputs(model, marked_tensors(spec.marks, GraphCut(model)))
+    path = Path(options.save_onnx)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write(model, path, options.save_external_data, options.external_data_size_threshold)
+    except (OSError, ValueError) as error:
+        raise LayerwiseError(f"--save-onnx {shown(str(path))}: {shown(str(error), 300)}") from None
+
+
+def _set_outputs(model: onnx.ModelProto, names: list[str]) -> None:
+    known = {value.name: value for value in [*model.graph.value_info, *model.graph.output]}
+    values = [known.get(name) or onnx.helper.make_empty_tensor_value_info(name) for name in names]
+    chosen = [onnx.ValueInfoProto.FromString(value.SerializeToString()) for value in values]
+    del model.graph.output[:]
+    model.graph.output.extend(chosen)
+
+
+def _write(model: onnx.ModelProto, path: Path, external: str | None, threshold: int | None) -> None:
+    """To a temporary name, then renamed; a model over 2 GB always keeps its weights outside."""
+    part = path.with_name(f".{path.name[:100]}.part")
+    try:
+        if external is None and model.ByteSize() < onnx.checker.MAXIMUM_PROTOBUF:
+            onnx.save(model, part)
+        else:
+            location = Path(external or f"{path.name}.data").name
+            (path.parent / location).unlink(missing_ok=True)
+            onnx.save(
+                model,
+                part,
+                save_as_external_data=True,
+                location=location,
+                size_threshold=THRESHOLD if threshold is None else threshold,
+            )
+        part.rename(path)
+    finally:
+        part.unlink(missing_ok=True)
