@@ -13,6 +13,7 @@ Floats = NDArray[np.float64]
 BINS = 24
 WORST = 40
 CHUNK = 1 << 20
+LARGEST = 8e307
 LOWEST, HIGHEST = -12, 6
 """The error histogram has one bin a power of ten from 1e-12 to 1e6."""
 
@@ -20,9 +21,10 @@ LOWEST, HIGHEST = -12, 6
 def tensor_values(a: Array, b: Array, atol: float, rtol: float) -> dict[str, Any]:
     """Describe `a` against the reference `b` as plain JSON values.
 
-    Of equal shapes of real numbers: `values` (common edges, counts of both sides), `errors` (|a - b| by powers of ten, exact ones
-    apart), `worst` (the WORST largest errors with index, both values, absolute and relative error), `over` (elements
-    beyond both tolerances). Otherwise only shapes and dtypes. Works in chunks: a few MB beside the arrays.
+    Of equal shapes of real numbers: `values` (common edges, counts of both sides), `errors` (|a - b| by powers of
+    ten, exact ones apart), `worst` (the WORST largest errors with index, both values, absolute and relative error),
+    `over` (elements beyond both tolerances). Otherwise only shapes and dtypes. Works in chunks: a few MB beside the
+    arrays.
     """
     found: dict[str, Any] = {"shapes": [list(a.shape), list(b.shape)], "dtypes": [str(a.dtype), str(b.dtype)]}
     if a.shape != b.shape or not _numeric(a) or not _numeric(b):
@@ -64,6 +66,7 @@ def _range(a: Array, b: Array) -> tuple[float, float]:
                 low, high = min(low, float(finite.min())), max(high, float(finite.max()))
     if low > high:
         return 0.0, 1.0
+    low, high = max(low, -LARGEST), min(high, LARGEST)
     return (low, high) if low < high else (low - 0.5, high + 0.5)
 
 
