@@ -27,7 +27,7 @@ def marked_tensors(marks: MarkSpec, cut: "GraphCut") -> list[str]:
     """
     made = list(cut.maker)
     chosen = set(made) if marks.everything else _named(marks.names, made) | _of_types(marks.op_types, cut)
-    if not (marks.only and marks.names):
+    if not (marks.only and (marks.names or marks.op_types)):
         chosen.update(name for name in cut.outputs if name in cut.maker)
     excluded = _named(marks.exclude, made) if marks.exclude else set()
     return [name for name in made if name in chosen and name not in excluded]
@@ -36,7 +36,7 @@ def marked_tensors(marks: MarkSpec, cut: "GraphCut") -> list[str]:
 def shown_outputs(marks: MarkSpec, outputs: Iterable[str]) -> list[str]:
     """Return the graph outputs that are reported: all, less those excluded, or with `only` those that are named."""
     kept = list(outputs)
-    if marks.only and marks.names:
+    if marks.only and (marks.names or marks.op_types):
         kept = [name for name in kept if any(_fits(name, pattern) for pattern in marks.names)]
     return [name for name in kept if not any(_fits(name, pattern) for pattern in marks.exclude)]
 
@@ -59,7 +59,8 @@ def _named(patterns: Iterable[str], names: list[str]) -> set[str]:
 def _of_types(op_types: Iterable[str], cut: "GraphCut") -> set[str]:
     chosen: set[str] = set()
     for op_type in op_types:
-        fitting = {name for node in cut.nodes if node.op_type == op_type for name in node.output if name}
+        nodes = [node for node in cut.nodes if node.op_type.lower() == op_type.lower()]
+        fitting = {name for node in nodes for name in node.output if name}
         if not fitting:
             there = {node.op_type for node in cut.nodes}
             raise UsageError(f"the model has no node of type {shown(op_type, 60)!r}{near(op_type, there)}")

@@ -5,11 +5,12 @@ from pathlib import Path
 import onnx
 
 from backends.errors import LayerwiseError, UsageError
-from backends.model import load_model
+from backends.model import ModelFile, load_model
 from backends.text import shown
 from debugtools.compare.marks import any_marks, marked_tensors
 from debugtools.compare.spec import CompareSpec
 from surgery.cut import GraphCut
+from surgery.graph.infer import inferred_structure
 
 THRESHOLD = 1024  # bytes; smaller weights stay in the file
 
@@ -26,7 +27,7 @@ def save_model(spec: CompareSpec) -> None:
         raise UsageError("--save-onnx needs a model")
     model = load_model(spec.model, options.external_data_dir, options.ignore_external_data)
     if any_marks(spec.marks):
-        _set_outputs(model, marked_tensors(spec.marks, GraphCut(model)))
+        _set_outputs(model, marked_tensors(spec.marks, GraphCut(model)), _types(spec.model))
     path = Path(options.save_onnx)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -35,8 +36,15 @@ def save_model(spec: CompareSpec) -> None:
         raise LayerwiseError(f"--save-onnx {shown(str(path))}: {shown(str(error), 300)}") from None
 
 
-def _set_outputs(model: onnx.ModelProto, names: list[str]) -> None:
-    known = {value.name: value for value in [*model.graph.value_info, *model.graph.output]}
+def _types(path: str) -> list[onnx.ValueInfoProto]:
+    """What shape inference says of the tensors, weights not read."""
+    with ModelFile(path) as file:
+        inferred = onnx.ModelProto.FromString(inferred_structure(file.structure_bytes())[0])
+    return list(inferred.graph.value_info)
+
+
+def _set_outputs(model: onnx.ModelProto, names: list[str], types: list[onnx.ValueInfoProto]) -> None:
+    known = {value.name: value for value in [*types, *model.graph.value_info, *model.graph.output]}
     values = [known.get(name) or onnx.helper.make_empty_tensor_value_info(name) for name in names]
     chosen = [onnx.ValueInfoProto.FromString(value.SerializeToString()) for value in values]
     del model.graph.output[:]

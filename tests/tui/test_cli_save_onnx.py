@@ -1,0 +1,41 @@
+"""`run --save-onnx`: the model as it is run, with its weights inside or beside it."""
+
+from pathlib import Path
+
+import onnx
+import pytest
+from support.cli import layerwise
+from support.models import mlp
+
+
+@pytest.mark.parametrize(
+    ("options", "outputs", "files"),
+    [
+        ((), ["y"], {"s.onnx"}),
+        (("--onnx-outputs", "a0", "m1"), ["a0", "m1"], {"s.onnx"}),
+        (("--mark", "a0"), ["a0", "y"], {"s.onnx"}),
+        (("--save-external-data",), ["y"], {"s.onnx", "s.onnx.data"}),
+        (("--save-external-data", "w.bin", "--external-data-size-threshold", "0"), ["y"], {"s.onnx", "w.bin"}),
+    ],
+)
+def test_the_saved_model_is_the_one_that_ran(
+    tmp_path: Path, options: tuple[str, ...], outputs: list[str], files: set[str]
+) -> None:
+    onnx.save(mlp(width=32), tmp_path / "m.onnx")
+    done = layerwise("run", "m.onnx", "--onnxrt", "--save-onnx", "out/s.onnx", *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in (tmp_path / "out").iterdir()} == files
+    saved = onnx.load(tmp_path / "out" / "s.onnx")
+    assert [value.name for value in saved.graph.output] == outputs
+    onnx.checker.check_model(saved)
+    same = layerwise("run", "m.onnx", "--onnxrt", "--reference-model", "out/s.onnx", "--onnx-outputs", outputs[-1],
+                     cwd=tmp_path)  # fmt: skip
+    assert same.returncode == 0, same.stdout
+
+
+def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
+    onnx.save(mlp(), tmp_path / "m.onnx")
+    (tmp_path / "file").write_text("")
+    done = layerwise("run", "m.onnx", "--onnxrt", "--save-onnx", "file/s.onnx", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "--save-onnx file/s.onnx" in done.stderr
