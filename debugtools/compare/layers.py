@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,8 +37,9 @@ class Places:
         self._cut = cut
         self._order: dict[str, int] = {}
         self._inputs = frozenset(cut.inputs) if cut else frozenset()
+        self.place = lru_cache(maxsize=None)(self._place)
 
-    def place(self, name: str) -> Place:
+    def _place(self, name: str) -> Place:
         cut = self._cut
         if cut is None:
             return Place(self._order.setdefault(name, len(self._order)))

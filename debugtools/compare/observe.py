@@ -82,8 +82,8 @@ def _unmatched(sides: Sequence[Side], plan: Plan, names: Sequence[str], opaque: 
         if isinstance(side, ModelSide) and side.observed.executed:
             found += side.observed.unmatched
         elif isinstance(side, ModelSide):
-            there = set(plan.wanted[side.index])
-            found += [f"{shown(n, 120)}: not in {shown(side.name, 80)}" for n in names if n not in there | opaque]
+            there = set(plan.wanted[side.index]) | opaque
+            found += [f"{shown(n, 120)}: not in {shown(side.name, 80)}" for n in names if n not in there]
     return found
 
 

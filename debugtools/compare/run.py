@@ -30,6 +30,7 @@ from debugtools.compare.saving import Accuracy, Savers, check_average
 from debugtools.compare.sequence import in_sequence
 from debugtools.compare.sides import ModelSide, SavedSide, Side, make_sides
 from debugtools.compare.spec import CompareSpec
+from debugtools.compare.stream import observing
 from debugtools.compare.validate import Validator
 
 if TYPE_CHECKING:
@@ -258,10 +259,23 @@ class ComparisonRun:
             counts = f"{len(side.made)} of the model's {len(side.model.cut.maker)} tensors"
             self.context.log(f"{shown(side.name, 80)} really makes {counts}; the rest is fused away")
 
+    def _tell_unfused(self) -> None:
+        """Observed unfused, sides that differ in nothing but their optimisation do not differ at all."""
+        for first, second in ((self.sides[a], self.sides[b]) for a, b in self.pairs):
+            if not (isinstance(first, ModelSide) and isinstance(second, ModelSide)) or first.spec == second.spec:
+                continue
+            if first.model is second.model and observing(first.spec) == observing(second.spec):
+                self.context.warn(
+                    "layers are observed unfused, where these runners do not differ; only their outputs can. "
+                    "To see what optimisation does to the layers, observe the executed graphs"
+                )
+
     def _make_plan(self, feed: Feed, feeds: Mapping[int, Feed]) -> Plan:
         assert self.model is not None
         if self.spec.observe == "executed":
             self._executed(feeds)
+        else:
+            self._tell_unfused()
         names = marked_tensors(self.marks, self.model.cut)
         if self.spec.memory_budget is not None:
             give_back()
