@@ -14,14 +14,14 @@ from backends.feeds_fit import fit_feed
 from backends.text import shown
 from layerwise.backend.base import BaseRunner
 from layerwise.common import TensorMetadata
-from layerwise.comparator.accuracy import AccuracyResult, AccuracyResults
+from layerwise.comparator.accuracy import AccuracyResults
 from layerwise.comparator.compare import SimpleCompareFunc
 from layerwise.comparator.data_loader import DataLoader
+from layerwise.comparator.pairs import Accuracy, CompareFunction, default_comparisons, merged
 from layerwise.comparator.struct import IterationResult, RunResults
 from layerwise.logger import G_LOGGER
 
 Stream = Iterator[RunResults]
-CompareFunction = Callable[[IterationResult, IterationResult], Any]
 Results = RunResults | Iterable[RunResults]
 
 
@@ -75,7 +75,7 @@ class Comparator:
     @staticmethod
     def default_comparisons(run_results: RunResults) -> list[tuple[int, int]]:
         """Each runner with the next one."""
-        return [(index, index + 1) for index in range(len(run_results) - 1)]
+        return default_comparisons(run_results)
 
     @staticmethod
     def compare_accuracy(
@@ -90,7 +90,7 @@ class Comparator:
         run_results: results, a stream of them, or several of either, whose runners are then compared together.
         """
         functions = _listed(compare_func) or [SimpleCompareFunc()]
-        return _Accuracy(functions, comparisons, bool(fail_fast), bool(check_average)).compare(_merged(run_results))
+        return Accuracy(functions, comparisons, bool(fail_fast), bool(check_average)).compare(merged(run_results))
 
     @staticmethod
     def validate(
@@ -132,57 +132,6 @@ class _Feeds:
             self.taken = [dict(feed) for feed in self.loader]
         for index, feed in enumerate(self.taken):
             yield _fitted(feed, metadata, index)
-
-
-class _Accuracy:
-    """One comparison over all iterations."""
-
-    def __init__(
-        self,
-        functions: Sequence[CompareFunction],
-        comparisons: Sequence[tuple[int, int]] | None,
-        fail_fast: bool,
-        check_average: bool,
-    ) -> None:
-        self.functions = functions
-        self.comparisons = comparisons
-        self.fail_fast = fail_fast
-        aggregation = "average" if check_average else "per_sample"
-        self.results = AccuracyResults(AccuracyResult(aggregation=aggregation) for _ in functions)
-
-    def compare(self, stream: Iterable[RunResults]) -> AccuracyResults:
-        for index, runs in enumerate(stream):
-            pairs = self.comparisons or Comparator.default_comparisons(runs)
-            for first, second in pairs:
-                if index == 0:
-                    G_LOGGER.start(f"Accuracy Comparison | {runs[first][0]} vs. {runs[second][0]}")
-            G_LOGGER.info(f"Iteration: {index}")
-            with G_LOGGER.indent():
-                passed = [self._pair(runs, pair) for pair in pairs]
-            if self.fail_fast and not all(passed):
-                return self.results
-        self._summary()
-        return self.results
-
-    def _pair(self, runs: RunResults, pair: tuple[int, int]) -> bool:
-        (first, its0), (second, its1) = runs[pair[0]], runs[pair[1]]
-        passed = True
-        for function, result in zip(self.functions, self.results, strict=True):
-            found = function(its0[0], its1[0])
-            result.setdefault((first, second), []).append(found)
-            passed = passed and all(map(bool, found.values()))
-        return passed
-
-    def _summary(self) -> None:
-        for pair in self.results[0]:
-            iterations = zip(*(result[pair] for result in self.results), strict=True)
-            passed = [all(bool(f) for outputs in each for f in outputs.values()) for each in iterations]
-            good, total = sum(passed), len(passed)
-            G_LOGGER.verdict(
-                good == total,
-                f"Accuracy Summary | {pair[0]} vs. {pair[1]} | Passed: {good}/{total} iterations | "
-                f"Pass Rate: {100 * good / total:.2f}%",
-            )
 
 
 def _run_one(runner: BaseRunner, feeds: _Feeds, warm_up: int) -> tuple[str, list[IterationResult]]:
@@ -232,22 +181,6 @@ def _fitted(feed: Any, metadata: TensorMetadata, index: int) -> dict[str, Any]:
     if not isinstance(feed, dict):
         raise UsageError(f"iteration {index} of the inputs is a {type(feed).__name__}, not a dict of arrays")
     return fit_feed(feed, metadata.infos(), G_LOGGER.warning, f"iteration {index}")
-
-
-def _merged(results: Any) -> Iterable[RunResults]:
-    if isinstance(results, RunResults):
-        return results.split()
-    if isinstance(results, list | tuple):
-        return (_joined(group) for group in zip(*map(_merged, results), strict=False))
-    stream: Iterable[RunResults] = results
-    return stream
-
-
-def _joined(group: Iterable[RunResults]) -> RunResults:
-    joined = RunResults()
-    for runs in group:
-        joined.extend(runs)
-    return joined
 
 
 def _listed(functions: Any) -> list[CompareFunction]:

@@ -1,6 +1,6 @@
 """The parser of `layerwise run`."""
 
-from tui.cli import options, options_compare, options_trt
+from tui.cli import options, options_compare, options_run, options_trt
 from tui.cli.parser import Parser
 
 
@@ -11,13 +11,13 @@ def fill(parser: Parser) -> None:
     options.add_runners(parser)
     options.add_model(parser)
     options.add_marking(parser)
-    options.add_data(parser)
-    options.add_inference(parser)
+    options_run.add_data(parser)
+    options_run.add_inference(parser)
     options_compare.add_compare(parser)
-    options.add_onnxrt(parser)
+    options_run.add_onnxrt(parser)
     options.add_onnx(parser)
     options.add_saving(parser)
-    options.add_job(parser)
+    options_run.add_job(parser)
     options_trt.add_trt(parser)
     options_trt.add_tensorflow(parser)
 
