@@ -1,11 +1,16 @@
 """`layerwise run` as users run it: real processes, their output and exit codes."""
 
+import contextlib
+import fcntl
 import json
 import os
+import pty
 import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -211,3 +216,34 @@ def test_interrupting_cancels_the_job_and_exits_with_130(folder: Path) -> None:
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130, out + err
     assert "Traceback" not in out + err
+
+
+def on_a_terminal(words: list[str], folder: Path, environment: dict[str, str]) -> str:
+    """What a command writes to a terminal 80 columns wide."""
+    leader, follower = pty.openpty()
+    size = struct.pack("HHHH", 24, 80, 0, 0)
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, size)
+    env = {**os.environ, "TERM": "xterm-256color", **environment}
+    process = subprocess.Popen(words, cwd=folder, stdin=follower, stdout=follower, stderr=follower, env=env)
+    os.close(follower)
+    text = b""
+    with contextlib.suppress(OSError):
+        while chunk := os.read(leader, 65536):
+            text += chunk
+    os.close(leader)
+    assert process.wait(timeout=30) == 0
+    return text.decode()
+
+
+@pytest.mark.parametrize("colours", [True, False])
+def test_progress_and_colours_on_a_terminal_leave_lines_whole(folder: Path, colours: bool) -> None:
+    words = [sys.executable, "-m", "layerwise", *PAIR, "--mark-all"]
+    environment = {} if colours else {"NO_COLOR": "1"}
+    text = on_a_terminal(words, folder, environment)
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
+    assert re.search(
+        r"Accuracy Summary \| onnxrt-runner-N0-\S+ vs. onnxrt-runner-N1-\S+ \| Passed: 1/1 iterations", plain
+    )
+    assert "layerwise run: 9 tensors compared, 0 failed, canary ok" in plain
+    assert ("\x1b[92m[I] PASSED" in text) == colours
+    assert text.endswith("--mark-all\x1b[0m\r\n" if colours else "--mark-all\r\n")
