@@ -119,8 +119,6 @@ def _standing(state: ErrorsState, glyphs: Glyphs) -> Line:
         (f"{failed} {glyphs.bad}", "bad" if failed else ""),
         (f" {passed} {glyphs.good}", ""),
     ]
-    if len(state.order) != len(state.table):
-        line.append((f"   {len(state.order)} shown", "accent"))
     if facts.tolerance:
         tolerance: Line = [("   tolerance ", "dim"), (facts.tolerance, "")]
     else:

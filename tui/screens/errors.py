@@ -166,7 +166,9 @@ class ErrorsScreen(Page, scope="errors"):
         self.errors.set_filter(text)
         if not self.errors.filter_problem:
             self.session.remember("errors", filter=text)
-        self._reordered()
+        if self.errors.index_of(self._at) < 0:
+            self._to_top()
+        self._changed()
 
     @on(LineInput.Submitted, "#errors-filter")
     def _filter_done(self) -> None:
@@ -208,10 +210,12 @@ class ErrorsScreen(Page, scope="errors"):
 
     def _reordered(self) -> None:
         """The list starts again at its top: what is worst stands there."""
-        self._at = -1
-        self._list.move_to(0)
+        self._to_top()
         self._changed()
-        self._at = self.errors.place(self._list.cursor)
+
+    def _to_top(self) -> None:
+        self._list.move_to(0)
+        self._at = self.errors.place(0)
 
     # ── jumps ──
 

@@ -1,6 +1,6 @@
 """The layer rows of one comparison as columns: what the Errors screen sorts, filters and draws."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
 
 FAILED, PASSED, UNKNOWN = 0, 1, 2
+BATCH = 512
 NUMBERS = ("max_abs", "max_rel", "mean_abs", "mean_rel", "rel_l2", "l2", "cosine", "psnr", "snr", "ampl")
 WHOLE = ("iteration", "i", "size", "over")
 LABELS = ("op", "mode", "finding", "dtype")
@@ -23,10 +24,10 @@ class Column:
     def __init__(self, dtype: npt.DTypeLike) -> None:
         self._data = np.zeros(256, dtype)
 
-    def put(self, place: int, value: Any) -> None:
-        if place >= len(self._data):
+    def put(self, places: Sequence[int], values: Sequence[Any]) -> None:
+        while places and max(places) >= len(self._data):
             self._data = np.concatenate([self._data, np.zeros_like(self._data)])
-        self._data[place] = value
+        self._data[places] = values
 
     def first(self, count: int) -> npt.NDArray[Any]:
         return self._data[:count]
@@ -40,12 +41,12 @@ class Labels:
         self._codes: dict[str, int] = {}
         self.column = Column(np.int32)
 
-    def put(self, place: int, label: str) -> None:
-        code = self._codes.get(label)
-        if code is None:
-            code = self._codes[label] = len(self.kinds)
-            self.kinds.append(label)
-        self.column.put(place, code)
+    def put(self, places: Sequence[int], labels: Sequence[str]) -> None:
+        for label in labels:
+            if label not in self._codes:
+                self._codes[label] = len(self.kinds)
+                self.kinds.append(label)
+        self.column.put(places, [self._codes[label] for label in labels])
 
 
 def number(value: object) -> float:
@@ -79,6 +80,7 @@ class ErrorTable:
         self._nan = Column(np.int64)
         self._inf = Column(np.int64)
         self._pair = Column(np.int32)
+        self._new: list[tuple[int, int, Mapping[str, Any]]] = []
 
     def __len__(self) -> int:
         return self.count
@@ -95,29 +97,38 @@ class ErrorTable:
             self.tensors.append(tensor)
             self.nodes.append(str(row.get("node", "")))
         self.changes += 1
-        self._latest.put(place, self._rows.append(dict(row)))
-        self._fill(place, row, int(pair[0]))
+        self._new.append((place, self._rows.append(dict(row)), row))
+        if len(self._new) >= BATCH:
+            self._fill()
         return place
 
-    def _fill(self, place: int, row: Mapping[str, Any], pair: int) -> None:
+    def _fill(self) -> None:
+        """Bring the rows that came since the last look into the columns, all at once."""
+        new, self._new = self._new, []
+        if not new:
+            return
+        places = [place for place, _, _ in new]
+        rows = [row for _, _, row in new]
+        self._latest.put(places, [number for _, number, _ in new])
         for name, column in self._numbers.items():
-            column.put(place, number(row.get(name)))
+            column.put(places, [number(row.get(name)) for row in rows])
         for name, whole in self._whole.items():
-            whole.put(place, _whole(row.get(name)))
+            whole.put(places, [_whole(row.get(name)) for row in rows])
         for name, labels in self._labels.items():
-            labels.put(place, side_text(row.get(name)))
-        passed = row.get("passed")
-        self._verdict.put(place, UNKNOWN if passed is None else PASSED if passed else FAILED)
-        self._nan.put(place, _total(row.get("nan")))
-        self._inf.put(place, _total(row.get("inf")))
-        self._pair.put(place, pair)
+            labels.put(places, [side_text(row.get(name)) for row in rows])
+        self._verdict.put(places, [_verdict(row.get("passed")) for row in rows])
+        self._nan.put(places, [_total(row.get("nan")) for row in rows])
+        self._inf.put(places, [_total(row.get("inf")) for row in rows])
+        self._pair.put(places, [int((row.get("pair") or (0, 1))[0]) for row in rows])
 
     def row(self, place: int) -> dict[str, Any]:
         """Return the whole row, as the journal has it."""
+        self._fill()
         return self._rows[int(self._latest.first(self.count)[place])]
 
     def numbers(self, name: str) -> Floats:
         """Return a column of numbers (NaN where unknown), one per row in order of arrival."""
+        self._fill()
         if name in self._numbers:
             return self._numbers[name].first(self.count)
         if name in self._whole:
@@ -127,11 +138,13 @@ class ErrorTable:
 
     def labels(self, name: str) -> tuple[Ints, list[str]]:
         """Return a column of label codes and the label of each code."""
+        self._fill()
         labels = self._labels[name]
         return labels.column.first(self.count), labels.kinds
 
     def verdicts(self) -> npt.NDArray[np.int8]:
         """Return FAILED, PASSED or UNKNOWN per row."""
+        self._fill()
         return self._verdict.first(self.count)
 
     def found(self, kinds: Iterable[str] | None = None) -> npt.NDArray[np.bool_]:
@@ -150,6 +163,10 @@ class ErrorTable:
         order = self.in_graph_order()
         bad = order[self.verdicts()[order] == FAILED]
         return int(bad[0]) if len(bad) else -1
+
+
+def _verdict(passed: object) -> int:
+    return UNKNOWN if passed is None else PASSED if passed else FAILED
 
 
 def _whole(value: object) -> int:
