@@ -18,6 +18,7 @@ from backends.accuracy import (
     SimpleResult,
     SimpleThreshold,
 )
+from backends.accuracy import passed as accuracy_passed
 from backends.errors import UsageError
 from backends.feeds_writer import FeedsWriter
 from backends.results_writer import open_results_writer
@@ -40,11 +41,8 @@ class Savers:
         self._outputs = (
             self._stack.enter_context(open_results_writer(spec.save_outputs, names)) if spec.save_outputs else None
         )
+        self._open: dict[int, int] = {}
         self._blob = Path(spec.save_input_blob) if spec.save_input_blob else None
-
-    @property
-    def outputs_wanted(self) -> bool:
-        return self._outputs is not None
 
     def feed(self, iteration: int, feed: Mapping[str, Array]) -> None:
         """Save one iteration's inputs."""
@@ -59,12 +57,19 @@ class Savers:
     def output(self, iteration: int, side: int, name: str, array: Array) -> None:
         """Save one output of a runner; outputs that were loaded are not saved again."""
         if self._outputs and side in self._runners:
+            self._open[side] = iteration
             self._outputs.add(iteration, self._runners[side], name, array)
 
     def finish(self, iteration: int, side: int, runtime: float | None) -> None:
         """Say that a runner's iteration is complete."""
         if self._outputs and side in self._runners:
             self._outputs.finish(iteration, self._runners[side], runtime)
+            self._open.pop(side, None)
+
+    def finish_all(self) -> None:
+        """Complete what was begun: the comparison ends in the middle of an iteration."""
+        for side, iteration in list(self._open.items()):
+            self.finish(iteration, side, None)
 
     def __enter__(self) -> Self:
         return self
@@ -95,6 +100,21 @@ class Accuracy:
             while len(iterations) <= iteration:
                 iterations.append({})
             iterations[iteration][name] = accuracy_result(metric, passed, result)
+
+    def averages(self) -> list[dict[str, Any]]:
+        """Per pair, tensor and metric: the average over the iterations (None for `simple`) and its verdict."""
+        return [
+            {
+                "pair": list(pair),
+                "tensor": name,
+                "metric": metric,
+                "value": getattr(found, "value", None),
+                "passed": accuracy_passed(found),
+            }
+            for metric, result in self._results.items()
+            for pair in result.pairs
+            for name, found in result.average(pair).items()
+        ]
 
     def results(self) -> AccuracyResults:
         """All that was collected."""

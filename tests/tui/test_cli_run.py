@@ -247,3 +247,13 @@ def test_progress_and_colours_on_a_terminal_leave_lines_whole(folder: Path, colo
     assert "layerwise run: 9 tensors compared, 0 failed, canary ok" in plain
     assert ("\x1b[92m[I] PASSED" in text) == colours
     assert text.endswith("--mark-all\x1b[0m\r\n" if colours else "--mark-all\r\n")
+
+
+def test_averages_over_the_iterations(folder: Path) -> None:
+    line = ("run", "m.onnx", "--onnxrt", "--reference-model", "off.onnx", "--iterations", "3", "--check-average",
+            "--compare", "l2", "simple", "--check-error-stat", "mean")  # fmt: skip
+    done = layerwise(*line, cwd=folder)
+    assert done.returncode == 1
+    assert re.search(r"\[E\] Accuracy Summary \| \S+ vs. \S+ \| Passed: 0/1 outputs", done.stdout)
+    assert re.search(r"\[E\]     y \| L2 Norm: \S+ \| FAILED", done.stdout)
+    assert layerwise(*line, "--atol", "9", "--l2-threshold", "9", cwd=folder).returncode == 0

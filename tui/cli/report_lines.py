@@ -83,8 +83,11 @@ def metric_lines(row: Row, metric: str, rules: ToleranceSpec) -> Iterator[Line]:
         yield from _simple(row, rules)
     elif metric in SINGLE:
         yield _single(row, SINGLE[metric], passed(row, metric), rules)
-    else:
+    elif metric == "indices":
         yield _indices(row, passed(row, metric), rules)
+    else:
+        ok = passed(row, metric)
+        yield Line(FINISH if ok else ERROR, 2, f"{'PASSED' if ok else 'FAILED'} | Output: '{name(row['tensor'])}'")
     if row.get("note"):
         yield Line(INFO, 2, f"Note: {shown(str(row['note']), 500)}")
 

@@ -135,16 +135,19 @@ def _row_text(row: Row) -> str:
 
 
 def _averages(result: dict[str, Any]) -> Iterator[tuple[bool, str]]:
-    for entry in result.get("summary") or []:
-        first, second = (lines.name(runner) for runner in entry["pair"])
-        ok = entry["passed"] == entry["total"]
-        yield (
-            ok,
-            (
-                f"Accuracy Summary | {first} vs. {second} | {lines.label(entry['metric'])} | "
-                f"Passed: {entry['passed']}/{entry['total']} outputs"
-            ),
-        )
+    """The averages over the iterations: per pair how many outputs passed, then each metric of each output."""
+    pairs: dict[tuple[str, ...], dict[str, list[dict[str, Any]]]] = {}
+    for found in result.get("averages") or []:
+        pairs.setdefault(tuple(found["pair"]), {}).setdefault(found["tensor"], []).append(found)
+    for (first, second), outputs in pairs.items():
+        good = sum(all(found["passed"] for found in each) for each in outputs.values())
+        head = f"Accuracy Summary | {lines.name(first)} vs. {lines.name(second)} | "
+        yield good == len(outputs), f"{head}Passed: {good}/{len(outputs)} outputs"
+        for tensor, each in outputs.items():
+            for found in each:
+                value = "" if found["value"] is None else f": {lines.number(found['value'])}"
+                verdict = "PASSED" if found["passed"] else "FAILED"
+                yield found["passed"], f"    {lines.name(tensor)} | {lines.label(found['metric'])}{value} | {verdict}"
 
 
 def _place(row: Row) -> tuple[int, int]:
