@@ -4,44 +4,18 @@ No temporary is larger than a chunk. Errors of floats are computed in the dtype 
 the last bit; sums are in float64. Chunks whose bits agree on both sides cost about a third.
 """
 
-import threading
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from debugtools.compare.integers import IntKernel, WideKernel
+from debugtools.compare.kernel import CHUNK, FloatKernel, dot
 from debugtools.compare.kinds import Arithmetic
-from debugtools.compare.moments import Moments, Side, Totals
+from debugtools.compare.moments import Side, Totals
 
 Array = NDArray[Any]
-CHUNK = 65536
-_DOT = 8192  # BLAS starts threads for longer ones, which on a busy machine cost more than they give
-EPSILON = 2.220446049250313e-16
-_local = threading.local()
-
-
-class _Scratch:
-    """Buffers of one thread, made once."""
-
-    def __init__(self) -> None:
-        self.ones = np.ones(CHUNK)
-        self.mask = np.empty(CHUNK, np.bool_)
-        self.mask2 = np.empty(CHUNK, np.bool_)
-        self.doubles = [np.empty(CHUNK) for _ in range(4)]
-        self.work: dict[tuple[Any, int], Array] = {}
-
-    def buffer(self, dtype: Any, index: int) -> Array:
-        key = (dtype, index)
-        if key not in self.work:
-            self.work[key] = np.empty(CHUNK, dtype)
-        return self.work[key]
-
-
-def _scratch() -> _Scratch:
-    if not hasattr(_local, "scratch"):
-        _local.scratch = _Scratch()
-    scratch: _Scratch = _local.scratch
-    return scratch
+_BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 def fuse(a: Array, b: Array, how: Arithmetic, atol: float, rtol: float, *, infinities_equal: bool = False) -> Totals:
@@ -54,7 +28,7 @@ def fuse(a: Array, b: Array, how: Arithmetic, atol: float, rtol: float, *, infin
     bits: Any = _BITS.get(a.dtype.itemsize) if plain and a.dtype == b.dtype else None
     first, second = _flat(a), _flat(b)
     with np.errstate(all="ignore"):
-        kernel: _FloatKernel = _KERNELS[how.kind](how, atol, rtol, infinities_equal)
+        kernel: FloatKernel = _KERNELS[how.kind](how, atol, rtol, infinities_equal)
         for at in range(0, a.size, CHUNK):
             kernel.take(first[at : at + CHUNK], second[at : at + CHUNK], at, bits)
     return kernel.totals
@@ -65,226 +39,11 @@ def measure(a: Array, how: Arithmetic) -> Side:
     return fuse(a, a, how, 0.0, 0.0).a
 
 
-_BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
-
-
-def dot(x: Array, y: Array) -> float:
-    """The dot product of two float64 vectors, on this thread."""
-    whole = x.size - x.size % _DOT
-    total = float(x[whole:].dot(y[whole:])) if whole < x.size else 0.0
-    if whole:
-        total += float(np.vecdot(x[:whole].reshape(-1, _DOT), y[:whole].reshape(-1, _DOT)).sum())
-    return total
-
-
 def _flat(a: Array) -> Any:
     return a.reshape(-1) if a.flags.c_contiguous else a.flat
 
 
-class _FloatKernel:
-    """Floating pairs, and floating against integer."""
-
-    def __init__(self, how: Arithmetic, atol: float, rtol: float, infinities_equal: bool) -> None:
-        self.how, self.infinities_equal = how, infinities_equal
-        work = None if infinities_equal else how.work
-        self.atol, self.rtol = _round_down(atol, work), _round_down(rtol, work)
-        self.totals = Totals(Side(), Side(), Moments(), Moments())
-        self.scratch = _scratch()
-
-    def take(self, x: Array, y: Array, at: int, bits: Any) -> None:
-        """Take in one chunk of both sides; `bits` is the unsigned type to compare them by, or None."""
-        same = bits is not None and bool(np.equal(x.view(bits), y.view(bits), out=self.scratch.mask[: x.size]).all())
-        if not (same and self._take_equal(x, at)):
-            self._take_different(x, y, at)
-
-    def _take_equal(self, x: Array, at: int) -> bool:
-        totals, n = self.totals, x.size
-        value = self._lift(x, 0)
-        double = self._double(value, 0)
-        total = dot(double, self.scratch.ones[:n])
-        low, high = value.min().item(), value.max().item()
-        if total - total != 0.0 or not self._equal_errors(value, low, high, at):
-            return False
-        squares = dot(double, double)
-        magnitude = self._magnitude(double, total, low, high)
-        for side in (totals.a, totals.b):
-            side.moments.bound(low, high, value, at)
-            side.moments.add(total, squares, n)
-            side.magnitude += magnitude
-        return True
-
-    def _equal_errors(self, value: Array, low: float, high: float, at: int) -> bool:
-        """Take in that all errors are 0; False if the division says otherwise."""
-        if not self.how.epsilon and low <= 0 <= high:
-            return False
-        for moments in (self.totals.abs, self.totals.rel):
-            moments.bound(0.0, 0.0, _ZERO, at)
-            moments.add(0.0, 0.0, value.size)
-        return True
-
-    def _take_different(self, x: Array, y: Array, at: int) -> None:
-        totals, n = self.totals, x.size
-        left, right = self._lift(x, 0), self._lift(y, 1)
-        left64, right64 = self._double(left, 0), self._double(right, 1)
-        self._side(totals.a, left, left64, at)
-        low, high = self._side(totals.b, right, right64, at)
-        error = np.abs(np.subtract(left, right, out=self._buffer(2, n)), out=self._buffer(2, n))
-        error64 = np.subtract(left64, right64, out=self.scratch.doubles[2][:n])
-        magnitude = self._denominator(right, low, high)
-        if self.infinities_equal:  # Polygraphy goes on in float64 then, and so in its last bits
-            self._forgive_infinities(left, right, error, error64)
-            error, magnitude = error.astype(np.float64), magnitude.astype(np.float64)
-        totals.difference += dot(error64, error64)
-        totals.product += dot(error64, right64)
-        np.abs(error64, out=error64)
-        self._errors(error, error64, np.divide(error, magnitude, out=magnitude), at)
-
-    def _errors(self, error: Array, error64: Array, ratio: Array, at: int) -> None:
-        totals, n, ones = self.totals, error.size, self.scratch.ones
-        worst = totals.abs.bounds(error, at)[1]
-        worst_ratio = totals.rel.bounds(ratio, at)[1]
-        squares = dot(error64, error64)
-        totals.abs.add(dot(error64, ones[:n]), squares, n)
-        ratio64 = self._double(ratio, 3)
-        totals.rel.add(dot(ratio64, ones[:n]), dot(ratio64, ratio64), n)
-        if not worst <= self.atol and not worst_ratio <= self.rtol:
-            totals.over += self._count_over(error, ratio)
-
-    def _count_over(self, error: Array, ratio: Array) -> int:
-        n = error.size
-        within = np.less_equal(error, self.atol, out=self.scratch.mask[:n])
-        within |= np.less_equal(ratio, self.rtol, out=self.scratch.mask2[:n])
-        return n - int(np.count_nonzero(within))
-
-    def _denominator(self, right: Array, low: float, high: float) -> Array:
-        n = right.size
-        magnitude = np.abs(right, out=self._buffer(3, n))
-        if self.how.epsilon and not low > 0 and not high < 0:
-            zeros = np.equal(right, 0, out=self.scratch.mask[:n])
-            if zeros.any():
-                np.copyto(magnitude, EPSILON, where=zeros)
-        return magnitude
-
-    def _forgive_infinities(self, left: Array, right: Array, error: Array, error64: Array) -> None:
-        n = left.size
-        same = np.isinf(left, out=self.scratch.mask[:n])
-        same &= np.equal(left, right, out=self.scratch.mask2[:n])
-        np.copyto(error, 0, where=same)
-        np.copyto(error64, 0, where=same)
-
-    def _side(self, side: Side, values: Array, double: Array, at: int) -> tuple[float, float]:
-        n = values.size
-        total = dot(double, self.scratch.ones[:n])
-        low, high = side.moments.bounds(values, at)
-        side.moments.add(total, dot(double, double), n)
-        side.magnitude += self._magnitude(double, total, low, high)
-        if total - total != 0.0:
-            side.count_bad(values, at)
-        return low, high
-
-    def _magnitude(self, double: Array, total: float, low: float, high: float) -> float:
-        if low >= 0:
-            return total
-        if high <= 0:
-            return -total
-        n = double.size
-        return dot(np.abs(double, out=self.scratch.doubles[3][:n]), self.scratch.ones[:n])
-
-    def _lift(self, values: Array, index: int) -> Array:
-        if values.dtype == self.how.work:
-            return values
-        lifted = self._buffer(index, values.size)
-        np.copyto(lifted, values, casting="unsafe")
-        return lifted
-
-    def _double(self, values: Array, index: int) -> Array:
-        if values.dtype == np.float64:
-            return values
-        double = self.scratch.doubles[index][: values.size]
-        np.copyto(double, values)
-        return double
-
-    def _buffer(self, index: int, n: int) -> Array:
-        return self.scratch.buffer(self.how.work, index)[:n]
-
-
-class _IntKernel(_FloatKernel):
-    """Integers of up to 32 bits, and bool: int64 holds every difference exactly."""
-
-    def __init__(self, how: Arithmetic, atol: float, rtol: float, infinities_equal: bool) -> None:
-        super().__init__(Arithmetic(how.kind, np.dtype(np.int64)), atol, rtol, infinities_equal)
-
-    def _take_different(self, x: Array, y: Array, at: int) -> None:
-        totals, n = self.totals, x.size
-        left, right = self._lift(x, 0), self._lift(y, 1)
-        left64, right64 = self._double(left, 0), self._double(right, 1)
-        self._side(totals.a, left, left64, at)
-        self._side(totals.b, right, right64, at)
-        error = np.abs(np.subtract(left, right, out=self._buffer(2, n)), out=self._buffer(2, n))
-        error64 = np.subtract(left64, right64, out=self.scratch.doubles[2][:n])
-        totals.difference += dot(error64, error64)
-        totals.product += dot(error64, right64)
-        ratio = np.divide(error, np.abs(right, out=self._buffer(3, n)), out=self.scratch.doubles[3][:n])
-        self._errors(error, np.abs(error64, out=error64), ratio, at)
-
-    def _count_over(self, error: Array, ratio: Array) -> int:
-        within = error <= _floor(self.atol)
-        within |= ratio <= self.rtol
-        return error.size - int(np.count_nonzero(within))
-
-
-class _WideKernel(_IntKernel):
-    """64-bit integers, signed and unsigned mixed too: magnitudes in uint64, exact.
-
-    One case saturates: uint64 against a negative int64 more than 2^64 - 1 apart.
-    """
-
-    def _take_different(self, x: Array, y: Array, at: int) -> None:
-        totals, n = self.totals, x.size
-        left64, right64 = self._as_double(x, 0), self._as_double(y, 1)
-        self._side(totals.a, x, left64, at)
-        self._side(totals.b, y, right64, at)
-        error, sign = wide_difference(x, y)
-        size = np.where(error == _MOST, np.abs(left64 - right64), error)  # beyond uint64, doubles still tell the size
-        error64 = np.multiply(size, sign, out=self.scratch.doubles[2][:n])
-        totals.difference += dot(error64, error64)
-        totals.product += dot(error64, right64)
-        ratio = np.divide(error, wide_magnitude(y), out=self.scratch.doubles[3][:n])
-        self._errors(error, np.abs(error64, out=error64), ratio, at)
-
-    def _lift(self, values: Array, index: int) -> Array:
-        return values
-
-    def _as_double(self, values: Array, index: int) -> Array:
-        double = self.scratch.doubles[index][: values.size]
-        np.copyto(double, values, casting="unsafe")
-        return double
-
-    def _double(self, values: Array, index: int) -> Array:
-        return values if values.dtype == np.float64 else self._as_double(values, index)
-
-
-def wide_magnitude(values: Array) -> Array:
-    """|values| as uint64, exact for the lowest int64 too."""
-    if values.dtype.kind in "bu":
-        return values.astype(np.uint64)
-    bits = values.astype(np.int64).view(np.uint64)
-    return np.where(values < 0, np.uint64(0) - bits, bits)
-
-
-def wide_difference(x: Array, y: Array) -> tuple[Array, Array]:
-    """|x - y| as uint64 and the sign of x - y (1.0 or -1.0) for integers of any width."""
-    left, right = wide_magnitude(x), wide_magnitude(y)
-    negative_x, negative_y = x < 0, y < 0
-    total = left + right
-    total[total < left] = _MOST
-    gap = np.where(left >= right, left - right, right - left)
-    opposed = negative_x != negative_y
-    sign = np.where(np.where(opposed, negative_y, (left >= right) != negative_x), 1.0, -1.0)
-    return np.where(opposed, total, gap), sign
-
-
-class _ComplexKernel(_FloatKernel):
+class _ComplexKernel(FloatKernel):
     """Complex pairs: errors are magnitudes of differences, statistics those of the magnitudes."""
 
     def __init__(self, how: Arithmetic, atol: float, rtol: float, infinities_equal: bool) -> None:
@@ -302,19 +61,4 @@ class _ComplexKernel(_FloatKernel):
         self._errors(error, error.copy(), ratio, at)
 
 
-def _round_down(tolerance: float, work: Any) -> float:
-    """The largest value of the working type that is at most `tolerance`: comparing with it is exact and fast."""
-    if work is None or work.kind != "f" or tolerance != tolerance:
-        return tolerance
-    rounded = work.type(tolerance)
-    return float(rounded if float(rounded) <= tolerance else np.nextafter(rounded, work.type(-np.inf)))
-
-
-def _floor(tolerance: float) -> int | float:
-    """The largest integer error that a tolerance admits: compared as integers, it is exact."""
-    return int(tolerance // 1) if tolerance - tolerance == 0 else tolerance
-
-
-_MOST = np.uint64(2**64 - 1)
-_ZERO = np.zeros(1)
-_KERNELS: dict[str, Any] = {"float": _FloatKernel, "int": _IntKernel, "wide": _WideKernel, "complex": _ComplexKernel}
+_KERNELS: dict[str, Any] = {"float": FloatKernel, "int": IntKernel, "wide": WideKernel, "complex": _ComplexKernel}

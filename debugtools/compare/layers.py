@@ -118,6 +118,8 @@ class Ledger:
         if bad is not None:
             side, finding = bad
             return finding if all(known.finite[side] for known in inputs) else "propagated"
+        if result.passed:
+            return ""
         if complete and rel_l2 >= LEAP * error and rel_l2 > rounding_bound(result.dtypes):
             return "leap"
         return "propagated" if upstream and result.passed is False else ""

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from debugtools.compare.fused import CHUNK, EPSILON, wide_difference, wide_magnitude
+from debugtools.compare.integers import wide_difference, wide_magnitude
+from debugtools.compare.kernel import CHUNK, EPSILON
 from debugtools.compare.kinds import Arithmetic
 
 Array = NDArray[Any]

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from backends.errors import UsageError
 from backends.feeds_fit import fit_feed
-from backends.results import IterationResult
+from backends.results import IterationResult, Stored, StoredOutputs
 from backends.runner import Runner, open_runner, runner_name
 from backends.saved import SavedRunner, every_saved, open_saved
 from backends.specs import RunnerSpec
+from backends.tensors import dtype_name
 from backends.text import shown
 from debugtools.compare.models import Model
 from debugtools.compare.spec import CompareSpec
@@ -181,6 +182,13 @@ class RenamedOutputs(Mapping[str, Array]):
 
     def __getitem__(self, name: str) -> Array:
         return self._outputs[self._own[name]]
+
+    def described(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+        """Name, dtype and shape of each, without reading any."""
+        stored = self._outputs.stored if isinstance(self._outputs, StoredOutputs) else self._outputs
+        for name, own in self._own.items():
+            value = stored[own]
+            yield name, value.dtype if isinstance(value, Stored) else dtype_name(value), value.shape
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._own)

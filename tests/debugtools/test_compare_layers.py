@@ -215,3 +215,10 @@ def test_a_retry_makes_only_the_rows_that_are_missing(model: str, faulty: Runner
     tensors = [row["tensor"] for row in again.table()]
     assert sorted(tensors) == ["a", "b", "c", "y", "z"] and again.result["n_rows"] == 5
     assert {row["tensor"]: row["finding"] for row in again.table()}["c"] == "propagated"
+
+
+def test_stopping_at_the_first_failure_leaves_whole_files(model: str, faulty: RunnerSpec, tmp_path: Path) -> None:
+    path = str(tmp_path / "layers.json")
+    done = run_compare(CompareSpec(model=model, runners=[faulty, ORT], marks=ALL, fail_fast=True, save_outputs=path))
+    assert done.result["n_failed"] == 1 and done.table()[-1]["tensor"] == "b"
+    assert {"a", "b"} <= set(RunResults.load(path)[0][0].outputs)

@@ -19,7 +19,7 @@ from polygraphy.comparator import (
 )
 from support.polycompare import polygraphy_says
 
-from debugtools.compare.fused import CHUNK
+from debugtools.compare.kernel import CHUNK
 from debugtools.compare.metrics import Comparison, array_stats, compare_arrays, worst
 from debugtools.compare.tolerance import Rule
 

@@ -1,0 +1,67 @@
+"""What all parts of one comparison share."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from debugtools.compare.layers import Row
+from debugtools.compare.models import Model
+from debugtools.compare.outcome import Key
+from debugtools.compare.saving import Savers
+from debugtools.compare.sides import ModelSide, SavedSide, Side
+from debugtools.compare.spec import CompareSpec
+from debugtools.compare.validate import Validator
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+Array = NDArray[Any]
+Feed = Mapping[str, Array]
+Pair = tuple[int, int]
+
+
+class Enough(Exception):
+    """The first failure was met, and the user wants no more."""
+
+
+@dataclass
+class Frame:
+    """The job, the request, the sides; done: rows that an earlier attempt of the job made."""
+
+    context: "JobContext"
+    spec: CompareSpec
+    model: Model | None
+    sides: list[Side]
+    pairs: list[Pair]
+    savers: Savers
+    validator: Validator | None
+    done: dict[Key, Row] = field(default_factory=dict)
+
+    @property
+    def model_sides(self) -> list[ModelSide]:
+        """The sides that run something."""
+        return [side for side in self.sides if isinstance(side, ModelSide)]
+
+    def saved(self, pair: Pair) -> bool:
+        """True if a side of the pair was read from a file."""
+        return any(isinstance(self.sides[i], SavedSide) for i in pair)
+
+    def plain_mode(self, pair: Pair) -> str:
+        """The mode of rows of graph outputs."""
+        return "saved" if self.saved(pair) else "plain"
+
+    def layer_mode(self, pair: Pair) -> str:
+        """The mode of rows of other tensors."""
+        if self.saved(pair):
+            return "saved"
+        return "executed" if self.spec.observe == "executed" else "every"
+
+    def keep(self, number: int, side: Side, name: str, array: Array) -> None:
+        """Save and validate one tensor of a side that runs, as asked. Enough if it is bad and that ends it."""
+        if not isinstance(side, ModelSide):
+            return
+        self.savers.output(number, side.index, side.own(name), array)
+        if self.validator and not self.validator.check(number, side.name, name, array) and self.spec.fail_fast:
+            raise Enough

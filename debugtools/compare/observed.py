@@ -1,0 +1,122 @@
+"""Rows of all marked tensors, streamed; those of graph outputs come from the plain runs."""
+
+from collections.abc import Mapping, Sequence
+
+from backends.results import IterationResult
+from backends.text import shown
+from debugtools.compare.canary import Canary
+from debugtools.compare.comparing import Comparer
+from debugtools.compare.frame import Array, Feed, Frame, Pair
+from debugtools.compare.marks import marked_tensors, shown_outputs
+from debugtools.compare.memory import give_back, limits, resident
+from debugtools.compare.observe import Observer, Plan, make_plan
+from debugtools.compare.sides import ModelSide
+from debugtools.compare.spec import MarkSpec
+from debugtools.compare.stream import observing
+
+
+class ObservedRows:
+    """Observes iterations. The plan is made with the first one's shapes and serves all."""
+
+    def __init__(self, frame: Frame, marks: MarkSpec, comparer: Comparer, observer: Observer) -> None:
+        self._frame, self._marks, self._comparer, self._observer = frame, marks, comparer, observer
+        self.canary = Canary(frame.spec.metrics)
+        self.plan: Plan | None = None
+
+    def iteration(self, number: int, feed: Feed, results: Sequence[IterationResult]) -> None:
+        """Compare all marked tensors of one iteration; `results`: its plain runs."""
+        frame = self._frame
+        feeds = {side.index: side.fit(feed, frame.context.warn) for side in frame.model_sides}
+        if self.plan is None:
+            self.plan = self._make_plan(feed, feeds)
+        plan, outputs = self.plan, [result.outputs for result in results]
+        told: set[tuple[Pair, str]] = set()
+
+        def tap(index: int, name: str, array: Array) -> None:
+            if name not in outputs[index] and name in plan.shown:
+                frame.keep(number, frame.sides[index], name, array)
+
+        total, waiting = plan.compared(frame.pairs), limits(frame.spec.memory_budget, resident()).waiting
+        for done, (pair, name, a, b) in enumerate(self._observer.run(plan, number, feeds, waiting, tap), 1):
+            plain = [outputs[i] for i in pair]
+            if all(name in found for found in plain):
+                self._output(number, pair, name, (plain[0][name], plain[1][name]), (a, b))
+                told.add((pair, name))
+            elif (number, pair, name) not in frame.done:
+                self._comparer.row(number, pair, name, frame.layer_mode(pair), a, b)
+            frame.context.progress(done, total, "tensors", name)
+        self._rest(number, outputs, told)
+
+    def _output(
+        self, number: int, pair: Pair, name: str, plain: tuple[Array, Array], observed: tuple[Array, Array]
+    ) -> None:
+        """A graph output: its row is the plain run's, what was observed is for the canary."""
+        frame = self._frame
+        moved = self._moved(pair, name, plain, observed)
+        assert self.plan is not None
+        if name not in self.plan.shown or (number, pair, name) in frame.done:
+            return
+        result = self._comparer.row(number, pair, name, frame.plain_mode(pair), *plain)
+        if moved and not self._comparer.postprocess:
+            self.canary.verdicts(name, result.passed, observed, result.rule)
+
+    def _moved(self, pair: Pair, name: str, plain: tuple[Array, Array], observed: tuple[Array, Array]) -> bool:
+        """True if observing moved the output on a side of the pair."""
+        moved = False
+        depth = self._comparer.places.place(name).depth
+        for index, before, now in zip(pair, plain, observed, strict=True):
+            side = self._frame.sides[index]
+            if isinstance(side, ModelSide):
+                moved |= not self.canary.check(name, side.name, before, now, depth)
+        return moved
+
+    def _rest(self, number: int, outputs: Sequence[Mapping[str, Array]], told: set[tuple[Pair, str]]) -> None:
+        """Graph outputs that were not observed (such as a graph input handed through)."""
+        frame = self._frame
+        for pair in frame.pairs:
+            first, second = outputs[pair[0]], outputs[pair[1]]
+            for name in shown_outputs(frame.spec.marks, first):
+                if name in second and (pair, name) not in told and (number, pair, name) not in frame.done:
+                    self._comparer.row(number, pair, name, frame.plain_mode(pair), first[name], second[name])
+
+    def _make_plan(self, feed: Feed, feeds: Mapping[int, Feed]) -> Plan:
+        frame = self._frame
+        assert frame.model is not None
+        if frame.spec.observe == "executed":
+            self._executed(feeds)
+        else:
+            self._tell_unfused()
+        cut = frame.model.cut
+        names = marked_tensors(self._marks, cut)
+        if frame.spec.memory_budget is not None:
+            give_back()
+        shapes = {name: array.shape for name, array in feed.items()}
+        segment = limits(frame.spec.memory_budget, resident()).segment
+        return make_plan(frame.sides, names, [name for name in cut.outputs if name in cut.maker], shapes, segment)
+
+    def _executed(self, feeds: Mapping[int, Feed]) -> None:
+        """Let every onnxruntime side be observed in the graph that it really runs."""
+        from debugtools.compare.executed import Print, executed_graph, original_prints
+
+        prints: dict[int, dict[str, Print]] = {}
+        for side in self._frame.model_sides:
+            if side.spec.kind != "onnxrt":
+                continue
+            feed = feeds[side.index]
+            if id(side.model) not in prints:
+                prints[id(side.model)] = original_prints(side, feed)
+            folder = self._frame.context.artifacts / "executed"
+            side.graph = executed_graph(side, folder, prints[id(side.model)], feed)
+            counts = f"{len(side.made)} of the model's {len(side.model.cut.maker)} tensors"
+            self._frame.context.log(f"{shown(side.name, 80)} really makes {counts}; the rest is fused away")
+
+    def _tell_unfused(self) -> None:
+        """Observed unfused, sides that differ in nothing but their optimisation do not differ at all."""
+        for first, second in ((self._frame.sides[a], self._frame.sides[b]) for a, b in self._frame.pairs):
+            if not (isinstance(first, ModelSide) and isinstance(second, ModelSide)) or first.spec == second.spec:
+                continue
+            if first.model is second.model and observing(first.spec) == observing(second.spec):
+                self._frame.context.warn(
+                    "layers are observed unfused, where these runners do not differ; only their outputs can. "
+                    "To see what optimisation does to the layers, observe the executed graphs"
+                )
