@@ -2,7 +2,7 @@
 
 import unicodedata
 
-_SHOWN_CATEGORIES = {"Cc": "control", "Cf": "format", "Cs": "surrogate", "Co": "private", "Zl": "line", "Zp": "paragraph"}
+_ESCAPED = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})  # control, format, surrogate, private, line, paragraph
 
 
 def _escape(char: str) -> str:
@@ -24,7 +24,7 @@ def shown(text: str, limit: int | None = None) -> str:
     else:
         cut = False
     if not (text.isascii() and text.isprintable()):
-        text = "".join(_escape(c) if unicodedata.category(c) in _SHOWN_CATEGORIES else c for c in text)
+        text = "".join(_escape(c) if unicodedata.category(c) in _ESCAPED else c for c in text)
     if limit is not None and (cut or len(text) > limit):
         head = max(1, (limit - 1) // 2)
         return text[:head] + "…" + text[len(text) - max(0, limit - 1 - head) :]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
 from support.coverage import prepare
 
 ROOT = Path(__file__).parent.parent
@@ -41,7 +40,8 @@ def rows() -> list[Row]:
             cells = [cell.replace("\0", "|") for cell in cells]
             keys = tuple(re.findall(r"`([^`]+)`", cells[3]))
             places = tuple(place.strip() for place in cells[5].split(","))
-            out.append(Row(cells[0], _commands(cells[2]), keys, tuple(re.findall(r"`(tests/[^`]+)`", cells[4])), places))
+            tests = tuple(re.findall(r"`(tests/[^`]+)`", cells[4]))
+            out.append(Row(cells[0], _commands(cells[2]), keys, tests, places))
     return out
 
 
