@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from debugtools.compare.moments import Moments, Side
 from debugtools.compare.tolerance import rounding_bound
 
 if TYPE_CHECKING:
+    from debugtools.compare.sides import ModelSide
     from surgery.cut import GraphCut
 
 LEAP = 10.0
@@ -31,26 +32,39 @@ class Place:
 
 
 class Places:
-    """Finds the nodes of a comparison's model; without a model, tensors are numbered as they come."""
+    """Finds the nodes of a comparison's model; without a model, tensors are numbered as they come.
 
-    def __init__(self, cut: "GraphCut | None") -> None:
-        self._cut = cut
+    other: a side with another model. A tensor that a Cast makes here and another operator there (a precision round
+    trip) is placed as that operator, with what it reads: the Cast only stands for it.
+    """
+
+    def __init__(self, cut: "GraphCut | None", other: "ModelSide | None" = None) -> None:
+        self._cut, self._other = cut, other
         self._order: dict[str, int] = {}
         self._inputs = frozenset(cut.inputs) if cut else frozenset()
         self.place = lru_cache(maxsize=None)(self._place)
 
     def _place(self, name: str) -> Place:
-        cut = self._cut
-        if cut is None:
+        if self._cut is None:
             return Place(self._order.setdefault(name, len(self._order)))
-        i = cut.maker.get(name)
-        if i is None:
-            return Place()
-        reads = tuple(read for read in cut.reads[i] if read not in cut.initializers)
-        return Place(i, cut.nodes[i].name, cut.nodes[i].op_type, reads, cut.depth[i])
+        place = _made(self._cut, name)
+        if self._other is None or place.op != "Cast":
+            return place
+        meant = _made(self._other.model.cut, self._other.own(name))
+        if meant.op in ("", "Cast"):
+            return place
+        return replace(meant, i=place.i, reads=tuple(self._other.common(read) for read in meant.reads))
 
     def is_input(self, name: str) -> bool:
         return name in self._inputs
+
+
+def _made(cut: "GraphCut", name: str) -> Place:
+    i = cut.maker.get(name)
+    if i is None:
+        return Place()
+    reads = tuple(read for read in cut.reads[i] if read not in cut.initializers)
+    return Place(i, cut.nodes[i].name, cut.nodes[i].op_type, reads, cut.depth[i])
 
 
 @dataclass(frozen=True, slots=True)

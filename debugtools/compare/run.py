@@ -79,7 +79,8 @@ class ComparisonRun:
     def run(self) -> dict[str, Any]:
         """Run all iterations and return the job's result."""
         self._open_sessions()
-        places = Places(self.model.cut if self.model and self.pairs else None)
+        other = next((side for side in self.model_sides if side.model is not self.model), None)
+        places = Places(self.model.cut if self.model and self.pairs else None, other)
         self.comparer = Comparer(self.spec, self.sides, places, self._emit)
         self._resume()
         keep = self.spec.memory_budget is None and self._count() != 1
