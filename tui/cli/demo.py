@@ -1,21 +1,31 @@
 """`layerwise demo`: a small transformer against its FP16 form, in the app on a terminal, as a table elsewhere."""
 
+import shlex
 import subprocess
 import sys
 from argparse import Namespace
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from backends.errors import LayerwiseError
 from backends.text import shown
 from tui.cli import run_parser
+from tui.cli.json_output import Collector
 from tui.cli.log import Log
 from tui.cli.parser import Parser
-from tui.cli.run import run_job, run_report
-from tui.cli.submit import run_detached
+from tui.cli.run import run_job
+from tui.cli.submit import run_detached, run_here
 from tui.cli.to_spec import to_request
+from tui.presenters.layer_table import folded_table, origins, verdict
+from tui.presenters.numbers import sig
 
 _MAKE = "import sys, pathlib; from surgery.demo import make_demo; make_demo(pathlib.Path(sys.argv[1]))"
 _FILES = ("encoder_fp16.onnx", "encoder_fp32.onnx", "inputs.json")
+_INTRO = """\
+An 8-layer transformer encoder whose every node rounds through FP16, against the same encoder in FP32.
+Every tensor of the one is compared with that of the other; a row passes while the cosine similarity is at least 0.997.
+"""
 
 
 def fill_demo(parser: Parser) -> None:
@@ -28,15 +38,32 @@ def run_demo(args: Namespace, log: Log) -> int:
     line = [suspect, "--onnxrt", "--reference-model", reference, "--load-inputs", inputs, "--mark-all",
             "--compare", "cosine_similarity"]  # fmt: skip
     options = run_parser.parser().parse_args(line)
-    spec = to_request(options).spec
-    job = run_job(spec, options)
-    if args.plain or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        run_report(spec, job, log)
-        return 0
-    from tui.app import run_app
+    job = run_job(to_request(options).spec, options)
+    if not args.plain and sys.stdin.isatty() and sys.stdout.isatty():
+        from tui.app import run_app
 
-    run_detached(job, log)
-    return run_app(Path(suspect))
+        run_detached(job, log)
+        return run_app(Path(suspect))
+    table = Collector()
+    code = run_here(job, table.event, log)
+    rows = table.tables.get("layers", [])
+    if not rows:
+        return code
+    print(_INTRO)
+    for text in (*folded_table(rows), "", *_ending(rows, job.command, suspect)):
+        print(text)
+    return 0
+
+
+def _ending(rows: list[dict[str, Any]], command: list[str], suspect: str) -> Iterator[str]:
+    failed = sum(row["passed"] is False for row in rows)
+    yield f"{len(rows)} tensors compared, {failed} fail. These layers lose accuracy by themselves:"
+    for row in origins(rows):
+        amplified = f", its input's error times {sig(row['ampl'])}" if row.get("ampl") else ""
+        yield f"  #{row['i']} {row['op']} {shown(row['node'])}: {verdict(row)}{amplified}"
+    yield ""
+    yield f"The same comparison:  {shlex.join(command)}"
+    yield f"In the app:           layerwise {shlex.quote(suspect)}"
 
 
 def _pair() -> list[str]:
