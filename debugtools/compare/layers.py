@@ -2,69 +2,18 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from debugtools.compare.metrics import Comparison, worst
 from debugtools.compare.moments import Moments, Side
+from debugtools.compare.places import Place, Places
 from debugtools.compare.tolerance import rounding_bound
-
-if TYPE_CHECKING:
-    from debugtools.compare.sides import ModelSide
-    from surgery.cut import GraphCut
 
 LEAP = 10.0
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a tensor is made. i: position of its node in topological order, -1 for a graph input or initializer."""
-
-    i: int = -1
-    node: str = ""
-    op: str = ""
-    reads: tuple[str, ...] = ()
-    depth: int = 1
-
-
-class Places:
-    """Finds the nodes of a comparison's model; without a model, tensors are numbered as they come.
-
-    other: a side with another model. A tensor that a Cast makes here and another operator there (a precision round
-    trip) is placed as that operator, with what it reads: the Cast only stands for it.
-    """
-
-    def __init__(self, cut: "GraphCut | None", other: "ModelSide | None" = None) -> None:
-        self._cut, self._other = cut, other
-        self._order: dict[str, int] = {}
-        self._inputs = frozenset(cut.inputs) if cut else frozenset()
-        self.place = lru_cache(maxsize=None)(self._place)
-
-    def _place(self, name: str) -> Place:
-        if self._cut is None:
-            return Place(self._order.setdefault(name, len(self._order)))
-        place = _made(self._cut, name)
-        if self._other is None or place.op != "Cast":
-            return place
-        meant = _made(self._other.model.cut, self._other.own(name))
-        if meant.op in ("", "Cast"):
-            return place
-        return replace(meant, i=place.i, reads=tuple(self._other.common(read) for read in meant.reads))
-
-    def is_input(self, name: str) -> bool:
-        return name in self._inputs
-
-
-def _made(cut: "GraphCut", name: str) -> Place:
-    i = cut.maker.get(name)
-    if i is None:
-        return Place()
-    reads = tuple(read for read in cut.reads[i] if read not in cut.initializers)
-    return Place(i, cut.nodes[i].name, cut.nodes[i].op_type, reads, cut.depth[i])
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +38,8 @@ class Ledger:
     def judge(self, name: str, result: Comparison) -> tuple[float | None, str]:
         """Take in a tensor's comparison; return its amplification (None if unknown) and its finding."""
         place = self._places.place(name)
-        direct = [self._direct(read) for read in place.reads]
-        complete = place.i >= 0 and all(known is not None for known in direct)
+        direct = [self._direct(read) for read in place.reads or ()]
+        complete = place.i >= 0 and place.reads is not None and all(known is not None for known in direct)
         inputs = [known for known in direct if known is not None] if complete else self._nearest(place)
         error = max((known.rel_l2 for known in inputs), default=0.0)
         rel_l2 = result.rel_l2 if result.rel_l2 is not None else math.nan
@@ -114,14 +63,14 @@ class Ledger:
 
     def _nearest(self, place: Place) -> list[Known]:
         """What is known of the nearest observed tensors upstream."""
-        found, seen, queue = [], set(place.reads), list(place.reads)
+        found, seen, queue = [], set(place.reads or ()), list(place.reads or ())
         while queue:
             name = queue.pop()
             known = self._direct(name)
             if known is not None:
                 found.append(known)
                 continue
-            fresh = [read for read in self._places.place(name).reads if read not in seen]
+            fresh = [read for read in self._places.place(name).reads or () if read not in seen]
             seen.update(fresh)
             queue += fresh
         return found

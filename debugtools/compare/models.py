@@ -1,4 +1,4 @@
-"""A model as a comparison sees it: its graph ready to be cut, read while the sessions open."""
+"""A model as a comparison sees it, read while the sessions open."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
@@ -11,17 +11,43 @@ from backends.tensors import TensorInfo, dtype_name
 
 if TYPE_CHECKING:
     from surgery.cut import GraphCut
+    from surgery.makers import Maker
 
 
 class Model:
-    """One model file. Parsing its graph starts at once, in a thread: importing onnx takes longer than a session."""
+    """One model file. `prepare` says how much of its graph will be needed; the rest is never read."""
 
     def __init__(self, path: str, options: ModelOptions) -> None:
         self.path = path
         self.file = ModelFile(path, options.external_data_dir, options.ignore_external_data)
+        self._cut: Future[GraphCut] | None = None
+        self._makers: Future[dict[str, Maker] | None] | None = None
+
+    def prepare(self, *, whole_graph: bool) -> None:
+        """Start reading, in a thread: the whole graph (importing onnx takes longer than a session), or its nodes."""
         pool = ThreadPoolExecutor(1, "parse")
-        self._cut: Future[GraphCut] = pool.submit(self._parse)
+        if whole_graph and self._cut is None:
+            self._cut = pool.submit(self._parse)
+        elif not whole_graph and self._makers is None:
+            self._makers = pool.submit(self._read_makers)
         pool.shutdown(wait=False)
+
+    def _read_makers(self) -> "dict[str, Maker] | None":
+        from surgery.makers import makers
+
+        return makers(self.file.structure_bytes())
+
+    def maker(self, name: str) -> "Maker | None":
+        """The node that makes a tensor, None for inputs, initializers and names that are not in the graph."""
+        self.prepare(whole_graph=False)
+        assert self._makers is not None
+        found = self._makers.result()
+        if found is not None:
+            return found.get(name)
+        from surgery.makers import Maker
+
+        cut, i = self.cut, self.cut.maker.get(name)
+        return None if i is None else Maker(i, cut.nodes[i].name, cut.nodes[i].op_type)
 
     def _parse(self) -> "GraphCut":
         from surgery.cut import GraphCut
@@ -31,6 +57,8 @@ class Model:
     @property
     def cut(self) -> "GraphCut":
         """The graph in topological order. BadFile if the model cannot be parsed."""
+        self.prepare(whole_graph=True)
+        assert self._cut is not None
         return self._cut.result()
 
     def whole(self) -> Loadable:

@@ -17,7 +17,7 @@ from backends.tensors import dtype_name
 from backends.text import shown
 from debugtools.compare.comparing import Comparer
 from debugtools.compare.frame import Array, Enough, Feed, Frame
-from debugtools.compare.layers import Places, Row
+from debugtools.compare.layers import Row
 from debugtools.compare.marks import any_marks, shown_outputs
 from debugtools.compare.memory import keep_nothing_back, peak
 from debugtools.compare.metrics import Comparison
@@ -25,6 +25,7 @@ from debugtools.compare.models import Model
 from debugtools.compare.observe import Observer
 from debugtools.compare.observed import ObservedRows
 from debugtools.compare.outcome import Outcome, row_key
+from debugtools.compare.places import Places
 from debugtools.compare.plain import plain_rows
 from debugtools.compare.plots import Plots
 from debugtools.compare.saving import Accuracy, Savers, check_average
@@ -80,7 +81,7 @@ class ComparisonRun:
         """Run all iterations and return the job's result."""
         self._open_sessions()
         other = next((side for side in self.model_sides if side.model is not self.model), None)
-        places = Places(self.model.cut if self.model and self.pairs else None, other)
+        places = Places(self.model if self.pairs else None, self._whole_graph(), other)
         self.comparer = Comparer(self.spec, self.sides, places, self._emit)
         self._resume()
         keep = self.spec.memory_budget is None and self._count() != 1
@@ -95,9 +96,15 @@ class ComparisonRun:
             self.frame.savers.finish_all()
         return self._result()
 
+    def _whole_graph(self) -> bool:
+        """Whether more than the makers of the outputs must be known."""
+        return self.observing or self.spec.tolerance.auto
+
     def _open_sessions(self) -> None:
         """Open the plain runs' sessions side by side, unless memory counts for more."""
         spec = self.spec
+        if self.model and self.pairs:
+            self.model.prepare(whole_graph=self._whole_graph())
         self.one_at_a_time = spec.memory_budget is not None or (self.observing and self._count() == 1)
         if not self.one_at_a_time and not spec.sequential and len(self.model_sides) > 1:
             with ThreadPoolExecutor(len(self.model_sides)) as pool:

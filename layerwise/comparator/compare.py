@@ -8,8 +8,9 @@ import numpy as np
 from backends.accuracy import METRICS, MetricResult, MetricThreshold, SimpleResult, SimpleThreshold
 from backends.errors import LayerwiseError
 from backends.text import shown
-from debugtools.compare.layers import Place, layer_row
+from debugtools.compare.layers import layer_row
 from debugtools.compare.metrics import Comparison, compare_arrays
+from debugtools.compare.places import Place
 from debugtools.compare.spec import MetricName, ToleranceSpec
 from debugtools.compare.tolerance import Tolerances
 from layerwise.comparator.accuracy import CompareResult, Found

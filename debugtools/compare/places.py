@@ -1,0 +1,66 @@
+"""Where tensors are made: node, operator and what it reads, by the names of the comparison's model."""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from debugtools.compare.models import Model
+
+if TYPE_CHECKING:
+    from debugtools.compare.sides import ModelSide
+    from surgery.cut import GraphCut
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a tensor is made. i: position of its node in topological order, -1 for a graph input or initializer.
+
+    reads: None where nobody looked.
+    """
+
+    i: int = -1
+    node: str = ""
+    op: str = ""
+    reads: tuple[str, ...] | None = ()
+    depth: int = 1
+
+
+class Places:
+    """Finds the nodes of a comparison's model; without a model, tensors are numbered as they come.
+
+    whole_graph: what nodes read is looked at too. other: a side with another model. A tensor that a Cast makes here and
+    another operator there (a precision round trip) is placed as that operator, with what it reads: the Cast only stands
+    for it.
+    """
+
+    def __init__(self, model: Model | None, whole_graph: bool, other: "ModelSide | None" = None) -> None:
+        self._model, self._other = model, other
+        self._cut = model.cut if model and whole_graph else None
+        self._order: dict[str, int] = {}
+        self._inputs = frozenset(self._cut.inputs) if self._cut else frozenset()
+        self.place = lru_cache(maxsize=None)(self._place)
+
+    def is_input(self, name: str) -> bool:
+        return name in self._inputs
+
+    def _place(self, name: str) -> Place:
+        if self._model is None:
+            return Place(self._order.setdefault(name, len(self._order)))
+        if self._cut is None:
+            maker = self._model.maker(name)
+            return Place(*maker, reads=None) if maker else Place()
+        place = _made(self._cut, name)
+        if self._other is None or place.op != "Cast":
+            return place
+        meant = _made(self._other.model.cut, self._other.own(name))
+        if meant.op in ("", "Cast"):
+            return place
+        return replace(meant, i=place.i, reads=tuple(self._other.common(read) for read in meant.reads or ()))
+
+
+def _made(cut: "GraphCut", name: str) -> Place:
+    i = cut.maker.get(name)
+    if i is None:
+        return Place()
+    reads = tuple(read for read in cut.reads[i] if read not in cut.initializers)
+    return Place(i, cut.nodes[i].name, cut.nodes[i].op_type, reads, cut.depth[i])
