@@ -6,9 +6,11 @@ from typing import Any
 
 import msgspec
 
+from backends.errors import UsageError
 from backends.specs import FeedSpec, ModelOptions, RunnerSpec
 from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 from tui.cli import values
+from tui.cli.to_runners import parse_runner
 
 _LEVEL_NAMES = {
     "disable": "ORT_DISABLE_ALL",
@@ -97,7 +99,7 @@ def _runners(runners: list[RunnerSpec]) -> list[str]:
         plain = plain[:1]
     shared = _shared_options(plain)
     if shared is None or not _saved_last(plain):
-        return [word for runner in runners for word in ("--runner", _runner_json(runner))]
+        return [word for runner in runners for word in ("--runner", runner_word(runner))]
     files = [str(runner.results) for runner in plain if runner.kind == "saved"]
     return [
         *(_FLAG_OF_KIND[runner.kind] for runner in plain if runner.kind != "saved"),
@@ -140,8 +142,23 @@ def _saved_last(runners: list[RunnerSpec]) -> bool:
     return kinds == sorted(kinds)
 
 
-def _runner_json(runner: RunnerSpec) -> str:
+def runner_word(runner: RunnerSpec) -> str:
+    """What follows `--runner`: `onnxrt,providers=cuda,tf32=false` where that says it all, else JSON."""
+    fields = msgspec.to_builtins(runner)
+    kind = fields.pop("kind")
+    short = ",".join([kind, *(f"{name.replace('_', '-')}={_short(value)}" for name, value in fields.items())])
+    try:
+        if parse_runner(short) == runner:
+            return short
+    except UsageError:
+        pass
     return json.dumps(msgspec.to_builtins(runner), ensure_ascii=False)
+
+
+def _short(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "+".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _engine_options(shared: RunnerSpec) -> list[str]:
