@@ -176,6 +176,11 @@ def open_runner(spec: RunnerSpec, model: Loadable, *, name: str = "") -> Runner:
     return opener(spec, model, name=name)
 
 
+def load_backend(kind: str) -> None:
+    """Import a backend's engine ahead of `open_runner`. UsageError for a kind that cannot be opened."""
+    _opener(kind)
+
+
 class _Open(Protocol):
     def __call__(self, spec: RunnerSpec, model: Loadable, *, name: str) -> Runner: ...
 

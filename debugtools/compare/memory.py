@@ -17,10 +17,14 @@ _HELD_AT_ONCE = 6  # a segment's outputs: engine's and ours, of two sides, with 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """segment: bytes of outputs and weights of one segment; waiting: bytes that may wait for their counterparts."""
+    """segment: bytes of outputs and weights of one segment; waiting: bytes that may wait for their counterparts.
+
+    ahead: bytes of pairs that may wait to be compared.
+    """
 
     segment: int = SEGMENT
     waiting: int = WAITING
+    ahead: int = 4 * SEGMENT
 
 
 def limits(budget: int | None, resident: int) -> Limits:
@@ -29,7 +33,7 @@ def limits(budget: int | None, resident: int) -> Limits:
         return Limits()
     free = max(0, budget - resident)
     segment = min(SEGMENT, max(_SMALLEST_SEGMENT, free // _HELD_AT_ONCE))
-    return Limits(segment, max(segment, free // 4))
+    return Limits(segment, max(segment, free // 4), ahead=0)
 
 
 def resident() -> int:

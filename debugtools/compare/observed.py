@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from backends.results import IterationResult
 from backends.text import shown
+from debugtools.compare.ahead import Ahead
 from debugtools.compare.canary import Canary
 from debugtools.compare.comparing import Comparer
 from debugtools.compare.frame import Array, Feed, Frame, Pair
@@ -36,15 +37,17 @@ class ObservedRows:
             if name not in outputs[index] and name in plan.shown:
                 frame.keep(number, frame.sides[index], name, array)
 
-        total, waiting = plan.compared(frame.pairs), limits(frame.spec.memory_budget, resident()).waiting
-        for done, (pair, name, a, b) in enumerate(self._observer.run(plan, number, feeds, waiting, tap), 1):
-            plain = [outputs[i] for i in pair]
-            if all(name in found for found in plain):
-                self._output(number, pair, name, (plain[0][name], plain[1][name]), (a, b))
-                told.add((pair, name))
-            elif (number, pair, name) not in frame.done:
-                self._comparer.row(number, pair, name, frame.layer_mode(pair), a, b)
-            frame.context.progress(done, total, "tensors", name)
+        total, allowed = plan.compared(frame.pairs), limits(frame.spec.memory_budget, resident())
+        tensors = self._observer.run(plan, number, feeds, allowed.waiting, tap)
+        with Ahead(tensors, allowed.ahead) as pairs:
+            for done, (pair, name, a, b) in enumerate(pairs, 1):
+                plain = [outputs[i] for i in pair]
+                if all(name in found for found in plain):
+                    self._output(number, pair, name, (plain[0][name], plain[1][name]), (a, b))
+                    told.add((pair, name))
+                elif (number, pair, name) not in frame.done:
+                    self._comparer.row(number, pair, name, frame.layer_mode(pair), a, b)
+                frame.context.progress(done, total, "tensors", name)
         self._rest(number, outputs, told)
 
     def _output(

@@ -1,7 +1,7 @@
 """Where tensors are made: node, operator and what it reads, by the names of the comparison's model."""
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from debugtools.compare.models import Model
@@ -34,11 +34,18 @@ class Places:
     """
 
     def __init__(self, model: Model | None, whole_graph: bool, other: "ModelSide | None" = None) -> None:
-        self._model, self._other = model, other
-        self._cut = model.cut if model and whole_graph else None
+        self._model, self._whole_graph, self._other = model, whole_graph, other
         self._order: dict[str, int] = {}
-        self._inputs = frozenset(self._cut.inputs) if self._cut else frozenset()
         self.place = lru_cache(maxsize=None)(self._place)
+
+    @cached_property
+    def _cut(self) -> "GraphCut | None":
+        """The model may still be parsed in its thread: nobody waits for it before the first tensor is placed."""
+        return self._model.cut if self._model and self._whole_graph else None
+
+    @cached_property
+    def _inputs(self) -> frozenset[str]:
+        return frozenset(self._cut.inputs) if self._cut else frozenset()
 
     def is_input(self, name: str) -> bool:
         return name in self._inputs

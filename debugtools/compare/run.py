@@ -103,6 +103,8 @@ class ComparisonRun:
     def _open_sessions(self) -> None:
         """Open the plain runs' sessions side by side, unless memory counts for more."""
         spec = self.spec
+        for side in self.model_sides:
+            side.load_engine()  # before the model is parsed beside it: both would wait for the interpreter
         if self.model and self.pairs:
             self.model.prepare(whole_graph=self._whole_graph())
         self.one_at_a_time = spec.memory_budget is not None or (self.observing and self._count() == 1)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from backends.errors import UsageError
 from backends.feeds_fit import fit_feed
 from backends.results import IterationResult, Stored, StoredOutputs
-from backends.runner import Runner, open_runner, runner_name
+from backends.runner import Runner, load_backend, open_runner, runner_name
 from backends.saved import SavedRunner, every_saved, open_saved
 from backends.specs import RunnerSpec
 from backends.tensors import dtype_name
@@ -89,6 +89,10 @@ class ModelSide(Side):
         self._runner: Runner | None = None
         self.graph: Graph | None = None
         self._made: dict[str, str] | None = None
+
+    def load_engine(self) -> None:
+        """Import the backend."""
+        load_backend(self.spec.kind)
 
     def open(self) -> None:
         if self._runner is None:

@@ -71,7 +71,7 @@ def test_streamed_tensors_are_those_of_the_unsegmented_run(
     onnx.save(random_model(seed), folder / "model.onnx")
     saved = str(folder / "layers.safetensors")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(memory, "Limits", lambda *_: type("L", (), {"segment": segment, "waiting": 200})())
+        patch.setattr(memory, "Limits", lambda *_: type("L", (), {"segment": segment, "waiting": 200, "ahead": 100})())
         spec = CompareSpec(model=str(folder / "model.onnx"), runners=[OFF, ORT], marks=ALL, save_outputs=saved)
         done = run_compare(spec)
     assert not list((done.folder / "artifacts").rglob("*.raw"))

@@ -1,0 +1,80 @@
+"""Running the engines ahead of the comparing, in a thread: neither waits for the other."""
+
+from collections import deque
+from collections.abc import Iterator
+from threading import Condition, Thread
+from typing import Any
+
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Item = tuple[tuple[int, int], str, Array, Array]
+
+
+class Ahead:
+    """Iterates over `items`, made in a thread of its own, of which at most `limit` bytes (or one) wait at a time.
+
+    Errors of `items` come out of the iteration, in their place. Leaving the context stops the thread: `items` is closed
+    there, at its next item.
+    """
+
+    def __init__(self, items: Iterator[Item], limit: int) -> None:
+        self._items, self._limit = items, limit
+        self._waiting: deque[Item] = deque()
+        self._bytes = 0
+        self._error: BaseException | None = None
+        self._over = self._stopped = False
+        self._change = Condition()
+        self._thread = Thread(target=self._work, name="ahead", daemon=True)
+
+    def __enter__(self) -> Iterator[Item]:
+        self._thread.start()
+        return self._given()
+
+    def __exit__(self, *_: object) -> None:
+        with self._change:
+            self._stopped = True
+            self._waiting.clear()
+            self._change.notify_all()
+        self._thread.join()
+
+    def _given(self) -> Iterator[Item]:
+        while True:
+            with self._change:
+                self._change.wait_for(lambda: self._waiting or self._over)
+                if not self._waiting:
+                    break
+                item = self._waiting.popleft()
+                self._bytes -= _size(item)
+                self._change.notify_all()
+            yield item
+        if self._error is not None:
+            raise self._error
+
+    def _work(self) -> None:
+        try:
+            for item in self._items:
+                if not self._put(item):
+                    break
+        except BaseException as error:  # it is raised where the items are used
+            self._error = error
+        finally:
+            close = getattr(self._items, "close", None)
+            if close is not None:
+                close()
+            with self._change:
+                self._over = True
+                self._change.notify_all()
+
+    def _put(self, item: Item) -> bool:
+        size = _size(item)
+        with self._change:
+            self._change.wait_for(lambda: self._stopped or not self._waiting or self._bytes + size <= self._limit)
+            self._waiting.append(item)
+            self._bytes += size
+            self._change.notify_all()
+            return not self._stopped
+
+
+def _size(item: Item) -> int:
+    return item[2].nbytes + item[3].nbytes
