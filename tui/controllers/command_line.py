@@ -17,7 +17,7 @@ def parse_line(text: str, scopes: Sequence[str]) -> tuple[Command | None, str]:
     return found, argument.strip()
 
 
-def complete_line(
+def line_completions(
     text: str, scopes: Sequence[str], arguments: Callable[[Command, str], list[str]], limit: int = 50
 ) -> list[str]:
     """Whole lines that continue `text`: a verb, or an argument of the verb typed."""

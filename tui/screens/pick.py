@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.events import Key
+from textual.message import Message
 from textual.reactive import Reactive
 from textual.screen import ModalScreen
 from textual.widget import Widget
 
 from backends.text import shown
-from tui.presenters.glyphs import Glyphs
+from tui.presenters.glyphs import ASCII, Glyphs
 from tui.presenters.text import Line, plain
 from tui.widgets.line_input import LineInput
 from tui.widgets.lines import OneLine
@@ -34,9 +35,13 @@ class PickScreen(ModalScreen[object]):
     Without, single keys of the choices and the keys of a list apply.
     """
 
+    class Ready(Message):
+        """The screen stands; closing it any earlier would leave Textual waiting for ever."""
+
     DEFAULT_CSS = """
     PickScreen { align: center middle; background: $background; }
     PickScreen > Vertical { width: 90%; max-width: 100; height: auto; max-height: 90%; border: solid $primary; }
+    PickScreen > .ascii { border: ascii $primary; }
     PickScreen VirtualList { height: auto; }
     """
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
@@ -45,6 +50,9 @@ class PickScreen(ModalScreen[object]):
     def __init__(self, title: str, choices: Sequence[Choice], glyphs: Glyphs, *, filterable: bool = False) -> None:
         super().__init__()
         self._title = title
+        self._answered = False  # not _closed: that one is Textual's, and it would never remove the screen
+        self.ready = False
+        self._glyphs = glyphs
         self._all = list(choices)
         self._choices = self._all
         self._filterable = filterable
@@ -55,14 +63,20 @@ class PickScreen(ModalScreen[object]):
         self._list.styles.height = max(1, min(len(self._all), self.app.size.height - 8))
         title = OneLine(role="title")
         title.set_line([(f" {self._title}", "title")])
-        with Vertical():
+        with Vertical() as box:
+            box.set_class(self._glyphs is ASCII, "ascii")
             yield title
             if self._filterable:
                 yield self._input
             yield self._list
 
     def on_mount(self) -> None:
+        self.call_after_refresh(self._announce)
         (self._input if self._filterable else self._list).focus()
+
+    def _announce(self) -> None:
+        self.ready = True
+        self.app.post_message(self.Ready())
 
     def on_line_input_changed(self, event: LineInput.Changed) -> None:
         words = event.value.lower().split()
@@ -73,13 +87,15 @@ class PickScreen(ModalScreen[object]):
         self._pick(self._list.cursor)
 
     def on_line_input_cancelled(self, event: LineInput.Cancelled) -> None:
-        self.dismiss(None)
+        self._close(None)
 
     def on_virtual_list_selected(self, event: VirtualList.Selected) -> None:
         self._pick(event.index)
 
     async def take_key(self, event: Key) -> bool:
         """Keys of the choices, or typing and moving while the rows are filtered; false for all others."""
+        if self._answered:
+            return True
         if self._filterable:
             moves = {"down": self._list.down, "up": self._list.up, "pagedown": self._list.page_down,
                      "pageup": self._list.page_up}  # fmt: skip
@@ -89,15 +105,20 @@ class PickScreen(ModalScreen[object]):
             return move is not None or await self._input.take_key(event)
         picked = [choice for choice in self._choices if choice.key and choice.key == event.character]
         if picked:
-            self.dismiss(picked[0].value)
+            self._close(picked[0].value)
         return bool(picked)
 
     def _pick(self, index: int) -> None:
         if index < len(self._choices):
-            self.dismiss(self._choices[index].value)
+            self._close(self._choices[index].value)
+
+    def _close(self, value: object) -> None:
+        if not self._answered:  # the key may come twice before the screen is gone
+            self._answered = True
+            self.dismiss(value)
 
     def action_dismiss_pick(self) -> None:
-        self.dismiss(None)
+        self._close(None)
 
 
 def yank_choices(targets: Sequence[tuple[str, str, str]]) -> list[Choice]:

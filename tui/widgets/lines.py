@@ -1,5 +1,6 @@
 """Widgets drawn line by line from (text, role) runs; only lines that changed are painted again."""
 
+from collections.abc import Callable
 from typing import Self
 
 from rich.cells import cell_len
@@ -109,3 +110,29 @@ class OneLine(LinesView):
 
     def set_line(self, line: Line) -> None:
         self.set_lines([line])
+
+
+class LiveLine(LineWidget):
+    """A bar whose text is made from its width when it is painted; `refresh` looks whether it changed."""
+
+    DEFAULT_CSS = "LiveLine { height: 1; }"
+
+    def __init__(self, make: Callable[[int], Line], *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._make = make
+
+    def line(self, y: int) -> Line:
+        return self._make(self.size.width)
+
+
+class Separator(LineWidget):
+    """A vertical line between two panes."""
+
+    DEFAULT_CSS = "Separator { width: 1; height: 1fr; }"
+
+    def __init__(self, glyph: str, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._line: Line = [(glyph, "dim")]
+
+    def line(self, y: int) -> Line:
+        return self._line

@@ -169,6 +169,7 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
 
     def on_resize(self, event: Resize) -> None:
         self._reveal()
+        self.refresh_lines(0, self.size.height)
 
     def on_click(self, event: Click) -> None:
         self.move_to(self.top + event.y)

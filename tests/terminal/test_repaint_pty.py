@@ -1,0 +1,36 @@
+"""Only changed lines are painted; what is on the terminal must be the same as after a full repaint."""
+
+import random
+from pathlib import Path
+
+import pytest
+from support.big_graph import chain_model
+from support.terminal import Terminal, app
+
+KEYS = (
+    "j", "j", "k", "G", "g", "pagedown", "ctrl+d", "ctrl+u", "space", "*", "-", "n", "N", "p", "c", "[", "]", "v", "+",
+    "tab", "escape", "/relu", "/1", "enter", ":goto 30", "enter", "2", "1", "?", "escape", "y", "escape", "T",
+)  # fmt: skip
+
+
+def after_full_repaint(terminal: Terminal) -> str:
+    terminal.screen.reset()
+    terminal.cost("\x0c")
+    return terminal.text
+
+
+@pytest.mark.parametrize(("seed", "columns", "rows"), [(1, 120, 40), (2, 120, 20), (3, 80, 24), (4, 100, 14)])
+def test_the_screen_is_what_a_full_repaint_shows(tmp_path: Path, seed: int, columns: int, rows: int) -> None:
+    chosen = random.Random(seed)
+    model = chain_model(tmp_path / "small.onnx", 60)
+    with app(model, env={"LAYERWISE_HOME": str(tmp_path / "home")}, columns=columns, rows=rows) as terminal:
+        terminal.wait_for("/Relu")
+        for _ in range(3):
+            keys = [chosen.choice(KEYS) for _ in range(15)]
+            for key in keys:
+                terminal.press(key)
+                terminal.pump(0.05)
+            for key in ("escape", "escape", "1"):
+                terminal.cost(key)
+            before = terminal.text
+            assert before == after_full_repaint(terminal), keys

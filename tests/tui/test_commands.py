@@ -1,0 +1,97 @@
+"""The registry of commands and what is fed by it."""
+
+import asyncio
+import json
+import re
+from pathlib import Path
+
+import pytest
+import textual
+from support.big_graph import chain_model
+
+from backends.errors import BadFile
+from tui import workbench
+from tui.commands import REGISTRY, by_verb, in_scopes
+from tui.controllers.command_line import line_completions, parse_line
+from tui.controllers.yank import CLIPBOARD_LIMIT, safe_to_paste, shell_line, yank
+from tui.keymaps import read_keymap
+from tui.presenters.bars import footer_line
+from tui.presenters.text import plain, width
+from tui.workbench import PAGES, open_workbench
+
+ROOT = Path(workbench.__file__).parent
+
+
+def test_every_command_has_a_handler_on_an_object_of_its_scope(tmp_path: Path) -> None:
+    model = chain_model(tmp_path / "m.onnx", 7)
+
+    async def owners() -> None:
+        app = open_workbench(model, tmp_path / "home")
+        async with app.run_test(size=(120, 40)):
+            for page in PAGES:
+                await app.show_page(page.SCOPE)
+                for found in in_scopes((page.SCOPE, "list", "global")):
+                    assert callable(getattr(app._owner(found), found.method)), found
+
+    asyncio.run(owners())
+
+
+@pytest.mark.parametrize("scope", [page.SCOPE for page in PAGES])
+def test_no_key_means_two_things_in_one_scope(scope: str) -> None:
+    keys = [key for found in in_scopes((scope,)) for key in found.keys.split(",") if key]
+    assert len(keys) == len(set(keys))
+
+
+def test_the_footer_always_offers_help() -> None:
+    commands = [found for found in in_scopes(("graph", "global")) if found.footer]
+    for cells in (30, 80, 120, 200):
+        line = footer_line(commands, cells)
+        assert "? help" in plain(line) and width(line) <= cells
+
+
+def test_verbs_are_found_whole_or_by_a_start_that_is_only_theirs() -> None:
+    assert by_verb("goto", ("graph", "global")) is REGISTRY["graph.goto"]
+    assert by_verb("got", ("graph", "global")) is REGISTRY["graph.goto"]
+    assert by_verb("goto", ("jobs", "global")) is None
+    assert parse_line("  goto  a b ", ("graph",)) == (REGISTRY["graph.goto"], "a b")
+    assert parse_line("", ("graph",)) == (None, "")
+    with pytest.raises(ValueError, match=r"no command \\x1b\[31m"):
+        parse_line("\x1b[31m x", ("graph",))
+
+
+def test_lines_are_completed_by_verb_and_argument() -> None:
+    assert "goto " in line_completions("go", ("graph",), lambda found, text: [])
+    assert line_completions("theme d", ("global",), lambda found, text: ["dark"]) == ["theme dark"]
+    assert line_completions("nothing d", ("global",), lambda found, text: ["dark"]) == []
+
+
+def test_a_keymap_file_is_read_and_a_wrong_one_named(tmp_path: Path) -> None:
+    path = tmp_path / "keymap.json"
+    assert read_keymap(path) == {}
+    path.write_text(json.dumps({"graph.mark": "m"}))
+    assert read_keymap(path) == {"graph.mark": "m"}
+    for wrong in ("[1]", "{", '{"graph.fly": "f"}', '{"graph.mark": 1}'):
+        path.write_text(wrong)
+        with pytest.raises(BadFile, match=re.escape(str(path))):
+            read_keymap(path)
+
+
+def test_what_is_copied_cannot_steer_a_shell(tmp_path: Path) -> None:
+    copied: list[str] = []
+    yank("one\ntwo", tmp_path, copied.append)
+    yank("\x1b[201~rm", tmp_path, copied.append)
+    assert copied == ["one\ntwo", "\\x1b[201~rm"]
+    assert (tmp_path / "yank.txt").read_text() == "\x1b[201~rm"
+    assert shell_line(["a b", "\x1b'\n"]) == "'a b' $'\\x1b\\x27\\x0a'"
+    assert safe_to_paste(shell_line(["\x1b[201~", "\u202e"]))
+    assert yank("x" * (CLIPBOARD_LIMIT + 1), tmp_path, copied.append)[1] == "warn"
+    assert len(copied) == 2
+
+
+def test_no_private_name_of_ours_hides_one_of_textuals() -> None:
+    hidden: set[str] = set()
+    for module in ("message_pump", "dom", "widget", "screen"):
+        hidden |= set(re.findall(r"self\.(_[a-z]\w+)\b", (Path(textual.__path__[0]) / f"{module}.py").read_text()))
+    for path in [*ROOT.glob("screens/*.py"), *ROOT.glob("widgets/*.py"), *ROOT.glob("*.py")]:
+        ours = set(re.findall(r"self\.(_[a-z]\w+)(?:: [^=\n]+)? = ", path.read_text()))
+        assert not ours & hidden, path

@@ -1,0 +1,142 @@
+"""The app's side of commands: keys, help, palette and the `:` line, and who runs what."""
+
+from collections import deque
+
+from textual import on
+from textual.app import App
+from textual.events import Event, Key
+from textual.widget import Widget
+
+from tui.commands import Command, Commanded, command, in_scopes
+from tui.controllers.command_line import line_completions, parse_line
+from tui.controllers.yank import yank
+from tui.presenters.help import command_rows
+from tui.screens.page import Page
+from tui.screens.pick import Choice, PickScreen
+from tui.state.shared import AppState
+from tui.widgets.bars import CommandBar
+from tui.widgets.line_input import LineInput
+
+
+class CommandCenter(Commanded, App[None], scope="global"):
+    """Base of the app. Its pages, and which is in front, are the subclass's matter."""
+
+    def __init__(self, state: AppState) -> None:
+        super().__init__()
+        self.state = state
+        self._keys: deque[Key] = deque()
+
+    @property
+    def page(self) -> Page:
+        """The page in front."""
+        raise NotImplementedError
+
+    async def show_page(self, name: str) -> None:
+        """Bring the page called `name` to the front."""
+        raise NotImplementedError
+
+    def page_names(self) -> list[str]:
+        """All pages, shown yet or not."""
+        raise NotImplementedError
+
+    async def on_event(self, event: Event) -> None:
+        if isinstance(event, Key) and not event.is_forwarded:
+            self._keys.append(event)
+            await self._take_keys()
+        else:
+            await super().on_event(event)
+
+    async def on_pick_screen_ready(self) -> None:
+        await self._take_keys()
+
+    async def _take_keys(self) -> None:
+        """Handle the keys typed so far, one after the other; those for a chooser wait until it stands."""
+        while self._keys and not (isinstance(self.screen, PickScreen) and not self.screen.ready):
+            await self._take_key(self._keys.popleft())
+
+    async def _take_key(self, event: Key) -> None:
+        """Handle a key before the next one is looked at; one that means nothing here is dropped.
+
+        Textual hands a key to the widget in focus and comes back to the bindings later: of keys typed ahead
+        (`/relu`), those after the first would still go to the old focus.
+        """
+        for taker in (self.focused, self.screen):
+            if isinstance(taker, LineInput | PickScreen) and await taker.take_key(event):
+                return
+        await self._check_bindings(event.key)
+
+    def scopes(self) -> tuple[str, ...]:
+        """Where a command may come from now: the page in front, the list in focus, the app."""
+        focused = self.focused.SCOPE if isinstance(self.focused, Commanded) else ""
+        return (self.page.SCOPE, *(scope for scope in (focused,) if scope), "global")
+
+    async def run_anywhere(self, found: Command, text: str = "") -> None:
+        """Run a command on the object of its scope."""
+        await self._owner(found).run_own_command(found, text)
+
+    def _owner(self, found: Command) -> Commanded:
+        nearest: Widget | None = self.focused
+        while nearest is not None:
+            if isinstance(nearest, Commanded) and found.scope == nearest.SCOPE:
+                return nearest
+            nearest = nearest.parent if isinstance(nearest.parent, Widget) else None
+        here = [widget for widget in (self.page, *self.page.query()) if isinstance(widget, Commanded)]
+        return next((widget for widget in here if found.scope == widget.SCOPE), self)
+
+    @command("app.help", "keys and commands of this screen", keys="question_mark", footer="help", line="help")
+    def show_help(self) -> None:
+        self._offer("Help: keys and commands here (type to filter, enter runs)", in_scopes(self.scopes()))
+
+    @command("app.palette", "all commands", keys="ctrl+p", line="commands")
+    def show_palette(self) -> None:
+        here = self.scopes()
+        others = [name for name in self.page_names() if name not in here]
+        elsewhere = in_scopes(others)
+        self._offer("Commands (type to filter, enter runs)", [*in_scopes(here), *elsewhere])
+
+    def _offer(self, title: str, commands: list[Command]) -> None:
+        rows = command_rows(commands)
+        choices = [Choice(row, found) for row, found in zip(rows, commands, strict=True)]
+        self.push_screen(PickScreen(title, choices, self.state.glyphs, filterable=True), self._run_picked)
+
+    async def _run_picked(self, picked: object) -> None:
+        if not isinstance(picked, Command):
+            return
+        if picked.scope in self.page_names() and picked.scope != self.page.SCOPE:
+            await self.show_page(picked.scope)
+        if " " in picked.line:
+            self._ask_line(f"{picked.verb} ")
+        else:
+            await self.run_anywhere(picked)
+
+    @command("app.line", "command line", keys="colon", footer="command")
+    def open_line(self) -> None:
+        self._ask_line("")
+
+    def _ask_line(self, text: str) -> None:
+        line = self.query_one(CommandBar)
+        line.set_value(text)
+        line.focus()
+
+    async def run_line(self, value: str) -> None:
+        self._close_line()
+        try:
+            found, text = parse_line(value, self.scopes())
+        except ValueError as error:
+            self.state.say(str(error), "bad")
+            return
+        if found is not None:
+            await self.run_anywhere(found, text)
+
+    @on(LineInput.Cancelled, "#command")
+    def _line_cancelled(self) -> None:
+        self._close_line()
+
+    def _close_line(self) -> None:
+        self.page.main_widget().focus()
+
+    def complete_line(self, value: str) -> list[str]:
+        return line_completions(value, self.scopes(), lambda found, text: self._owner(found).completions(found, text))
+
+    def on_page_yank(self, message: Page.Yank) -> None:
+        self.state.say(*yank(message.text, self.state.workspace.root, self.copy_to_clipboard))

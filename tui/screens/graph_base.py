@@ -1,0 +1,183 @@
+"""The Graph screen's parts and how they follow the state."""
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.events import Resize
+from textual.timer import Timer
+
+from tui.commands import command
+from tui.controllers.graph import GraphController
+from tui.presenters.graph_rows import header
+from tui.presenters.graph_status import count_line, status_line
+from tui.presenters.node_detail import NodeDetail
+from tui.presenters.text import Line
+from tui.screens.graph_list import NodeModel
+from tui.screens.page import Page
+from tui.state.graph import NodeRows
+from tui.state.marks import MarkCost
+from tui.state.shared import AppState
+from tui.widgets.detail_pane import DetailPane
+from tui.widgets.line_input import LineInput
+from tui.widgets.lines import LiveLine, Separator
+from tui.widgets.virtual_list import GUTTER, VirtualList
+
+DETAIL_WAIT = 0.06
+TWO_PANES = 100
+
+
+class GraphBase(Page, scope="graph"):
+    """One list of nodes; the detail pane follows it, beside it where there are 100 columns, else behind tab."""
+
+    DEFAULT_CSS = """
+    GraphBase #graph-left { width: 1fr; }
+    GraphBase #detail { width: 46%; height: 1fr; }
+    GraphBase.zoomed #graph-separator, GraphBase.zoomed #detail { display: none; }
+    GraphBase.narrow #graph-separator { display: none; }
+    GraphBase.narrow #detail { display: none; width: 1fr; }
+    GraphBase.narrow.on-detail #detail { display: block; }
+    GraphBase.narrow.on-detail #graph-left { display: none; }
+    """
+
+    def __init__(self, state: AppState) -> None:
+        super().__init__(state)
+        self._control = GraphController(state)
+        self._rows = NodeRows()
+        self._cost = MarkCost()
+        self._range_from: int | None = None
+        self._detail_timer: Timer | None = None
+        self._detail_node = -1
+        self._list = VirtualList(NodeModel(state, self._rows), glyphs=state.glyphs, id="nodes")
+
+    def compose(self) -> ComposeResult:
+        yield LineInput("/ ", id="filter")
+        with Horizontal():
+            with Vertical(id="graph-left"):
+                yield LiveLine(self._header, id="graph-header")
+                yield self._list
+            yield Separator(self.state.glyphs.separator, id="graph-separator")
+            yield DetailPane(id="detail")
+        yield LiveLine(self._status, id="graph-status")
+
+    def on_mount(self) -> None:
+        session = self.session
+        session.on_index.subscribe(self._index_opened)
+        session.on_marks.subscribe(self._marks_changed)
+        session.on_errors.subscribe(self._errors_changed)
+        session.on_node.subscribe(self._node_changed)
+        session.on_opening.subscribe(self._update_status)
+        if session.index is not None:
+            self._index_opened()
+
+    def main_widget(self) -> VirtualList:
+        return self._list
+
+    def shown_again(self) -> None:
+        if self.session.index is not None:
+            self._list.move_to(self._rows.row_of(self.session.node))
+
+    def _index_opened(self) -> None:
+        self._rows.index = self.session.index
+        query = self.session.filters.get("graph", "")
+        self._rows.search(query)
+        if query:
+            self.query_one("#filter", LineInput).set_value(query)
+        self._list.set_model(NodeModel(self.state, self._rows), self._rows.row_of(self.session.node))
+        self._marks_changed()
+        self._update_head()
+        self._show_detail()
+
+    # ── drawing ──
+
+    def on_resize(self, event: Resize) -> None:
+        self.set_class(self.app.size.width < TWO_PANES, "narrow")
+        self.call_after_refresh(self._after_resize)
+
+    def _after_resize(self) -> None:
+        self._update_head()
+        self._update_status()
+        self._show_detail(again=True)
+
+    def _update_head(self) -> None:
+        self.query_one("#graph-header").refresh()
+        self.query_one("#filter", LineInput).set_tail(count_line(self._rows))
+
+    def _header(self, cells: int) -> Line:
+        model = self._list.model
+        if not isinstance(model, NodeModel):
+            return []
+        return [(" " * GUTTER, "head"), *header(model.columns(cells - GUTTER))]
+
+    def _update_status(self) -> None:
+        self.query_one("#graph-status").refresh()
+
+    def _status(self, cells: int) -> Line:
+        in_range = None if self._range_from is None else abs(self._list.cursor - self._range_from) + 1
+        return status_line(len(self.session.marks), self._cost, in_range, self.session.opening, cells)
+
+    def _show_detail(self, again: bool = False) -> None:
+        pane, index, node = self.query_one("#detail", DetailPane), self.session.index, self.session.node
+        if index is None or not index.n_nodes or not pane.size.width:
+            return
+        detail = NodeDetail(index, pane.size.width - 1, self.state.glyphs, self.session.marks, self._control.statistics)
+        lines = detail.lines(node, self.session.errors.get(node))
+        pane.set_lines([[(" ", ""), *line] for line in lines], pane.top if node == self._detail_node else 0)
+        self._detail_node = node
+
+    # ── state changed ──
+
+    def _marks_changed(self) -> None:
+        if self.session.index is not None:
+            self._cost.follow(self.session.index, self.session.marks)
+        self._list.sync()
+        self._update_status()
+        self._show_detail()
+
+    def _errors_changed(self) -> None:
+        self._list.sync()
+        self._update_head()
+        self._show_detail()
+
+    def _node_changed(self) -> None:
+        """Another screen chose a node."""
+        if self.session.index is None:
+            return
+        if not self._rows.holds(self.session.node):
+            self._rows.widen()
+            self._list.set_model(self._list.model, self._rows.row_of(self.session.node))
+            self._update_head()
+        else:
+            self._list.move_to(self._rows.row_of(self.session.node))
+
+    @on(VirtualList.Highlighted, "#nodes")
+    def _cursor_moved(self, event: VirtualList.Highlighted) -> None:
+        if self.session.index is None or not len(self._rows):
+            return
+        self.session.select_node(self._rows.node_at(self._list.cursor))
+        if self._range_from is not None:
+            self._update_status()
+        if self._detail_timer is not None:
+            self._detail_timer.stop()
+        self._detail_timer = self.set_timer(DETAIL_WAIT, self._show_detail)
+
+    @on(VirtualList.Selected, "#nodes")
+    def _opened(self) -> None:
+        self.toggle_detail()
+
+    # ── panes ──
+
+    @command("graph.detail", "show the detail pane, or go back to the list", keys="tab", footer="detail")
+    def toggle_detail(self) -> None:
+        pane = self.query_one("#detail", DetailPane)
+        on_detail = not (self.has_class("on-detail") or pane.has_focus)
+        self.remove_class("zoomed")
+        self.set_class(on_detail and self.has_class("narrow"), "on-detail")
+        (pane if on_detail else self._list).focus()
+        self.call_after_refresh(self._show_detail)
+
+    @command("graph.zoom", "hide or show the detail pane beside the list", keys="plus")
+    def zoom(self) -> None:
+        if not self.has_class("narrow"):
+            self.toggle_class("zoomed")
+            self._list.focus()
+            self.call_after_refresh(self._after_resize)
