@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 from backends.errors import LayerwiseError, UsageError
 from backends.specs import FeedSpec
 from backends.text import shown
+from debugtools.compare.frame import Enough
 from debugtools.compare.layers import Row
 from debugtools.compare.metrics import Comparison
 from debugtools.compare.run import ComparisonRun
+from debugtools.compare.setup import Setup
 from debugtools.compare.spec import CompareSpec, MarkSpec
 from debugtools.compare.tensor_values import tensor_values
 
@@ -49,16 +51,14 @@ def tensor_view(context: "JobContext") -> dict[str, Any]:
         return run.values()
 
 
-class _Found(Exception):
-    """The tensor is there."""
-
-
 class _Quiet:
     """A job's context for a run whose rows are not wanted."""
 
     def __init__(self, context: "JobContext") -> None:
         self.artifacts: Path = context.artifacts
-        self.warn, self.log = context.warn, context.log
+        self.warn = context.warn
+
+    def log(self, text: str, level: str = "info") -> None: ...
 
     def row(self, table: str, row: dict[str, Any]) -> None: ...
 
@@ -89,15 +89,16 @@ class TensorRun(ComparisonRun):
             check_average=False,
             **dict.fromkeys(_FILES),
         )
-        super().__init__(_Quiet(context), spec)  # type: ignore[arg-type]
+        setup = Setup(spec)
+        setup.start()
+        super().__init__(_Quiet(context), setup)  # type: ignore[arg-type]
 
     def values(self) -> dict[str, Any]:
         """Run until the tensor is there."""
-        try:
-            self.run()
-        except _Found:
-            return {"row": self._row, **self._data}
-        raise LayerwiseError(f"{shown(self.view.tensor, 200)} did not come out again on both sides")
+        self.run()
+        if not self._row:
+            raise LayerwiseError(f"{shown(self.view.tensor, 200)} did not come out again on both sides")
+        return {"row": self._row, **self._data}
 
     def _emit(self, row: Row, result: Comparison, a: Array, b: Array) -> None:
         if row["tensor"] != self.view.tensor or row["iteration"] != self.skipped:
@@ -105,7 +106,7 @@ class TensorRun(ComparisonRun):
         atol, rtol = (row[key] if given is None else given for key, given in self._tolerances())
         self._row = row
         self._data = tensor_values(a, b, float(atol or 0.0), float(rtol or 0.0))
-        raise _Found
+        raise Enough
 
     def _tolerances(self) -> list[tuple[str, float | None]]:
         return [("atol", self.view.atol), ("rtol", self.view.rtol)]
