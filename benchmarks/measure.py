@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 OURS = [sys.executable, "-m", "layerwise"]
 THEIRS = [str(Path(sys.executable).parent / "polygraphy")]
-_EVERY = 0.005
+_EVERY = 0.01
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 

@@ -34,7 +34,9 @@ def estimates(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> di
         if value.name in shapes and value.type.HasField("tensor_type"):
             _set_shape(value, shapes[value.name])
     known = _inferred(fixed, data_prop=False)
-    complete = all(name in known and known[name].nbytes is not None for node in model.graph.node for name in node.output)
+    complete = all(
+        name in known and known[name].nbytes is not None for node in model.graph.node for name in node.output
+    )
     if complete or any(estimate.length > _LONGEST_SHAPE for estimate in known.values()):
         return known
     return _inferred(fixed, data_prop=True)

@@ -17,8 +17,6 @@ def compare(context: "JobContext") -> dict[str, Any]:
     Emits rows of the tables inputs, runs, layers and (where something was not finite) validate; returns the
     verdict with its summary. LayerwiseError for what the user can mend.
     """
-    from debugtools.compare.run import ComparisonRun
-
     try:
         spec = msgspec.convert(context.params, CompareSpec)
     except msgspec.ValidationError as error:
@@ -27,5 +25,13 @@ def compare(context: "JobContext") -> dict[str, Any]:
         from debugtools.compare.save_model import save_model
 
         save_model(spec)
-    with ComparisonRun(context, spec) as run:
+    from debugtools.compare.setup import Setup
+
+    setup = Setup(spec)
+    setup.start()
+    from debugtools.compare.run import ComparisonRun  # while the sessions open
+
+    setup.read()
+
+    with ComparisonRun(context, setup) as run:
         return run.run()

@@ -6,8 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 SEGMENT = 16 << 20
 WAITING = 256 << 20
 _M_MMAP_THRESHOLD, _LARGE_BLOCK = -3, 1 << 18  # glibc's mallopt
@@ -38,6 +36,8 @@ def limits(budget: int | None, resident: int) -> Limits:
 
 def resident() -> int:
     """Bytes of memory that the process holds now."""
+    import psutil
+
     return int(psutil.Process().memory_info().rss)
 
 

@@ -2,15 +2,11 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-import msgspec
-
-from backends.errors import UsageError
 from backends.feeds import make_feeds
 from backends.results import IterationResult
 from backends.tensors import dtype_name
@@ -18,10 +14,9 @@ from backends.text import shown
 from debugtools.compare.comparing import Comparer
 from debugtools.compare.frame import Array, Enough, Feed, Frame
 from debugtools.compare.layers import Row
-from debugtools.compare.marks import any_marks, shown_outputs
+from debugtools.compare.marks import shown_outputs
 from debugtools.compare.memory import keep_nothing_back, peak
 from debugtools.compare.metrics import Comparison
-from debugtools.compare.models import Model
 from debugtools.compare.observe import Observer
 from debugtools.compare.observed import ObservedRows
 from debugtools.compare.outcome import Outcome, row_key
@@ -30,8 +25,8 @@ from debugtools.compare.plain import plain_rows
 from debugtools.compare.plots import Plots
 from debugtools.compare.saving import Accuracy, Savers, check_average
 from debugtools.compare.sequence import in_sequence
-from debugtools.compare.sides import ModelSide, RenamedOutputs, SavedSide, Side, make_sides
-from debugtools.compare.spec import CompareSpec
+from debugtools.compare.setup import Setup
+from debugtools.compare.sides import ModelSide, RenamedOutputs, SavedSide, Side
 from debugtools.compare.validate import Validator
 
 if TYPE_CHECKING:
@@ -41,35 +36,25 @@ if TYPE_CHECKING:
 class ComparisonRun:
     """Holds what lives as long as the comparison. A context manager: leaving it closes sessions and files."""
 
-    def __init__(self, context: "JobContext", spec: CompareSpec) -> None:
-        self.context, self.spec = context, spec
+    def __init__(self, context: "JobContext", setup: Setup) -> None:
+        spec = setup.spec
+        self.context, self.spec, self.setup = context, spec, setup
         self.started = time.perf_counter()
         self._stack = ExitStack()
-        if not spec.runners:
-            raise UsageError("there is nothing to run: name at least one runner, such as --onnxrt")
+        self._stack.callback(setup.close)
         check_average(spec)
         if spec.memory_budget is not None:
             keep_nothing_back()
-        path = spec.model or next((runner.model for runner in spec.runners if runner.model), None)
-        self.model = Model(path, spec.model_options) if path else None
-        self.sides = make_sides(spec, self.model)
-        self.model_sides = [side for side in self.sides if isinstance(side, ModelSide)]
-        asked = spec.observe in ("every", "executed")
-        self.observing = self.model is not None and (any_marks(spec.marks) or asked)
-        everything = asked and not any_marks(spec.marks)
-        self.marks = msgspec.structs.replace(spec.marks, everything=True) if everything else spec.marks
+        self.sides, self.model_sides, self.pairs = setup.sides, setup.model_sides, setup.pairs
         self.metrics = ["script"] if spec.compare_script else list(spec.metrics)
-        self.pairs = [(i, i + 1) for i in range(len(self.sides) - 1)]
         self.outcome = Outcome([side.name for side in self.sides], self.pairs, self.metrics)
         self.accuracy = Accuracy(self.metrics, spec.check_average)
         self.plots = Plots(spec)
 
     def __enter__(self) -> Self:
-        for side in self.sides:
-            self._stack.callback(side.close)
         savers = self._stack.enter_context(Savers(self.spec, self.sides))
         validator = Validator(self.context) if self.spec.validate else None
-        self.frame = Frame(self.context, self.spec, self.model, self.sides, self.pairs, savers, validator)
+        self.frame = Frame(self.context, self.spec, self.setup.model, self.sides, self.pairs, savers, validator)
         return self
 
     def __exit__(
@@ -79,15 +64,15 @@ class ComparisonRun:
 
     def run(self) -> dict[str, Any]:
         """Run all iterations and return the job's result."""
-        self._open_sessions()
-        other = next((side for side in self.model_sides if side.model is not self.model), None)
-        places = Places(self.model if self.pairs else None, self._whole_graph(), other)
+        setup = self.setup
+        other = next((side for side in self.model_sides if side.model is not setup.model), None)
+        places = Places(setup.model if self.pairs else None, setup.whole_graph, other)
         self.comparer = Comparer(self.spec, self.sides, places, self._emit)
         self._resume()
-        keep = self.spec.memory_budget is None and self._count() != 1
+        keep = self.spec.memory_budget is None and setup.count() != 1
         observer = Observer(self.sides, self.pairs, keep, self.context.artifacts / "waiting")
         self._stack.callback(observer.close)
-        self.observed = ObservedRows(self.frame, self.marks, self.comparer, observer)
+        self.observed = ObservedRows(self.frame, setup.marks, self.comparer, observer)
         try:
             for number, (feed, results) in enumerate(self._plain_results()):
                 self._iteration(number, feed, results)
@@ -96,31 +81,11 @@ class ComparisonRun:
             self.frame.savers.finish_all()
         return self._result()
 
-    def _whole_graph(self) -> bool:
-        """Whether more than the makers of the outputs must be known."""
-        return self.observing or self.spec.tolerance.auto
-
-    def _open_sessions(self) -> None:
-        """Open the plain runs' sessions side by side, unless memory counts for more."""
-        spec = self.spec
-        for side in self.model_sides:
-            side.load_engine()  # before the model is parsed beside it: both would wait for the interpreter
-        if self.model and self.pairs:
-            self.model.prepare(whole_graph=self._whole_graph())
-        self.one_at_a_time = spec.memory_budget is not None or (self.observing and self._count() == 1)
-        if not self.one_at_a_time and not spec.sequential and len(self.model_sides) > 1:
-            with ThreadPoolExecutor(len(self.model_sides)) as pool:
-                list(pool.map(lambda side: side.open(), self.model_sides))
-
     def _tell_fallbacks(self, side: ModelSide) -> None:
         fallen = side.runner.fallbacks()
         if fallen:
             told = ", ".join(fallen[:10]) + (f" and {len(fallen) - 10} more" if len(fallen) > 10 else "")
             self.context.warn(f"{shown(side.name, 80)}: {len(fallen)} nodes run on another provider: {told}")
-
-    def _count(self) -> int | None:
-        """How many iterations there will be, None if only the source of the inputs knows."""
-        return self.spec.feeds.iterations or (None if self.spec.feeds.files or self.spec.feeds.script else 1)
 
     def _feeds(self) -> Iterator[Feed]:
         saved = [side.iterations for side in self.sides if isinstance(side, SavedSide)]
@@ -147,7 +112,7 @@ class ComparisonRun:
             for _ in range(self.spec.warm_up):
                 side.runner.infer(fitted)
         result = side.plain(number, fitted)
-        if self.one_at_a_time:
+        if self.setup.one_at_a_time:
             side.close()
         return result
 
@@ -159,7 +124,7 @@ class ComparisonRun:
         self.context.row("inputs", {"iteration": number, "inputs": _described(feed)})
         for side, result in zip(self.sides, results, strict=True):
             self._tell_run(number, side, result)
-        if self.observing:
+        if self.setup.observing:
             self.observed.iteration(number, feed, results)
         else:
             plain_rows(frame, self.comparer, number, results)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from backends.errors import UsageError
 from backends.feeds_fit import fit_feed
 from backends.results import IterationResult, Stored, StoredOutputs
-from backends.runner import Runner, load_backend, open_runner, runner_name
+from backends.runner import Runner, open_runner, runner_name
 from backends.saved import SavedRunner, every_saved, open_saved
 from backends.specs import RunnerSpec
 from backends.tensors import dtype_name
@@ -72,9 +73,6 @@ class Side:
         """The outputs of the run exactly as configured."""
         raise NotImplementedError
 
-    def open(self) -> None:
-        """Get ready for `plain`; may be called from a thread."""
-
     def close(self) -> None:
         """Give memory back."""
 
@@ -87,24 +85,30 @@ class ModelSide(Side):
         self.model = model
         self.own_model = spec.model is not None
         self._runner: Runner | None = None
+        self._opening: Future[Runner] | None = None
         self.graph: Graph | None = None
         self._made: dict[str, str] | None = None
 
-    def load_engine(self) -> None:
-        """Import the backend."""
-        load_backend(self.spec.kind)
+    def open_soon(self) -> None:
+        """Begin to open the session, in a thread; what goes wrong is raised where the runner is used."""
+        pool = ThreadPoolExecutor(1, "open")
+        self._opening = pool.submit(self._open)
+        pool.shutdown(wait=False)
 
-    def open(self) -> None:
-        if self._runner is None:
-            self._runner = open_runner(self.spec, self.model.whole(), name=self.name)
+    def _open(self) -> Runner:
+        return open_runner(self.spec, self.model.whole(), name=self.name)
 
     @property
     def runner(self) -> Runner:
-        self.open()
-        assert self._runner is not None
+        if self._runner is None:
+            opening, self._opening = self._opening, None
+            self._runner = opening.result() if opening else self._open()
         return self._runner
 
     def close(self) -> None:
+        if self._opening is not None and self._opening.exception() is None:
+            self._opening.result().close()
+        self._opening = None
         if self._runner is not None:
             self._runner.close()
             self._runner = None

@@ -1,0 +1,61 @@
+"""What a comparison needs first: models and sides. Their sessions begin to open before the rest is even imported."""
+
+import msgspec
+
+from backends.errors import UsageError
+from backends.runner import load_backend
+from debugtools.compare.marks import any_marks
+from debugtools.compare.models import Model
+from debugtools.compare.sides import ModelSide, make_sides
+from debugtools.compare.spec import CompareSpec
+
+
+class Setup:
+    """The sides of a comparison, and how it goes about them.
+
+    observing: layers are looked at, not just outputs. marks: of what; one_at_a_time: a session is closed after its
+    plain run, because memory counts, or because the plain runs are done after one iteration.
+    """
+
+    def __init__(self, spec: CompareSpec) -> None:
+        if not spec.runners:
+            raise UsageError("there is nothing to run: name at least one runner, such as --onnxrt")
+        self.spec = spec
+        path = spec.model or next((runner.model for runner in spec.runners if runner.model), None)
+        self.model = Model(path, spec.model_options) if path else None
+        self.sides = make_sides(spec, self.model)
+        self.model_sides = [side for side in self.sides if isinstance(side, ModelSide)]
+        self.pairs = [(i, i + 1) for i in range(len(self.sides) - 1)]
+        asked = spec.observe in ("every", "executed")
+        self.observing = self.model is not None and (any_marks(spec.marks) or asked)
+        everything = asked and not any_marks(spec.marks)
+        self.marks = msgspec.structs.replace(spec.marks, everything=True) if everything else spec.marks
+        self.whole_graph = self.observing or spec.tolerance.auto
+        self.one_at_a_time = spec.memory_budget is not None or (self.observing and self.count() == 1)
+
+    def count(self) -> int | None:
+        """How many iterations there will be, None if only the source of the inputs knows."""
+        feeds = self.spec.feeds
+        return feeds.iterations or (None if feeds.files or feeds.script else 1)
+
+    def start(self) -> None:
+        """Begin to open sessions in threads: all, or the first if they take turns.
+
+        Engines are imported before: a thread that needs the interpreter waits for all others that do.
+        """
+        turns = self.one_at_a_time or self.spec.sequential
+        first = self.model_sides[: 1 if turns else None]
+        for side in first:
+            load_backend(side.spec.kind)
+        for side in first:
+            side.open_soon()
+
+    def read(self) -> None:
+        """Begin to read the model in a thread."""
+        if self.model and self.pairs:
+            self.model.prepare(whole_graph=self.whole_graph)
+
+    def close(self) -> None:
+        """Close all sessions."""
+        for side in self.sides:
+            side.close()
