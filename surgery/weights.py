@@ -1,5 +1,6 @@
 """Statistics of one initializer."""
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,8 +55,12 @@ def weight_statistics(model: ModelFile, name: str) -> dict[str, Any]:
     return result
 
 
-def action_weight_stats(context: "JobContext") -> dict[str, Any]:
-    """Job action. params: path, name, external_data_dir. Result: as weight_statistics."""
-    params = context.params
-    with ModelFile(params["path"], params.get("external_data_dir")) as model:
-        return weight_statistics(model, params["name"])
+def answer_weights(context: "JobContext", params: dict[str, Any]) -> dict[str, Any]:
+    """Request of a warm worker. params: path, names. Answer: name -> what weight_statistics says of it."""
+    model = _opened(str(params["path"]))
+    return {name: weight_statistics(model, name) for name in params["names"]}
+
+
+@lru_cache(4)
+def _opened(path: str) -> ModelFile:
+    return ModelFile(path)

@@ -16,7 +16,6 @@ ACTIONS: dict[str, str] = {
     "tensor_view": "debugtools.compare.tensor_view:tensor_view",
     "index": "surgery.graph.action:action_index",
     "inspect_model": "surgery.inspect_action:action_inspect_model",
-    "weight_stats": "surgery.weights:action_weight_stats",
     "inspect_data": "backends.data_actions:action_inspect_data",
     "data_concat": "backends.data_actions:action_data_concat",
     "data_merge": "backends.data_actions:action_data_merge",
@@ -24,7 +23,7 @@ ACTIONS: dict[str, str] = {
 }
 
 REQUESTS: dict[str, str] = {
-    "weight_statistics": "backends.weight_request:weight_statistics",
+    "weight_statistics": "surgery.weights:answer_weights",
 }
 
 

@@ -16,7 +16,7 @@ from backends.model import ModelFile
 from surgery.describe import describe_model
 from surgery.describe_json import describe_model_json
 from surgery.inspect_action import action_inspect_model
-from surgery.weights import action_weight_stats, weight_statistics
+from surgery.weights import answer_weights, weight_statistics
 
 ALL = ("layers", "attrs", "weights")
 
@@ -169,4 +169,7 @@ def test_weight_statistics(tmp_path: Path) -> None:
     assert (text["mean"], text["sample"]) == (None, ["a\\x0a"])
     assert (none["size"], none["mean"], none["argmax"]) == (0, None, None)
     assert (nans["nan"], nans["mean"], nans["histogram"]) == (4, None, None)
-    assert action_weight_stats(Context(params={"path": str(tmp_path / "m.onnx"), "name": "plain"})) == plain
+    params = {"path": str(tmp_path / "m.onnx"), "names": ["plain", "bad"]}
+    with pytest.raises(BadFile):
+        answer_weights(Context(), params)
+    assert answer_weights(Context(), params | {"names": ["plain"]}) == {"plain": plain}

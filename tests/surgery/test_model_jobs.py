@@ -45,13 +45,6 @@ def test_inspect_model(path: Path) -> None:
         assert "\n".join(texts).split("\n") == list(describe_model(file, ["layers"]))
 
 
-def test_weight_statistics(path: Path) -> None:
-    view, _ = run("weight_stats", path=str(path), name="w0")
-    assert view.state == "done"
-    assert view.result["shape"] == [64, 64]
-    assert sum(view.result["histogram"]["counts"]) == 64 * 64
-
-
 def test_a_bad_file_is_an_error_card_not_a_traceback(tmp_path: Path) -> None:
     (tmp_path / "bad.onnx").write_bytes(b"no model")
     view, _ = run("index", path=str(tmp_path / "bad.onnx"))

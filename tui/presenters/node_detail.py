@@ -144,10 +144,10 @@ class NodeDetail:
 
 def weight_lines(stats: Mapping[str, Any]) -> list[str]:
     """Mean and spread, extremes with their places, and what is not finite."""
-    if "mean" not in stats:
+    if stats["mean"] is None:
         return [f"no statistics for {stats['dtype']}"]
     lines = [
-        f"mean {stats['mean']:.4g}  std {stats['var'] ** 0.5:.4g}  mean magnitude {stats['avg_magnitude']:.4g}",
+        f"mean {stats['mean']:.4g}  std {stats['std']:.4g}  mean magnitude {stats['avg_magnitude']:.4g}",
         f"min {stats['min']:.5g} at {_place(stats['argmin'])}  max {stats['max']:.5g} at {_place(stats['argmax'])}",
     ]
     bad = [f"{stats[key]:,} {word}" for key, word in (("nan", "NaN"), ("inf", "Inf")) if stats[key]]
