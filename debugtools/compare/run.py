@@ -112,8 +112,8 @@ class ComparisonRun:
             for _ in range(self.spec.warm_up):
                 side.runner.infer(fitted)
         result = side.plain(number, fitted)
-        if self.setup.one_at_a_time:
-            side.close()
+        if self.setup.one_at_a_time and self.setup.last_use(side):
+            (side.twin or side).close()
         return result
 
     def _iteration(self, number: int, feed: Feed, results: list[IterationResult]) -> None:

@@ -31,7 +31,28 @@ class Setup:
         everything = asked and not any_marks(spec.marks)
         self.marks = msgspec.structs.replace(spec.marks, everything=True) if everything else spec.marks
         self.whole_graph = self.observing or spec.tolerance.auto
+        self._share_sessions()
         self.one_at_a_time = spec.memory_budget is not None or (self.observing and self.count() == 1)
+
+    def _share_sessions(self) -> None:
+        """Let sides that are configured alike use one session for their plain runs too, as they do for segments.
+
+        Only where layers are observed and on the CPU, where new sessions of one configuration are bit-equal.
+        """
+        if not self.observing:
+            return
+        first: dict[tuple[int, bytes], ModelSide] = {}
+        for side in self.model_sides:
+            if side.spec.kind != "onnxrt" or any(name.lower() != "cpu" for name in side.spec.providers):
+                continue
+            key = id(side.model), msgspec.json.encode(msgspec.structs.replace(side.spec, name="", model=None))
+            twin = first.setdefault(key, side)
+            side.twin = twin if twin is not side else None
+
+    def last_use(self, side: ModelSide) -> bool:
+        """Whether no later side uses this side's session in the same iteration."""
+        owner = side.twin or side
+        return not any(other.twin is owner for other in self.model_sides if other.index > side.index)
 
     def count(self) -> int | None:
         """How many iterations there will be, None if only the source of the inputs knows."""
@@ -44,7 +65,7 @@ class Setup:
         Engines are imported before: a thread that needs the interpreter waits for all others that do.
         """
         turns = self.one_at_a_time or self.spec.sequential
-        first = self.model_sides[: 1 if turns else None]
+        first = [side for side in self.model_sides if side.twin is None][: 1 if turns else None]
         for side in first:
             load_backend(side.spec.kind)
         for side in first:
