@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ import psutil
 import pytest
 from support.jobactions import EXTRA_ACTIONS
 
+from backends.errors import UsageError
 from backends.jobs import leases
 from backends.jobs.client import JobClient
 from backends.jobs.inline import run_inline
@@ -69,7 +71,8 @@ def jobs_home(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Work
     yield home
     for view in home.list_jobs():
         if not view.final:
-            asyncio.run(JobClient(home).cancel(view.id))
+            with suppress(UsageError):  # it may end by itself between the look and the call
+                asyncio.run(JobClient(home).cancel(view.id))
     until(lambda: all(view.final for view in home.list_jobs()))
     until(lambda: not processes_of(home), 5.0)
     until(lambda: leases_taken(home) == [], 1.0)
