@@ -34,6 +34,11 @@ def atomic_write(path: str | os.PathLike[str], data: bytes | str) -> None:
         stream.write(data.encode() if isinstance(data, str) else data)
 
 
+def user_path(text: str) -> Path:
+    """The path a user typed: `~` is the home folder, or itself where there is no such user."""
+    return Path(os.path.expanduser(text.strip()))  # noqa: PTH111 (Path.expanduser raises)
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)

@@ -13,10 +13,13 @@ from backends.text import shown
 _HINT = "use the headless commands instead: layerwise run MODEL …, layerwise inspect model MODEL, layerwise jobs"
 
 
-def run_app(model: str | Path | None = None, *, workspace: Path | None = None, mouse: bool | None = None) -> int:
+def run_app(
+    model: str | Path | None = None, *, job: int | None = None, workspace: Path | None = None, mouse: bool | None = None
+) -> int:
     """Open the app on `model` (None: the last one of the workspace) and return the exit code.
 
-    mouse: None is on, except under SSH. Raises UsageError where no terminal can show it.
+    job: a comparison to show at once. mouse: None is on, except under SSH. Raises UsageError where no terminal can
+    show it.
     """
     check_terminal()
     path = None if model is None else Path(model).absolute()
@@ -26,7 +29,7 @@ def run_app(model: str | Path | None = None, *, workspace: Path | None = None, m
     from tui.workbench import open_workbench
 
     under_ssh = "SSH_CONNECTION" in os.environ or "SSH_TTY" in os.environ
-    bench = open_workbench(path, workspace)
+    bench = open_workbench(path, workspace, job)
     bench.run(mouse=not under_ssh if mouse is None else mouse)
     return bench.return_code or 0
 

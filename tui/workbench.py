@@ -39,11 +39,14 @@ PAGES: tuple[type[Page], ...] = (GraphScreen, ErrorsScreen, JobsScreen, RunScree
 WATCH_EVERY = 2.0
 
 
-def open_workbench(model: Path | None, root: Path | None = None) -> "Workbench":
-    """The app on `model` with the session that the workspace remembers."""
+def open_workbench(model: Path | None, root: Path | None = None, job: int | None = None) -> "Workbench":
+    """The app on `model` with the session that the workspace remembers; with `job`, on that comparison's table."""
     workspace = Workspace(root)
     store = SessionStore(workspace.root)
     state = AppState(workspace, JobClient(workspace), store.load(model), choose_glyphs())
+    if job is not None:
+        state.session.set_compare_job(str(job))
+        state.session.set_screen("errors")
     return Workbench(state, store)
 
 

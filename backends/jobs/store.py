@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from backends.errors import BadFile, LayerwiseError, UsageError
+from backends.files import user_path
 from backends.jobs import locks
 from backends.jobs.cards import Ending
 from backends.jobs.conclude import conclude, journal
@@ -25,7 +26,7 @@ def default_root() -> Path:
     """$LAYERWISE_HOME, else the user's state folder for layerwise."""
     home = os.environ.get("LAYERWISE_HOME")
     if home:
-        return Path(home).expanduser()
+        return user_path(home)
     from platformdirs import user_state_dir
 
     return Path(user_state_dir("layerwise"))

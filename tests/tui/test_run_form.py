@@ -11,7 +11,7 @@ from support.bench import Bench, chain_pair, with_bench
 from debugtools.compare.spec import MarkSpec
 from surgery.graph import GraphIndex
 from tui.cli.line import command_line
-from tui.presenters.compare_text import compare_title, side_names, tolerance_text
+from tui.presenters.compare_text import compare_title, rule_text, side_names, tolerance_text
 from tui.presenters.glyphs import ASCII, UNICODE
 from tui.presenters.run_form import command_lines, cost_line, field_line
 from tui.presenters.text import plain, width
@@ -81,6 +81,8 @@ def test_marks_and_tolerances() -> None:
     assert spec.marks == MarkSpec(names=["a", "b"])
     assert spec.tolerance.atol == {"": 1e-3, "y": 0.5}
     assert tolerance_text(spec.tolerance) == "abs 0.001 rel 1e-05 …"
+    both = msgspec.structs.replace(spec, metrics=["simple", "cosine_similarity"])
+    assert rule_text(both) == "abs 0.001 rel 1e-05 …, cosine at least 0.997"
     assert "atol" in check(put(form, "atol", "-1"), MODEL, ["a"]).problems
     types = check(put(put(RunForm(), "marks", "op types"), "op_types", "MatMul, Softmax"), MODEL, []).spec
     assert types is not None and types.marks.op_types == ["MatMul", "Softmax"]

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from backends.errors import LayerwiseError
@@ -15,7 +14,7 @@ from tui.cli.json_output import Collector
 from tui.cli.log import Log
 from tui.cli.parser import Parser
 from tui.cli.run import run_job
-from tui.cli.submit import run_detached, run_here
+from tui.cli.submit import run_here, submit
 from tui.cli.to_spec import to_request
 from tui.presenters.layer_table import folded_table, origins, verdict
 from tui.presenters.numbers import sig
@@ -42,8 +41,7 @@ def run_demo(args: Namespace, log: Log) -> int:
     if not args.plain and sys.stdin.isatty() and sys.stdout.isatty():
         from tui.app import run_app
 
-        run_detached(job, log)
-        return run_app(Path(suspect))
+        return run_app(suspect, job=submit(job))
     table = Collector()
     code = run_here(job, table.event, log)
     rows = table.tables.get("layers", [])

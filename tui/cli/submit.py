@@ -49,14 +49,19 @@ def run_here(spec: "JobSpec", listen: Listener, log: Log) -> int:
 
 def run_detached(spec: "JobSpec", log: Log) -> int:
     """Give the job to a supervisor of its own and say how to find it again."""
+    job = submit(spec)
+    log.say(FINISH, f"Job {job} started. Follow it with: layerwise attach {job}")
+    return 0
+
+
+def submit(spec: "JobSpec") -> int:
+    """Give the job to a supervisor of its own; the job's number."""
     import asyncio
 
     from backends.jobs.client import JobClient
     from backends.jobs.store import Workspace
 
-    job = asyncio.run(JobClient(Workspace()).submit(spec))
-    log.say(FINISH, f"Job {job} started. Follow it with: layerwise attach {job}")
-    return 0
+    return asyncio.run(JobClient(Workspace()).submit(spec))
 
 
 def exit_code(view: "JobView") -> int:

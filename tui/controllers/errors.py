@@ -9,7 +9,7 @@ import msgspec
 from backends.errors import LayerwiseError
 from debugtools.compare.spec import CompareSpec
 from tui.controllers.node_errors import NodeErrors
-from tui.presenters.compare_text import side_names, tolerance_text
+from tui.presenters.compare_text import rule_text, side_names
 from tui.state.coalesce import Coalesce
 from tui.state.errors import RunFacts
 from tui.state.shared import AppState
@@ -63,7 +63,7 @@ class ErrorsController:
             return
         facts = self.state.facts
         facts.runners = side_names(compare.runners)
-        facts.tolerance = tolerance_text(compare.tolerance)
+        facts.tolerance = rule_text(compare)
         facts.iterations = compare.feeds.iterations or 1
 
     async def _follow(self, job: str) -> None:

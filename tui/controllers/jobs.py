@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from backends.errors import LayerwiseError
@@ -27,9 +28,18 @@ class JobsController:
         try:
             async for views in self._app.client.watch(WATCH_EVERY):
                 self._app.jobs.set_views(views)
+                self._show_newest(views)
                 self._app.set_status(summary(views))
         except (LayerwiseError, OSError) as error:
             self._app.say(f"the jobs cannot be read: {error}", "bad")
+
+    def _show_newest(self, views: Sequence[JobView]) -> None:
+        """With no comparison on view, take the newest of the open model, wherever it was started."""
+        session = self._app.session
+        if session.compare_job is None and session.model is not None:
+            found = [view.id for view in views if compares(view, session.model)]
+            if found:
+                session.set_compare_job(str(max(found)))
 
     def close(self) -> None:
         """Stop watching."""
@@ -69,6 +79,15 @@ class JobActions:
         elif what == "old":
             ended = [view for view in ended if (view.ended or 0.0) < time.time() - OLD]
         return [view.id for view in ended if str(view.id) != self._app.session.compare_job]
+
+
+def compares(view: JobView, model: Path) -> bool:
+    """Whether a job is a comparison of `model`."""
+    try:
+        spec = view.spec
+    except LayerwiseError:
+        return False
+    return spec.action == "compare" and bool(spec.params.get("model")) and Path(spec.cwd, spec.params["model"]) == model
 
 
 async def read_tail(view: JobView) -> tuple[list[Event], str]:

@@ -38,6 +38,27 @@ def side_names(runners: Sequence[RunnerSpec]) -> list[str]:
     return [f"{name} #{k + 1}" if names.count(name) > 1 else name for k, name in enumerate(names)]
 
 
+_BOUNDS = {
+    "l2": ("L2 at most", "l2", 1e-5), "cosine_similarity": ("cosine at least", "cosine", 0.997),
+    "psnr": ("PSNR at least", "psnr", 30.0), "snr": ("SNR at least", "snr", 20.0),
+    "perceptual_metrics": ("LPIPS at most", "lpips", 0.1), "indices": ("indices within", "index_tolerance", 0),
+}  # fmt: skip
+
+
+def rule_text(spec: CompareSpec) -> str:
+    """What a row must meet to pass: a clause for each metric."""
+    if spec.compare_script:
+        return f"by {Path(spec.compare_script).name}"
+    return ", ".join(_metric_rule(name, spec.tolerance) for name in spec.metrics)
+
+
+def _metric_rule(metric: str, rules: ToleranceSpec) -> str:
+    if metric not in _BOUNDS:
+        return tolerance_text(rules)
+    words, field, default = _BOUNDS[metric]
+    return f"{words} {getattr(rules, field).get('', default):g}"
+
+
 def tolerance_text(rules: ToleranceSpec) -> str:
     """`by dtype`, or `abs 1e-05 rel 1e-05 (max)`; `…` where outputs have their own."""
     stat = rules.stat.get("", "")

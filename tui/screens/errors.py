@@ -1,12 +1,12 @@
 """The Errors screen: the layer error table of a comparison, live."""
 
-from pathlib import Path
 
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.events import Resize
 
+from backends.files import user_path
 from tui.commands import command
 from tui.controllers.error_export import export_rows, yank_targets
 from tui.controllers.tensor import TensorController
@@ -292,7 +292,7 @@ class ErrorsScreen(Page, scope="errors"):
 
     @command("errors.export", "write the rows shown to a file (.json or text)", keys="w", line="export FILE")
     def export(self, name: str = "") -> None:
-        path = Path(name or f"layers-{self.errors.job or 'none'}.txt").expanduser()
+        path = user_path(name or f"layers-{self.errors.job or 'none'}.txt")
         try:
             count = export_rows(self.errors, path)
             self.state.say(f"{count:,} rows written to {path.absolute()}", "good")

@@ -1,13 +1,13 @@
 """The Run screen: a form that becomes a comparison, its cost and its command line."""
 
 import shlex
-from pathlib import Path
 
 from textual import on
 from textual.app import ComposeResult
 from textual.events import Resize
 
 from backends.errors import LayerwiseError
+from backends.files import user_path
 from tui.commands import command
 from tui.controllers.run import RunController
 from tui.presenters.run_form import command_lines, cost_line, field_line, preset_lines, problem_lines
@@ -232,7 +232,7 @@ class RunScreen(Page, scope="run"):
         if spec is None:
             self.state.say("there is no script yet: the form is not complete", "warn")
             return
-        path = Path(name or "layerwise_run.py").expanduser()
+        path = user_path(name or "layerwise_run.py")
         try:
             write_script(script(spec), str(path))
             self.state.say(f"{path.absolute()} written", "good")

@@ -1,5 +1,6 @@
 """From the Run form's text to the comparison that it means, or to what is wrong with which field."""
 
+import os
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any, get_args
 import msgspec
 
 from backends.errors import UsageError
+from backends.files import user_path
 from backends.specs import FeedSpec, RunnerSpec
 from debugtools.compare.spec import CompareSpec, MarkSpec, MetricName, Stat, ToleranceSpec
 from tui.cli import values
@@ -176,10 +178,10 @@ def _some(example: str) -> Callable[[str], list[str]]:
 
 
 def _file(text: str) -> str:
-    path = Path(text.strip()).expanduser()
+    path = user_path(text)
     if not text.strip():
         raise UsageError("a file's path")
-    if not path.exists():
+    if not os.path.exists(path):  # noqa: PTH110 (Path.exists raises on a long name)
         raise UsageError("there is no such file")
     return str(path)
 

@@ -1,0 +1,30 @@
+"""`layerwise demo`, the newcomer's first command: the app on a terminal, the layer table elsewhere."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from support.terminal import Terminal
+
+from surgery.demo import TROUBLE
+
+DEMO = [sys.executable, "-m", "layerwise", "demo"]
+
+
+def test_without_a_terminal_it_names_exactly_the_layers_that_lose_accuracy() -> None:
+    done = subprocess.run(DEMO, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
+    named = done.stdout.split("lose accuracy by themselves:\n")[1].split("\n\n")[0].splitlines()
+    assert [line.split(":")[0].split()[-1] for line in named] == list(TROUBLE)
+    assert "411 tensors compared" in done.stdout
+
+
+def test_on_a_terminal_the_app_shows_the_comparison(workspace: Path) -> None:
+    with Terminal(DEMO, env={"LAYERWISE_HOME": str(workspace)}) as terminal:
+        terminal.wait_for("done: 411 rows", 30)
+        assert "cosine at least 0.997" in terminal.text
+        terminal.press("f")
+        terminal.wait_for(lambda text: any(line.startswith("▌ ✗   456 Softmax") for line in text.splitlines()))
+        terminal.press("q")
+        assert terminal.process.wait(10) == 0
+    with Terminal([*DEMO[:-1], str(workspace / "cache/demo/encoder_fp16.onnx")]) as terminal:
+        terminal.wait_for("done: 411 rows", 30)
