@@ -109,7 +109,7 @@ class ErrorTable:
             return
         places = [place for place, _, _ in new]
         rows = [row for _, _, row in new]
-        self._latest.put(places, [number for _, number, _ in new])
+        self._latest.put(places, [packed for _, packed, _ in new])
         for name, column in self._numbers.items():
             column.put(places, [number(row.get(name)) for row in rows])
         for name, whole in self._whole.items():
