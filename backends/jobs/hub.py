@@ -8,7 +8,7 @@ from pathlib import Path
 from backends.jobs.watch import CLOSE_WRITE, CREATE, DELETE, MODIFY, MOVED_FROM, MOVED_TO, Watch
 
 _FILE = MODIFY | CLOSE_WRITE
-_FOLDER = CLOSE_WRITE | CREATE | DELETE | MOVED_FROM | MOVED_TO
+FOLDER = CLOSE_WRITE | CREATE | DELETE | MOVED_FROM | MOVED_TO
 _LOOK_AGAIN = 30.0
 _POLL = 0.25
 
@@ -42,7 +42,7 @@ class Hub:
         """While inside, `change` (a new one by default) is told of changes of files and in folders."""
         watch = self._start()
         change = change or Change(_LOOK_AGAIN if watch.fd >= 0 else _POLL)
-        numbers = [watch.add(path, _FOLDER if path.is_dir() else _FILE) for path in paths]
+        numbers = [watch.add(path, FOLDER if path.is_dir() else _FILE) for path in paths]
         for number in numbers:
             self._told.setdefault(number, []).append(change)
         try:

@@ -81,7 +81,7 @@ class Workspace:
             part = folder / f".{SPEC}"
             part.write_bytes(msgspec.json.encode(spec))
             part.rename(folder / SPEC)
-            self.bell.touch()
+            self.ring()
         except OSError as error:
             os.close(lock)
             shutil.rmtree(folder, ignore_errors=True)
@@ -118,8 +118,12 @@ class Workspace:
 
     @property
     def bell(self) -> Path:
-        """A file that is touched when a job begins, or begins anew, for those who watch the folder of jobs."""
+        """A file that is written when a job begins, or begins anew, for those who watch the folder of jobs."""
         return self.jobs / ".bell"
+
+    def ring(self) -> None:
+        """Write the bell: a touch of a file that is there already changes no file that a watch would tell of."""
+        self.bell.write_bytes(b"")
 
     def ids(self) -> list[int]:
         """The jobs there are, oldest first."""
@@ -208,7 +212,7 @@ class Workspace:
             make_reserve(view.folder)
             with journal(view.folder) as writer:
                 writer.write("state", state="queued", attempt=view.attempt + 1)
-            self.bell.touch()
+            self.ring()
         except OSError as error:
             os.close(lock)
             raise _no_space(error, view.folder) from error

@@ -10,8 +10,10 @@ from support.jobs import events_of, jobs_home, row_of, run, start_script, submit
 
 from backends.errors import BadFile, UsageError
 from backends.jobs.events import EventWriter
+from backends.jobs.hub import FOLDER
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
+from backends.jobs.watch import Watch
 
 __all__ = ["jobs_home"]
 
@@ -146,3 +148,12 @@ def test_where_the_workspace_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     monkeypatch.delenv("LAYERWISE_HOME")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     assert Workspace().root == tmp_path / "state" / "layerwise"
+
+
+def test_every_new_job_is_told_to_those_who_watch_the_folder(jobs_home: Workspace) -> None:
+    _finished(jobs_home, 1)
+    watch = Watch()
+    number = watch.add(jobs_home.jobs, FOLDER)
+    jobs_home.ring()
+    assert watch.drain() == {number}
+    watch.close()
