@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from debugtools.compare.outcome import Key
 from debugtools.compare.saving import Savers
 from debugtools.compare.sides import ModelSide, SavedSide, Side
 from debugtools.compare.spec import CompareSpec
+from debugtools.compare.stream import observing
 from debugtools.compare.validate import Validator
 
 if TYPE_CHECKING:
@@ -56,7 +58,22 @@ class Frame:
         """The mode of rows of other tensors."""
         if self.saved(pair):
             return "saved"
-        return "executed" if self.spec.observe == "executed" else "every"
+        return "executed" if self.executed else "every"
+
+    @cached_property
+    def executed(self) -> bool:
+        """Whether layers are observed in the graphs that really run: as asked, or where unfused ones cannot differ."""
+        if self.spec.observe != "auto":
+            return self.spec.observe == "executed"
+        return any(self.alike_unfused(pair) for pair in self.pairs)
+
+    def alike_unfused(self, pair: Pair) -> bool:
+        """True if the sides differ in nothing but their optimisation level."""
+        first, second = (self.sides[i] for i in pair)
+        if not (isinstance(first, ModelSide) and isinstance(second, ModelSide)) or first.model is not second.model:
+            return False
+        levels = {side.spec.graph_optimization_level or "all" for side in (first, second)}
+        return len(levels) > 1 and observing(first.spec) == observing(second.spec)
 
     def keep(self, number: int, side: Side, name: str, array: Array) -> None:
         """Save and validate one tensor of a side that runs, as asked. Enough if it is bad and that ends it."""

@@ -13,7 +13,6 @@ from debugtools.compare.memory import give_back, limits, resident
 from debugtools.compare.observe import Observer, Plan, make_plan
 from debugtools.compare.sides import ModelSide
 from debugtools.compare.spec import MarkSpec
-from debugtools.compare.stream import observing
 
 
 class ObservedRows:
@@ -85,7 +84,7 @@ class ObservedRows:
     def _make_plan(self, feed: Feed, feeds: Mapping[int, Feed]) -> Plan:
         frame = self._frame
         assert frame.model is not None
-        if frame.spec.observe == "executed":
+        if frame.executed:
             self._executed(feeds)
         else:
             self._tell_unfused()
@@ -115,10 +114,8 @@ class ObservedRows:
 
     def _tell_unfused(self) -> None:
         """Observed unfused, sides that differ in nothing but their optimisation do not differ at all."""
-        for first, second in ((self._frame.sides[a], self._frame.sides[b]) for a, b in self._frame.pairs):
-            if not (isinstance(first, ModelSide) and isinstance(second, ModelSide)) or first.spec == second.spec:
-                continue
-            if first.model is second.model and observing(first.spec) == observing(second.spec):
+        for pair in self._frame.pairs:
+            if self._frame.alike_unfused(pair):
                 self._frame.context.warn(
                     "layers are observed unfused, where these runners do not differ; only their outputs can. "
                     "To see what optimisation does to the layers, observe the executed graphs"

@@ -49,7 +49,7 @@ class CompareSpec(Spec, frozen=True):
 
     Pairs are (0,1), (1,2), …; the second of a pair is the reference that relative errors divide by.
     observe: 'executed' streams each runner's own optimised graph, 'every' streams every tensor of the original
-        graph unfused; 'auto' is 'every' where the user asked for all tensors by name and 'executed' in the app.
+        graph unfused; 'auto' is 'every', but 'executed' where the runners differ in their optimisation alone.
     statistics: exact median and quantiles for every row (several partial sorts a tensor).
     memory_budget: bytes the worker may use at its peak; None is no limit.
     """

@@ -1,6 +1,7 @@
 """Comparisons of every marked tensor: streamed, with findings, canary, saved layers, other models, retries."""
 
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import onnx
@@ -72,7 +73,9 @@ def test_streamed_tensors_are_those_of_the_unsegmented_run(
     saved = str(folder / "layers.safetensors")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(memory, "Limits", lambda *_: type("L", (), {"segment": segment, "waiting": 200, "ahead": 100})())
-        spec = CompareSpec(model=str(folder / "model.onnx"), runners=[OFF, ORT], marks=ALL, save_outputs=saved)
+        spec = CompareSpec(
+            model=str(folder / "model.onnx"), runners=[OFF, ORT], marks=ALL, observe="every", save_outputs=saved
+        )
         done = run_compare(spec)
     assert not list((done.folder / "artifacts").rglob("*.raw"))
     outputs = RunResults.load(saved)[0][0].outputs
@@ -144,13 +147,14 @@ def test_a_model_with_other_nodes_and_names_is_compared_by_name_and_map(tmp_path
     assert mapped.row("big")["tensor2"] == "scaled" and mapped.result["passed"] is True
 
 
-def test_executed_mode_shows_what_optimisation_does_and_moves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("observe", ["executed", "auto"])
+def test_executed_mode_shows_what_optimisation_does_and_moves_nothing(
+    tmp_path: Path, observe: Literal["executed", "auto"]
+) -> None:
     path = str(tmp_path / "model.onnx")
     onnx.save(conv_model(), path)
-    spec = CompareSpec(
-        model=path, runners=[ORT, OFF], marks=ALL, observe="executed", tolerance=ToleranceSpec(auto=True)
-    )
-    done = run_compare(spec)
+    tolerance = ToleranceSpec(auto=True)
+    done = run_compare(CompareSpec(model=path, runners=[ORT, OFF], marks=ALL, observe=observe, tolerance=tolerance))
     assert done.result["canary"]["moved"] == 0.0 and done.result["passed"] is True
     modes = {row["tensor"]: row["mode"] for row in done.table()}
     assert modes["relu1"] == "executed" and modes["y"] == "plain"

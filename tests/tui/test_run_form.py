@@ -98,6 +98,16 @@ def test_sides_come_and_go() -> None:
     assert "no model is open" in check(RunForm(), None, []).problems[""]
 
 
+def test_tf32_is_a_choice_where_there_is_cuda() -> None:
+    form = put(RunForm(), "side.0.provider", "cuda")
+    shown = [field.key for field in fields(form)]
+    assert "side.0.tf32" in shown and "side.1.tf32" not in shown
+    spec = check(put(form, "side.0.tf32", "off"), MODEL, []).spec
+    assert spec is not None
+    assert [runner.tf32 for runner in spec.runners] == [False, None]
+    assert "onnxrt,providers=cuda,tf32=false" in command_line(spec)
+
+
 def test_equal_sides_are_numbered() -> None:
     spec = check(put(RunForm(), "side.1.level", "default"), MODEL, []).spec
     assert spec is not None
@@ -106,7 +116,7 @@ def test_equal_sides_are_numbered() -> None:
 
 
 TEXT = st.text(max_size=12)
-SIDES = st.builds(SideForm, kind=TEXT | st.sampled_from(KINDS), provider=TEXT, level=TEXT, model=TEXT, results=TEXT)
+SIDES = st.builds(SideForm, kind=TEXT | st.sampled_from(KINDS), provider=TEXT, level=TEXT, model=TEXT, results=TEXT, tf32=TEXT)
 FORMS = st.builds(
     RunForm,
     sides=st.lists(SIDES, max_size=3),

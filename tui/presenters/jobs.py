@@ -54,7 +54,7 @@ def row_line(view: "JobView", title: str, now: float, cells: int, glyphs: Glyphs
         text = f"{fit(title, title_cells(cells), glyphs.ellipsis, keep='start')} {_progress(view, glyphs)} "
     text += f"{rate_text(view):>{RATE_CELLS}} {left_text(view):>{ETA_CELLS}} "
     text += f"{age_text(now - view.created):>{AGE_CELLS}} {size_text(view.bytes_on_disk):>{DISK_CELLS}}"
-    text += f" {','.join(gpu[:4] for gpu in view.gpus):<4}" if cells >= 100 else ""
+    text += f" {','.join(gpu.removeprefix('GPU-')[:4] for gpu in view.gpus):<4}" if cells >= 100 else ""
     return merge([(head, ""), (state, role), (text, "")])
 
 

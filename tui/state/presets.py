@@ -52,7 +52,7 @@ def apply_preset(chosen: Preset, old: RunForm, inputs: Inputs) -> RunForm:
     sides = []
     for number, side in enumerate(chosen.sides):
         kept = old.sides[number] if number < len(old.sides) else SideForm()
-        sides.append(SideForm(side.kind, side.provider, side.level, kept.model, kept.results))
+        sides.append(SideForm(side.kind, side.provider, side.level, kept.model, kept.results, side.tf32))
     values = dict(chosen.values)
     if chosen.batch:
         values["shapes"] = shapes_text(inputs, chosen.batch, everything=chosen.name == "complex inputs")

@@ -91,7 +91,8 @@ def _runner(reader: _Reader, form: RunForm, number: int) -> RunnerSpec:
         return RunnerSpec(kind=side.kind, model=model)  # type: ignore[arg-type]
     providers = [] if side.provider == "cpu" else side.provider.split()
     level = None if side.level == "default" else side.level
-    return RunnerSpec(kind="onnxrt", model=model, providers=providers, graph_optimization_level=level)  # type: ignore[arg-type]
+    tf32 = False if "cuda" in providers and side.tf32 == "off" else None
+    return RunnerSpec(kind="onnxrt", model=model, providers=providers, graph_optimization_level=level, tf32=tf32)  # type: ignore[arg-type]
 
 
 def _feeds(reader: _Reader, form: RunForm) -> FeedSpec:

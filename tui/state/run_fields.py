@@ -12,6 +12,7 @@ from tui.state.run_form import (
     OBSERVE,
     PROVIDERS,
     SOURCES,
+    TF32,
     TOLERANCES,
     RunForm,
     get,
@@ -62,6 +63,8 @@ def _side(form: RunForm, number: int) -> list[Field]:
         return [*found, Field(key + "results", "", "saved outputs", hint="a file of --save-outputs")]
     if side.kind == "onnxrt":
         found.append(Field(key + "provider", "", "provider", PROVIDERS))
+        if "cuda" in side.provider:
+            found.append(Field(key + "tf32", "", "TF32", TF32, hint="on moves results by about 1e-3"))
         found.append(Field(key + "level", "", "graph optimisation", LEVELS))
     return [*found, Field(key + "model", "", "model", empty="this model", hint="or another file")]
 

@@ -9,6 +9,7 @@ from backends.specs import OptimizationLevel, RunnerKind
 PROVIDERS = ("cpu", "cuda", "tensorrt", "cuda cpu")
 LEVELS = ("default", *get_args(OptimizationLevel))
 KINDS = get_args(RunnerKind)
+TF32 = ("on", "off")
 SOURCES = ("synthetic", "files", "script")
 MARKS = ("outputs only", "marked in Graph", "op types", "names", "everything")
 OBSERVE = ("auto", "executed", "every")
@@ -23,6 +24,7 @@ class SideForm(msgspec.Struct, omit_defaults=True):
     level: str = "default"
     model: str = ""
     results: str = ""
+    tf32: str = "on"
 
 
 class RunForm(msgspec.Struct, omit_defaults=True):
