@@ -116,7 +116,8 @@ def test_equal_sides_are_numbered() -> None:
 
 
 TEXT = st.text(max_size=12)
-SIDES = st.builds(SideForm, kind=TEXT | st.sampled_from(KINDS), provider=TEXT, level=TEXT, model=TEXT, results=TEXT, tf32=TEXT)
+KIND = TEXT | st.sampled_from(KINDS)
+SIDES = st.builds(SideForm, kind=KIND, provider=TEXT, level=TEXT, model=TEXT, results=TEXT, tf32=TEXT)
 FORMS = st.builds(
     RunForm,
     sides=st.lists(SIDES, max_size=3),
