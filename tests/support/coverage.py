@@ -20,6 +20,26 @@ def half_batches():
         yield {"input": np.ones((batch, 3, 8, 8), dtype=np.float32)}
 """
 
+IMAGES = """
+import pathlib
+import numpy as np
+
+HERE = pathlib.Path(__file__).parent
+
+def pictures():
+    for path in sorted((HERE / "images").glob("*.npy")):
+        yield np.load(path, allow_pickle=False)
+
+def load_data():
+    for picture in pictures():
+        yield {"input": (picture.transpose(2, 0, 1)[None] / 255).astype(np.float32)}
+
+def normalised():
+    mean, deviation = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
+    for picture in pictures():
+        yield {"input": ((picture / 255 - mean) / deviation).transpose(2, 0, 1)[None].astype(np.float32)}
+"""
+
 COMPARE = """
 import numpy as np
 
@@ -84,6 +104,10 @@ def prepare(folder: Path) -> Path:
     _overflowing(folder / "log.onnx")
     (folder / "loader.py").write_text(LOADER)
     (folder / "compare.py").write_text(COMPARE)
+    (folder / "images.py").write_text(IMAGES)
+    (folder / "images").mkdir()
+    for number in range(3):
+        np.save(folder / "images" / f"{number}.npy", np.full((8, 8, 3), 80 * number, np.uint8))
     (folder / "broken.onnx").write_bytes(b"not a model")
     loader = DataLoader(iterations=2)
     for name in ("model", "other"):
