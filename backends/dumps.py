@@ -12,15 +12,13 @@ import os
 import struct
 import tempfile
 from collections.abc import Mapping
-from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from backends.errors import BadFile
-from backends.files import atomic_writer
+from backends.files import WholeOrNothing, atomic_writer
 from backends.npy import Array
 from backends.paced import PacedStream
 from backends.tensors import dtype_name, to_numpy
@@ -37,7 +35,7 @@ EXTRA = "layerwise.dtypes"
 MAX_HEADER = 100_000_000  # the format's own limit
 
 
-class DumpWriter:
+class DumpWriter(WholeOrNothing):
     """Writes tensors to one file as they come. It appears, whole, at `close`; after an error it does not."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -84,17 +82,6 @@ class DumpWriter:
     def abort(self) -> None:
         """Forget everything; nothing is left on disk."""
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with ExitStack() as stack:
-            stack.callback(self.abort)
-            if kind is None:
-                self.close()
 
 
 def _text(item: Any) -> str:

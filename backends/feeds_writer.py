@@ -6,12 +6,11 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO
 
 from backends.dumps import DumpWriter
 from backends.errors import UsageError
-from backends.files import atomic_writer
+from backends.files import WholeOrNothing, atomic_writer
 from backends.json_arrays import as_array
 from backends.json_format import save, write_value
 from backends.results import Stored
@@ -20,7 +19,7 @@ from backends.results_writer import check_empty_folder
 from backends.text import shown
 
 
-class FeedsWriter:
+class FeedsWriter(WholeOrNothing):
     """Writes feed dicts as they come; what is written appears, whole, at `close`.
 
     A path that ends in .safetensors is our dump, any other extension gives JSON for `--load-inputs` (of
@@ -77,14 +76,3 @@ class FeedsWriter:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
         self._stack.__exit__(InterruptedError, InterruptedError(), None)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with ExitStack() as stack:
-            stack.callback(self.abort)
-            if kind is None:
-                self.close()

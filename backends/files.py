@@ -3,9 +3,10 @@
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from types import TracebackType
+from typing import BinaryIO, Self
 
 
 @contextmanager
@@ -26,6 +27,29 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+class WholeOrNothing:
+    """A context manager for writers: `close` when all went well, and in any case `abort`, which then finds nothing."""
+
+    def close(self) -> None:
+        """Finish what is written and put it in place."""
+        raise NotImplementedError
+
+    def abort(self) -> None:
+        """Leave nothing half-written behind."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with ExitStack() as stack:
+            stack.callback(self.abort)
+            if kind is None:
+                self.close()
 
 
 def atomic_write(path: str | os.PathLike[str], data: bytes | str) -> None:

@@ -4,12 +4,10 @@ import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from backends.errors import UsageError
+from backends.files import WholeOrNothing
 from backends.npy import Array
 from backends.results_io import is_single_file
 from backends.results_sinks import DumpSink, FolderSink, JsonSink, Sink
@@ -18,7 +16,7 @@ from backends.text import shown
 PENDING = 64 << 20  # bytes of tensors that may wait for the disk
 
 
-class ResultsWriter:
+class ResultsWriter(WholeOrNothing):
     """Takes outputs as they come and writes them behind the caller's back.
 
     A runner's iterations come in order, each ended by `finish`; runners may interleave. Arrays given are kept
@@ -57,17 +55,6 @@ class ResultsWriter:
         """Leave nothing behind."""
         self._thread.shutdown(cancel_futures=True)
         self._sink.abort()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with ExitStack() as stack:
-            stack.callback(self.abort)
-            if kind is None:
-                self.close()
 
 
 def open_results_writer(path: str | os.PathLike[str], runners: Sequence[str]) -> ResultsWriter:
