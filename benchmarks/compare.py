@@ -42,7 +42,8 @@ CASES = (
     Case("mark-all", "resnet50", MARK_ALL, MARK_ALL, 5, 0.6),
     Case("mark-all saved json", "densenet121", MARK_ALL + SAVE_OURS, MARK_ALL + SAVE_THEIRS, 8, 0.3),
     Case("mark-all saved", "densenet121", MARK_ALL + SAVE_NATIVE, MARK_ALL + SAVE_THEIRS, 8, 0.3),
-    Case("mark-all saved json", "resnet50", MARK_ALL + SAVE_OURS, MARK_ALL + SAVE_THEIRS, 5, 0.3),
+    Case("mark-all saved json", "resnet50", MARK_ALL + SAVE_OURS, MARK_ALL + SAVE_THEIRS, 8, 0.3),
+    Case("mark-all saved", "resnet50", MARK_ALL + SAVE_NATIVE, MARK_ALL + SAVE_THEIRS, 8, 0.3),
 )
 BUDGETS = (("densenet121", 250), ("resnet50", 400))
 RUNNERS = ("--onnxrt", "--onnxrt")
