@@ -12,6 +12,7 @@ from onnx.external_data_helper import ExternalDataInfo
 from onnx.reference import ReferenceEvaluator
 
 from backends.errors import BadFile, LayerwiseError
+from backends.reads import reads
 from backends.tensors import TensorInfo, dtype_name, onnx_to_numpy, packed_nbytes
 from backends.text import shown
 
@@ -34,7 +35,7 @@ class Evaluation:
         except Exception as error:  # every operator raises what it likes
             raise LayerwiseError(f"the ONNX reference evaluator cannot take this model: {_reason(error)}") from None
         self._nodes: list[Any] = self._evaluator.rt_nodes_
-        self._reads = [frozenset(_reads(node.onnx_node)) for node in self._nodes]
+        self._reads = [frozenset(reads(node.onnx_node)) for node in self._nodes]
 
     def run(self, feed: Mapping[str, Array], names: Sequence[str]) -> dict[str, Any]:
         """Evaluate what `names` need. LayerwiseError names the node that failed."""
@@ -138,18 +139,6 @@ def _tensor_info(value: onnx.ValueInfoProto) -> TensorInfo:
     if tensor.HasField("shape"):
         shape = tuple(d.dim_value if d.HasField("dim_value") else (d.dim_param or None) for d in tensor.shape.dim)
     return TensorInfo(value.name, dtype_name(tensor.elem_type), shape)
-
-
-def _reads(node: onnx.NodeProto) -> Iterator[str]:
-    """Names a node reads: its inputs and all that its bodies, at any depth, take from outside."""
-    yield from filter(None, node.input)
-    for attribute in node.attribute:
-        for body in [attribute.g, *attribute.graphs]:
-            local = {value.name for value in body.input} | {tensor.name for tensor in body.initializer}
-            for inner in body.node:
-                yield from (name for name in _reads(inner) if name not in local)
-                local.update(inner.output)
-            yield from (value.name for value in body.output if value.name not in local)
 
 
 def _reason(error: Exception) -> str:

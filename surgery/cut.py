@@ -13,8 +13,9 @@ from functools import cached_property
 import onnx
 
 from backends.errors import UsageError
+from backends.reads import reads
 from backends.text import shown
-from surgery.reads import reads, topological
+from surgery.node_order import topological
 from surgery.sizes import Estimate
 
 _INPUTS_HOLD_NO_WEIGHTS = 4  # from this IR version on, initializers need not be graph inputs

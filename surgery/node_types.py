@@ -7,8 +7,8 @@ import onnx
 from onnx import TensorProto, defs
 
 from backends.errors import LayerwiseError
+from backends.reads import subgraphs
 from backends.text import shown
-from surgery.reads import subgraphs
 
 FLOAT = TensorProto.FLOAT
 

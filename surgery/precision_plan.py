@@ -8,8 +8,8 @@ import onnx
 from onnx import TensorProto
 
 from backends.errors import LayerwiseError
+from backends.reads import captures, subgraphs
 from surgery.node_types import SHAPE_ONLY, Slots, node_slots, tensor_types
-from surgery.reads import captures, subgraphs
 
 LowType = Literal["float16", "bfloat16"]
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 import onnx
 
-from surgery.reads import subgraphs
+from backends.reads import subgraphs
 
 
 def all_names(graph: onnx.GraphProto) -> Counter[str]:

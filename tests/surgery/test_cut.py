@@ -16,7 +16,6 @@ from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
 from backends.tensors import dtype_name, to_onnx
 from surgery.cut import GraphCut, Segment
-from surgery.reads import captures, reads
 from surgery.sizes import estimates
 
 SPEC = RunnerSpec(kind="onnxrt", graph_optimization_level="disable", threads=1, options={"arena": False})
@@ -79,24 +78,6 @@ def test_weights_stay_in_the_model_file(tmp_path: Path) -> None:
     part = onnx.ModelProto.FromString(cut.build(cut.segments(["wide"], None)[-1], {"x": 1, "y": 1}))
     big = next(tensor for tensor in part.graph.initializer if tensor.name == "big")
     assert big.data_location == TensorProto.EXTERNAL and not big.raw_data
-
-
-def test_captures_are_reads_at_every_level() -> None:
-    inner = helper.make_graph(
-        [helper.make_node("Add", ["a", "own"], ["z"])], "inner", [], [onnx.ValueInfoProto(name="z")]
-    )
-    middle = helper.make_graph(
-        [
-            helper.make_node("Relu", ["b"], ["own"]),
-            helper.make_node("If", ["own"], ["q"], then_branch=inner, else_branch=inner),
-        ],
-        "middle",
-        [],
-        [onnx.ValueInfoProto(name="c")],
-    )
-    assert captures(middle) == ["b", "a", "c"]
-    node = helper.make_node("If", ["cond", ""], ["out"], then_branch=middle, else_branch=middle)
-    assert reads(node) == ["cond", "b", "a", "c"]
 
 
 def test_sequences_never_cross_a_cut(tmp_path: Path) -> None:

@@ -1,12 +1,8 @@
-"""What nodes read, subgraph captures included, and the order they can run in."""
+"""What nodes read, subgraph captures included."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import onnx
-
-from backends.errors import LayerwiseError
-from backends.text import shown
-from surgery.graph.order import topological_order
 
 
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
@@ -35,15 +31,3 @@ def reads(node: onnx.NodeProto) -> list[str]:
     for body in subgraphs(node):
         names.update(dict.fromkeys(captures(body)))
     return list(names)
-
-
-def topological(nodes: Sequence[onnx.NodeProto], node_reads: Sequence[Sequence[str]]) -> list[int]:
-    """Return an order of the nodes in which each tensor is made before it is read; the given order if it is one.
-
-    LayerwiseError if there is a cycle.
-    """
-    maker = {name: i for i, node in enumerate(nodes) for name in node.output if name}
-    order, stuck = topological_order([[maker[name] for name in names if name in maker] for names in node_reads])
-    if stuck:
-        raise LayerwiseError(f"the graph has a cycle through node {shown(nodes[stuck[0]].name or '<unnamed>', 120)!r}")
-    return order

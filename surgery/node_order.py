@@ -1,0 +1,21 @@
+"""The order that nodes can run in."""
+
+from collections.abc import Sequence
+
+import onnx
+
+from backends.errors import LayerwiseError
+from backends.text import shown
+from surgery.graph.order import topological_order
+
+
+def topological(nodes: Sequence[onnx.NodeProto], node_reads: Sequence[Sequence[str]]) -> list[int]:
+    """Return an order of the nodes in which each tensor is made before it is read; the given order if it is one.
+
+    LayerwiseError if there is a cycle.
+    """
+    maker = {name: i for i, node in enumerate(nodes) for name in node.output if name}
+    order, stuck = topological_order([[maker[name] for name in names if name in maker] for names in node_reads])
+    if stuck:
+        raise LayerwiseError(f"the graph has a cycle through node {shown(nodes[stuck[0]].name or '<unnamed>', 120)!r}")
+    return order
