@@ -157,7 +157,7 @@ def _errors(result: Comparison) -> Row:
         row |= {
             f"max_{key}": worst(moments), f"min_{key}": moments.low if moments.count else 0.0,
             f"mean_{key}": moments.mean, f"std_{key}": moments.deviation,
-            f"argmax_{key}": place_of(moments.high_at, shape),
+            f"argmin_{key}": place_of(moments.low_at, shape), f"argmax_{key}": place_of(moments.high_at, shape),
         }  # fmt: skip
     row |= {"l2": result.l2, "cosine": result.cosine, "psnr": result.psnr, "snr": result.snr}
     if result.lpips is not None:
