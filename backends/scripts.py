@@ -18,12 +18,15 @@ from backends.text import shown
 
 @contextmanager
 def script_errors(path: Path, what: str) -> Iterator[None]:
-    """Turn any error of the script's code into a LayerwiseError that names its file, line and cause."""
+    """Turn any error of the script's code into a LayerwiseError that names its file, line and cause.
+
+    Lack of memory stays what it is, and so does what ends the process from outside.
+    """
     try:
         yield
-    except (LayerwiseError, KeyboardInterrupt):
+    except (LayerwiseError, MemoryError):
         raise
-    except BaseException as error:
+    except (Exception, SystemExit) as error:
         raise LayerwiseError(f"{shown(what)} failed: {_told(path, error)}") from error
 
 

@@ -77,7 +77,7 @@ def run_job(spec: CompareSpec, args: Namespace) -> "JobSpec":
     gpus = _gpus(spec) if args.gpus is None else args.gpus
     if gpus < 0:
         raise UsageError("--gpus must not be negative")
-    command = command_line(spec)
+    command = command_line(spec) + (["--timeout", args.timeout] if args.timeout else [])
     return job_spec("compare", msgspec.to_builtins(spec), shlex.join(command[1:])[:200], command, timeout, gpus)
 
 
