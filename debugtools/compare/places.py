@@ -30,7 +30,7 @@ class Places:
 
     whole_graph: what nodes read is looked at too. other: a side with another model. A tensor that a Cast makes here and
     another operator there (a precision round trip) is placed as that operator, with what it reads: the Cast only stands
-    for it.
+    for it. Its position is the one of the operator of that name here, or the Cast's where there is none.
     """
 
     def __init__(self, model: Model | None, whole_graph: bool, other: "ModelSide | None" = None) -> None:
@@ -47,6 +47,12 @@ class Places:
     def _inputs(self) -> frozenset[str]:
         return frozenset(self._cut.inputs) if self._cut else frozenset()
 
+    @cached_property
+    def _named(self) -> dict[tuple[str, str], int]:
+        """Position by name and operator; of several alike the first."""
+        nodes = self._cut.nodes if self._cut else ()
+        return {(node.name, node.op_type): i for i, node in reversed(list(enumerate(nodes)))}
+
     def is_input(self, name: str) -> bool:
         return name in self._inputs
 
@@ -62,7 +68,8 @@ class Places:
         meant = _made(self._other.model.cut, self._other.own(name))
         if meant.op in ("", "Cast"):
             return place
-        return replace(meant, i=place.i, reads=tuple(self._other.common(read) for read in meant.reads or ()))
+        i = self._named.get((meant.node, meant.op), place.i) if meant.node else place.i
+        return replace(meant, i=i, reads=tuple(self._other.common(read) for read in meant.reads or ()))
 
 
 def _made(cut: "GraphCut", name: str) -> Place:

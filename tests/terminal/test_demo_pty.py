@@ -1,5 +1,6 @@
 """`layerwise demo`, the newcomer's first command: the app on a terminal, the layer table elsewhere."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -23,8 +24,11 @@ def test_on_a_terminal_the_app_shows_the_comparison(workspace: Path) -> None:
         terminal.wait_for("done: 411 rows", 30)
         assert "cosine at least 0.997" in terminal.text
         terminal.press("f")
-        terminal.wait_for(lambda text: any(line.startswith("▌ ✗   456 Softmax") for line in text.splitlines()))
-        terminal.press("q")
+        terminal.wait_for(lambda text: any(line.startswith("▌ ✗   454 Softmax") for line in text.splitlines()))
+        terminal.press("o")
+        terminal.wait_for("▸ Softmax #454 ◂")
+        terminal.wait_for(lambda text: re.search(r"▌ *454 Softmax .*8.4e-02!", text) is not None)
+        terminal.press("2", "q")
         assert terminal.process.wait(10) == 0
     with Terminal([*DEMO[:-1], str(workspace / "cache/demo/encoder_fp16.onnx")]) as terminal:
         terminal.wait_for("done: 411 rows", 30)

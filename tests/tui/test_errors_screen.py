@@ -3,9 +3,11 @@
 import json
 from pathlib import Path
 
+import onnx
 import pytest
 from support.bench import BAD_LAYER, Bench, chain_pair, compare_spec, with_bench
 
+from surgery.precision import emulate_precision
 from tui.screens.errors import ErrorsScreen
 from tui.state.error_table import FAILED
 
@@ -46,6 +48,31 @@ def test_from_the_table_to_the_first_bad_layer_its_values_and_its_node(pair: tup
         assert cursor_tensor(bench) == f"/layer.{BAD_LAYER}/MatMul_output_0"
 
     with_bench(pair[1], story)
+
+
+@pytest.mark.parametrize(("named", "opened"), [(True, "MatMul"), (False, "Cast")])
+def test_of_a_precision_round_trip_the_operator_opens_and_without_one_of_its_name_the_cast(
+    pair: tuple[Path, Path], tmp_path: Path, named: bool, opened: str
+) -> None:
+    rounded = emulate_precision(onnx.load(pair[0]), "float16")
+    for node in rounded.graph.node if not named else ():
+        node.name = ""
+    onnx.save(rounded, tmp_path / "rounded.onnx")
+
+    async def story(bench: Bench) -> None:
+        state = bench.app.state
+        await bench.compare(compare_spec(tmp_path / "rounded.onnx", pair[0]))
+        await bench.press("2", "colon", *"filter /layer.3/MatMul", "enter")
+        await bench.see("1 of 40", "op MatMul")
+        await bench.press("o")
+        await bench.see("[1 Graph]")
+        index, node = state.session.index, state.session.node
+        assert index is not None and index.node_op(node) == opened
+        assert list(state.session.errors).count(node) == 1
+        tensors = [index.tensor_name(tensor) for tensor in index.node_outputs(node)]
+        assert [name.removesuffix("__exact") for name in tensors] == ["/layer.3/MatMul_output_0"]
+
+    with_bench(tmp_path / "rounded.onnx", story)
 
 
 def test_filter_as_you_type_sort_and_leaps(pair: tuple[Path, Path]) -> None:

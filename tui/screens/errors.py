@@ -1,6 +1,5 @@
 """The Errors screen: the layer error table of a comparison, live."""
 
-
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -9,6 +8,7 @@ from textual.events import Resize
 from backends.files import user_path
 from tui.commands import command
 from tui.controllers.error_export import export_rows, yank_targets
+from tui.controllers.node_errors import node_of_row
 from tui.controllers.tensor import TensorController
 from tui.presenters.error_detail import detail_lines, help_lines
 from tui.presenters.errors import head_lines, heading, row_line
@@ -248,8 +248,7 @@ class ErrorsScreen(Page, scope="errors"):
         if index is None or place < 0:
             self.state.say("no graph to show it in" if place >= 0 else "no row")
             return
-        tensor = index.find_tensor(self.errors.table.tensors[place])
-        node = index.producer(tensor) if tensor >= 0 else index.find_node(self.errors.table.nodes[place])
+        node = node_of_row(index, self.errors.table, place)
         if node < 0:
             self.state.say("this tensor is not made by a node of the open model", "warn")
             return
