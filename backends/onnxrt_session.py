@@ -190,6 +190,20 @@ def _provider_options(spec: RunnerSpec, provider: str) -> dict[str, str]:
     return given
 
 
+def session_facts(spec: RunnerSpec) -> dict[str, Any]:
+    """What `open_session` makes of a spec, in onnxruntime's own words, for a script that has nothing of ours."""
+    wanted = provider_names(spec.providers)
+    level = spec.graph_optimization_level
+    return {
+        "providers": wanted,
+        "provider_options": {name: _provider_options(spec, name) for name in wanted},
+        "graph_optimization_level": _LEVELS[level] if level else None,
+        "threads": spec.threads,
+        "session_config": {key: str(value) for key, value in spec.options.get("session_config", {}).items()},
+        "custom_ops": [str(Path(library).resolve()) for library in spec.custom_ops],
+    }
+
+
 def _save_optimized(options: Any, path: Path) -> None:
     """Weights go to a file beside the graph, else a dump above protobuf's 2 GB would fail."""
     options.optimized_model_filepath = str(path)

@@ -1,0 +1,113 @@
+"""Shows the fault that this folder holds, with nothing but numpy and onnxruntime: `python repro.py`.
+
+Runs model.onnx on inputs.npz as repro.json says and compares with golden.npz. Exit code 1: the fault shows (outputs
+beyond tolerance, or the model does not run); 0: it does not show here; 2: this machine cannot try.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FOLDER = Path(__file__).resolve().parent
+
+
+def main() -> int:
+    facts = json.loads((FOLDER / "repro.json").read_text(encoding="utf-8"))
+    try:
+        import onnxruntime
+    except ImportError as error:
+        print(f"cannot try: {error} (pip install onnxruntime)")
+        return 2
+    print(f"onnxruntime {onnxruntime.__version__} here, {facts['versions'].get('onnxruntime', '?')} where it was found")
+    missing = [name for name in facts["providers"] if name not in onnxruntime.get_available_providers()]
+    if missing:
+        print(f"cannot try: this onnxruntime has no {', '.join(missing)}")
+        return 2
+    try:
+        found = _run(onnxruntime, facts)
+    except Exception as error:
+        print(f"FAILED: the model does not run: {type(error).__name__}: {error}"[:2000])
+        return 1
+    if not facts["outputs"]:
+        print("the model runs: the fault does not show here")
+        return 0
+    failed = [entry for entry, array in zip(facts["outputs"], found, strict=True) if not _compare(entry, array)]
+    print(f"FAILED: {len(failed)} of {len(found)} outputs are wrong" if failed else "the fault does not show here")
+    return 1 if failed else 0
+
+
+def _run(onnxruntime: Any, facts: dict[str, Any]) -> list[Any]:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    if facts["graph_optimization_level"]:
+        options.graph_optimization_level = getattr(
+            onnxruntime.GraphOptimizationLevel, facts["graph_optimization_level"]
+        )
+    options.intra_op_num_threads = facts["threads"] or 0
+    for key, value in facts["session_config"].items():
+        options.add_session_config_entry(key, value)
+    for library in facts["custom_ops"]:
+        options.register_custom_ops_library(library)
+    if any(name != "CPUExecutionProvider" for name in facts["providers"]):
+        onnxruntime.preload_dlls()
+    providers = [(name, facts["provider_options"].get(name, {})) for name in facts["providers"]]
+    session = onnxruntime.InferenceSession(str(FOLDER / "model.onnx"), options, providers=providers)
+    feed = {entry["name"]: _value(onnxruntime, entry) for entry in facts["inputs"]}
+    names = [entry["name"] for entry in facts["outputs"]] or [node.name for node in session.get_outputs()]
+    return list(session.run_with_ort_values(names, feed))
+
+
+def _value(onnxruntime: Any, entry: dict[str, Any]) -> Any:
+    array = _array("inputs.npz", entry)
+    if entry["bits"]:  # a type that NumPy lacks travels as its bits
+        return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(array, entry["bits"])
+    return onnxruntime.OrtValue.ortvalue_from_numpy(array)
+
+
+def _array(file: str, entry: dict[str, Any]) -> Any:
+    with np.load(FOLDER / file, allow_pickle=False) as archive:
+        array = archive[entry["key"]]
+    return array.astype(object) if array.dtype.kind == "U" else array
+
+
+def _compare(entry: dict[str, Any], value: Any) -> bool:
+    """Whether each element passes: absolute error at most atol, or relative error (to the golden one) at most rtol."""
+    name = ascii(entry["name"])[1:-1]
+    golden = _array("golden.npz", entry)
+    found = _bits(value, golden) if entry["bits"] else value.numpy()
+    if entry["dtype"] == "bfloat16":
+        found, golden = ((bits.astype(np.uint32) << 16).view(np.float32) for bits in (found, golden))
+    if found.shape != golden.shape:
+        print(f"{name}: shape {list(found.shape)}, golden {list(golden.shape)}")
+        return False
+    if golden.dtype.kind not in "fiub" or (entry["bits"] and entry["dtype"] != "bfloat16"):
+        wrong = int(np.count_nonzero(found != golden))
+        print(f"{name}: {wrong} of {golden.size} elements differ")
+        return wrong == 0
+    with np.errstate(all="ignore"):
+        error = np.abs(found.astype(np.float64) - golden.astype(np.float64))
+        relative = error / np.maximum(np.abs(golden.astype(np.float64)), 2.0**-52)
+        over = ~((error <= entry["atol"]) | (relative <= entry["rtol"]))
+        if entry["infinities_equal"]:
+            over &= ~(np.isinf(golden) & (found == golden))
+    wrong = int(np.count_nonzero(over))
+    worst = (float(error.max()), float(relative.max())) if error.size else (0.0, 0.0)
+    print(
+        f"{name}: max abs {worst[0]:.4g}, max rel {worst[1]:.4g}, {wrong} of {golden.size} elements over "
+        f"(atol {entry['atol']:g}, rtol {entry['rtol']:g})"
+    )
+    return wrong == 0
+
+
+def _bits(value: Any, golden: Any) -> Any:
+    import ctypes
+
+    buffer = (ctypes.c_char * golden.nbytes).from_address(value.data_ptr())
+    return np.frombuffer(bytes(buffer), golden.dtype).reshape(golden.shape)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""The README of a repro bundle: the text of a bug report."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from backends.text import shown
+
+_LISTED = 20
+
+
+def readme(
+    title: str, nodes: Sequence[str], measured: Mapping[str, Any], command: str, facts: Mapping[str, Any]
+) -> str:
+    """Markdown; names of tensors and nodes stand in code blocks, where nothing in them is markup."""
+    lines = [f"# {_plain(title)}", "", "## Show it", "", "    pip install numpy onnxruntime", "    python repro.py", ""]
+    lines += ["Exit code 1: the fault shows. 0: it does not on this machine. 2: this machine cannot try.", ""]
+    if nodes:
+        lines += ["## The nodes", "", *(f"    {shown(node, 200)}" for node in nodes[:_LISTED])]
+        lines += [f"    … and {len(nodes) - _LISTED} more"] if len(nodes) > _LISTED else []
+        lines.append("")
+    if measured:
+        lines += ["## Measured where it was found", "", *(f"    {key}: {value}" for key, value in measured.items()), ""]
+    lines += ["## Files", "", *_files(facts), "", "## Where it was found", "", *_where(facts, command), ""]
+    return "\n".join(lines)
+
+
+def _files(facts: Mapping[str, Any]) -> list[str]:
+    lines = ["    model.onnx   the model, as small as it was made", "    inputs.npz   its inputs:"]
+    lines += [f"        {_described(entry)}" for entry in facts["inputs"][:_LISTED]]
+    if facts["outputs"]:
+        lines.append("    golden.npz   the outputs that the reference gives:")
+        lines += [f"        {_described(entry)}" for entry in facts["outputs"][:_LISTED]]
+    return [*lines, "    repro.json   names, options, tolerances, versions", "    repro.py     runs it and compares"]
+
+
+def _described(entry: Mapping[str, Any]) -> str:
+    return f"{entry['key']}: {shown(entry['name'], 120)} {entry['dtype']} {entry['shape']}"
+
+
+def _where(facts: Mapping[str, Any], command: str) -> list[str]:
+    lines = [f"    {package} {version}" for package, version in facts["versions"].items()]
+    lines += [f"    {facts['machine']}", f"    providers: {', '.join(facts['providers'])}"]
+    return [*lines, f"    $ {shown(command, 2000)}"] if command else lines
+
+
+def _plain(text: str) -> str:
+    return shown(text, 200).replace("`", "'").replace("<", "‹").replace(">", "›")

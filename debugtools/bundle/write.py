@@ -1,0 +1,144 @@
+"""Writing a repro bundle: model, inputs, golden outputs, versions, a script that fails on its own, a README.
+
+The script needs numpy and onnxruntime only. Tensors lie in npz files under plain keys; repro.json maps names to them.
+"""
+
+import json
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backends.errors import LayerwiseError, UsageError
+from backends.files import atomic_write, atomic_writer
+from backends.specs import RunnerSpec
+from backends.tensors import EXTENDED_NAMES, dtype_name, dtype_row
+from backends.text import shown
+from debugtools.bundle.readme import readme
+from debugtools.compare.tolerance import Rule
+
+Array = NDArray[Any]
+_PACKAGES = ("onnxruntime-gpu", "onnxruntime", "onnx", "numpy", "layerwise")
+_BITS: dict[int, Any] = {8: np.uint8, 16: np.uint16}
+_TIMEOUT = 600.0
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What a bundle shows. model: a file of its own, external data beside it. golden: none if the model does not run.
+
+    rules: pass rule of each golden output. nodes: one text per culprit. command: what found it.
+    """
+
+    model: Path
+    runner: RunnerSpec
+    feed: Mapping[str, Array]
+    golden: Mapping[str, Array]
+    rules: Mapping[str, Rule]
+    title: str
+    nodes: list[str] = field(default_factory=list)
+    measured: dict[str, Any] = field(default_factory=dict)
+    command: str = ""
+
+
+def write_bundle(fault: Fault, folder: Path) -> Path:
+    """Write the bundle into a new folder; return it.
+
+    UsageError if the folder is there already or the suspect is not onnxruntime, LayerwiseError if it cannot be written.
+    """
+    if fault.runner.kind != "onnxrt":
+        raise UsageError(f"a bundle's script runs onnxruntime; it cannot show a fault of {fault.runner.kind}")
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        raise UsageError(f"{shown(str(folder))} exists already: name a new folder for the bundle") from None
+    except OSError as error:
+        raise LayerwiseError(f"{shown(str(folder))} cannot be made: {error.strerror}") from error
+    _copy_model(fault.model, folder)
+    facts = _facts(fault)
+    facts["inputs"] = _tensors(folder / "inputs.npz", fault.feed, {})
+    facts["outputs"] = _tensors(folder / "golden.npz", fault.golden, fault.rules)
+    script = Path(__file__).resolve().parents[2] / "backends" / "repro.py"
+    shutil.copyfile(script, folder / "repro.py")
+    atomic_write(folder / "repro.json", json.dumps(facts, indent=2))
+    atomic_write(folder / "README.md", readme(fault.title, fault.nodes, fault.measured, fault.command, facts))
+    return folder
+
+
+def try_bundle(folder: Path) -> tuple[int, str]:
+    """Run the bundle's script as somebody else would: its exit code (1: the fault shows) and what it printed."""
+    command = [sys.executable, "-I", str(folder / "repro.py")]
+    try:
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, timeout=_TIMEOUT, check=False, encoding="utf-8", errors="replace"
+        )
+    except subprocess.TimeoutExpired:
+        return 2, f"did not end within {_TIMEOUT:.0f} s"
+    return done.returncode, done.stdout + done.stderr
+
+
+def _copy_model(model: Path, folder: Path) -> None:
+    """Copy the model, and the files of its external data under the names it has for them."""
+    from backends.model import ModelFile
+
+    with ModelFile(model) as file:
+        weights = {ref.file.resolve() for ref in file.weights().values()} - {model.resolve()}
+    shutil.copyfile(model, folder / "model.onnx")
+    for path in weights:
+        target = folder / path.relative_to(model.parent.resolve())
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+
+
+def _tensors(path: Path, tensors: Mapping[str, Array], rules: Mapping[str, Rule]) -> list[dict[str, Any]]:
+    """Save tensors under plain keys; return what repro.json says of each."""
+    entries, arrays = [], {}
+    for number, (name, array) in enumerate(tensors.items()):
+        dtype, key = dtype_name(array), f"t{number}"
+        entry: dict[str, Any] = {"name": name, "key": key, "dtype": dtype, "shape": list(array.shape), "bits": 0}
+        if dtype in EXTENDED_NAMES:
+            entry["bits"] = dtype_row(dtype).onnx
+        if name in rules:
+            rule = rules[name]
+            entry |= {"atol": rule.atol, "rtol": rule.rtol, "infinities_equal": rule.infinities_equal}
+        arrays[key] = _storable(name, array, dtype)
+        entries.append(entry)
+    with atomic_writer(path) as stream:
+        np.savez(stream, allow_pickle=False, **arrays)
+    return entries
+
+
+def _storable(name: str, array: Array, dtype: str) -> Array:
+    if dtype == "string":
+        return array.astype(np.str_)
+    if dtype not in EXTENDED_NAMES:
+        return np.asarray(array, order="C")
+    row = dtype_row(dtype)
+    if row.bits not in _BITS:
+        raise UsageError(f"tensor {shown(name, 120)!r} is {dtype}, which a bundle cannot hold")
+    return np.asarray(array, order="C").view(_BITS[row.bits])
+
+
+def _facts(fault: Fault) -> dict[str, Any]:
+    from backends.onnxrt_session import session_facts
+
+    versions = {}
+    for package in _PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    versions.setdefault("onnxruntime", versions.get("onnxruntime-gpu", "?"))
+    return {
+        **session_facts(fault.runner),
+        "versions": {**versions, "python": platform.python_version()},
+        "machine": f"{platform.system()} {platform.release()} {platform.machine()}",
+    }
