@@ -1,0 +1,91 @@
+"""Live cuts: any set of a graph's nodes as a model of its own, fed with a reference's tensors.
+
+What a live cut of nodes S is:
+1. the nodes of S, unchanged, in the original order;
+2. every read, captures of bodies included, is made earlier in S, or is a weight, or is a graph input of the same name
+   that is fed the reference's tensor;
+3. no name is both input and made;
+4. its outputs are the tensors made in S that are graph outputs, have no reader, or have a reader outside S;
+5. run by the reference with optimisation off, every output equals the reference's tensor bit for bit.
+
+S need not be convex. A tensor that cannot be fed (a sequence, an optional, one that the reference does not make) pulls
+its maker in as glue; one that cannot be compared is no output.
+"""
+
+from collections.abc import Container, Iterable
+from dataclasses import dataclass
+
+from surgery.cut import GraphCut, Segment
+
+RANDOM = frozenset(
+    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+)
+"""Operators that give other values each time: no verdict on them means anything."""
+
+
+@dataclass(frozen=True)
+class LiveCut(Segment):
+    """A segment whose nodes need not follow each other. glue: those of its nodes that nobody asked for."""
+
+    glue: tuple[int, ...] = ()
+
+
+class LiveCuts:
+    """Makes live cuts of one graph. known: the tensors whose reference values are there."""
+
+    def __init__(self, graph: GraphCut, known: Container[str]) -> None:
+        self.graph, self._known = graph, known
+        self._readers: dict[str, list[int]] = {}
+        for i, names in enumerate(graph.reads):
+            for name in names:
+                self._readers.setdefault(name, []).append(i)
+        self._outputs = frozenset(graph.outputs)
+
+    def judgeable(self, nodes: Iterable[int]) -> list[int]:
+        """Those of `nodes` that make something to compare; the others can only be glue."""
+        return [i for i in nodes if self._made(i) and self.graph.nodes[i].op_type not in RANDOM]
+
+    def cut(self, nodes: Iterable[int]) -> LiveCut:
+        """The live cut of `nodes` (positions in topological order), with the glue that they need."""
+        asked = set(nodes)
+        chosen = self._with_glue(asked)
+        order = sorted(chosen)
+        made = {name for i in order for name in self.graph.nodes[i].output if name}
+        weights = self.graph.initializers.keys() | self.graph.sparse.keys()
+        feeds = dict.fromkeys(
+            name for i in order for name in self.graph.reads[i] if name not in made and name not in weights
+        )
+        gives = [name for i in order for name in self._made(i) if self._lives_on(name, chosen)]
+        return LiveCut(tuple(order), tuple(feeds), tuple(gives), tuple(sorted(chosen - asked)))
+
+    def contiguous(self, nodes: Iterable[int]) -> tuple[int, ...]:
+        """`nodes` and all nodes on paths between them: a cut with no hole that the reference would mend."""
+        chosen = set(nodes)
+        if len(chosen) < 2:
+            return tuple(chosen)
+        first, last = min(chosen), max(chosen)
+        below, above = set(chosen), set(chosen)
+        for i in range(first, last + 1):
+            if any(self.graph.maker.get(name) in below for name in self.graph.reads[i]):
+                below.add(i)
+        for i in range(last, first - 1, -1):
+            if any(reader in above for name in self.graph.nodes[i].output for reader in self._readers.get(name, ())):
+                above.add(i)
+        return tuple(sorted(below & above))
+
+    def _with_glue(self, nodes: set[int]) -> set[int]:
+        chosen, waiting = set(nodes), list(nodes)
+        while waiting:
+            for name in self.graph.reads[waiting.pop()]:
+                maker = self.graph.maker.get(name)
+                if maker is not None and maker not in chosen and name not in self._known:
+                    chosen.add(maker)
+                    waiting.append(maker)
+        return chosen
+
+    def _made(self, i: int) -> list[str]:
+        return [name for name in self.graph.nodes[i].output if name and name in self._known]
+
+    def _lives_on(self, name: str, chosen: set[int]) -> bool:
+        readers = self._readers.get(name)
+        return name in self._outputs or not readers or any(reader not in chosen for reader in readers)
