@@ -1,0 +1,151 @@
+"""Delta debugging: all independent minimal sets of nodes that fail, few checks, several at once.
+
+The steps (reduce_steps) ask one question at a time and are a function of the verdicts alone. More than one at once
+are guessed ahead: what would be asked next if the open question were told good, and if bad.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+
+from debugtools.search.protocol import Band, BandState, Candidate, Progress, Verdict, runs
+from debugtools.search.reduce_steps import Question, ReduceSteps, bits
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceResult:
+    """sets: disjoint failing sets, each certified: removing any single item made it pass or skip.
+    best: the smallest set that failed so far (all items: none yet); certified: it is one of `sets`.
+    exhausted: what is left beside `sets` was told good, or nothing is left.
+    """
+
+    sets: tuple[tuple[int, ...], ...]
+    best: tuple[int, ...]
+    certified: bool
+    exhausted: bool
+
+
+class ReduceSearch:
+    """Which subsets of `items` (positions of nodes) fail?
+
+    weights: each item's expected seconds. hints: items that are likely to fail alone, the likeliest first.
+    width: how many candidates to offer at once. The empty set is never asked. Any verdict on a subset is
+    welcome, asked for or not; it makes no assumption that more nodes fail more.
+    """
+
+    def __init__(
+        self,
+        items: Sequence[int],
+        weights: Sequence[float] | None = None,
+        hints: Sequence[int] = (),
+        width: int = 1,
+    ) -> None:
+        self._items = tuple(sorted(set(items)))
+        self._index = {item: index for index, item in enumerate(self._items)}
+        cost = dict(zip(items, weights, strict=True)) if weights is not None else {}
+        self._costs = np.array([cost[item] for item in self._items]) if cost else None
+        self._hints = [self._index[item] for item in hints if item in self._index]
+        self._width = width
+        self._told: dict[int, Verdict] = {}
+        self._passed = 0
+        self._best = (1 << len(self._items)) - 1
+        self._walk = self._fresh_walk()
+
+    def ask(self) -> list[Candidate]:
+        return [self._candidate(question) for question in self._ahead()]
+
+    def tell(self, candidate: Candidate, verdict: Verdict) -> None:
+        mask = self._mask(candidate.items)
+        if not mask or mask in self._told:
+            return
+        self._told[mask] = verdict
+        if verdict is Verdict.GOOD:
+            self._passed |= mask
+        if verdict is Verdict.BAD and mask.bit_count() < self._best.bit_count():
+            self._best = mask
+        self._walk.go_on(self._told)
+
+    @property
+    def done(self) -> bool:
+        return self._walk.question is None
+
+    def progress(self) -> Progress:
+        return Progress(len(self._told), self._walk.trail.left)
+
+    def band(self) -> Band:
+        states: list[BandState] = ["good"] * (self._items[-1] + 1 if self._items else 0)
+        suspected = sum(self._walk.trail.found) | self._walk.trail.open
+        for index, item in enumerate(self._items):
+            states[item] = self._state(1 << index, suspected)
+        for candidate in self.ask():
+            if candidate.position is not None:
+                states[candidate.position] = "asked"
+        return runs(states)
+
+    def result(self) -> ReduceResult:
+        trail = self._walk.trail
+        sets = tuple(self._positions(mask) for mask in trail.found)
+        return ReduceResult(sets, self._positions(self._best), self._best in trail.found, trail.exhausted)
+
+    def _state(self, bit: int, suspected: int) -> BandState:
+        if suspected & bit:
+            return "bad"
+        if self._passed & bit:
+            return "good"
+        return "skipped" if bit in self._told else "unknown"
+
+    def _fresh_walk(self) -> "_Walk":
+        return _Walk(ReduceSteps(len(self._items), self._costs, self._hints))
+
+    def _ahead(self) -> list[Question]:
+        """The open question, then the ones that would follow it, nearest first."""
+        if self._walk.question is None or self._width == 1:
+            return [self._walk.question] if self._walk.question else []
+        found: dict[int, Question] = {}
+        guesses: deque[dict[int, Verdict]] = deque([{}])
+        for _ in range(4 * self._width):
+            if not guesses or len(found) == self._width:
+                break
+            guess = guesses.popleft()
+            walk = self._fresh_walk()
+            walk.go_on({**self._told, **guess})
+            if walk.question:
+                found.setdefault(walk.question.mask, walk.question)
+                guesses.extend(guess | {walk.question.mask: verdict} for verdict in (Verdict.GOOD, Verdict.BAD))
+        return list(found.values())
+
+    def _candidate(self, question: Question) -> Candidate:
+        key = blake2b(question.mask.to_bytes(len(self._items) // 8 + 1, "little"), digest_size=10).hexdigest()
+        cut = None if question.cut is None else self._items[question.cut]
+        return Candidate(key, self._positions(question.mask), position=cut)
+
+    def _positions(self, mask: int) -> tuple[int, ...]:
+        return tuple(self._items[index] for index in bits(mask))
+
+    def _mask(self, items: Iterable[int]) -> int:
+        """The set as bits; 0 if it is empty or not all of it is this search's."""
+        flags = bytearray(len(self._items) // 8 + 1)
+        for item in items:
+            if (index := self._index.get(item)) is None:
+                return 0
+            flags[index // 8] |= 1 << index % 8
+        return int.from_bytes(flags, "little")
+
+
+class _Walk:
+    """The steps as far as the verdicts lead: `question` is the next one that has none."""
+
+    def __init__(self, steps: ReduceSteps) -> None:
+        self.trail = steps.trail
+        self._running = steps.all_sets()
+        self.question = next(self._running, None)
+
+    def go_on(self, told: Mapping[int, Verdict]) -> None:
+        while self.question and (verdict := told.get(self.question.mask)):
+            try:
+                self.question = self._running.send(verdict)
+            except StopIteration:
+                self.question = None
