@@ -224,7 +224,7 @@ def test_plots_are_drawn(model: str, other: RunnerSpec, tmp_path: Path) -> None:
             save_error_plots=str(tmp_path / "plots"),
         )
     )
-    assert len(list((tmp_path / "heat").glob("*.png"))) == 4
+    assert len(list((tmp_path / "heat").glob("*.png"))) == 2
     assert len(list((tmp_path / "plots").glob("*.png"))) == 4
 
 
