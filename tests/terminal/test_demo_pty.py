@@ -28,6 +28,10 @@ def test_on_a_terminal_the_app_shows_the_comparison(workspace: Path) -> None:
         terminal.press("o")
         terminal.wait_for("▸ Softmax #454 ◂")
         terminal.wait_for(lambda text: re.search(r"▌ *454 Softmax .*8.4e-02!", text) is not None)
+        terminal.press("3")
+        terminal.wait_for("index /")
+        terminal.press("G")
+        terminal.wait_for("686 tensors have no counterpart (layerwise jobs show 1 --json lists them)")
         terminal.press("2", "q")
         assert terminal.process.wait(10) == 0
     with Terminal([*DEMO[:-1], str(workspace / "cache/demo/encoder_fp16.onnx")]) as terminal:

@@ -21,6 +21,8 @@ from onnx import TensorProto, helper, numpy_helper
 from support.cli import layerwise
 from support.models import mlp
 
+from surgery.precision import emulate_precision
+
 PAIR = ("run", "m.onnx", "--onnxrt", "--onnxrt")
 
 
@@ -94,6 +96,17 @@ def test_every_tensor_is_compact_and_ends_with_what_matters(folder: Path) -> Non
     assert re.search(r"next         layerwise run deep.onnx .* --onnx-outputs m0", done.stdout)
     full = layerwise(*line, "-v", cwd=folder)
     assert full.stdout.count("Comparing Output") == 27
+
+
+def test_tensors_that_one_side_lacks_take_one_line_and_are_a_warning_only_where_they_were_named(folder: Path) -> None:
+    onnx.save(emulate_precision(mlp(), "float16"), folder / "half.onnx")
+    line = ("run", "half.onnx", "--onnxrt", "--reference-model", "m.onnx", "--atol", "1")
+    count = len(json.loads(layerwise(*line, "--mark-all", "--json", cwd=folder).stdout)["result"]["unmatched"])
+    told = [text for text in layerwise(*line, "--mark-all", cwd=folder).stdout.splitlines() if "unmatched" in text]
+    expected = f"[I] unmatched    {count} tensors without a counterpart, first x__float16; --json lists them"
+    assert told == [expected] and len(expected) < 120
+    named = layerwise(*line, "--onnx-outputs", "m0", "m0__exact", cwd=folder)
+    assert "[W] unmatched    1 tensors without" in named.stdout
 
 
 def test_runners_run_in_the_order_typed(folder: Path) -> None:

@@ -73,7 +73,7 @@ class Totals:
 
 def essence(result: dict[str, Any], spec: CompareSpec, totals: Totals, job: object) -> Iterator[tuple[int, str]]:
     """The last lines of a layer table: how many, the first bad one, the worst, what to do next."""
-    yield from _left_out(result)
+    yield from _left_out(result, spec, job)
     many = bool(spec.marks.everything or spec.marks.names or spec.marks.op_types)
     if not many or not totals.rows:
         return
@@ -100,13 +100,15 @@ def essence(result: dict[str, Any], spec: CompareSpec, totals: Totals, job: obje
         yield INFO, text
 
 
-def _left_out(result: dict[str, Any]) -> Iterator[tuple[int, str]]:
-    for word in ("skipped", "unmatched"):
+def _left_out(result: dict[str, Any], spec: CompareSpec, job: object) -> Iterator[tuple[int, str]]:
+    """How many tensors have no row; a warning where the user named them."""
+    for word, why in (("unmatched", "tensors without a counterpart"), ("skipped", "values that are no tensors")):
         items = result.get(word) or []
         if items:
-            names = [shown(str(item), 120) for item in items[:5]]
-            more = f" … and {len(items) - 5} more" if len(items) > 5 else ""
-            yield WARNING, f"{word}: {len(items)} tensors: {', '.join(names)}{more}"
+            first = shown(str(items[0]).rpartition(": ")[0], 60)
+            how = f"layerwise jobs show {job} --json" if job is not None else "--json"
+            text = f"{word:<12} {len(items)} {why}, first {first}; {how} lists them"
+            yield WARNING if spec.marks.names else INFO, text
 
 
 def _next(spec: CompareSpec, totals: Totals, job: object) -> Iterator[str]:

@@ -118,6 +118,10 @@ def detail_lines(view: "JobView", spec: "JobSpec | None", cells: int, glyphs: Gl
     if spec is not None and spec.command:
         lines += wrap_runs([("$ ", "dim"), (shown(shlex.join(spec.command)), "")], cells, indent=2)[:4]
     lines.append([("in ", "dim"), (shown(str(view.folder)), "dim")])
+    unmatched = (view.result or {}).get("unmatched")
+    if isinstance(unmatched, list) and unmatched:
+        how = f"(layerwise jobs show {view.id} --json lists them)"
+        lines.append([(f"{len(unmatched):,} tensors have no counterpart {how}", "dim")])
     if view.question is not None:
         lines += question_lines(view, cells)
     if view.card is not None:
