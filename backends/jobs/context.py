@@ -63,7 +63,11 @@ class JobContext:
             yield event
 
     def ask(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Put a question to whoever looks at the job, and wait for the answer, for days if need be."""
+        """Put a question to whoever looks at the job, and wait for the answer, for days if need be.
+
+        question: "text", what is asked; "choices", the words that answer it (none: any text does); all else is shown
+        with it. The app and `layerwise attach` answer {"answer": word}.
+        """
         self._questions += 1
         name = f"{self.attempt}.{self._questions}"
         self.writer.write("question", id=name, question=question)
