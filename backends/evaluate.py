@@ -1,6 +1,5 @@
 """Evaluating a model node by node with ONNX's reference operators, freeing tensors nobody needs any more."""
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -13,7 +12,7 @@ from onnx.reference import ReferenceEvaluator
 
 from backends.errors import BadFile, LayerwiseError
 from backends.reads import reads
-from backends.tensors import TensorInfo, dtype_name, onnx_to_numpy, packed_nbytes
+from backends.tensors import TensorInfo, dtype_name, dtype_row, onnx_to_numpy, packed_nbytes
 from backends.text import shown
 
 Array = NDArray[Any]
@@ -111,7 +110,8 @@ def external_array(tensor: onnx.TensorProto, folder: Path | None) -> Array:
     if folder is None or place.is_absolute() or ".." in place.parts:
         raise BadFile(shown(info.location), f"external data of {shown(tensor.name)!r} is outside the model's folder")
     dtype, shape = onnx_to_numpy(tensor.data_type), tuple(tensor.dims)
-    size = packed_nbytes(dtype_name(dtype), shape)
+    row = dtype_row(dtype_name(dtype))
+    size = packed_nbytes(row.name, shape)
     offset = info.offset or 0
     path = folder / info.location
     if not path.is_file():
@@ -119,7 +119,7 @@ def external_array(tensor: onnx.TensorProto, folder: Path | None) -> Array:
     if path.stat().st_size < offset + size:
         raise BadFile(path, f"external data of {shown(tensor.name)!r} ends before its {size} bytes at {offset}")
     data = np.memmap(path, np.uint8, "r", offset, (size,)) if size else np.zeros(0, np.uint8)
-    if size == math.prod(shape) * dtype.itemsize:
+    if row.bits >= 8:
         return np.asarray(data).view(dtype).reshape(shape)
     whole = onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=shape, raw_data=data.tobytes())
     return np.asarray(onnx.numpy_helper.to_array(whole))

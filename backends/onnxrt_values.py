@@ -1,7 +1,7 @@
 """Arrays to onnxruntime's values and back, for the types that NumPy lacks too.
 
 onnxruntime refuses ml_dtypes arrays; it takes the same bits through an OrtValue that is told its ONNX type.
-Types under 8 bits are packed several a byte, the first element lowest (as in TensorProto.raw_data).
+Types under 8 bits are packed as in TensorProto.raw_data.
 """
 
 import ctypes
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from onnxruntime import OrtValue
 
 from backends.errors import UsageError
+from backends.packing import pack, unpack
 from backends.tensors import EXTENDED_NAMES, dtype_name, dtype_row, onnx_to_numpy, packed_nbytes
 
 Array = NDArray[Any]
@@ -24,6 +25,9 @@ _SPELLING = {
     "float8e4m3fnuz": "float8_e4m3fnuz",
     "float8e5m2": "float8_e5m2",
     "float8e5m2fnuz": "float8_e5m2fnuz",
+    "float8e8m0": "float8_e8m0fnu",
+    "float6e2m3": "float6_e2m3fn",
+    "float6e3m2": "float6_e3m2fn",
     "float4e2m1": "float4_e2m1fn",
     "float": "float32",
     "double": "float64",
@@ -54,7 +58,7 @@ def to_ort(array: Array) -> Any:
     if row.bits in _BITS:
         return OrtValue.ortvalue_from_numpy_with_onnx_type(array.view(_BITS[row.bits]), row.onnx)
     value = OrtValue.ortvalue_from_shape_and_type(list(array.shape), row.onnx)
-    packed = _pack(array, row.bits)
+    packed = pack(array.reshape(-1).view(np.uint8), row.bits)
     ctypes.memmove(value.data_ptr(), packed.ctypes.data, packed.nbytes)
     return value
 
@@ -69,21 +73,5 @@ def from_ort(value: Any) -> Array:
     if packed.nbytes:
         ctypes.memmove(packed.ctypes.data, value.data_ptr(), packed.nbytes)
     bits = dtype_row(name).bits
-    elements = packed if bits >= 8 else _unpack(packed, bits)[: math.prod(shape)]
+    elements = packed if bits >= 8 else unpack(packed, bits, math.prod(shape))
     return elements.view(dtype).reshape(shape)
-
-
-def _pack(array: Array, bits: int) -> NDArray[np.uint8]:
-    """Several elements a byte, the first in the lowest bits."""
-    share = 8 // bits
-    flat = array.reshape(-1).view(np.uint8) & np.uint8((1 << bits) - 1)
-    rows = np.append(flat, np.zeros(-flat.size % share, np.uint8)).reshape(-1, share)
-    shifted = rows << (bits * np.arange(share, dtype=np.uint8))
-    packed: NDArray[np.uint8] = np.bitwise_or.reduce(shifted, axis=1)
-    return packed
-
-
-def _unpack(packed: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
-    shifts = bits * np.arange(8 // bits, dtype=np.uint8)
-    elements: Array = (packed[:, None] >> shifts) & np.uint8((1 << bits) - 1)
-    return elements.reshape(-1)

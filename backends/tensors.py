@@ -1,8 +1,8 @@
 """Data types and tensors: one table of names, and honest text for values and shapes.
 
 Type names are ONNX's in lower case ("float32", "bfloat16", "float8_e4m3fn", "int4", "bool", "string").
-NumPy has no bfloat16, FP8, FP4 or 4-bit integers: ml_dtypes supplies them. Strings are NumPy object arrays of
-`str`.
+NumPy has no bfloat16, FP8, FP6, FP4 or 2- and 4-bit integers: ml_dtypes supplies them. Strings are NumPy object
+arrays of `str`.
 """
 
 import math
@@ -62,6 +62,8 @@ DTYPES: tuple[DType, ...] = (
     _row("float8_e8m0fnu", 24, ml_dtypes.float8_e8m0fnu, 8),
     _row("uint2", 25, ml_dtypes.uint2, 2),
     _row("int2", 26, ml_dtypes.int2, 2),
+    _row("float6_e2m3fn", 27, ml_dtypes.float6_e2m3fn, 6),
+    _row("float6_e3m2fn", 28, ml_dtypes.float6_e3m2fn, 6),
 )
 _BY_NAME = {row.name: row for row in DTYPES}
 _BY_ONNX = {row.onnx: row for row in DTYPES}
@@ -121,7 +123,7 @@ def to_onnx(name: str) -> int:
 
 
 def is_floating(name: str) -> bool:
-    """True for every floating type, bfloat16, FP8 and FP4 among them."""
+    """True for every floating type, bfloat16, FP8, FP6 and FP4 among them."""
     return "float" in name
 
 
@@ -131,7 +133,7 @@ def is_integral(name: str) -> bool:
 
 
 def packed_nbytes(name: str, shape: Sequence[int]) -> int:
-    """Return the bytes that a tensor takes in an ONNX file, where 4-bit elements are packed two a byte."""
+    """Return the bytes that a tensor takes in an ONNX file, where smaller ones are packed (FP6: 4 in 3)."""
     return (math.prod(shape) * dtype_row(name).bits + 7) // 8
 
 

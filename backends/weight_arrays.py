@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from backends.errors import BadFile, LayerwiseError
 from backends.model import WeightRef
+from backends.packing import unpack
 from backends.tensors import DType, dtype_name, dtype_row
 from backends.text import shown
 
@@ -18,7 +19,7 @@ _MOST_DIMENSIONS = 64  # NumPy's limit
 
 
 def mapped_array(model: Path, ref: WeightRef) -> Array:
-    """Return the values at `ref`, read-only, without copying; 2- and 4-bit elements are unpacked into a copy.
+    """Return the values at `ref`, read-only, without copying; elements under 8 bits are unpacked into a copy.
 
     BadFile, naming `model`, if they do not fit the shape and type.
     """
@@ -80,10 +81,7 @@ def _check_size(model: Path, ref: WeightRef) -> tuple[DType, int]:
 
 
 def _unpacked(packed: NDArray[np.uint8], row: DType, count: int) -> Array:
-    """Elements of less than a byte, the first in the lowest bits, as ONNX packs them."""
-    per_byte = 8 // row.bits
-    shifts = np.arange(per_byte, dtype=np.uint8) * np.uint8(row.bits)
-    codes = ((packed[:, None] >> shifts) & np.uint8((1 << row.bits) - 1)).reshape(-1)[:count]
+    codes = unpack(packed, row.bits, count)
     if row.name.startswith("int"):
         sign = np.uint8(1 << (row.bits - 1))
         return ((codes ^ sign).astype(np.int8) - np.int8(sign)).astype(row.numpy)

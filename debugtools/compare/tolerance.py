@@ -32,6 +32,8 @@ UNIT_ROUNDOFF = {
     "float8_e5m2": 2.0**-3,
     "float8_e5m2fnuz": 2.0**-3,
     "float8_e8m0fnu": 2.0**-1,
+    "float6_e2m3fn": 2.0**-4,
+    "float6_e3m2fn": 2.0**-3,
     "float4_e2m1fn": 2.0**-2,
 }
 T = TypeVar("T")
