@@ -18,15 +18,17 @@ def pack(codes: Bytes, bits: int) -> Bytes:
     rows = np.append(kept, np.zeros(-kept.size % share, np.uint8)).reshape(-1, share).astype(word)
     words: NDArray[Any] = np.bitwise_or.reduce(rows << _steps(share, bits, word), axis=1)
     parts = words[:, None] >> _steps(group, 8, word)
-    return parts.astype(np.uint8).reshape(-1)[: (codes.size * bits + 7) // 8]
+    packed: Bytes = parts.astype(np.uint8).reshape(-1)[: (codes.size * bits + 7) // 8]
+    return packed
 
 
 def unpack(packed: Bytes, bits: int, count: int) -> Bytes:
     """Return the codes of `count` elements of 2, 4 or 6 bits, one a byte, its high bits 0."""
     group, share, word = _group(bits)
-    rows = np.append(packed, np.zeros(-packed.size % group, np.uint8)) if packed.size % group else packed
-    parts = rows.reshape(-1, group).astype(word) << _steps(group, 8, word)
-    words: NDArray[Any] = np.bitwise_or.reduce(parts, axis=1)
+    words: NDArray[Any] = packed
+    if group > 1:
+        rows = np.append(packed, np.zeros(-packed.size % group, np.uint8)).reshape(-1, group)
+        words = np.bitwise_or.reduce(rows.astype(word) << _steps(group, 8, word), axis=1)
     codes: NDArray[Any] = (words[:, None] >> _steps(share, bits, word)) & word.type((1 << bits) - 1)
     return codes.astype(np.uint8, copy=False).reshape(-1)[:count]
 
