@@ -63,7 +63,8 @@ class CommandCenter(Commanded, App[None], scope="global"):
         for taker in (self.focused, self.screen):
             if isinstance(taker, LineInput | PickScreen) and await taker.take_key(event):
                 return
-        await self._check_bindings(event.key)
+        if self.screen.is_modal or not await self.page.take_key(event):
+            await self._check_bindings(event.key)
 
     def scopes(self) -> tuple[str, ...]:
         """Where a command may come from now: the page in front, the list in focus, the app."""
@@ -85,7 +86,8 @@ class CommandCenter(Commanded, App[None], scope="global"):
 
     @command("app.help", "keys and commands of this screen", keys="question_mark", footer="help", line="help")
     def show_help(self) -> None:
-        self._offer("Help: keys and commands here (type to filter, enter runs)", in_scopes(self.scopes()))
+        here = [*self.page.footer_keys(), *in_scopes(self.scopes())]
+        self._offer("Help: keys and commands here (type to filter, enter runs)", here)
 
     @command("app.palette", "all commands", keys="ctrl+p", line="commands")
     def show_palette(self) -> None:
@@ -117,6 +119,9 @@ class CommandCenter(Commanded, App[None], scope="global"):
         line = self.query_one(CommandBar)
         line.set_value(text)
         line.focus()
+
+    def on_page_type_line(self, message: Page.TypeLine) -> None:
+        self._ask_line(message.text)
 
     async def run_line(self, value: str) -> None:
         self._close_line()

@@ -17,7 +17,7 @@ from backends.jobs.client import JobClient
 from backends.jobs.store import Workspace
 from backends.text import shown
 from tui.command_center import CommandCenter
-from tui.commands import Command, command, in_scopes
+from tui.commands import command, in_scopes
 from tui.controllers.errors import ErrorsController
 from tui.controllers.jobs import JobsController
 from tui.controllers.opening import open_model
@@ -122,15 +122,17 @@ class Workbench(CommandCenter, scope="global"):
         self.state.session.set_screen(name)
         page.shown_again()
         page.main_widget().focus()
-        self.query_one(Footer).show(self._footer_commands(name))
+        self._show_footer()
 
-    @staticmethod
-    def _footer_commands(scope: str) -> list[Command]:
-        """Those with a word for the footer, without global ones whose key means something else on this page."""
-        own = in_scopes((scope,))
+    def on_page_footer_changed(self) -> None:
+        self._show_footer()
+
+    def _show_footer(self) -> None:
+        """Commands with a word for the footer, without global ones whose key means something else on this page."""
+        own = [*self.page.footer_keys(), *in_scopes((self.page.SCOPE,))]
         taken = {key for found in own for key in found.keys.split(",")}
         elsewhere = [found for found in in_scopes(("global",)) if not taken.intersection(found.keys.split(","))]
-        return [found for found in (*own, *elsewhere) if found.footer]
+        self.query_one(Footer).show([found for found in (*own, *elsewhere) if found.footer])
 
     @property
     def page(self) -> Page:

@@ -112,7 +112,9 @@ def native_hang(context: JobContext) -> dict[str, Any]:
 
 
 def ask(context: JobContext) -> dict[str, Any]:
-    return {"answers": [context.ask({"text": text}) for text in context.params["questions"]]}
+    """Asks texts, or whole questions."""
+    asked = [{"text": found} if isinstance(found, str) else found for found in context.params["questions"]]
+    return {"answers": [context.ask(question) for question in asked]}
 
 
 def children(context: JobContext) -> dict[str, Any]:

@@ -4,6 +4,8 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.bench import Bench, chain_pair, compare_spec, with_bench
 from support.jobs import jobs_home
 
@@ -14,6 +16,7 @@ from tui.controllers.run import compare_job
 from tui.presenters.glyphs import ASCII, UNICODE
 from tui.presenters.jobs import card_lines, card_text, heading, row_line, summary
 from tui.presenters.text import plain, width
+from tui.state.questions import KNOWN_KEYS, read_question
 
 __all__ = ["jobs_home"]
 
@@ -102,12 +105,62 @@ def test_a_crash_has_its_card_and_the_app_goes_on(jobs_home: Workspace) -> None:
         path = bench.app.state.workspace.root / "yank.txt"
         await bench.until(path.exists)
         assert "SIGSEGV" in path.read_text()
-        await client.submit(submit(jobs_home, "ask", questions=["is it good?"]))
-        await bench.see("waiting", "1 asks")
-        await bench.press("g")
-        await bench.see("it asks: is it good?", "layerwise attach 2")
 
     with_bench(None, story)
+
+
+def test_a_question_is_answered_by_its_keys_from_a_list_and_in_words(jobs_home: Workspace) -> None:
+    verdict = {"text": "is it good?", "choices": ["good", "bad", "skip", "undo"], "measured": {"max_abs": 0.5}}
+    other = {"text": "which\x1b[2J one?", "choices": ["yes", "no", "nothing"]}
+
+    async def story(bench: Bench) -> None:
+        client = bench.app.state.client
+        job = await client.submit(submit(jobs_home, "ask", questions=[verdict, verdict, other, other, other, "why?"]))
+        await bench.press("3")
+        await bench.see("1 asks", "it asks: is it good?", "max_abs 0.5", "g good   b bad   s skip   u undo")
+        await bench.see("layerwise attach 1", "b bad  s skip  u undo  enter open")
+        await bench.press("question_mark")
+        await bench.see("answer: good", ":answer good")
+        await bench.press("escape")
+        for key in "gu":
+            asked = bench.app.state.jobs.views[0].question
+            await bench.press(key)
+            await bench.until(lambda asked=asked: bench.app.state.jobs.views[0].question not in (None, asked))
+        await bench.see("which\\x1b[2J one?", "e yes   n no   o nothing")
+        await bench.press("n")
+        await bench.see("answered no")
+        await bench.until(lambda: (bench.app.state.jobs.views[0].question or {}).get("id") == "1.4")
+        await bench.press("A")
+        await bench.see("Job 1: which")
+        await bench.press("o")
+        await bench.see("answered nothing")
+        await bench.until(lambda: (bench.app.state.jobs.views[0].question or {}).get("id") == "1.5")
+        await bench.press("colon", *"answer maybe", "enter")
+        await bench.see("answers: yes, no, nothing")
+        await bench.press("colon", *"answer ye", "tab", "enter")
+        await bench.see("why?", "answers in your own words")
+        await bench.press("A", *"it is late", "enter")
+        view = await client.wait(job)
+        words = ["good", "undo", "no", "nothing", "yes", "it is late"]
+        assert view.result == {"answers": [{"answer": word} for word in words]}
+        await bench.see("done", "K cancel  R retry")
+        assert "g good" not in bench.text
+        await bench.press("A")
+        await bench.see("this job asks nothing")
+
+    with_bench(None, story)
+
+
+@given(st.lists(st.text(max_size=8)), st.frozensets(st.sampled_from("abcgsu123")))
+def test_every_choice_has_a_key_of_its_own_that_nothing_else_has(words: list[str], taken: frozenset[str]) -> None:
+    question = read_question(1, {"id": "1.1", "question": {"text": "?", "choices": words}}, taken)
+    assert question is not None
+    assert set(question.words) == set(words) - {""}
+    assert len(set(question.keys.values())) == len(question.keys) >= min(len(question.words), 20)
+    assert all(key not in taken or KNOWN_KEYS.get(word) == key for key, word in question.keys.items())
+    if question.words:
+        assert all(question.answer(key) in question.words for key in question.keys)
+        assert all(question.answer(word) == word for word in question.words)
 
 
 def test_a_comparison_that_was_started_before_opens_its_table(tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ from backends.errors import LayerwiseError
 from backends.jobs.events import Event, last_events
 from backends.jobs.folder import LOG
 from backends.jobs.view import JobView
+from backends.text import shown
 from tui.presenters.jobs import summary
+from tui.state.questions import Question
 from tui.state.shared import AppState
 
 WATCH_EVERY = 0.5
@@ -63,6 +65,14 @@ class JobActions:
         try:
             await self._app.client.retry(job)
             self._app.say(f"job {job}: started again; finished rows are kept")
+        except LayerwiseError as error:
+            self._app.say(str(error), "bad")
+
+    async def answer(self, question: Question, word: str) -> None:
+        """Answer a job's question; of several answers to the same one the first counts."""
+        try:
+            await self._app.client.reply(question.job, question.id, {"answer": word})
+            self._app.say(f"job {question.job}: answered {shown(word, 60)}")
         except LayerwiseError as error:
             self._app.say(str(error), "bad")
 

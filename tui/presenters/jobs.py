@@ -1,6 +1,5 @@
 """Jobs as styled text: a row each, the details of one, and the summary in the title bar."""
 
-import json
 import shlex
 import time
 from collections.abc import Sequence
@@ -9,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from backends.text import shown
 from tui.presenters.glyphs import Glyphs
 from tui.presenters.numbers import age_text, bar, size_text, span_text
+from tui.presenters.questions import question_lines
 from tui.presenters.text import Line, fit, merge, wrap_runs
+from tui.state.questions import Question
 
 if TYPE_CHECKING:
     from backends.jobs.spec import JobSpec
@@ -106,7 +107,9 @@ def summary(views: "Sequence[JobView]") -> Line:
     return merge([*line, (f"  {asking} asks" if asking else "", "tab-on")])
 
 
-def detail_lines(view: "JobView", spec: "JobSpec | None", cells: int, glyphs: Glyphs) -> list[Line]:
+def detail_lines(
+    view: "JobView", spec: "JobSpec | None", question: Question | None, cells: int, glyphs: Glyphs
+) -> list[Line]:
     """What a job is, what it waits for, how it crashed."""
     lines: list[Line] = [[(f"job {view.id}  ", "dim"), (shown(spec.title if spec else "", cells - 10), "strong")]]
     facts = [f"attempt {view.attempt}"] if view.attempt > 1 else []
@@ -122,22 +125,11 @@ def detail_lines(view: "JobView", spec: "JobSpec | None", cells: int, glyphs: Gl
     if isinstance(unmatched, list) and unmatched:
         how = f"(layerwise jobs show {view.id} --json lists them)"
         lines.append([(f"{len(unmatched):,} tensors have no counterpart {how}", "dim")])
-    if view.question is not None:
-        lines += question_lines(view, cells)
+    if question is not None:
+        lines += question_lines(question, cells)
     if view.card is not None:
         lines += card_lines(view.card, cells, glyphs)
     return [line for line in lines if line and any(text for text, _ in line)]
-
-
-def question_lines(view: "JobView", cells: int) -> list[Line]:
-    """The question that a job waits with, and how to answer it."""
-    question = (view.question or {}).get("question") or {}
-    text = question.get("text") if isinstance(question, dict) else None
-    asked = str(text or json.dumps(question))
-    return [
-        [("it asks: ", "warn"), (shown(asked, 4 * cells), "strong")],
-        [(f"answer with: layerwise attach {view.id}", "dim")],
-    ]
 
 
 def card_lines(card: dict[str, Any], cells: int, glyphs: Glyphs) -> list[Line]:

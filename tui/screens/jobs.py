@@ -12,7 +12,7 @@ from tui.commands import command
 from tui.controllers.jobs import JobActions, read_tail
 from tui.presenters.jobs import card_text, detail_lines, event_lines, heading, log_lines, row_line
 from tui.presenters.text import Line
-from tui.screens.page import Page
+from tui.screens.answering import Answering
 from tui.screens.pick import Choice, PickScreen, yank_choices
 from tui.state.coalesce import Coalesce
 from tui.state.shared import AppState
@@ -39,8 +39,8 @@ class JobRows:
         return row_line(view, (spec.title or spec.action) if spec else "", self.now, cells, self._app.glyphs)
 
 
-class JobsScreen(Page, scope="jobs"):
-    """List above, the job's facts, crash card and log below."""
+class JobsScreen(Answering, scope="jobs"):
+    """List above, the job's facts, question, crash card and log below."""
 
     DEFAULT_CSS = """
     JobsScreen #jobs-list { height: 1fr; min-height: 4; }
@@ -75,8 +75,7 @@ class JobsScreen(Page, scope="jobs"):
     def on_resize(self, event: Resize) -> None:
         self.call_after_refresh(self._changed)
 
-    @property
-    def _view(self) -> JobView | None:
+    def job_in_view(self) -> JobView | None:
         views = self.state.jobs.views
         return views[self._list.cursor] if self._list.cursor < len(views) else None
 
@@ -90,13 +89,16 @@ class JobsScreen(Page, scope="jobs"):
         if line >= 0:
             self._list.move_to(line)
         self._list.sync()
+        self.question_changed()
         names: Line = [("  ", "head"), *heading(self._list.size.width - GUTTER)]
         self.query_one("#jobs-heading", OneLine).set_line(names)
         self._detail_soon.touch()
 
     @on(VirtualList.Highlighted, "#jobs-list")
     def _cursor_moved(self) -> None:
-        self._at = self._view.id if self._view else 0
+        view = self.job_in_view()
+        self._at = view.id if view else 0
+        self.question_changed()
         self._detail_soon.touch()
 
     def _read_detail(self) -> None:
@@ -104,7 +106,7 @@ class JobsScreen(Page, scope="jobs"):
             self.run_worker(self._show_detail(), exclusive=True, group="job-detail")
 
     async def _show_detail(self) -> None:
-        view = self._view
+        view = self.job_in_view()
         pane = self.query_one("#jobs-detail", DetailPane)
         if view is None:
             self.query_one("#jobs-title", OneLine).set_line([(" no job yet: R sets up a run", "dim")])
@@ -112,7 +114,7 @@ class JobsScreen(Page, scope="jobs"):
             return
         events, text = await read_tail(view)
         cells = max(20, self.size.width - 2)
-        lines = detail_lines(view, self.state.jobs.spec(view), cells, self.state.glyphs)
+        lines = detail_lines(view, self.state.jobs.spec(view), self.asked(), cells, self.state.glyphs)
         said = log_lines(text) if self._raw else event_lines(events)
         what = "raw output (l: journal)" if self._raw else "journal (l: raw output)"
         self.query_one("#jobs-title", OneLine).set_line([(f" job {view.id}: {what}", "head")])
@@ -131,7 +133,7 @@ class JobsScreen(Page, scope="jobs"):
     @on(VirtualList.Selected, "#jobs-list")
     @command("jobs.open", "show its layer table", keys="enter", footer="open", line="open-job")
     def open_job(self) -> None:
-        view = self._view
+        view = self.job_in_view()
         spec = self.state.jobs.spec(view) if view else None
         if view is None or spec is None or spec.action != "compare":
             self.state.say("only a comparison has a layer table")
@@ -141,7 +143,7 @@ class JobsScreen(Page, scope="jobs"):
 
     @command("jobs.cancel", "cancel the job (asks first)", keys="K", footer="cancel")
     def cancel(self) -> None:
-        view = self._view
+        view = self.job_in_view()
         if view is None or view.final:
             self.state.say("this job has ended" if view else "no job")
             return
@@ -153,10 +155,16 @@ class JobsScreen(Page, scope="jobs"):
         if isinstance(job, int):
             self.run_worker(self._actions.cancel(job), group="job-action")
 
-    @command("jobs.retry", "start a job that has ended again; finished rows are kept", keys="R", footer="retry")
+    @command("jobs.retry", "start it again; finished rows are kept", keys="R", footer="retry")
     def retry(self) -> None:
-        if self._view is not None:
-            self.run_worker(self._actions.retry(self._view.id), group="job-action")
+        view = self.job_in_view()
+        if view is not None:
+            self.run_worker(self._actions.retry(view.id), group="job-action")
+
+    @command("jobs.answer", "answer the job's question (its own keys do, too)", keys="A", line="answer TEXT",
+             complete="answers")  # fmt: skip
+    def answer(self, text: str = "") -> None:
+        super().answer(text)
 
     @command("jobs.prune", "remove ended jobs and their files", keys="P", footer="prune", line="prune")
     def prune(self) -> None:
@@ -186,7 +194,7 @@ class JobsScreen(Page, scope="jobs"):
 
     @command("jobs.yank", "copy the command, folder or crash card", keys="y", footer="yank")
     def yank(self) -> None:
-        view = self._view
+        view = self.job_in_view()
         if view is None:
             return
         spec = self.state.jobs.spec(view)

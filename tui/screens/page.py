@@ -1,10 +1,11 @@
 """What all screens share: a page fills the space between the bars and owns its commands."""
 
 from textual.containers import Container
+from textual.events import Key
 from textual.message import Message
 from textual.widget import Widget
 
-from tui.commands import Commanded
+from tui.commands import Command, Commanded
 from tui.state.session import Session
 from tui.state.shared import AppState
 
@@ -31,6 +32,16 @@ class Page(Commanded, Container):
             super().__init__()
             self.text = text
 
+    class TypeLine(Message):
+        """Open the `:` line with `text` on it."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    class FooterChanged(Message):
+        """`footer_keys` gives others."""
+
     def __init__(self, state: AppState) -> None:
         super().__init__(id=f"page-{self.SCOPE}")
         self.state = state
@@ -42,6 +53,14 @@ class Page(Commanded, Container):
     def main_widget(self) -> Widget:
         """The widget that has the focus when the page is shown."""
         raise NotImplementedError
+
+    async def take_key(self, event: Key) -> bool:
+        """Handle a key before the bindings see it; false leaves it to them."""
+        return False
+
+    def footer_keys(self) -> list[Command]:
+        """Keys that mean something on this page right now only, for footer and help."""
+        return []
 
     def shown_again(self) -> None:
         """The page came to the front: catch up with the state."""
