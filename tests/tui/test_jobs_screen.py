@@ -80,7 +80,7 @@ def test_a_running_job_is_followed_cancelled_retried_and_pruned(jobs_home: Works
         await bench.press("K", "y")
         await bench.see("cancelled")
         kept = (await client.view(job)).counts["layers"]
-        await bench.press("R")
+        await bench.press("r")
         await bench.see("attempt 2", "running")
         await bench.until(lambda: bench.app.state.jobs.views[0].counts["layers"] > kept)
         await bench.press("K", "y")
@@ -143,7 +143,7 @@ def test_a_question_is_answered_by_its_keys_from_a_list_and_in_words(jobs_home: 
         view = await client.wait(job)
         words = ["good", "undo", "no", "nothing", "yes", "it is late"]
         assert view.result == {"answers": [{"answer": word} for word in words]}
-        await bench.see("done", "K cancel  R retry")
+        await bench.see("done", "K cancel  r retry")
         assert "g good" not in bench.text
         await bench.press("A")
         await bench.see("this job asks nothing")

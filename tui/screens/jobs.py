@@ -155,7 +155,7 @@ class JobsScreen(Answering, scope="jobs"):
         if isinstance(job, int):
             self.run_worker(self._actions.cancel(job), group="job-action")
 
-    @command("jobs.retry", "start it again; finished rows are kept", keys="R", footer="retry")
+    @command("jobs.retry", "start it again; finished rows are kept", keys="r", footer="retry")
     def retry(self) -> None:
         view = self.job_in_view()
         if view is not None:
