@@ -1,6 +1,8 @@
 """The index of a model's graph: read-only, memory-mapped, opened in about a millisecond. Imports NumPy
 only."""
 
+import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -34,7 +36,10 @@ class GraphIndex:
     @classmethod
     def open(cls, folder: Path) -> Self:
         """Map the index in `folder`. BadFile if there is none, or it is damaged or of another version."""
-        return cls(folder)
+        index = cls(folder)
+        with suppress(OSError):  # a read-only cache is not pruned
+            os.utime(folder / INDEX_FILE)
+        return index
 
     # Nodes
 

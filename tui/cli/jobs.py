@@ -116,17 +116,29 @@ def fill_prune(parser: Parser) -> None:
 
 
 def run_prune(args: Namespace, log: Log) -> int:
-    """Remove jobs that have ended, with their files."""
+    """Remove jobs that have ended, with their files; where none is named, indexes of models nobody opens too."""
     from backends.jobs.store import Workspace
 
+    workspace = Workspace()
     seconds = values.parse_duration(args.older_than) if args.older_than else 0.0
     named = [_number(job) for job in args.jobs] or None
-    removed, freed = Workspace().prune(named, keep=max(0, args.keep), older_than=seconds)
+    removed, freed = workspace.prune(named, keep=max(0, args.keep), older_than=seconds)
     log.finish(f"{len(removed)} jobs removed, {size(freed)} freed")
+    if named is None:
+        _prune_indexes(workspace.cache, log)
     left = sorted(set(named or []) - set(removed))
     if left:
         raise LayerwiseError(f"not removed, because they have not ended: {', '.join(map(str, left))}")
     return 0
+
+
+def _prune_indexes(cache: Path, log: Log) -> None:
+    from surgery.graph.prune import MOST, UNUSED, prune_indexes
+
+    count, freed = prune_indexes(cache)
+    if count:
+        rule = f"not opened for {UNUSED / 86400:.0f} days, or beyond {size(MOST)}"
+        log.finish(f"{count} indexes of models removed ({rule}), {size(freed)} freed")
 
 
 def describe(view: "JobView") -> dict[str, Any]:
