@@ -4,16 +4,20 @@ Format: https://github.com/huggingface/safetensors#format (8 bytes length, JSON 
 What it has no name for is stored as U8 and told in `__metadata__` under "layerwise.dtypes", a JSON dict from
 tensor name to {"dtype": name, "shape": [...]}: 4-bit and 2-bit integers and FP4 as one byte an element,
 strings as one JSON list of text. Any safetensors reader can open the files; those tensors then show as bytes.
+
+The header comes first but is known last. A large dump leaves room for it, which the format lets spaces fill, and is
+written once; a small one is copied behind its header.
 """
 
 import json
 import math
 import os
+import shutil
 import struct
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 
@@ -23,6 +27,7 @@ from backends.npy import Array
 from backends.paced import PacedStream
 from backends.tensors import dtype_name, to_numpy
 from backends.text import shown
+from backends.unnamed import publish, unnamed_file
 
 _NAMES = {
     "bool": "BOOL", "uint8": "U8", "int8": "I8", "uint16": "U16", "int16": "I16", "uint32": "U32",
@@ -33,6 +38,8 @@ _NAMES = {
 _TYPES = {code: name for name, code in _NAMES.items()}
 EXTRA = "layerwise.dtypes"
 MAX_HEADER = 100_000_000  # the format's own limit
+ROOM = 256 << 10  # bytes before the first tensor: a header of some 2000
+LARGE = 4 << 20  # bytes of tensors from which on that room does not matter
 
 
 class DumpWriter(WholeOrNothing):
@@ -44,7 +51,10 @@ class DumpWriter(WholeOrNothing):
         self._entries: dict[str, dict[str, Any]] = {}
         self._extra: dict[str, dict[str, Any]] = {}
         self._offset = 0
-        self._file = tempfile.TemporaryFile(dir=self.path.parent)  # noqa: SIM115
+        unnamed = unnamed_file(self.path.parent)
+        self._in_place = unnamed is not None
+        self._file = unnamed or cast(BinaryIO, tempfile.TemporaryFile(dir=self.path.parent))  # noqa: SIM115
+        self._file.seek(ROOM)
         self._spool = PacedStream(self._file)
 
     def add(self, name: str, array: Array) -> None:
@@ -70,14 +80,22 @@ class DumpWriter(WholeOrNothing):
         return _NAMES.get(kind, "U8"), raw.view(np.uint8).data if raw.size else memoryview(b"")
 
     def close(self) -> None:
-        """Write the file: the header, then the tensors."""
+        """Write the header and put the file in place."""
         metadata = self.metadata | ({EXTRA: json.dumps(self._extra)} if self._extra else {})
         header = json.dumps(({"__metadata__": metadata} if metadata else {}) | self._entries).encode()
-        header += b" " * (-len(header) % 8)
+        if self._in_place and self._offset >= LARGE and len(header) <= ROOM - 8:
+            self._file.seek(0)
+            self._file.write(struct.pack("<Q", ROOM - 8) + header.ljust(ROOM - 8))
+            publish(self._file, self.path)
+        else:
+            self._copy(header + b" " * (-len(header) % 8))
+        self._file.close()
+
+    def _copy(self, header: bytes) -> None:
         with atomic_writer(self.path) as stream:
             stream.write(struct.pack("<Q", len(header)) + header)
-            self._spool.append_to(PacedStream(stream))
-        self._file.close()
+            self._file.seek(ROOM)
+            shutil.copyfileobj(self._file, PacedStream(stream), 1 << 20)
 
     def abort(self) -> None:
         """Forget everything; nothing is left on disk."""

@@ -1,22 +1,21 @@
 """Where run results go: a JSON file, a folder of them, a safetensors file.
 
-Polygraphy's JSON holds runner after runner, a comparison gives tensor after tensor. So the first runner's text
-goes straight to the file, that of the others to unnamed temporary files, appended at the end.
+Polygraphy's JSON holds runner after runner, a comparison gives tensor after tensor: each runner's text grows on its
+own.
 """
 
 import json
 import shutil
 import tempfile
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
 
 from backends.dumps import DumpWriter
-from backends.files import atomic_writer
 from backends.json_arrays import CLASS, write_array
 from backends.npy import Array
 from backends.paced import PacedStream
+from backends.parts import open_parts
 from backends.results_io import RESULTS_FORMAT
 
 _LINE = ["\n" + "    " * level for level in range(8)]
@@ -71,22 +70,13 @@ class _RunnerText:
 
 
 class JsonSink:
-    """One JSON file, byte for byte as Polygraphy lays it out."""
+    """One JSON file, byte for byte as Polygraphy lays it out, but for spaces between runners of a megabyte or more."""
 
     def __init__(self, path: Path, runners: Sequence[str]) -> None:
-        self._stack = ExitStack()
-        stream = PacedStream(self._stack.enter_context(atomic_writer(path)))
-        stream.write(f'{{{_LINE[1]}"lst": ['.encode())
-        self.texts: list[_RunnerText] = []
-        for name in runners:
-            if self.texts:
-                file = self._stack.enter_context(tempfile.TemporaryFile(dir=path.parent))  # noqa: SIM115
-                part = PacedStream(file)
-            else:
-                part = stream
-                part.write(_LINE[2].encode())
-            self.texts.append(_RunnerText(name, part))
-        self._stream = stream
+        self._parts = open_parts(path, max(1, len(runners)))
+        first = self._parts.streams[0]
+        first.write(f'{{{_LINE[1]}"lst": [{_LINE[2] if runners else ""}'.encode())
+        self.texts = [_RunnerText(*pair) for pair in zip(runners, self._parts.streams, strict=False)]
 
     def add(self, iteration: int, runner: int, name: str, array: Array) -> None:
         self.texts[runner].add(name, array)
@@ -99,16 +89,12 @@ class JsonSink:
             if text.outputs is not None:
                 raise ValueError("an iteration was not finished")
             text.close()
-            if text.stream is not self._stream:
-                self._stream.write(f",{_LINE[2]}".encode())
-                text.stream.append_to(self._stream)
         end = f"{_LINE[1]}]" if self.texts else "]"
-        self._stream.write(f'{end},{_LINE[1]}"{CLASS}": "RunResults"\n}}'.encode())
-        self._stack.close()
+        end += f',{_LINE[1]}"{CLASS}": "RunResults"\n}}'
+        self._parts.close(f",{_LINE[2]}".encode(), end.encode())
 
     def abort(self) -> None:
-        cancelled = InterruptedError()
-        self._stack.__exit__(InterruptedError, cancelled, None)
+        self._parts.abort()
 
 
 class FolderSink:

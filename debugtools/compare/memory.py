@@ -8,7 +8,8 @@ from pathlib import Path
 
 SEGMENT = 16 << 20
 WAITING = 256 << 20
-_M_MMAP_THRESHOLD, _LARGE_BLOCK = -3, 1 << 18  # glibc's mallopt
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # glibc's mallopt
+_LARGE_BLOCK, _LARGEST_BLOCK = 1 << 18, 32 << 20
 _SMALLEST_SEGMENT = 256 << 10
 _HELD_AT_ONCE = 6  # a segment's outputs: engine's and ours, of two sides, with the tensors that live on
 
@@ -43,8 +44,19 @@ def resident() -> int:
 
 def keep_nothing_back() -> None:
     """Make the C library return large blocks to the system as soon as they are freed, for the rest of the process."""
-    with suppress(AttributeError, OSError):
-        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK)
+    _mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK)
+
+
+def keep_for_reuse() -> None:
+    """Make the C library keep freed blocks of up to 32 MiB for all threads: fresh memory from the system is dear."""
+    _mallopt(_M_MMAP_THRESHOLD, _LARGEST_BLOCK)
+    _mallopt(_M_TRIM_THRESHOLD, WAITING)
+    _mallopt(_M_ARENA_MAX, 1)
+
+
+def _mallopt(parameter: int, value: int) -> None:
+    with suppress(AttributeError, OSError):  # another C library than glibc
+        ctypes.CDLL(None).mallopt(parameter, value)
 
 
 def peak() -> int:

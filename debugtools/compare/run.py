@@ -15,7 +15,7 @@ from debugtools.compare.comparing import Comparer
 from debugtools.compare.frame import Array, Enough, Feed, Frame
 from debugtools.compare.layers import Row
 from debugtools.compare.marks import shown_outputs
-from debugtools.compare.memory import keep_nothing_back, peak
+from debugtools.compare.memory import peak
 from debugtools.compare.metrics import Comparison
 from debugtools.compare.observe import Observer
 from debugtools.compare.observed import ObservedRows
@@ -43,8 +43,6 @@ class ComparisonRun:
         self._stack = ExitStack()
         self._stack.callback(setup.close)
         check_average(spec)
-        if spec.memory_budget is not None:
-            keep_nothing_back()
         self.sides, self.model_sides, self.pairs = setup.sides, setup.model_sides, setup.pairs
         self.metrics = ["script"] if spec.compare_script else list(spec.metrics)
         self.outcome = Outcome([side.name for side in self.sides], self.pairs, self.metrics)

@@ -5,6 +5,7 @@ import msgspec
 from backends.errors import UsageError
 from backends.runner import load_backend
 from debugtools.compare.marks import any_marks
+from debugtools.compare.memory import keep_for_reuse, keep_nothing_back
 from debugtools.compare.models import Model
 from debugtools.compare.sides import ModelSide, make_sides
 from debugtools.compare.spec import CompareSpec
@@ -64,6 +65,7 @@ class Setup:
 
         Engines are imported before: a thread that needs the interpreter waits for all others that do.
         """
+        (keep_for_reuse if self.spec.memory_budget is None else keep_nothing_back)()
         turns = self.one_at_a_time or self.spec.sequential
         first = [side for side in self.model_sides if side.twin is None][: 1 if turns else None]
         for side in first:
