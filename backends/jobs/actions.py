@@ -13,6 +13,8 @@ from backends.errors import UsageError
 
 ACTIONS: dict[str, str] = {
     "compare": "debugtools.compare.action:compare",
+    "locate": "debugtools.locate.action:locate",
+    "lint": "debugtools.lint.action:lint",
     "tensor_view": "debugtools.compare.tensor_view:tensor_view",
     "index": "surgery.graph.action:action_index",
     "inspect_model": "surgery.inspect_action:action_inspect_model",

@@ -1,25 +1,31 @@
 """Running the engines ahead of the comparing, in a thread: neither waits for the other."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from threading import Condition, Thread
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-Item = tuple[tuple[int, int], str, Array, Array]
+Pair = tuple[tuple[int, int], str, Array, Array]
+Item = TypeVar("Item")
 
 
-class Ahead:
+def pair_size(item: Pair) -> int:
+    """Bytes of a pair of tensors."""
+    return item[2].nbytes + item[3].nbytes
+
+
+class Ahead(Generic[Item]):
     """Iterates over `items`, made in a thread of its own, of which at most `limit` bytes (or one) wait at a time.
 
-    Errors of `items` come out of the iteration, in their place. Leaving the context stops the thread: `items` is closed
-    there, at its next item.
+    size: bytes of an item. Errors of `items` come out of the iteration, in their place. Leaving the context stops the
+    thread: `items` is closed there, at its next item.
     """
 
-    def __init__(self, items: Iterator[Item], limit: int) -> None:
-        self._items, self._limit = items, limit
+    def __init__(self, items: Iterator[Item], limit: int, size: Callable[[Item], int]) -> None:
+        self._items, self._limit, self._size = items, limit, size
         self._waiting: deque[Item] = deque()
         self._bytes = 0
         self._error: BaseException | None = None
@@ -45,7 +51,7 @@ class Ahead:
                 if not self._waiting:
                     break
                 item = self._waiting.popleft()
-                self._bytes -= _size(item)
+                self._bytes -= self._size(item)
                 self._change.notify_all()
             yield item
         if self._error is not None:
@@ -67,14 +73,10 @@ class Ahead:
                 self._change.notify_all()
 
     def _put(self, item: Item) -> bool:
-        size = _size(item)
+        size = self._size(item)
         with self._change:
             self._change.wait_for(lambda: self._stopped or not self._waiting or self._bytes + size <= self._limit)
             self._waiting.append(item)
             self._bytes += size
             self._change.notify_all()
             return not self._stopped
-
-
-def _size(item: Item) -> int:
-    return item[2].nbytes + item[3].nbytes

@@ -28,6 +28,14 @@ class Enough(Exception):
     """The first failure was met, and the user wants no more."""
 
 
+def alike_unfused(first: Side, second: Side) -> bool:
+    """True if two sides differ in nothing but their optimisation level."""
+    if not (isinstance(first, ModelSide) and isinstance(second, ModelSide)) or first.model is not second.model:
+        return False
+    levels = {side.spec.graph_optimization_level or "all" for side in (first, second)}
+    return len(levels) > 1 and observing(first.spec) == observing(second.spec)
+
+
 @dataclass
 class Frame:
     """The job, the request, the sides; done: rows that an earlier attempt of the job made."""
@@ -69,11 +77,7 @@ class Frame:
 
     def alike_unfused(self, pair: Pair) -> bool:
         """True if the sides differ in nothing but their optimisation level."""
-        first, second = (self.sides[i] for i in pair)
-        if not (isinstance(first, ModelSide) and isinstance(second, ModelSide)) or first.model is not second.model:
-            return False
-        levels = {side.spec.graph_optimization_level or "all" for side in (first, second)}
-        return len(levels) > 1 and observing(first.spec) == observing(second.spec)
+        return alike_unfused(self.sides[pair[0]], self.sides[pair[1]])
 
     def keep(self, number: int, side: Side, name: str, array: Array) -> None:
         """Save and validate one tensor of a side that runs, as asked. Enough if it is bad and that ends it."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from backends.results import IterationResult
 from backends.text import shown
-from debugtools.compare.ahead import Ahead
+from debugtools.compare.ahead import Ahead, pair_size
 from debugtools.compare.canary import Canary
 from debugtools.compare.comparing import Comparer
 from debugtools.compare.frame import Array, Feed, Frame, Pair
@@ -38,7 +38,7 @@ class ObservedRows:
 
         total, allowed = plan.compared(frame.pairs), limits(frame.spec.memory_budget, resident())
         tensors = self._observer.run(plan, number, feeds, allowed.waiting, tap)
-        with Ahead(tensors, allowed.ahead) as pairs:
+        with Ahead(tensors, allowed.ahead, pair_size) as pairs:
             for done, (pair, name, a, b) in enumerate(pairs, 1):
                 plain = [outputs[i] for i in pair]
                 if all(name in found for found in plain):

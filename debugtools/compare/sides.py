@@ -126,6 +126,10 @@ class ModelSide(Side):
             self.graph = Graph(self.model.cut, self.model.file.folder)
         return self.graph
 
+    def observe(self, graph: Graph | None) -> None:
+        """Have this side observed in another graph, None for the model's own."""
+        self.graph, self._made = graph, None
+
     @property
     def made(self) -> dict[str, str]:
         """This side's tensors that can be observed -> their names in the observed graph."""

@@ -38,12 +38,24 @@ COMMANDS: dict[str, Leaf | Branch] = {
     "check": Branch(
         "check files",
         {
+            "lint": Leaf("tui.cli.lint", "lint", "is a model sound, and which of its nodes are at fault", timed=True),
             "accuracy": Leaf(
                 "tui.cli.check",
                 "accuracy",
                 "hold saved accuracy results against other thresholds",
                 timed=True,
             )
+        },
+    ),
+    "debug": Branch(
+        "find which layer is wrong, and make the failing case small",
+        {
+            "locate": Leaf(
+                "tui.cli.debug.locate",
+                "locate",
+                "which node is wrong, from one pass over both sides",
+                timed=True,
+            ),
         },
     ),
     "data": Branch(

@@ -74,13 +74,16 @@ def _write_script(spec: CompareSpec, path: str) -> int:
 def run_job(spec: CompareSpec, args: Namespace) -> "JobSpec":
     """The job of a comparison, with the job options of `run`."""
     timeout = values.parse_duration(args.timeout) if args.timeout else None
-    gpus = _gpus(spec) if args.gpus is None else args.gpus
-    if gpus < 0:
-        raise UsageError("--gpus must not be negative")
+    gpus = gpus_for(spec, args.gpus)
     command = command_line(spec) + (["--timeout", args.timeout] if args.timeout else [])
     return job_spec("compare", msgspec.to_builtins(spec), shlex.join(command[1:])[:200], command, timeout, gpus)
 
 
-def _gpus(spec: CompareSpec) -> int:
+def gpus_for(spec: CompareSpec, asked: int | None) -> int:
+    """GPUs to lease: as `asked`, else one if a provider needs it. UsageError if fewer than none are asked for."""
+    if asked is not None:
+        if asked < 0:
+            raise UsageError("--gpus must not be negative")
+        return asked
     wanted = [provider.lower() for runner in spec.runners for provider in runner.providers]
     return int(any(name.startswith(_GPU_PROVIDERS) for name in wanted))

@@ -1,0 +1,32 @@
+"""The job action `locate`: from a LocateSpec to the rows of the layer table with local errors, and the suspects."""
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from backends.errors import UsageError
+from debugtools.locate.spec import LocateSpec
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+
+def locate(context: "JobContext") -> dict[str, Any]:
+    """Find the nodes whose own error explains the difference of the two sides of `context.params` (a LocateSpec).
+
+    Emits rows of the tables layers and suspects; returns the suspects, worst first. LayerwiseError for what the user
+    can mend.
+    """
+    try:
+        spec = msgspec.convert(context.params, LocateSpec)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the description of what to locate does not fit: {error}") from None
+    from debugtools.compare.setup import Setup
+
+    setup = Setup(spec.compare)
+    for side in setup.model_sides:
+        side.model.prepare(whole_graph=True)
+    from debugtools.locate.run import LocateRun  # while the models are parsed
+
+    with LocateRun(context, spec, setup) as run:
+        return run.run()

@@ -1,0 +1,25 @@
+"""One word a tensor: where its error comes from."""
+
+from typing import Literal
+
+from debugtools.compare.layers import LEAP
+from debugtools.locate.errors import Error
+
+Word = Literal["kernel", "ill-conditioned", "overflow", "nan", "propagated", "clean"]
+
+
+def diagnose(local: Error | None, accumulated: Error | None, amplification: float | None, finding: str) -> Word:
+    """Return the word for a tensor.
+
+    local: the error of its region alone, None if that is not known; accumulated: the suspect's, None if it did not get
+    there. finding: the layer table's.
+    """
+    if local is not None and local.onset:
+        return "overflow" if local.onset == "overflow" else "nan"
+    if local is not None and local.beyond:
+        return "kernel"
+    if accumulated is None or not accumulated.beyond:
+        return "clean"
+    if accumulated.onset and finding in ("overflow", "nan"):
+        return "overflow" if finding == "overflow" else "nan"
+    return "ill-conditioned" if amplification is not None and amplification >= LEAP else "propagated"

@@ -1,0 +1,126 @@
+"""What is different in two models where a tensor is made: nodes, attributes, inputs, weights."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+import onnx
+
+from backends.errors import LayerwiseError
+from backends.tensors import format_shape
+from backends.text import shown
+from debugtools.compare.sides import ModelSide
+from debugtools.locate.errors import error_of
+from surgery.precision_plan import node_label
+from surgery.regions import Regions
+
+_LISTED = 4
+
+
+class Differences:
+    """Holds a suspect's model against a reference's."""
+
+    def __init__(self, suspect: ModelSide, reference: ModelSide) -> None:
+        self._suspect, self._reference = suspect, reference
+        self._mine, self._theirs = suspect.model.cut, reference.model.cut
+
+    @cached_property
+    def _regions(self) -> Regions:
+        """The reference's regions between the tensors that both models make."""
+        both = (self._reference.own(self._suspect.common(name)) for name in self._mine.maker)
+        return Regions(self._theirs, [name for name in both if name in self._theirs.maker])
+
+    def of(self, tensor: str, region: Sequence[int]) -> list[str]:
+        """Say what is different where `tensor` (the comparison's name) is made; region: its nodes in the suspect."""
+        own = self._reference.own(tensor)
+        if own not in self._theirs.maker:
+            return ["the reference has it as a weight"] if own in self._theirs.initializers else []
+        mine = [self._mine.nodes[i] for i in region]
+        theirs = [self._theirs.nodes[i] for i in self._regions.of(own).nodes]
+        pairs, extra, missing = _paired(mine, theirs)
+        lines = [f"extra here: {_listed(extra)}"] if extra else []
+        lines += [f"missing here: {_listed(missing)}"] if missing else []
+        for node, other in pairs:
+            lines += _attributes(node, other)
+            lines += self._inputs(node, other)
+        return lines + list(self._weights(mine))
+
+    def _inputs(self, node: onnx.NodeProto, other: onnx.NodeProto) -> Iterator[str]:
+        named = [self._reference.own(self._suspect.common(name)) for name in node.input]
+        if sorted(named) == sorted(other.input) and named != list(other.input):
+            yield f"it reads {_names(node.input)}, in the reference in the order {_names(other.input)}"
+
+    def _weights(self, nodes: Sequence[onnx.NodeProto]) -> Iterator[str]:
+        for name in dict.fromkeys(name for node in nodes for name in node.input if name in self._mine.initializers):
+            own = self._reference.own(self._suspect.common(name))
+            if own in self._theirs.initializers:
+                yield from self._weight(name, own)
+
+    def _weight(self, name: str, own: str) -> Iterator[str]:
+        try:
+            a, b = self._suspect.model.file.array(name), self._reference.model.file.array(own)
+        except LayerwiseError:  # a weight that cannot be read is told where it is used
+            return
+        if a.shape != b.shape:
+            yield f"weight {shown(name, 80)} is {format_shape(a.shape)}, in the reference {format_shape(b.shape)}"
+        elif not np.array_equal(a, b):
+            error = error_of(a, b, (), 1)
+            yield f"weight {shown(name, 80)} is not the reference's: off by {error.rel:.3g}, at most {error.abs:.3g}"
+
+
+def _paired(
+    mine: Sequence[onnx.NodeProto], theirs: Sequence[onnx.NodeProto]
+) -> tuple[list[tuple[onnx.NodeProto, onnx.NodeProto]], list[onnx.NodeProto], list[onnx.NodeProto]]:
+    """Nodes of both sides that stand for each other (by name, by operator, or one against one), and the others."""
+    if len(mine) == len(theirs) == 1:
+        return [(mine[0], theirs[0])], [], []
+    pairs, extra, left = [], [], list(theirs)
+    for node in mine:
+        alike = [other for other in left if other.op_type == node.op_type]
+        match = next((other for other in alike if other.name == node.name), alike[0] if alike else None)
+        if match is None:
+            extra.append(node)
+        else:
+            left.remove(match)
+            pairs.append((node, match))
+    return pairs, extra, left
+
+
+def _attributes(node: onnx.NodeProto, other: onnx.NodeProto) -> Iterator[str]:
+    if (node.domain, node.op_type) != (other.domain, other.op_type):
+        yield f"operator {shown(node.op_type, 60)}, in the reference {shown(other.op_type, 60)}"
+        return
+    mine, theirs = ({a.name: a for a in n.attribute} for n in (node, other))
+    for name in dict.fromkeys([*mine, *theirs]):
+        a, b = mine.get(name), theirs.get(name)
+        if a is None or b is None or a.SerializeToString(deterministic=True) != b.SerializeToString(deterministic=True):
+            yield f"attribute {shown(name, 60)} is {_value(a)}, in the reference {_value(b)}"
+
+
+def _value(attribute: onnx.AttributeProto | None) -> str:
+    if attribute is None:
+        return "not set"
+    if attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS):
+        return "another graph"
+    if attribute.type in (onnx.AttributeProto.TENSOR, onnx.AttributeProto.SPARSE_TENSOR, onnx.AttributeProto.TENSORS):
+        return _tensor_text(attribute.t)
+    return shown(str(onnx.helper.get_attribute_value(attribute)), 60)
+
+
+def _tensor_text(tensor: onnx.TensorProto) -> str:
+    size = format_shape(tuple(tensor.dims))
+    if tensor.data_location == onnx.TensorProto.EXTERNAL or not tensor.ByteSize() < 1024:
+        return f"a tensor of {size}"
+    try:
+        return shown(str(onnx.numpy_helper.to_array(tensor).tolist()), 60)
+    except Exception:  # damaged values: whoever runs them says so
+        return f"a tensor of {size}"
+
+
+def _listed(nodes: Sequence[onnx.NodeProto]) -> str:
+    texts = [f"{shown(node.op_type, 40)} {shown(node_label(node), 60)}" for node in nodes[:_LISTED]]
+    return ", ".join(texts) + (f" and {len(nodes) - _LISTED} more" if len(nodes) > _LISTED else "")
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(shown(name, 60) for name in names)

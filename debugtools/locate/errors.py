@@ -1,0 +1,91 @@
+"""How far a tensor is from the reference's, counted in what rounding explains."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backends.tensors import is_floating
+from debugtools.compare.metrics import Comparison, compare_arrays, worst
+from debugtools.compare.tolerance import Rule, rounding_bound
+
+Array = NDArray[Any]
+_RULE = Rule(infinities_equal=True)
+_AS_FLOAT = ("float32",)
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """A tensor's error. rel: relative L2 (inf where shapes or types forbid a number); abs: the largest.
+
+    bound: relative error that rounding explains, 0 where nothing is rounded (integers, bool, strings).
+    onset: 'overflow' or 'nan' where values are not finite that are in the reference. note: what forbids a number.
+    """
+
+    rel: float = 0.0
+    abs: float = 0.0
+    bound: float = 0.0
+    onset: str = ""
+    note: str = ""
+
+    @property
+    def units(self) -> float:
+        """The error in bounds, exact values counted as float32. Beyond 100 % all errors are alike."""
+        if math.isinf(self.rel):
+            return math.inf
+        return min(self.rel, 1.0) / (self.bound or rounding_bound(_AS_FLOAT))
+
+    @property
+    def beyond(self) -> bool:
+        """Whether rounding does not explain it."""
+        return bool(self.onset) or self.rel > self.bound
+
+
+NONE = Error()
+
+
+def error_of(x: Array, reference: Array, low: Iterable[str], depth: int) -> Error:
+    """Return the error of `x`; low: further dtypes that it was rounded to; depth: rounded steps behind it."""
+    return error_from(compare_arrays(x, reference, _RULE, metrics=()), x, reference, low, depth)
+
+
+def error_from(result: Comparison, x: Array, reference: Array, low: Iterable[str], depth: int) -> Error:
+    """The same for tensors that were compared already."""
+    bound = rounding_bound([*result.dtypes, *low], depth) if any(map(is_floating, result.dtypes)) else 0.0
+    if result.totals is None:
+        return Error(
+            math.inf if result.over != 0 else 0.0, math.inf if result.over != 0 else 0.0, bound, note=result.note
+        )
+    onset = _onset(result)
+    rel, largest = result.rel_l2, float(worst(result.totals.abs))
+    if rel is None or not math.isfinite(rel) or not math.isfinite(largest):
+        rel, largest = _where_finite(x, reference)
+    return Error(rel, largest, bound, onset)
+
+
+def _onset(result: Comparison) -> str:
+    mine, reference = result.sides
+    if mine is None or reference is None:
+        return ""
+    if mine.infs > reference.infs:
+        return "overflow"
+    return "nan" if mine.nans > reference.nans else ""
+
+
+def _where_finite(x: Array, reference: Array) -> tuple[float, float]:
+    """Relative L2 and largest error, alike NaN and Inf left out; inf where only one side is finite."""
+    kind = np.complex128 if x.dtype.kind == "c" else np.float64
+    with np.errstate(all="ignore"):
+        a, b = x.astype(kind).reshape(-1), reference.astype(kind).reshape(-1)
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        a, b = a[~same], b[~same]
+        if not (np.isfinite(a).all() and np.isfinite(b).all()):
+            return math.inf, math.inf
+        whole = reference.astype(kind).reshape(-1)
+        scale = float(np.linalg.norm(whole[np.isfinite(whole)]))
+    size = float(np.linalg.norm(a - b))
+    largest = float(np.abs(a - b).max(initial=0.0))
+    return (size / scale if scale else math.inf if size else 0.0), largest

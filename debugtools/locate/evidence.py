@@ -1,0 +1,63 @@
+"""Why a node is suspected, in words."""
+
+import math
+from typing import TYPE_CHECKING
+
+from backends.text import shown
+from debugtools.locate.errors import Error
+from debugtools.locate.suspects import Suspect
+
+if TYPE_CHECKING:
+    from debugtools.locate.differences import Differences
+
+
+def evidence(suspect: Suspect, differences: "Differences | None", stopped: str) -> list[str]:
+    """Return what speaks against a node, strongest first.
+
+    differences: between the two models, None where there is one. stopped: where the suspect's own run ended early.
+    """
+    lines = [_failure(suspect) if suspect.failure else _local(suspect)]
+    lines += _accumulated(suspect, stopped)
+    if differences is not None:
+        lines += differences.of(suspect.tensor, suspect.region)
+    return [line for line in lines if line]
+
+
+def _failure(suspect: Suspect) -> str:
+    return f"it cannot run on the reference's inputs: {shown(suspect.failure, 300)}"
+
+
+def _local(suspect: Suspect) -> str:
+    local = suspect.local
+    if local is None:
+        return ""
+    if local.onset:
+        what = "Inf" if local.onset == "overflow" else "NaN"
+        return f"on the reference's inputs it gives {what} where the reference has none"
+    if local.note:
+        return f"on the reference's inputs: {local.note}"
+    if local.rel == 0:
+        return f"exact on the reference's inputs, but it makes errors {_number(suspect.amplification)} times larger"
+    return f"on the reference's inputs it is off by {_number(local.rel)} (relative L2), {_in_bounds(local)}"
+
+
+def _in_bounds(local: Error) -> str:
+    if not local.bound:
+        return "and its values are exact ones"
+    times = local.rel / local.bound
+    if times > 1:
+        return f"{_number(times)} times what rounding explains"
+    return "no more than rounding explains, but not the same bits"
+
+
+def _accumulated(suspect: Suspect, stopped: str) -> list[str]:
+    if suspect.accumulated is None:
+        return [f"the suspect's own run ends before: {shown(stopped, 200)}"] if stopped else []
+    inputs = "clean inputs" if suspect.inputs == 0 else f"inputs off by {_number(suspect.inputs)}"
+    accumulated = suspect.accumulated
+    off = _number(accumulated.rel) if math.isfinite(accumulated.rel) else "everything"
+    return [f"in the whole run off by {off}, from {inputs}"]
+
+
+def _number(value: float | None) -> str:
+    return "?" if value is None else f"{value:.3g}"

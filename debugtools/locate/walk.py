@@ -1,0 +1,147 @@
+"""One iteration through both sides at once: each tensor with its reference and with its region's own result.
+
+A region whose inputs are bit for bit the reference's needs no run of its own: what the suspect made is its result.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backends.errors import LayerwiseError
+from debugtools.compare.canary import same_bits
+from debugtools.locate.fitting import fit
+from debugtools.locate.local import LocalRuns
+from debugtools.locate.points import Point
+from debugtools.locate.reference import Reference
+from surgery.regions import Regions, is_random, random_functions
+
+if TYPE_CHECKING:
+    from surgery.cut import GraphCut, Segment
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """One tensor of the suspect's graph that the reference has too.
+
+    accumulated: the suspect's own value, None if it did not get that far. local: what the tensor's region makes of the
+    reference's tensors; None if it cannot run (`failure` says why) or draws random numbers.
+    """
+
+    tensor: str
+    name: str
+    reference: Array
+    accumulated: Array | None
+    local: Array | None
+    failure: str = ""
+    random: bool = False
+
+
+class Walk:
+    """What two sides have in common, met in the suspect's order.
+
+    plan: the segments of the suspect's graph; stream: what it makes in each; feed: its inputs. Afterwards `stopped`
+    says where the suspect failed, if it did.
+    """
+
+    def __init__(
+        self,
+        cut: "GraphCut",
+        plan: "Sequence[Segment]",
+        stream: Iterator[Mapping[str, Array]],
+        feed: Mapping[str, Array],
+        points: Mapping[str, Point],
+        reference: Reference,
+        local: LocalRuns,
+        regions: Regions,
+    ) -> None:
+        self._cut, self._stream, self._feed, self._points = cut, stream, feed, points
+        self._reference, self._local, self._regions = reference, local, regions
+        self._here = [[t for i in segment.nodes for t in cut.nodes[i].output if t in points] for segment in plan]
+        self._over = self._last_uses()
+        self._same: set[str] = set()
+        self._own: set[str] = set()
+        self._types: dict[str, np.dtype[Any]] = {}
+        self._functions = random_functions(cut.model)
+        self.stopped = ""
+
+    def _last_uses(self) -> dict[int, list[str]]:
+        """Segment -> points that no later segment reads."""
+        last = {}
+        for number, here in enumerate(self._here):
+            for tensor in here:
+                last.update(dict.fromkeys((tensor, *self._regions.of(tensor).feeds), number))
+        over = defaultdict(list)
+        for tensor, number in last.items():
+            if tensor in self._points:
+                over[number].append(tensor)
+        return over
+
+    def __iter__(self) -> Iterator[Met]:
+        for number, here in enumerate(self._here):
+            made = self._made()
+            for tensor in here:
+                if tensor in made:
+                    self._note(tensor, made[tensor])
+            yield from self._meet(here, made)
+            for tensor in self._over.pop(number, ()):
+                self._reference.drop(self._points[tensor].name)
+
+    def _made(self) -> Mapping[str, Array]:
+        """The next segment's tensors; none once the suspect has failed."""
+        if self.stopped:
+            return {}
+        try:
+            return next(self._stream, {})
+        except LayerwiseError as error:
+            self.stopped = str(error)
+            return {}
+
+    def _note(self, tensor: str, array: Array) -> None:
+        """Remember a tensor's type, and whether it is the reference's."""
+        self._types[tensor] = array.dtype
+        point = self._points[tensor]
+        if point.unblocked is None and same_bits(array, self._reference.get(point.name)):
+            self._same.add(tensor)
+            if self._cut.nodes[self._cut.maker[tensor]].op_type == "Constant":
+                self._own.add(tensor)
+
+    def _meet(self, here: Sequence[str], made: Mapping[str, Array]) -> Iterator[Met]:
+        random = {tensor for tensor in here if self._is_random(tensor)}
+        asked = [t for t in here if t not in random and (t not in made or not self._fed_alike(t))]
+        found = dict(self._local.run(asked, self._feeds(asked), self._own)) if asked else {}
+        for tensor in here:
+            local = found.pop(tensor, None if tensor in random else made.get(tensor))
+            yield self._met(tensor, made.get(tensor), local, tensor in random)
+
+    def _is_random(self, tensor: str) -> bool:
+        nodes = (self._cut.nodes[i] for i in self._regions.of(tensor).nodes)
+        return any(is_random(node, self._functions) for node in nodes)
+
+    def _fed_alike(self, tensor: str) -> bool:
+        feeds = self._regions.of(tensor).feeds
+        return all(name in self._same or name not in self._points for name in feeds)
+
+    def _feeds(self, names: Sequence[str]) -> dict[str, Array]:
+        feed = {}
+        for name in self._regions.joint(names).feeds:
+            point = self._points.get(name)
+            if point is None:
+                feed[name] = self._feed[name]
+            else:
+                feed[name] = fit(self._reference.get(point.name), self._types.get(name))
+        return feed
+
+    def _met(self, tensor: str, made: Array | None, local: Array | str | None, random: bool) -> Met:
+        point = self._points[tensor]
+        failure, own = (local, None) if isinstance(local, str) else ("", local)
+        same = own is made
+        if point.unblocked is not None:
+            made = None if made is None else point.unblocked(made)
+            own = made if same or own is None else point.unblocked(own)
+        return Met(tensor, point.name, self._reference.get(point.name), made, own, failure, random)

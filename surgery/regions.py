@@ -1,0 +1,87 @@
+"""Regions: the nodes that lie between tensors which another graph has too.
+
+A tensor that both graphs have cuts this one. The region of such a tensor is what makes it from other such tensors: one
+node where all its reads are cut, more where this graph has nodes that the other lacks (casts to FP16 and back, what a
+fused node was made of). Sequences, optionals and maps cannot be handed over, so they never cut.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import onnx
+
+from backends.reads import subgraphs
+from surgery.cut import GraphCut
+
+RANDOM_OPS = frozenset(
+    {
+        *("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
+        *("Bernoulli", "Multinomial"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """What makes one tensor. nodes: positions, in order. feeds: what they read from outside, weights left out."""
+
+    nodes: tuple[int, ...]
+    feeds: tuple[str, ...]
+
+
+class Regions:
+    """The regions of a graph that is cut at the tensors `cuts`."""
+
+    def __init__(self, cut: GraphCut, cuts: Collection[str]) -> None:
+        self._cut = cut
+        self.cuts = frozenset(name for name in cuts if name in cut.maker)
+        self._known: dict[int, Region] = {}
+
+    def of(self, name: str) -> Region:
+        """Return the region of a tensor that a node makes."""
+        i = self._cut.maker[name]
+        if i not in self._known:
+            self._known[i] = self._find(i)
+        return self._known[i]
+
+    def joint(self, names: Sequence[str]) -> Region:
+        """Return the nodes that make all of `names`, each once, and what they read from outside."""
+        regions = [self.of(name) for name in names]
+        nodes = sorted({i for region in regions for i in region.nodes})
+        return Region(tuple(nodes), tuple(dict.fromkeys(name for region in regions for name in region.feeds)))
+
+    def _find(self, last: int) -> Region:
+        cut = self._cut
+        nodes, waiting, feeds = {last}, [last], dict[str, None]()
+        while waiting:
+            for name in cut.reads[waiting.pop()]:
+                maker = cut.maker.get(name)
+                if maker is None or name in self.cuts:
+                    if name not in cut.initializers and name not in cut.sparse:
+                        feeds[name] = None
+                elif maker not in nodes:
+                    nodes.add(maker)
+                    waiting.append(maker)
+        return Region(tuple(sorted(nodes)), tuple(feeds))
+
+
+def is_random(node: onnx.NodeProto, functions: Collection[str] = ()) -> bool:
+    """True if a node draws random numbers, in its bodies too; `functions`: names of functions that do."""
+    if node.op_type in RANDOM_OPS or node.op_type in functions or _drops(node):
+        return True
+    return any(is_random(inner, functions) for body in subgraphs(node) for inner in body.node)
+
+
+def random_functions(model: onnx.ModelProto) -> frozenset[str]:
+    """Return the names of the model's functions that draw random numbers, directly or by calling another."""
+    found: frozenset[str] = frozenset()
+    while True:
+        names = frozenset(f.name for f in model.functions if any(is_random(node, found) for node in f.node))
+        if names == found:
+            return found
+        found = names
+
+
+def _drops(node: onnx.NodeProto) -> bool:
+    """A Dropout that is told (from opset 12 on) whether it trains; what it is told may be true."""
+    return node.op_type == "Dropout" and len(node.input) > 2 and bool(node.input[2])

@@ -1,0 +1,90 @@
+"""`layerwise debug locate`: which node is wrong, from one pass over both sides."""
+
+import shlex
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from backends.errors import UsageError
+from debugtools.locate.spec import LocateSpec
+from tui.cli import options, options_compare, options_run, values
+from tui.cli.debug.locate_report import LocateReport, document
+from tui.cli.json_output import Collector, print_json
+from tui.cli.line import command_line
+from tui.cli.log import Log
+from tui.cli.parser import Parser
+from tui.cli.progress import progress
+from tui.cli.run import gpus_for
+from tui.cli.run_parser import parser as run_parser
+from tui.cli.submit import job_spec, run_detached, run_here
+from tui.cli.to_spec import to_request
+
+if TYPE_CHECKING:
+    from backends.jobs.spec import JobSpec
+
+
+def fill_locate(parser: Parser) -> None:
+    parser.usage = "%(prog)s SUSPECT.onnx RUNNERS… [--reference-model GOOD.onnx | --load-outputs golden.json] [OPTIONS]"
+    parser.epilog = (
+        "The suspect is the first side, the reference the second.\n"
+        "Exit code: 0 suspects were found, 1 none, 2 wrong usage, 130 interrupted."
+    )
+    group = parser.add_argument_group("Locating")
+    parser.own(group, "--top", type=int, default=10, metavar="N", help="how many suspects to print; 10")
+    parser.own(group, "--bodies", action="store_true", help="look into If, Loop and Scan bodies that are suspected")
+    options.add_runners(parser)
+    options.add_model(parser)
+    options_run.add_data(parser)
+    options_run.add_inference(parser)
+    options_compare.add_compare(parser)
+    options_run.add_onnxrt(parser)
+    options.add_onnx(parser)
+    options_run.add_job(parser)
+
+
+def run_locate(args: Namespace, log: Log) -> int:
+    """Run the job that `args` describes and print the suspects; the exit code."""
+    spec = to_locate(args)
+    job = locate_job(spec, args)
+    if args.detach:
+        return run_detached(job, log)
+    if args.json:
+        collector = Collector()
+        code = run_here(job, collector.event, log)
+        print_json(document(collector, args.command, code))
+        return code
+    report = LocateReport(log, spec)
+    with progress(log) as show:
+
+        def listen(event: dict[str, object]) -> None:
+            show(event)
+            report.event(event)
+
+        return run_here(job, listen, log)
+
+
+def to_locate(args: Namespace) -> LocateSpec:
+    """The LocateSpec of parsed options. UsageError for what does not fit together."""
+    if args.top < 1:
+        raise UsageError("--top must be 1 or more")
+    if args.gen_script:
+        raise UsageError("--gen-script writes comparisons only: use `layerwise run`")
+    unset = vars(run_parser().parse_args([]))
+    request = to_request(Namespace(**{**unset, **vars(args)}))
+    compare = msgspec.structs.replace(request.spec, statistics=bool(args.statistics))
+    return LocateSpec(compare=compare, bodies=args.bodies, top=args.top)
+
+
+def locate_line(spec: LocateSpec) -> list[str]:
+    """The argv of `layerwise debug locate` that gives `spec` again."""
+    own = [*(["--bodies"] if spec.bodies else []), *(["--top", str(spec.top)] if spec.top != 10 else [])]
+    return ["layerwise", "debug", "locate", *command_line(spec.compare)[2:], *own]
+
+
+def locate_job(spec: LocateSpec, args: Namespace) -> "JobSpec":
+    """The job, with the job options of the command line."""
+    timeout = values.parse_duration(args.timeout) if args.timeout else None
+    command = locate_line(spec)
+    title = shlex.join(command[1:])[:200]
+    return job_spec("locate", msgspec.to_builtins(spec), title, command, timeout, gpus_for(spec.compare, args.gpus))
