@@ -1,9 +1,10 @@
 """`layerwise inspect model|data`."""
 
 from argparse import Namespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from backends.errors import MissingDependency, UsageError
+from backends.text import shown
 from tui.cli import options
 from tui.cli.direct import DirectContext
 from tui.cli.json_output import print_json
@@ -11,6 +12,9 @@ from tui.cli.log import Log
 from tui.cli.options_trt import add_tensorflow, add_trt
 from tui.cli.parser import Parser
 from tui.cli.to_spec import NO_TENSORRT, refuse_other_frameworks
+
+if TYPE_CHECKING:
+    from backends.model import ModelFile
 
 _PARTS = ("layers", "attrs", "weights")
 _MODES = {"basic": [], "layers": ["layers"], "attrs": ["layers", "attrs"], "full": ["layers", "attrs", "weights"]}
@@ -24,7 +28,8 @@ def fill_model(parser: Parser) -> None:
     parser.own(group, "--mode", choices=tuple(_MODES), help="the older spelling of --show")
     parser.own(group, "--show-weights", action="store_true", help="the same as --show weights")
     group.add_argument("--convert-to", "--display-as", choices=("trt",), help="needs TensorRT")
-    group.add_argument("--list-unbounded-dds", action="store_true", help="not in this version")
+    group.add_argument("--list-unbounded-dds", action="store_true",
+                       help="tensors that size others without a limit (better with --shape-inference)")  # fmt: skip
     group.add_argument("--combine-tensor-info", metavar="FILE", help="for engines")
     group.add_argument("--visual", action="store_true", help="open the app: `layerwise MODEL`")
     group.add_argument("--visual-port", metavar="PORT", help="accepted; nothing is served")
@@ -40,7 +45,7 @@ def run_model(args: Namespace, log: Log) -> int:
     refuse_other_frameworks(args)
     if args.convert_to:
         raise MissingDependency(NO_TENSORRT)
-    for name in ("list_unbounded_dds", "save_visual", "combine_tensor_info", "fp_to_fp16"):
+    for name in ("save_visual", "combine_tensor_info", "fp_to_fp16"):
         if getattr(args, name):
             raise UsageError(f"--{name.replace('_', '-')} is not in this version of `inspect model`")
     if args.visual:
@@ -59,8 +64,10 @@ def _describe(args: Namespace, show: list[str], log: Log) -> int:
 
     inferred = bool(args.shape_inference)
     with ModelFile(args.model_file, args.external_data_dir, args.ignore_external_data) as model:
+        unbounded = _unbounded(model, inferred) if args.list_unbounded_dds else None
         if args.json:
-            print_json(describe_model_json(model, show, inferred))
+            extra = {} if unbounded is None else {"unbounded_dds": unbounded}
+            print_json(describe_model_json(model, show, inferred) | extra)
             return 0
         log.info(f"Loading model: {model.path}")
         context = DirectContext({}, log)
@@ -68,7 +75,18 @@ def _describe(args: Namespace, show: list[str], log: Log) -> int:
         context.log(next(lines), "out")
         for text in joined_lines(lines):  # a flush for each of 400,000 lines takes longer than making them
             context.log(text, "out")
+        if unbounded is not None:
+            log.info(f"Found tensors with unbounded DDS: {[shown(name, 300) for name in unbounded]}")
     return 0
+
+
+def _unbounded(model: "ModelFile", inferred: bool) -> list[str]:
+    from backends.protos import parse_model
+    from surgery.graph.infer import inferred_structure
+    from surgery.unbounded import unbounded_tensors
+
+    structure = model.structure_bytes()
+    return unbounded_tensors(parse_model(inferred_structure(structure)[0] if inferred else structure, model.path))
 
 
 def fill_data(parser: Parser) -> None:

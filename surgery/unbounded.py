@@ -1,0 +1,55 @@
+"""Tensors that make sizes unbounded: sizes that depend on data, without an upper limit that a builder could know."""
+
+from collections.abc import Mapping
+
+import onnx
+
+from surgery.cut import GraphCut
+
+SIZED_BY = {"Range": 1, "Pad": 1, "Resize": 3, "Tile": 1, "Expand": 1}
+"""Operators whose output can have any size, and the input that tells it."""
+Dims = tuple[int | str | None, ...]
+
+
+def unbounded_tensors(model: onnx.ModelProto) -> list[str]:
+    """Return the names of the tensors that size another one without a limit, in topological order.
+
+    Those are the inputs of SIZED_BY that are computed at run time, and not by a Min, where the output has a dimension
+    that is not known yet: a value, a symbol of the graph's inputs or of an earlier tensor makes it known. The rule is
+    Polygraphy's (0.53, `get_unbounded_dds_tensors`), but here whatever follows from weights and constants alone is a
+    constant. Only the main graph is looked at. More dimensions are known once shapes are inferred.
+    """
+    cut, shapes = GraphCut(model), _shapes(model.graph)
+    known = {dim for value in model.graph.input for dim in shapes.get(value.name) or ()}
+    constant = cut.initializers.keys() | cut.sparse.keys()
+    found: dict[str, None] = {}
+    for node, reads in zip(cut.nodes, cut.reads, strict=True):
+        if constant.issuperset(reads):
+            constant.update(node.output)
+            continue
+        new = _has_new_size(node, shapes, known)
+        sized_by = list(node.input[SIZED_BY[node.op_type] :][:1]) if new and node.op_type in SIZED_BY else []
+        for name in sized_by:
+            if name in cut.maker and name not in constant and cut.nodes[cut.maker[name]].op_type != "Min":
+                found[name] = None
+    return list(found)
+
+
+def _has_new_size(node: onnx.NodeProto, shapes: Mapping[str, Dims | None], known: set[int | str | None]) -> bool:
+    """Whether an output's shape is not known, or has a dimension that no earlier tensor has; it is `known` then."""
+    new = False
+    for name in filter(None, node.output):
+        dims = shapes.get(name)
+        symbols = {dim for dim in dims or () if not isinstance(dim, int)}
+        new |= dims is None or None in symbols or not symbols <= known
+        known |= symbols - {None}
+    return new
+
+
+def _shapes(graph: onnx.GraphProto) -> dict[str, Dims | None]:
+    shapes: dict[str, Dims | None] = {}
+    for value in [*graph.value_info, *graph.output, *graph.input]:
+        tensor = value.type.tensor_type
+        dims = (d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor.shape.dim)
+        shapes[value.name] = tuple(dims) if tensor.HasField("shape") else None
+    return shapes
