@@ -1,12 +1,14 @@
-"""`layerwise attach [ID]`: the view of a job from its start, whoever runs it."""
+"""`layerwise attach [ID]`: the view of a job from its start, whoever runs it, and the place to answer what it asks."""
 
 import asyncio
 from argparse import Namespace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from backends.errors import LayerwiseError, UsageError
+from tui.cli.follow import Follower, messages
 from tui.cli.json_output import Collector, print_json
 from tui.cli.log import WARNING, Log, shown_lines
 from tui.cli.parser import Parser
@@ -14,6 +16,7 @@ from tui.cli.progress import progress
 from tui.cli.submit import Listener, card_text, exit_code
 
 if TYPE_CHECKING:
+    from backends.jobs.spec import JobSpec
     from backends.jobs.view import JobView
 
 
@@ -28,13 +31,13 @@ def run_attach(args: Namespace, log: Log) -> int:
 
     workspace = Workspace()
     job = _chosen(args.job, workspace.ids())
-    view = workspace.view(job)
+    workspace.folder(job)
     collector = Collector()
     try:
         if args.json:
-            asyncio.run(_follow(job, collector.event))
+            asyncio.run(Follower(job, collector.event).run())
         else:
-            _report(view, log)
+            follow_job(job, log)
     except KeyboardInterrupt:
         log.say(WARNING, f"Job {job} goes on. Come back with: layerwise attach {job}")
         return 130
@@ -48,37 +51,39 @@ def run_attach(args: Namespace, log: Log) -> int:
     return exit_code(view)
 
 
-def _report(view: "JobView", log: Log) -> None:
+def follow_job(job: int, log: Log) -> None:
+    """Report on a job from its start to its end, with live progress and its questions asked on a terminal."""
+    from backends.jobs.store import Workspace
+    from tui.cli.asking import Asker
+
+    report = _report(Workspace().view(job), log)
     with progress(log) as show:
-        report = _listener(view, log)
-
-        def listen(event: dict[str, Any]) -> None:
-            show(event)
-            report(event)
-
-        asyncio.run(_follow(view.id, listen))
+        asyncio.run(Follower(job, report, show, Asker(log, show)).run())
 
 
-def _listener(view: "JobView", log: Log) -> Listener:
-    """The report of a comparison, or the plain messages of any other job."""
+def _report(view: "JobView", log: Log) -> Listener:
+    """The report of a job's action, or its plain messages."""
+    try:
+        spec = view.spec
+        return REPORTS.get(spec.action, _messages)(spec, view.id, log)
+    except (LayerwiseError, msgspec.ValidationError) as error:
+        log.warning(shown_lines(error))
+        return messages(log)
+
+
+def _messages(spec: "JobSpec", job: int, log: Log) -> Listener:
+    return messages(log)
+
+
+def _comparison(spec: "JobSpec", job: int, log: Log) -> Listener:
     from debugtools.compare.spec import CompareSpec
     from tui.cli.report import CompareReport
 
-    try:
-        spec = view.spec
-        if spec.action == "compare":
-            return CompareReport(log, msgspec.convert(spec.params, CompareSpec), view.id).event
-    except (LayerwiseError, msgspec.ValidationError) as error:
-        log.warning(shown_lines(error))
-    return lambda event: log.info(shown_lines(event["text"])) if event.get("type") == "log" else None
+    return CompareReport(log, msgspec.convert(spec.params, CompareSpec), job).event
 
 
-async def _follow(job: int, listen: Listener) -> None:
-    from backends.jobs.client import JobClient
-    from backends.jobs.store import Workspace
-
-    async for event in JobClient(Workspace()).events(job, after=0, follow=True):
-        listen(event)
+REPORTS: dict[str, Callable[["JobSpec", int, Log], Listener]] = {"compare": _comparison}
+"""By action; what makes a report raises ValidationError where the job's parameters are not what it expects."""
 
 
 def _chosen(asked: str | None, ids: list[int]) -> int:

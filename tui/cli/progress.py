@@ -2,16 +2,38 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Protocol
 
 from backends.text import shown
 from tui.cli.log import INFO, Log
 
 
+class Bar(Protocol):
+    """What is given a job's events to show."""
+
+    def __call__(self, event: dict[str, Any]) -> None: ...
+
+    def hidden(self) -> AbstractContextManager[None]:
+        """Leave the terminal to somebody else."""
+        ...
+
+
+class NoBar:
+    """Shows nothing."""
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        pass
+
+    @contextmanager
+    def hidden(self) -> Iterator[None]:
+        yield
+
+
 class Live:
-    """A rich progress line at the foot of the terminal, fed by a job's progress events."""
+    """A rich progress line at the foot of the terminal, fed by a job's events."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -41,27 +63,46 @@ class Live:
     def __exit__(self, *exc: object) -> None:
         self._bar.stop()
 
+    @contextmanager
+    def hidden(self) -> Iterator[None]:
+        self._bar.stop()
+        try:
+            yield
+        finally:
+            self._bar.start()
+
     def print(self, line: str) -> None:
         """Print a line above the bar, wrapped by nothing but the terminal."""
         from rich.text import Text
 
         self.console.print(Text.from_ansi(line), soft_wrap=True)
 
-    def event(self, event: dict[str, Any]) -> None:
+    def __call__(self, event: dict[str, Any]) -> None:
         if event.get("type") == "progress":
             text = shown(" ".join(str(event.get(key) or "") for key in ("unit", "text")).strip(), 50)
             self._bar.update(self._task, completed=event.get("done") or 0, total=event.get("total"), description=text)
+        elif event.get("type") == "state":
+            self._state(event)
+
+    def _state(self, event: dict[str, Any]) -> None:
+        """What it does or waits for; the clock shows how long the attempt has been running."""
+        waiting = "waits for an answer" if event.get("state") == "waiting" else ""
+        text = waiting or shown(str(event.get("reason") or event.get("state")), 60)
+        self._bar.update(self._task, description=text)
+        if event.get("pid"):
+            ago = max(0.0, time.time() - float(event["t"]))
+            self._bar.tasks[0].start_time = self._bar.get_time() - ago
 
 
 @contextmanager
-def progress(log: Log) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Something to give progress events to: a bar where there is a terminal to show it on, else nothing."""
+def progress(log: Log) -> Iterator[Bar]:
+    """Something to give a job's events to: a bar where there is a terminal to show it on, else nothing."""
     if not (log.shows(INFO) and sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"):
-        yield lambda event: None
+        yield NoBar()
         return
     with Live() as live:
         log.printer = live.print if sys.stdout.isatty() else None
         try:
-            yield live.event
+            yield live
         finally:
             log.printer = None

@@ -12,14 +12,19 @@ MOST_TEXT = 1000
 
 
 def question_lines(question: Question, cells: int) -> list[Line]:
-    """The question and its answers; the keys are those of the app."""
+    """The question and its answers, with the keys of the app."""
+    return [*body_lines(question, cells), answers_line(question)]
+
+
+def body_lines(question: Question, cells: int) -> list[Line]:
+    """What is asked and what is known beside it."""
     texts = question.text.splitlines() or [""]
     lines = wrap_runs([("it asks: ", "warn"), (shown(texts[0], MOST_TEXT), "strong")], cells, indent=2)
     for text in texts[1:]:
         lines += wrap_runs([(shown(text, MOST_TEXT), "strong")], cells, indent=2)
     for name, value in question.more.items():
         lines += wrap_runs([(f"{shown(name, 20)}  ", "dim"), (value_text(value), "")], cells, indent=2)
-    return [*lines[:MOST_LINES], answers_line(question)]
+    return lines[:MOST_LINES]
 
 
 def answers_line(question: Question) -> Line:

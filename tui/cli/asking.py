@@ -1,0 +1,70 @@
+"""A job's question on the command line: put to whoever sits at the terminal, only told where there is none."""
+
+import asyncio
+import os
+import sys
+import termios
+from contextlib import suppress
+
+from backends.text import shown
+from tui.cli.log import Log
+from tui.cli.progress import Bar
+from tui.presenters.questions import body_lines
+from tui.presenters.text import plain
+from tui.state.questions import Question
+
+_CELLS = 1000
+
+
+class Asker:
+    """Prompts with a question's choices; `bar` stands aside meanwhile."""
+
+    def __init__(self, log: Log, bar: Bar) -> None:
+        self._log = log
+        self._bar = bar
+
+    async def ask(self, question: Question) -> str | None:
+        """The answer, None where nobody can give one. Cancel it when the question is answered elsewhere."""
+        first, *rest = (plain(line) for line in body_lines(question, _CELLS))
+        self._log.info(first)
+        for line in rest:
+            self._log.continued(f"    {line}")
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            words = f" ({', '.join(shown(word, 40) for word in question.words)})" if question.words else ""
+            self._log.info(f"Answer{words} on a terminal with: layerwise attach {question.job}, or in the app")
+            return None
+        with self._bar.hidden():
+            return await self._prompt(question)
+
+    async def _prompt(self, question: Question) -> str | None:
+        words = "   ".join(f"{key} {shown(word, 40)}".strip() for key, word in question.choices())
+        try:
+            while True:
+                print(f"{words or 'your answer'} > ", end="", flush=True)
+                text = await _line()
+                if text is None:
+                    print(f"the question waits: layerwise attach {question.job}")
+                    return None
+                word = question.answer(text.strip())
+                if word is not None:
+                    return word
+        except asyncio.CancelledError as error:
+            print(*error.args)
+            raise
+
+
+async def _line() -> str | None:
+    """The next line typed, without blocking the loop; None at the end of the input."""
+    stream = sys.stdin.fileno()
+    loop = asyncio.get_running_loop()
+    read: asyncio.Future[bytes] = loop.create_future()
+    loop.add_reader(stream, lambda: None if read.done() else read.set_result(os.read(stream, 4096)))
+    try:
+        data = await read
+    except asyncio.CancelledError:
+        with suppress(termios.error):
+            termios.tcflush(stream, termios.TCIFLUSH)
+        raise
+    finally:
+        loop.remove_reader(stream)
+    return data.decode(errors="replace") if data else None

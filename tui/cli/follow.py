@@ -1,0 +1,74 @@
+"""Following a job's events to its end, and having its open question attended to meanwhile."""
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from tui.cli.log import INFO, LEVELS, WARNING, Log, shown_lines
+from tui.cli.submit import Listener
+from tui.state.questions import Question, read_question
+
+if TYPE_CHECKING:
+    from backends.jobs.client import JobClient
+    from tui.cli.asking import Asker
+
+_ENDED = ("running", "done", "failed", "cancelled", "lost")
+
+
+class Follower:
+    """Gives every event of a job to `listeners`; `asker` is given the question that is open, until it is answered."""
+
+    def __init__(self, job: int, report: Listener, show: Listener | None = None, asker: "Asker | None" = None) -> None:
+        self._job = job
+        self._listeners = [listener for listener in (show, report) if listener is not None]
+        self._asker = asker
+        self._asking: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        """Return when the job has ended."""
+        from backends.jobs.client import JobClient
+        from backends.jobs.store import Workspace
+
+        client = JobClient(Workspace())
+        try:
+            async for event in client.events(self._job):
+                await self._take(event, client)
+        finally:
+            await self._stop_asking()
+            client.close()
+
+    async def _take(self, event: dict[str, Any], client: "JobClient") -> None:
+        if event["type"] == "state" and event.get("state") in _ENDED:
+            await self._stop_asking("answered elsewhere" if event["state"] == "running" else "the job has ended")
+        for listener in self._listeners:
+            listener(event)
+        if event["type"] == "question" and self._asker is not None:
+            self._asking = asyncio.create_task(self._ask(str(event.get("id")), self._asker, client))
+
+    async def _ask(self, name: str, asker: "Asker", client: "JobClient") -> None:
+        question = await self._open(name, client)
+        word = await asker.ask(question) if question is not None else None
+        if question is not None and word is not None:
+            await client.reply(self._job, question.id, {"answer": word})
+
+    async def _open(self, name: str, client: "JobClient") -> Question | None:
+        """The question if nobody has answered it yet: journals are read from their start."""
+        question = read_question(self._job, (await client.view(self._job)).question)
+        return question if question is not None and question.id == name else None
+
+    async def _stop_asking(self, why: str = "") -> None:
+        if self._asking is not None:
+            self._asking.cancel(why)
+            await asyncio.gather(self._asking, return_exceptions=True)
+            self._asking = None
+
+
+def messages(log: Log) -> Listener:
+    """Prints what a job says in words."""
+
+    def say(event: dict[str, Any]) -> None:
+        kind = event.get("type")
+        if kind in ("log", "warning"):
+            level = LEVELS.get(str(event.get("level", kind)).upper(), WARNING if kind == "warning" else INFO)
+            log.say(level, shown_lines(event.get("text")))
+
+    return say
