@@ -148,7 +148,7 @@ def _source(model: Loadable) -> tuple[str | bytes, Path | None]:
 
 def _options(spec: RunnerSpec, wanted: Sequence[str], folder: Path | None) -> Any:
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = _ERRORS
+    options.log_severity_level = int(spec.options.get("log_severity", _ERRORS))
     onnxruntime.set_default_logger_severity(_ERRORS)
     options.intra_op_num_threads = spec.threads or len(os.sched_getaffinity(0))
     options.inter_op_num_threads = spec.inter_threads or 1

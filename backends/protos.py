@@ -18,7 +18,7 @@ def parse_model(data: bytes, label: object = "model") -> "onnx.ModelProto":
 
     try:
         model: onnx.ModelProto = onnx.ModelProto.FromString(data)
-    except DecodeError as error:
+    except (DecodeError, UnicodeDecodeError) as error:  # the latter where protobuf is pure Python
         raise BadFile(label, f"damaged ONNX model: {error}") from error
     if not model.HasField("graph"):
         raise BadFile(label, "not an ONNX model: there is no graph in it")

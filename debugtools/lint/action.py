@@ -1,0 +1,55 @@
+"""The job action `lint`: is a model sound, and if not, which of its nodes are at fault?"""
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from backends.errors import LayerwiseError, UsageError
+from backends.files import atomic_write
+from backends.text import shown
+from debugtools.lint.linter import Linter
+from debugtools.lint.report import Entry, Report
+from debugtools.lint.spec import LintSpec
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+
+def lint(context: "JobContext") -> dict[str, Any]:
+    """Lint the model that `context.params` describes (a LintSpec).
+
+    Each finding is a row of the table lint: level, source, message, nodes, op. The report is artifacts/lint.json, and
+    what `output` names. Result: passed; passing, failing, unjudged, entries (counts); report (its path); seconds.
+    """
+    started = time.perf_counter()
+    try:
+        spec = msgspec.convert(context.params, LintSpec)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the description of what to lint does not fit: {error}") from None
+    report = Report(lambda entry: context.row("lint", _row(entry)))
+    linter = Linter(spec, report, context.warn, lambda done, total, name: context.progress(done, total, "nodes", name))
+    linter.run()
+    path = context.artifacts / "lint.json"
+    path.parent.mkdir(exist_ok=True)
+    for target in (path, *([Path(spec.output)] if spec.output else [])):
+        _write(target, json.dumps(report.to_json(), indent=4))
+    passing, failing = report.passing, report.failing
+    return {
+        "passed": report.passed, "passing": len(passing), "failing": len(failing),
+        "unjudged": len(linter.names.difference(passing, failing)), "entries": len(report.entries),
+        "report": str(path), "seconds": time.perf_counter() - started,
+    }  # fmt: skip
+
+
+def _row(entry: Entry) -> dict[str, Any]:
+    return {**entry.to_json(), "nodes": list(entry.nodes), "op": entry.op}
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        atomic_write(path, text)
+    except OSError as error:
+        raise LayerwiseError(f"{shown(str(path))}: the report cannot be written: {error.strerror}") from None

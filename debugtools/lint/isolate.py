@@ -1,0 +1,138 @@
+"""Which nodes fail, found in time linear in the graph.
+
+Nodes go in topological order, in chunks that run as models of their own, each fed what earlier ones made. A chunk that
+fails is halved until single nodes fail; what depends on failed nodes is left out, so several independent faults are
+found in one go. No node is in more than 8 chunks, and no chunk copies more than its own nodes.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from backends.tensors import EXTENDED_NAMES, dtype_name
+from backends.text import shown
+from debugtools.lint.bodies import entered
+from debugtools.lint.report import Level, Report, Source
+from debugtools.lint.trial import Refusal, Trial, feedable
+from surgery.pieces import Pieces
+
+CHUNK = 64
+Progress = Callable[[int, int, str], None]
+_CUSTOM = ("No opset import for domain", "is not a registered function/op")
+_NO_KERNEL = "Could not find an implementation for"
+
+
+class Isolation:
+    """Tries every node of a graph. feed: values of the graph's inputs, and for a body of what it reads around it.
+
+    runs: False for a branch that is not taken, where only what does not load is a fault. prefix: of the nodes' names.
+    """
+
+    def __init__(
+        self,
+        pieces: Pieces,
+        names: Sequence[str],
+        trial: Trial,
+        report: Report,
+        feed: Mapping[str, Any],
+        *,
+        runs: bool = True,
+        inner: bool = False,
+        progress: Progress = lambda done, total, name: None,
+    ) -> None:
+        self.pieces, self.names, self.trial, self.report = pieces, names, trial, report
+        self.live: dict[str, Any] = dict(feed)
+        self._runs, self._inner, self._progress = runs, inner, progress
+        self._place = {position: i for i, position in enumerate(pieces.order)}
+        self._last = {name: i for i, position in enumerate(pieces.order) for name in pieces.reads[position]}
+
+    def run(self) -> None:
+        """Try all nodes; findings and verdicts go to the report."""
+        order, total = self.pieces.order, len(self.pieces.order)
+        for start in range(0, total, CHUNK):
+            chunk = order[start : start + CHUNK]
+            self._progress(start, total, self.names[chunk[0]])
+            self._try(chunk)
+            for name in [name for name in self.live if self._last.get(name, -1) < start + CHUNK]:
+                del self.live[name]
+        self._progress(total, total, "")
+
+    def _try(self, positions: Sequence[int]) -> None:
+        ready = self._ready(positions)
+        if not ready:
+            return
+        feed = {name: self.live[name] for name in self.pieces.feeds(ready)}
+        made = self.trial.piece(self.pieces, ready, feed, self._gives(ready))
+        if isinstance(made, dict):
+            self._take(ready, made)
+        elif len(ready) == 1:
+            self._refused(ready[0], feed, made)
+        else:
+            middle = len(ready) // 2
+            self._try(ready[:middle])
+            self._try(ready[middle:])
+
+    def _ready(self, positions: Sequence[int]) -> list[int]:
+        """Those whose inputs are there, or are made by others of them."""
+        ready: list[int] = []
+        made: set[str] = set()
+        for position in positions:
+            names = self.pieces.reads[position]
+            outside = [name for name in names if name not in made and not self.pieces.is_weight(name)]
+            if all(name in self.live for name in outside) and not self._unfeedable(position, outside):
+                ready.append(position)
+                made.update(filter(None, self.pieces.nodes[position].output))
+        return ready
+
+    def _unfeedable(self, position: int, names: Sequence[str]) -> bool:
+        odd = [name for name in names if not feedable(self.pieces, name, self.live[name])]
+        if odd:
+            text = f"not checked: input '{shown(odd[0], 200)}' is no value that a node can be fed alone"
+            self._note(Level.INFO, position, text)
+        return bool(odd)
+
+    def _gives(self, ready: Sequence[int]) -> list[str]:
+        """What others will read, and what nobody reads (else it would not be run)."""
+        end = self._place[ready[-1]]
+        made = [name for position in ready for name in self.pieces.nodes[position].output if name]
+        return [name for name in dict.fromkeys(made) if not 0 <= self._last.get(name, -1) <= end]
+
+    def _take(self, ready: Sequence[int], made: Mapping[str, Any]) -> None:
+        self.live.update((name, value) for name, value in made.items() if name in self._last)
+        if not self._inner:
+            for position in ready:
+                self.report.passes(self.names[position])
+
+    def _refused(self, position: int, feed: Mapping[str, Any], why: Refusal) -> None:
+        if any(text in why.reason for text in _CUSTOM):
+            self._note(Level.WARNING, position, why.reason)
+            self._take([position], {})
+        elif _NO_KERNEL in why.reason and self._stands_in(position, feed):
+            self._note(Level.WARNING, position, f"{why.reason} (checked with the ONNX reference evaluator instead)")
+        elif self._runs or not why.loaded:
+            self._note(Level.EXCEPTION, position, why.reason)
+            self._enter(position, feed)
+
+    def _stands_in(self, position: int, feed: Mapping[str, Any]) -> bool:
+        """Let the reference evaluator run a node whose type no engine may have a kernel for (bfloat16, FP8, 4 bits)."""
+        made = self.trial.reference().piece(self.pieces, [position], feed, self._gives([position]))
+        if isinstance(made, Refusal):
+            return False
+        weights = [self.pieces.weights[name] for name in self.pieces.reads[position] if name in self.pieces.weights]
+        kinds = {dtype_name(tensor.data_type) for tensor in weights}
+        kinds |= {dtype_name(value) for value in (*feed.values(), *made.values()) if not isinstance(value, list)}
+        if kinds.isdisjoint(EXTENDED_NAMES):
+            return False
+        self._take([position], made)
+        return True
+
+    def _enter(self, position: int, feed: Mapping[str, Any]) -> None:
+        """Find the nodes that fail in the bodies of a node that failed."""
+        for body in entered(self.pieces, position, feed, self.trial.folder):
+            names = [f"{self.names[position]}/{body.attribute}/{name}" for name in body.names]
+            values = {**feed, **body.feed}
+            Isolation(
+                body.pieces, names, self.trial, self.report, values, runs=self._runs and body.runs, inner=True
+            ).run()
+
+    def _note(self, level: Level, position: int, text: str) -> None:
+        self.report.add(level, Source.ONNXRUNTIME, text, [self.names[position]], self.pieces.nodes[position].op_type)

@@ -1,0 +1,101 @@
+"""From a model to its report: the specification, the graph, one run of the whole, and only then the nodes."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from backends.errors import BadFile, UsageError
+from backends.evaluate import tensor_infos
+from backends.feeds import make_feeds
+from backends.model import ModelFile
+from debugtools.lint.checker import check_graph, check_nodes
+from debugtools.lint.isolate import Isolation, Progress
+from debugtools.lint.native import warnings_of
+from debugtools.lint.report import Level, Report, Source
+from debugtools.lint.spec import LintSpec
+from debugtools.lint.structure import broken_references, duplicate_names, labels, unused
+from debugtools.lint.trial import Trial
+from surgery.pieces import Pieces
+
+Feed = Mapping[str, Any]
+
+
+class Linter:
+    """Lints one model into `report`. names: of all nodes of the main graph, once `run` has read it.
+
+    The model is sound for onnxruntime if it loads and runs as it is; single nodes are tried only where it does not.
+    `warn` gets what was assumed about the inputs. Raises UsageError, MissingDependency and BadFile for a request that
+    cannot be met, a file that is not there among them; a damaged file is a finding.
+    """
+
+    def __init__(self, spec: LintSpec, report: Report, warn: Callable[[str], None], progress: Progress) -> None:
+        self.spec, self.report = spec, report
+        self._warn, self._progress = warn, progress
+        self.names: set[str] = set()
+
+    def run(self) -> None:
+        """Lint the model."""
+        options = self.spec.model_options
+        try:
+            with ModelFile(self.spec.model, options.external_data_dir, options.ignore_external_data) as file:
+                structure = file.structure()
+                self._file(file, Pieces(structure, structure.graph))
+        except BadFile as error:
+            if error.path != self.spec.model or not Path(self.spec.model).is_file():
+                raise
+            self.report.add(Level.EXCEPTION, Source.LOADER, error.reason)
+
+    def _file(self, file: ModelFile, pieces: Pieces) -> None:
+        if not pieces.nodes:
+            self.report.add(Level.WARNING, Source.LOADER, "ONNX model has no nodes")
+            return
+        names = labels(pieces.nodes)
+        self.names = set(names)
+        duplicate_names(pieces, self.report)
+        findings, bad_node = check_graph(file.structure())
+        for text in findings:
+            self.report.add(Level.EXCEPTION, Source.CHECKER, text)
+        self._trials(file, pieces, names)
+        if bad_node:
+            self._schemas(pieces, names)
+        unused(pieces, names, self.report)
+
+    def _trials(self, file: ModelFile, pieces: Pieces, names: list[str]) -> None:
+        trial = Trial(self.spec.runner, file.folder)
+        if self.spec.model_options.ignore_external_data:
+            self.report.add(Level.INFO, Source.LOADER, "not run: its external data was left out")
+            return
+        feed = self._feed(pieces)
+        with warnings_of() as warnings:
+            refusal = trial.whole(file.structure_bytes(), feed)
+        if refusal is None:
+            for text in warnings:
+                self.report.add(Level.WARNING, Source.ONNXRUNTIME, text)
+            for name in names:
+                self.report.passes(name)
+            return
+        before = len(self.report.entries)
+        broken_references(pieces, names, self.report)
+        if feed is not None:
+            Isolation(pieces, names, trial, self.report, feed, progress=self._progress).run()
+        if len(self.report.entries) == before and self.report.passed:
+            self.report.add(Level.EXCEPTION, Source.ONNXRUNTIME, refusal.reason)
+
+    def _feed(self, pieces: Pieces) -> Feed | None:
+        """The inputs of one run; None, and a finding, where the model's own inputs cannot be made."""
+        inputs = tensor_infos(value for value in pieces.graph.input if value.name in set(pieces.inputs))
+        feeds = self.spec.feeds
+        try:
+            return next(iter(make_feeds(feeds, inputs, self._warn)))
+        except UsageError as error:
+            if feeds.files or feeds.script or feeds.shapes:
+                raise
+            self.report.add(Level.WARNING, Source.LOADER, f"not run, only loaded: {error}")
+            return None
+
+    def _schemas(self, pieces: Pieces, names: list[str]) -> None:
+        """Nodes that break their operator's schema where onnxruntime did not mind, or never got there."""
+        for position, text in check_nodes(pieces.model, pieces.graph):
+            if not self.report.mentions(names[position]):
+                op = pieces.nodes[position].op_type
+                self.report.add(Level.WARNING, Source.CHECKER, text, [names[position]], op)

@@ -1,0 +1,129 @@
+"""Trying pieces of a graph in a backend: do they load, do they run, and what do they make?"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import onnx
+
+from backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError
+from backends.results import IterationResult
+from backends.runner import Loadable, open_runner
+from backends.specs import RunnerSpec
+from surgery.pieces import Pieces, type_of
+
+NAME = "onnxruntime"
+_WARNINGS = 2  # onnxruntime's severity
+_NOISE = (
+    re.compile(r"^onnxruntime cannot load the model: "),
+    re.compile(r"^(Load model from .*? failed:|Failed to load model with error: |This is an invalid model\. )"),
+    re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : "),
+    re.compile(r"^In Node, \(.*\) -> \(.*\) , Error "),
+    re.compile(r"^(Type )?Error: "),
+    re.compile(r"^Node \(.*?\) Op \(.*?\) \[\w+\] "),
+    re.compile(r"^node '.*?' \(.*?\) failed: "),
+)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a piece was not taken. loaded: it did load, and failed when it ran."""
+
+    reason: str
+    loaded: bool
+
+
+class Trial:
+    """Tries pieces in one backend. folder: where the weights' external locations resolve.
+
+    MissingDependency, UsageError and BadFile (a custom-op library) are raised where the backend is not to be had.
+    """
+
+    def __init__(self, spec: RunnerSpec, folder: Path) -> None:
+        self.spec, self.folder = spec, folder
+        config = {**spec.options.get("session_config", {}), "session.intra_op.allow_spinning": "0"}
+        options = {**spec.options, "arena": False, "session_config": config}
+        self._whole = msgspec.structs.replace(spec, options={**spec.options, "log_severity": _WARNINGS})
+        self._alone = msgspec.structs.replace(spec, threads=spec.threads or 1, options=options)
+
+    def whole(self, data: bytes, feed: Mapping[str, Any] | None) -> Refusal | None:
+        """Load a whole model, and run it once if there is a feed."""
+        return _refused(self._attempt(self._whole, data, feed))
+
+    def piece(
+        self, pieces: Pieces, positions: Sequence[int], feed: Mapping[str, Any], gives: Sequence[str]
+    ) -> dict[str, Any] | Refusal:
+        """Return what the piece makes: arrays, and lists of arrays for sequences."""
+        data = pieces.build(positions, {name: declared(pieces, name, value) for name, value in feed.items()}, gives)
+        result = self._attempt(self._alone, data, feed)
+        if isinstance(result, IterationResult):
+            return {name: value for name in gives if (value := _value(result.outputs, name)) is not None}
+        return result or {}
+
+    def loads(self, data: bytes) -> Refusal | None:
+        """Load a piece without running it."""
+        return _refused(self._attempt(self._alone, data, None))
+
+    def reference(self) -> "Trial":
+        """The same in the ONNX reference evaluator."""
+        return Trial(RunnerSpec(kind="reference"), self.folder)
+
+    def _attempt(
+        self, spec: RunnerSpec, data: bytes, feed: Mapping[str, Any] | None
+    ) -> IterationResult | Refusal | None:
+        try:
+            runner = open_runner(spec, Loadable(data=data, folder=self.folder), name=NAME)
+        except LayerwiseError as error:
+            if _is_users(error, spec):
+                raise
+            return Refusal(plain(str(error)), loaded=False)
+        with runner:
+            try:
+                return runner.infer(feed) if feed is not None else None
+            except LayerwiseError as error:
+                return Refusal(plain(str(error).removeprefix(f"{NAME}: ")), loaded=True)
+
+
+def plain(reason: str) -> str:
+    """A backend's reason without the node that it is about, which the finding names already."""
+    for pattern in _NOISE:
+        reason = pattern.sub("", reason)
+    return reason
+
+
+def _is_users(error: LayerwiseError, spec: RunnerSpec) -> bool:
+    """Whether it is about the backend that was asked for, not about the model."""
+    libraries = map(Path, spec.custom_ops)
+    return isinstance(error, MissingDependency | UsageError) or (
+        isinstance(error, BadFile) and Path(error.path) in libraries
+    )
+
+
+def declared(pieces: Pieces, name: str, value: Any) -> onnx.TypeProto:
+    """The type to feed a value as: a tensor's own, for all others what the graph declares, if it does."""
+    known = pieces.types.get(name, onnx.TypeProto())
+    if known.WhichOneof("value") not in (None, "tensor_type"):
+        return known
+    return type_of(value) or known
+
+
+def feedable(pieces: Pieces, name: str, value: Any) -> bool:
+    """Whether a value can cross from one piece to the next."""
+    return bool(declared(pieces, name, value).WhichOneof("value"))
+
+
+def _refused(result: IterationResult | Refusal | None) -> Refusal | None:
+    return result if isinstance(result, Refusal) else None
+
+
+def _value(outputs: Mapping[str, Any], name: str) -> Any:
+    """An output; the elements of a sequence, which runners give apart, as a list; None for an absent optional."""
+    if name in outputs:
+        return outputs[name]
+    elements: list[Any] = []
+    while f"{name}[{len(elements)}]" in outputs:
+        elements.append(outputs[f"{name}[{len(elements)}]"])
+    return elements

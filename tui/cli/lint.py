@@ -1,0 +1,117 @@
+"""`layerwise check lint`: is a model sound, and which of its nodes are at fault?"""
+
+import json
+import shlex
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from backends.text import shown
+from debugtools.compare.spec import CompareSpec
+from debugtools.lint.spec import LintSpec
+from tui.cli import options, options_run
+from tui.cli.json_output import Collector, print_json
+from tui.cli.line import command_line
+from tui.cli.log import ERROR, INFO, LEVELS, WARNING, Log, shown_lines
+from tui.cli.parser import Parser
+from tui.cli.progress import progress
+from tui.cli.report_lines import name
+from tui.cli.run import gpus_for
+from tui.cli.run_parser import parser as run_parser
+from tui.cli.submit import job_spec, run_here
+from tui.cli.to_spec import to_request
+
+_LEVELS = {"exception": ERROR, "warning": WARNING, "info": INFO}
+_PRINTED = 100
+
+
+def fill_lint(parser: Parser) -> None:
+    parser.usage = "%(prog)s MODEL.onnx [OPTIONS]"
+    parser.epilog = (
+        "Nodes behind a failing one are neither passing nor failing.\n"
+        "Exit code: 0 no exception was found, 1 some were, 2 wrong usage, 130 interrupted."
+    )
+    options.add_model(parser, required=True)
+    group = parser.add_argument_group("Report")
+    group.add_argument("-o", "--output", metavar="PATH", help="save the report as JSON, in Polygraphy's form")
+    parser.own(group, "--json", action="store_true", help="print one JSON document instead of the text")
+    options_run.add_data(parser)
+    options_run.add_onnxrt(parser)
+    options.add_onnx(parser)
+
+
+def run_lint(args: Namespace, log: Log) -> int:
+    """Lint the model; 0 if nothing is wrong with it, 1 if something is."""
+    request = given(args, [("onnxrt", None)])
+    spec = LintSpec(
+        model=args.model_file,
+        model_options=request.model_options,
+        runner=request.runners[0],
+        feeds=request.feeds,
+        output=args.output,
+    )
+    command = ["layerwise", "check", "lint", *(word for word in command_line(request)[2:] if word != "--onnxrt")]
+    title = shlex.join(command[1:])[:200]
+    job = job_spec("lint", msgspec.to_builtins(spec), title, command, gpus=gpus_for(request, None))
+    if args.json:
+        collector = Collector()
+        code = run_here(job, collector.event, log)
+        print_json(_document(collector, args.command, code))
+        return code
+    report = LintReport(log)
+    with progress(log) as show:
+
+        def listen(event: dict[str, Any]) -> None:
+            show(event)
+            report.event(event)
+
+        return run_here(job, listen, log)
+
+
+def given(args: Namespace, runners: list[tuple[str, list[str] | None]]) -> CompareSpec:
+    """What the options that a command shares with `run` say about model, inputs and runners."""
+    unset = vars(run_parser().parse_args([]))
+    return to_request(Namespace(**{**unset, **vars(args), "runners": runners})).spec
+
+
+class LintReport:
+    """Prints findings as they come, of very many only the first, and what they come to."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self._printed = 0
+
+    def event(self, event: dict[str, Any]) -> None:
+        kind = event.get("type")
+        if kind == "row":
+            self._entry(event["row"])
+        elif kind in ("log", "warning"):
+            level = LEVELS.get(str(event.get("level", kind)).upper(), WARNING if kind == "warning" else INFO)
+            self.log.say(level, shown_lines(event.get("text")))
+        elif kind == "result":
+            self._result(event["data"])
+
+    def _entry(self, row: dict[str, Any]) -> None:
+        self._printed += 1
+        if self._printed > _PRINTED and not self.log.shows(LEVELS["VERBOSE"]):
+            return
+        scope = f"Name: {name(row['nodes'][0])}, Op: {name(row['op'])} | " if row["nodes"] and row["op"] else ""
+        self.log.say(_LEVELS[row["level"]], f"LINT | {scope}{shown(row['message'], 1000)}")
+
+    def _result(self, result: dict[str, Any]) -> None:
+        if self._printed > _PRINTED and not self.log.shows(LEVELS["VERBOSE"]):
+            self.log.warning(f"LINT | … and {self._printed - _PRINTED} more findings: all of them with -v or -o FILE")
+        text = f"{result['passing']} nodes pass, {result['failing']} fail"
+        if result["unjudged"]:
+            text += f", {result['unjudged']} were not reached (they depend on what fails)"
+        self.log.verdict(result["passed"], text)
+
+
+def _document(collector: Collector, command: str, code: int) -> dict[str, Any]:
+    result = collector.result or {}
+    report = json.loads(Path(result["report"]).read_bytes()) if result else {}
+    messages, error = collector.messages, collector.card
+    head = {"command": command, "exit_code": code, "passed": code == 0}
+    return {**head, **report, "result": result or None, "messages": messages, "error": error}
