@@ -1,0 +1,88 @@
+"""Real Polygraphy's `debug reduce` on a planted fault, as a careful user would call it.
+
+Its check compares the candidate with the same cut of the good model on onnxruntime (two_sides.py). The cuts are fed
+with the good model's tensors, saved before; the time for that is not counted.
+"""
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from backends.feeds import save_feeds
+from benchmarks.faults import running
+from benchmarks.faults.check import label
+from benchmarks.faults.corpus import Clean, Planted
+from benchmarks.measure import THEIRS, measure
+
+SCRIPT = Path(__file__).with_name("two_sides.py")
+
+
+@dataclass(frozen=True)
+class Files:
+    """What both tools are given: a suspect and a good model, their inputs."""
+
+    suspect: Path
+    good: Path
+    inputs: Path
+
+    @property
+    def golden(self) -> Path:
+        """The good model's tensors, for Polygraphy's check."""
+        return self.good.with_name("golden.npz")
+
+
+def write_files(folder: Path, clean: Clean, planted: Planted) -> Files:
+    """Write a plant's files to `folder`, over those of the plant before."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = Files(folder / "suspect.onnx", folder / "good.onnx", folder / "inputs.json")
+    onnx.save(planted.model, files.suspect)
+    if not files.good.exists():
+        onnx.save(clean.model, files.good)
+        save_feeds(files.inputs, [clean.feed])
+    return files
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """What `debug reduce` took, and the labels of the nodes that are left."""
+
+    seconds: float
+    cpu: float
+    peak: float
+    checks: int
+    nodes: tuple[str, ...]
+
+
+def polygraphy_reduce(files: Files, clean: Clean, mode: str = "bisect") -> Reduced:
+    """Run it in the files' folder. Polygraphy refuses to start where an earlier candidate lies."""
+    folder = files.suspect.parent
+    if not files.golden.exists():
+        np.savez(files.golden, **clean.tensors)
+    (folder / "polygraphy_debug.onnx").unlink(missing_ok=True)
+    (folder / "reduced.onnx").unlink(missing_ok=True)
+    run = measure(
+        [
+            *(*THEIRS, "debug", "reduce", "suspect.onnx", "-o", "reduced.onnx", "--mode", mode),
+            *("--load-inputs", "inputs.json", "--save-debug-replay", "replay.json", "--fail-code", "1"),
+            *("--check", sys.executable, str(SCRIPT), "good.onnx", "golden.npz", "polygraphy_debug.onnx"),
+        ],
+        folder,
+    )
+    left = onnx.load(folder / "reduced.onnx", load_external_data=False).graph.node
+    checks = len(json.loads((folder / "replay.json").read_text()))
+    return Reduced(run.wall, run.cpu, run.peak, checks, tuple(map(label, left)))
+
+
+def plain_runs(clean: Clean, planted: Planted) -> float:
+    """Seconds of three plain runs of both sides in this process: sessions opened and run, nothing else."""
+    import time
+
+    started = time.perf_counter()
+    for _ in range(3):
+        running.run(planted.model, clean.feed)
+        running.run(clean.model, clean.feed)
+    return time.perf_counter() - started
