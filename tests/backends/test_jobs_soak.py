@@ -1,10 +1,11 @@
-"""A sample of benchmarks/soak.py: SIGKILL at random instants, checked in the same way."""
+"""A sample of benchmarks/soak: SIGKILL at random instants, checked in the same way."""
 
 from support.jobs import jobs_home
 
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
-from benchmarks.soak import plans, soak
+from benchmarks.soak.plan import plans
+from benchmarks.soak.run import soak
 
 __all__ = ["jobs_home"]
 

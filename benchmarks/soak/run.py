@@ -1,0 +1,46 @@
+"""All comparisons of a plan, a few at a time, and what went wrong with them."""
+
+import collections
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+
+from backends.jobs.inline import run_inline
+from backends.jobs.spec import JobSpec
+from backends.jobs.store import Workspace
+from backends.specs import FeedSpec, RunnerSpec
+from benchmarks.soak.comparison import Comparison, Reference
+from benchmarks.soak.left import left_behind, rows_of
+from benchmarks.soak.plan import Plan
+from debugtools.compare.spec import CompareSpec, MarkSpec
+from surgery.demo import make_demo
+
+
+def soak(spec: JobSpec, planned: list[Plan], together: int, say: Callable[[str], None]) -> list[str]:
+    """Run the comparisons of a plan in the workspace that LAYERWISE_HOME names; returns what went wrong."""
+    home = Workspace()
+    start = time.monotonic()
+    first = run_inline(spec, lambda event: None, home)
+    if first.state != "done":
+        return [f"the undisturbed run is {first.state}: {first.card}"]
+    reference = Reference(time.monotonic() - start, frozenset(rows_of(first.folder)))
+    say(f"undisturbed run: {reference.seconds:.2f} s, {len(reference.rows)} rows")
+    with ThreadPoolExecutor(together) as pool:
+        results = list(pool.map(lambda plan: Comparison(home, spec, plan, reference).run(), planned))
+    for line, _ in results:
+        say(line)
+    summary = collections.Counter(line.split("after: ")[1].split(",")[0] for line, _ in results)
+    say(f"state after the first shot: {dict(sorted(summary.items()))}")
+    return [wrong for _, wrongs in results for wrong in wrongs] + left_behind(home)
+
+
+def comparison(folder: Path) -> JobSpec:
+    """The demo pair, every tensor: what the soak compares."""
+    paths = make_demo(folder)
+    sides = [RunnerSpec(kind="onnxrt", model=str(path), threads=1) for path in (paths.fp16, paths.fp32)]
+    feeds = FeedSpec(files=[str(paths.inputs)])
+    spec = CompareSpec(model=str(paths.fp32), runners=sides, feeds=feeds, marks=MarkSpec(everything=True))
+    return JobSpec(action="compare", params=msgspec.to_builtins(spec))
