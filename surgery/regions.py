@@ -8,17 +8,7 @@ fused node was made of). Sequences, optionals and maps cannot be handed over, so
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-import onnx
-
-from backends.reads import subgraphs
 from surgery.cut import GraphCut
-
-RANDOM_OPS = frozenset(
-    {
-        *("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
-        *("Bernoulli", "Multinomial"),
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,25 +53,3 @@ class Regions:
                     nodes.add(maker)
                     waiting.append(maker)
         return Region(tuple(sorted(nodes)), tuple(feeds))
-
-
-def is_random(node: onnx.NodeProto, functions: Collection[str] = ()) -> bool:
-    """True if a node draws random numbers, in its bodies too; `functions`: names of functions that do."""
-    if node.op_type in RANDOM_OPS or node.op_type in functions or _drops(node):
-        return True
-    return any(is_random(inner, functions) for body in subgraphs(node) for inner in body.node)
-
-
-def random_functions(model: onnx.ModelProto) -> frozenset[str]:
-    """Return the names of the model's functions that draw random numbers, directly or by calling another."""
-    found: frozenset[str] = frozenset()
-    while True:
-        names = frozenset(f.name for f in model.functions if any(is_random(node, found) for node in f.node))
-        if names == found:
-            return found
-        found = names
-
-
-def _drops(node: onnx.NodeProto) -> bool:
-    """A Dropout that is told (from opset 12 on) whether it trains; what it is told may be true."""
-    return node.op_type == "Dropout" and len(node.input) > 2 and bool(node.input[2])

@@ -17,7 +17,8 @@ from debugtools.locate.fitting import fit
 from debugtools.locate.local import LocalRuns
 from debugtools.locate.points import Point
 from debugtools.locate.reference import Reference
-from surgery.regions import Regions, is_random, random_functions
+from surgery.randomness import Randomness
+from surgery.regions import Regions
 
 if TYPE_CHECKING:
     from surgery.cut import GraphCut, Segment
@@ -67,7 +68,7 @@ class Walk:
         self._same: set[str] = set()
         self._own: set[str] = set()
         self._types: dict[str, np.dtype[Any]] = {}
-        self._functions = random_functions(cut.model)
+        self._randomness = Randomness(cut)
         self.stopped = ""
 
     def _last_uses(self) -> dict[int, list[str]]:
@@ -120,8 +121,7 @@ class Walk:
             yield self._met(tensor, made.get(tensor), local, tensor in random)
 
     def _is_random(self, tensor: str) -> bool:
-        nodes = (self._cut.nodes[i] for i in self._regions.of(tensor).nodes)
-        return any(is_random(node, self._functions) for node in nodes)
+        return any(self._randomness.draws(self._cut.nodes[i]) for i in self._regions.of(tensor).nodes)
 
     def _fed_alike(self, tensor: str) -> bool:
         feeds = self._regions.of(tensor).feeds
