@@ -84,8 +84,8 @@ async def visit(camera: Camera, app: Workbench, spec: CompareSpec) -> None:
     await camera.press("2")
     await camera.see("done:")
     await camera.take("errors")
-    await camera.press("right_square_bracket")
-    await camera.press("right_square_bracket")
+    for _ in range(2):
+        await camera.press("right_square_bracket", "e")
     await camera.take("errors-leap")
     await camera.press("enter")
     await camera.take("tensor", "worst elements")

@@ -7,7 +7,7 @@ from textual.app import App
 from textual.events import Event, Key
 from textual.widget import Widget
 
-from tui.commands import Command, Commanded, command, in_scopes
+from tui.commands import Command, Commanded, command, going_on, in_scopes, key_name
 from tui.controllers.command_line import line_completions, parse_line
 from tui.controllers.yank import yank
 from tui.presenters.help import command_rows
@@ -25,6 +25,7 @@ class CommandCenter(Commanded, App[None], scope="global"):
         super().__init__()
         self.state = state
         self._keys: deque[Key] = deque()
+        self._begun = ""
 
     @property
     def page(self) -> Page:
@@ -63,8 +64,24 @@ class CommandCenter(Commanded, App[None], scope="global"):
         for taker in (self.focused, self.screen):
             if isinstance(taker, LineInput | PickScreen) and await taker.take_key(event):
                 return
-        if self.screen.is_modal or not await self.page.take_key(event):
+        if self.screen.is_modal or not (await self._take_sequence(event.key) or await self.page.take_key(event)):
             await self._check_bindings(event.key)
+
+    async def _take_sequence(self, key: str) -> bool:
+        """Whether the key begins, goes on with or ends a command of several keys; escape gives one up."""
+        begun, self._begun = self._begun, ""
+        typed = f"{begun} {key}".strip()
+        found = going_on(typed, self.scopes())
+        if "" in found:
+            self.state.say("")
+            await self.run_anywhere(found[""])
+        elif found:
+            self._begun = typed
+            offers = (f"{key_name(rest)} {command.title}" for rest, command in found.items())
+            self.state.say(f"{''.join(map(key_name, typed.split()))}   {'   '.join(offers)}")
+        elif begun:
+            self.state.say("")
+        return bool(found) or (bool(begun) and key == "escape")
 
     def scopes(self) -> tuple[str, ...]:
         """Where a command may come from now: the page in front, the list in focus, the app."""

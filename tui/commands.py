@@ -23,7 +23,8 @@ Handler = TypeVar("Handler", bound=Callable[..., Any])
 class Command:
     """Something the user can do.
 
-    keys: Textual key names, separated by commas. footer: short word for the footer, empty keeps it out.
+    keys: Textual key names, separated by commas; `a b` is a pressed and then b.
+    footer: short word for the footer, empty keeps it out.
     line: how it is typed on the `:` line, `verb ARGUMENT`; the handler then gets the text after the verb.
     complete: method of the same object that gives completions of the argument for a prefix.
     """
@@ -43,8 +44,8 @@ class Command:
 
     @property
     def key_text(self) -> str:
-        """The keys as a person reads them: `j down`."""
-        return " ".join(_KEY_NAMES.get(key, key) for key in self.keys.split(",") if key)
+        """The keys as a person reads them: `j down`, `]e`."""
+        return " ".join("".join(key_name(part) for part in key.split()) for key in self.keys.split(",") if key)
 
 
 _KEY_NAMES = {
@@ -52,6 +53,12 @@ _KEY_NAMES = {
     "right_square_bracket": "]", "full_stop": ".", "plus": "+", "underscore": "_", "equals_sign": "=",
     "less_than_sign": "<", "greater_than_sign": ">", "escape": "esc",
 }  # fmt: skip
+
+
+def key_name(key: str) -> str:
+    """A key as a person reads it."""
+    return _KEY_NAMES.get(key, key)
+
 
 REGISTRY: dict[str, Command] = {}
 
@@ -112,6 +119,16 @@ def in_scopes(scopes: Iterable[str]) -> list[Command]:
     order = list(scopes)
     found = [command for command in REGISTRY.values() if command.scope in order]
     return sorted(found, key=lambda command: order.index(command.scope))
+
+
+def going_on(typed: str, scopes: Iterable[str]) -> dict[str, Command]:
+    """What commands of several keys wait for after the keys `typed`; "" for one that is complete."""
+    found: dict[str, Command] = {}
+    for command in in_scopes(scopes):
+        for keys in command.keys.split(","):
+            if " " in keys and f"{keys} ".startswith(f"{typed} "):
+                found.setdefault(keys[len(typed) :].strip(), command)
+    return found
 
 
 def by_verb(verb: str, scopes: Iterable[str]) -> Command | None:

@@ -11,7 +11,7 @@ from support.big_graph import chain_model
 
 from backends.errors import BadFile
 from tui import workbench
-from tui.commands import REGISTRY, by_verb, in_scopes
+from tui.commands import REGISTRY, by_verb, going_on, in_scopes
 from tui.controllers.command_line import line_completions, parse_line
 from tui.controllers.yank import CLIPBOARD_LIMIT, safe_to_paste, shell_line, yank
 from tui.keymaps import read_keymap
@@ -40,6 +40,20 @@ def test_every_command_has_a_handler_on_an_object_of_its_scope(tmp_path: Path) -
 def test_no_key_means_two_things_in_one_scope(scope: str) -> None:
     keys = [key for found in in_scopes((scope,)) for key in found.keys.split(",") if key]
     assert len(keys) == len(set(keys))
+
+
+@pytest.mark.parametrize("scope", [page.SCOPE for page in PAGES])
+def test_no_key_waits_for_a_second_one_where_it_means_something_by_itself(scope: str) -> None:
+    keys = [key for found in in_scopes((scope, "list", "pane", "global")) for key in found.keys.split(",")]
+    assert not {key.split()[0] for key in keys if " " in key} & set(keys)
+
+
+def test_keys_go_on_to_a_command_of_two() -> None:
+    waiting = going_on("right_square_bracket", ("errors",))
+    assert waiting == {"e": REGISTRY["errors.next_leap"]}
+    assert REGISTRY["errors.next_leap"].key_text == "]e"
+    assert going_on("right_square_bracket e", ("errors",)) == {"": REGISTRY["errors.next_leap"]}
+    assert going_on("right_square_bracket", ("graph",)) == going_on("right", ("errors",)) == {}
 
 
 def test_the_footer_always_offers_help() -> None:

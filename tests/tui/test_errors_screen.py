@@ -95,6 +95,17 @@ def test_filter_as_you_type_sort_and_leaps(pair: tuple[Path, Path]) -> None:
         assert errors.table.verdicts()[errors.place(0)] != FAILED
         await bench.press("S", "f")
         assert cursor_tensor(bench) == f"/layer.{BAD_LAYER}/MatMul_output_0"
+        await bench.press("g", "right_square_bracket")
+        await bench.see("]   e next leap, overflow or NaN")
+        assert page(bench).main_widget().cursor == 0
+        await bench.press("e")
+        assert cursor_tensor(bench) == f"/layer.{BAD_LAYER}/MatMul_output_0"
+        assert "]   e" not in bench.text
+        await bench.press("right_square_bracket", "escape", "right_square_bracket", "j", "left_square_bracket", "e")
+        assert cursor_tensor(bench) == f"/layer.{BAD_LAYER}/MatMul_output_0"
+        await bench.press("question_mark")
+        await bench.see("]e", "[e", "leap before this one")
+        await bench.press("escape")
         await bench.press("c")
         await bench.see("what the columns mean".capitalize(), "hands it on")
         await bench.press("escape")

@@ -223,11 +223,11 @@ class ErrorsScreen(Page, scope="errors"):
     def first_bad(self) -> None:
         self._jump_to_place(self.errors.first_bad(), "no layer has failed")
 
-    @command("errors.next_leap", "next leap, overflow or NaN (]e)", keys="right_square_bracket", footer="next leap")
+    @command("errors.next_leap", "next leap, overflow or NaN", keys="right_square_bracket e", footer="next leap")
     def next_leap(self) -> None:
         self._jump(self.errors.next_leap(self._list.cursor, 1), "no leap after this row")
 
-    @command("errors.last_leap", "leap before this one ([e)", keys="left_square_bracket")
+    @command("errors.last_leap", "leap before this one", keys="left_square_bracket e")
     def last_leap(self) -> None:
         self._jump(self.errors.next_leap(self._list.cursor, -1), "no leap before this row")
 
