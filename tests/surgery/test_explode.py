@@ -159,7 +159,7 @@ def test_a_real_network_with_its_weights_left_in_the_file(tmp_path: Path) -> Non
     exploding = Exploding(model, tmp_path, {name: image})
     exploding.check()
     exploder = Exploder(exploding.cut, exploding.made)
-    part = exploder.build(exploding.made, {name: 1 for name in exploder.feeds(exploding.made)})
+    part = exploder.build(exploding.made, dict.fromkeys(exploder.feeds(exploding.made), 1))
     assert len(part.data) < 100_000 < exploding.file.size
 
 
