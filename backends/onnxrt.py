@@ -13,10 +13,9 @@ from backends.onnxrt_session import CPU, check_providers, in_words, open_session
 from backends.onnxrt_values import from_ort, is_plain, to_ort, type_name
 from backends.protos import parse_model
 from backends.results import IterationResult
-from backends.runner import Loadable, RunnerBase, check_feed_types, check_names, flat_values
+from backends.runner import Loadable, Placed, RunnerBase, check_feed_types, check_names, flat_values
 from backends.specs import RunnerSpec
 from backends.tensors import TensorInfo
-from backends.text import shown
 
 __all__ = ["OnnxrtRunner", "check_providers", "open_onnxrt", "optimized_model"]
 
@@ -63,13 +62,13 @@ class OnnxrtRunner(RunnerBase):
             found.update(flat_values(name, value))
         return IterationResult(outputs=found, runtime=runtime, runner_name=self.name)
 
-    def fallbacks(self) -> list[str]:
-        """Return `name (Op) on CPU` for each node that is not on the first provider asked for."""
+    def elsewhere(self) -> list[Placed]:
+        """Return the nodes, of the optimised graph, that are not on the first provider asked for."""
         first = provider_names(self.spec.providers)[0]
         if first == CPU:
             return []
         return [
-            f"{shown(node.name or '<unnamed>')} ({shown(node.op_type)}) on {short_name(part.ep_name)}"
+            Placed(node.name, node.op_type, short_name(part.ep_name))
             for part in self._session.get_provider_graph_assignment_info()
             if part.ep_name != first
             for node in part.get_nodes()

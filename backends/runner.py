@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,14 @@ class Loadable:
         return self.folder or (self.path.parent if self.path else None)
 
 
+class Placed(NamedTuple):
+    """Where a node runs: its name and operator as they are (not yet safe to show), the provider's short name."""
+
+    node: str
+    op: str
+    provider: str
+
+
 class Runner(Protocol):
     """A backend with a model in it.
 
@@ -73,8 +81,12 @@ class Runner(Protocol):
         """
         ...
 
+    def elsewhere(self) -> list[Placed]:
+        """Return the nodes that were placed on another provider than the first one asked for."""
+        ...
+
     def fallbacks(self) -> list[str]:
-        """Return what was placed on another provider than the first one asked for, one text a node."""
+        """Return `elsewhere` as texts, one a node."""
         ...
 
     def notes(self) -> list[str]:
@@ -99,8 +111,11 @@ class RunnerBase:
     inputs: list[TensorInfo]
     outputs: list[str]
 
-    def fallbacks(self) -> list[str]:
+    def elsewhere(self) -> list[Placed]:
         return []
+
+    def fallbacks(self) -> list[str]:
+        return [f"{shown(at.node or '<unnamed>')} ({shown(at.op)}) on {at.provider}" for at in self.elsewhere()]
 
     def notes(self) -> list[str]:
         return []

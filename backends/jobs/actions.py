@@ -15,12 +15,16 @@ ACTIONS: dict[str, str] = {
     "compare": "debugtools.compare.action:compare",
     "locate": "debugtools.locate.action:locate",
     "lint": "debugtools.lint.action:lint",
+    "compatibility": "debugtools.compatibility.action:compatibility",
     "tensor_view": "debugtools.compare.tensor_view:tensor_view",
     "index": "surgery.graph.action:action_index",
     "inspect_model": "surgery.inspect_action:action_inspect_model",
     "inspect_data": "backends.data_actions:action_inspect_data",
     "data_concat": "backends.data_actions:action_data_concat",
     "data_merge": "backends.data_actions:action_data_merge",
+    "bundle": "debugtools.bundle.action:bundle",
+    "triage": "debugtools.triage.action:triage",
+    "triage_sanitize": "debugtools.triage.sanitize:sanitize_model",
     "interactive": "backends.jobs.interactive:serve",
 }
 

@@ -1,14 +1,12 @@
 """From a model to its report: the specification, the graph, one run of the whole, and only then the nodes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from backends.errors import BadFile, UsageError
-from backends.evaluate import tensor_infos
-from backends.feeds import make_feeds
+from backends.errors import BadFile
 from backends.model import ModelFile
 from debugtools.lint.checker import check_graph, check_nodes
+from debugtools.lint.feeding import first_feed
 from debugtools.lint.isolate import Isolation, Progress
 from debugtools.lint.native import warnings_of
 from debugtools.lint.report import Level, Report, Source
@@ -16,8 +14,6 @@ from debugtools.lint.spec import LintSpec
 from debugtools.lint.structure import broken_references, duplicate_names, labels, unused
 from debugtools.lint.trial import Trial
 from surgery.pieces import Pieces
-
-Feed = Mapping[str, Any]
 
 
 class Linter:
@@ -63,9 +59,9 @@ class Linter:
     def _trials(self, file: ModelFile, pieces: Pieces, names: list[str]) -> None:
         trial = Trial(self.spec.runner, file.folder)
         if self.spec.model_options.ignore_external_data:
-            self.report.add(Level.INFO, Source.LOADER, "not run: its external data was left out")
+            self.report.add(Level.INFO, Source.LOADER, "neither loaded nor run: its external data was left out")
             return
-        feed = self._feed(pieces)
+        feed = first_feed(self.spec.feeds, pieces, self._warn, self._not_run)
         with warnings_of() as warnings:
             refusal = trial.whole(file.structure_bytes(), feed)
         if refusal is None:
@@ -81,17 +77,8 @@ class Linter:
         if len(self.report.entries) == before and self.report.passed:
             self.report.add(Level.EXCEPTION, Source.ONNXRUNTIME, refusal.reason)
 
-    def _feed(self, pieces: Pieces) -> Feed | None:
-        """The inputs of one run; None, and a finding, where the model's own inputs cannot be made."""
-        inputs = tensor_infos(value for value in pieces.graph.input if value.name in set(pieces.inputs))
-        feeds = self.spec.feeds
-        try:
-            return next(iter(make_feeds(feeds, inputs, self._warn)))
-        except UsageError as error:
-            if feeds.files or feeds.script or feeds.shapes:
-                raise
-            self.report.add(Level.WARNING, Source.LOADER, f"not run, only loaded: {error}")
-            return None
+    def _not_run(self, text: str) -> None:
+        self.report.add(Level.WARNING, Source.LOADER, text)
 
     def _schemas(self, pieces: Pieces, names: list[str]) -> None:
         """Nodes that break their operator's schema where onnxruntime did not mind, or never got there."""

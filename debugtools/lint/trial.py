@@ -18,13 +18,13 @@ from surgery.pieces import Pieces, type_of
 NAME = "onnxruntime"
 _WARNINGS = 2  # onnxruntime's severity
 _NOISE = (
-    re.compile(r"^onnxruntime cannot load the model: "),
+    re.compile(r"^(onnxruntime cannot load the model|the ONNX reference evaluator cannot take this model): "),
     re.compile(r"^(Load model from .*? failed:|Failed to load model with error: |This is an invalid model\. )"),
     re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : "),
     re.compile(r"^In Node, \(.*\) -> \(.*\) , Error "),
     re.compile(r"^(Type )?Error: "),
     re.compile(r"^Node \(.*?\) Op \(.*?\) \[\w+\] "),
-    re.compile(r"^node '.*?' \(.*?\) failed: "),
+    re.compile(r"^node '.*?' \(.*?\) failed( in the reference evaluator)?: "),
 )
 
 

@@ -39,6 +39,9 @@ COMMANDS: dict[str, Leaf | Branch] = {
         "check files",
         {
             "lint": Leaf("tui.cli.lint", "lint", "is a model sound, and which of its nodes are at fault", timed=True),
+            "compatibility": Leaf(
+                "tui.cli.compatibility", "compatibility", "which backends take a model, operator by operator", timed=True
+            ),
             "accuracy": Leaf(
                 "tui.cli.check",
                 "accuracy",
@@ -58,6 +61,7 @@ COMMANDS: dict[str, Leaf | Branch] = {
             ),
         },
     ),
+    "triage": Leaf("tui.cli.triage", "triage", "the accuracy flowchart: what kind of fault it is, with a report"),
     "data": Branch(
         "combine saved inputs and outputs",
         {

@@ -1,0 +1,12 @@
+"""What to probe, as a plain value."""
+
+from backends.specs import FeedSpec, ModelOptions, RunnerSpec, Spec
+
+
+class CompatibilitySpec(Spec, frozen=True):
+    """A model and the backends that are asked whether they take it."""
+
+    model: str
+    model_options: ModelOptions = ModelOptions()
+    runners: list[RunnerSpec] = []
+    feeds: FeedSpec = FeedSpec()

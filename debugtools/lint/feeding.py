@@ -1,0 +1,28 @@
+"""The inputs that a model is tried with."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from backends.errors import UsageError
+from backends.evaluate import tensor_infos
+from backends.feeds import make_feeds
+from backends.specs import FeedSpec
+from surgery.pieces import Pieces
+
+Say = Callable[[str], None]
+
+
+def first_feed(spec: FeedSpec, pieces: Pieces, warn: Say, give_up: Say) -> Mapping[str, Any] | None:
+    """Return one feed dict for a graph; None, and a reason to `give_up`, where none can be made of its own inputs.
+
+    `warn` gets what was assumed. UsageError where inputs that the user gives do not fit.
+    """
+    wanted = set(pieces.inputs)
+    inputs = tensor_infos(value for value in pieces.graph.input if value.name in wanted)
+    try:
+        return next(iter(make_feeds(spec, inputs, warn)), None)
+    except UsageError as error:
+        if spec.files or spec.script or spec.shapes:
+            raise
+        give_up(f"not run, only loaded: {error}")
+        return None

@@ -1,0 +1,140 @@
+"""`layerwise check compatibility`: which backends take a model, operator by operator."""
+
+import shlex
+from argparse import Namespace
+from typing import Any
+
+import msgspec
+
+from backends.errors import UsageError
+from backends.specs import RunnerSpec
+from backends.text import shown
+from debugtools.compatibility.spec import CompatibilitySpec
+from tui.cli import options, options_run
+from tui.cli.json_output import Collector, print_json
+from tui.cli.line import command_line
+from tui.cli.lint import given
+from tui.cli.log import INFO, LEVELS, WARNING, Log, shown_lines
+from tui.cli.parser import Parser
+from tui.cli.progress import progress
+from tui.cli.report_lines import name
+from tui.cli.run import gpus_for
+from tui.cli.submit import job_spec, run_here
+
+_HEAD = ("nodes", "operator", "version", "types", "code", "reason")
+_WIDEST = (8, 40, 8, 40, 10, 200)
+_PRINTED = 60
+
+
+def fill_compatibility(parser: Parser) -> None:
+    parser.usage = "%(prog)s MODEL.onnx --onnxrt [--onnx …] [OPTIONS]"
+    parser.epilog = "Exit code: 0 all named backends take the model, 1 one does not, 2 wrong usage, 130 interrupted."
+    options.add_runners(parser)
+    options.add_model(parser, required=True)
+    group = parser.add_argument_group("Report")
+    parser.own(group, "--json", action="store_true", help="print one JSON document instead of the text")
+    options_run.add_data(parser)
+    options_run.add_onnxrt(parser)
+    options.add_onnx(parser)
+
+
+def run_compatibility(args: Namespace, log: Log) -> int:
+    """Probe the backends; 0 if all of them take the model."""
+    if not args.runners:
+        raise UsageError("name the backends to ask: --onnxrt, --onnx, --trt, --runner onnxrt,providers=cuda …")
+    if args.reference_model or args.rename:
+        raise UsageError("one model is asked about: --reference-model and --rename have no meaning here")
+    request = given(args, [kind for kind in args.runners if kind[0] != "trt"] or [("onnxrt", None)])
+    spec = CompatibilitySpec(
+        model=args.model_file,
+        model_options=request.model_options,
+        runners=_asked(args, request.runners),
+        feeds=request.feeds,
+    )
+    words = [word for word in command_line(request)[2:] if word != "--onnxrt" or ("onnxrt", None) in args.runners]
+    command = ["layerwise", "check", "compatibility", *words, *(["--trt"] if "trt" in dict(args.runners) else [])]
+    title = shlex.join(command[1:])[:200]
+    job = job_spec("compatibility", msgspec.to_builtins(spec), title, command, gpus=gpus_for(request, None))
+    if args.json:
+        collector = Collector()
+        code = run_here(job, collector.event, log)
+        print_json(_document(collector, args.command, code))
+        return code
+    report = CompatibilityReport(log)
+    with progress(log) as show:
+
+        def listen(event: dict[str, Any]) -> None:
+            show(event)
+            report.event(event)
+
+        return run_here(job, listen, log)
+
+
+def _asked(args: Namespace, runners: list[RunnerSpec]) -> list[RunnerSpec]:
+    """The runners in the order typed, TensorRT among them: the other commands refuse it, here it gets a verdict."""
+    others = iter(runners)
+    return [RunnerSpec(kind="trt") if kind == "trt" else next(others) for kind, _ in args.runners]
+
+
+class CompatibilityReport:
+    """Prints a verdict and a table for each backend as it is done."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self._rows: dict[int, list[dict[str, Any]]] = {}
+
+    def event(self, event: dict[str, Any]) -> None:
+        kind = event.get("type")
+        if kind == "row" and event.get("table") == "operators":
+            self._rows.setdefault(event["row"]["backend"], []).append(event["row"])
+        elif kind == "row" and event.get("table") == "backends":
+            self._backend(event["row"])
+        elif kind in ("log", "warning"):
+            level = LEVELS.get(str(event.get("level", kind)).upper(), WARNING if kind == "warning" else INFO)
+            self.log.say(level, shown_lines(event.get("text")))
+
+    def _backend(self, backend: dict[str, Any]) -> None:
+        rows = self._rows.get(backend["backend"], [])
+        self.log.verdict(backend["takes"], f"{name(backend['name'])} {_verdict(backend, rows)}")
+        if rows and self.log.shows(INFO):
+            for line in table(rows):
+                self.log.continued(f"    {line}")
+
+
+def _verdict(backend: dict[str, Any], rows: list[dict[str, Any]]) -> str:
+    reason = shown(str(backend["reason"]), 600)
+    if not backend["available"]:
+        return f"cannot be asked here: {reason}"
+    if not backend["takes"]:
+        return f"does not take the model: {reason}"
+    fallen = sum(row["nodes"] for row in rows if row["code"] == "elsewhere")
+    text = f"takes the model: {backend['nodes']} nodes load{' and run' if backend['ran'] else ', nothing was run'}"
+    return f"{text}; {fallen} of its optimised graph fall back to another provider" if fallen else text
+
+
+def table(rows: list[dict[str, Any]]) -> list[str]:
+    """The rows as aligned text, operators that are not taken first; of very many only the first."""
+    cells = [_HEAD, *(_cells(row) for row in rows[:_PRINTED])]
+    widths = [min(most, max(len(row[i]) for row in cells)) for i, most in enumerate(_WIDEST)]
+    lines = ["  ".join(shown(cell, width).ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+             for row in cells]  # fmt: skip
+    return [*lines, f"… and {len(rows) - _PRINTED} more"] if len(rows) > _PRINTED else lines
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    op = f"{row['domain']}.{row['op']}" if row["domain"] else str(row["op"])
+    types = "?" if row["types"] is None else ", ".join(row["types"])
+    reason = f"{shown(row['first'], 60)}: {row['reason']}" if row["reason"] else ""
+    return str(row["nodes"]), op, str(row["version"] or "?"), types, row["code"], reason
+
+
+def _document(collector: Collector, command: str, code: int) -> dict[str, Any]:
+    operators = collector.tables.get("operators", [])
+    backends = [
+        {**backend, "operators": [row for row in operators if row["backend"] == backend["backend"]]}
+        for backend in collector.tables.get("backends", [])
+    ]
+    return {
+        "command": command, "exit_code": code, "passed": code == 0, "backends": backends,
+        "messages": collector.messages, "error": collector.card,
+    }  # fmt: skip
