@@ -14,6 +14,9 @@ from backends.errors import UsageError
 ACTIONS: dict[str, str] = {
     "compare": "debugtools.compare.action:compare",
     "locate": "debugtools.locate.action:locate",
+    "debug_reduce": "debugtools.debugger.action:debug_reduce",
+    "debug_bisect": "debugtools.debugger.action:debug_bisect",
+    "debug_repeat": "debugtools.debugger.action:debug_repeat",
     "lint": "debugtools.lint.action:lint",
     "compatibility": "debugtools.compatibility.action:compatibility",
     "tensor_view": "debugtools.compare.tensor_view:tensor_view",
