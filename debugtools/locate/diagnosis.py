@@ -6,6 +6,7 @@ from debugtools.compare.layers import LEAP
 from debugtools.locate.errors import Error
 
 Word = Literal["kernel", "ill-conditioned", "overflow", "nan", "propagated", "clean"]
+_ONSETS: dict[str, Word] = {"overflow": "overflow", "nan": "nan"}
 
 
 def diagnose(local: Error | None, accumulated: Error | None, amplification: float | None, finding: str) -> Word:
@@ -14,12 +15,15 @@ def diagnose(local: Error | None, accumulated: Error | None, amplification: floa
     local: the error of its region alone, None if that is not known; accumulated: the suspect's, None if it did not get
     there. finding: the layer table's.
     """
+    bad = accumulated is not None and accumulated.beyond
     if local is not None and local.onset:
-        return "overflow" if local.onset == "overflow" else "nan"
+        return _ONSETS[local.onset]
+    if local is not None and local.conditioned:
+        return "ill-conditioned" if bad else "clean"
     if local is not None and local.beyond:
         return "kernel"
-    if accumulated is None or not accumulated.beyond:
+    if accumulated is None or not bad:
         return "clean"
-    if accumulated.onset and finding in ("overflow", "nan"):
-        return "overflow" if finding == "overflow" else "nan"
+    if accumulated.onset and finding in _ONSETS:
+        return _ONSETS[finding]
     return "ill-conditioned" if amplification is not None and amplification >= LEAP else "propagated"

@@ -8,26 +8,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.tensors import is_floating
 from debugtools.compare.metrics import Comparison, compare_arrays, worst
 from debugtools.compare.tolerance import Rule, rounding_bound
 
 Array = NDArray[Any]
 _RULE = Rule(infinities_equal=True)
-_AS_FLOAT = ("float32",)
+_FLOAT_BOUND = rounding_bound(("float32",))
 
 
 @dataclass(frozen=True, slots=True)
 class Error:
     """A tensor's error. rel: relative L2 (inf where shapes or types forbid a number); abs: the largest.
 
-    bound: relative error that rounding explains, 0 where nothing is rounded (integers, bool, strings).
-    onset: 'overflow' or 'nan' where values are not finite that are in the reference. note: what forbids a number.
+    bound: relative error that rounding in the tensor's type explains, 0 where nothing is rounded (integers, bool,
+    strings). coarse: the same with rounding to lower types inside the region. condition: what rounding the inputs
+    explains, 0 where nobody looked. onset: 'overflow' or 'nan' where values are not finite that are in the reference.
+    note: what forbids a number.
     """
 
     rel: float = 0.0
     abs: float = 0.0
     bound: float = 0.0
+    coarse: float = 0.0
+    condition: float = 0.0
     onset: str = ""
     note: str = ""
 
@@ -36,15 +39,17 @@ class Error:
         """The error in bounds, exact values counted as float32. Beyond 100 % all errors are alike."""
         if math.isinf(self.rel):
             return math.inf
-        return min(self.rel, 1.0) / (self.bound or rounding_bound(_AS_FLOAT))
+        return min(self.rel, 1.0) / (max(self.coarse, self.condition) or _FLOAT_BOUND)
 
     @property
     def beyond(self) -> bool:
-        """Whether rounding does not explain it."""
+        """Whether rounding in the tensor's type does not explain it."""
         return bool(self.onset) or self.rel > self.bound
 
-
-NONE = Error()
+    @property
+    def conditioned(self) -> bool:
+        """Whether rounding the inputs explains it, though rounding the result does not."""
+        return not self.onset and self.bound < self.rel <= self.condition
 
 
 def error_of(x: Array, reference: Array, low: Iterable[str], depth: int) -> Error:
@@ -54,16 +59,16 @@ def error_of(x: Array, reference: Array, low: Iterable[str], depth: int) -> Erro
 
 def error_from(result: Comparison, x: Array, reference: Array, low: Iterable[str], depth: int) -> Error:
     """The same for tensors that were compared already."""
-    bound = rounding_bound([*result.dtypes, *low], depth) if any(map(is_floating, result.dtypes)) else 0.0
+    bound = rounding_bound(result.dtypes, depth)
+    coarse = rounding_bound([*result.dtypes, *low], depth) if bound else 0.0
     if result.totals is None:
-        return Error(
-            math.inf if result.over != 0 else 0.0, math.inf if result.over != 0 else 0.0, bound, note=result.note
-        )
+        size = 0.0 if result.over == 0 else math.inf
+        return Error(size, size, bound, coarse, note=result.note)
     onset = _onset(result)
     rel, largest = result.rel_l2, float(worst(result.totals.abs))
     if rel is None or not math.isfinite(rel) or not math.isfinite(largest):
-        rel, largest = _where_finite(x, reference)
-    return Error(rel, largest, bound, onset)
+        rel, largest = relative_l2(x, reference)
+    return Error(rel, largest, bound, coarse, onset=onset)
 
 
 def _onset(result: Comparison) -> str:
@@ -75,17 +80,16 @@ def _onset(result: Comparison) -> str:
     return "nan" if mine.nans > reference.nans else ""
 
 
-def _where_finite(x: Array, reference: Array) -> tuple[float, float]:
+def relative_l2(x: Array, reference: Array) -> tuple[float, float]:
     """Relative L2 and largest error, alike NaN and Inf left out; inf where only one side is finite."""
     kind = np.complex128 if x.dtype.kind == "c" else np.float64
     with np.errstate(all="ignore"):
         a, b = x.astype(kind).reshape(-1), reference.astype(kind).reshape(-1)
+        scale = float(np.linalg.norm(b[np.isfinite(b)]))
         same = (a == b) | (np.isnan(a) & np.isnan(b))
         a, b = a[~same], b[~same]
         if not (np.isfinite(a).all() and np.isfinite(b).all()):
             return math.inf, math.inf
-        whole = reference.astype(kind).reshape(-1)
-        scale = float(np.linalg.norm(whole[np.isfinite(whole)]))
-    size = float(np.linalg.norm(a - b))
+        size = float(np.linalg.norm(a - b))
     largest = float(np.abs(a - b).max(initial=0.0))
     return (size / scale if scale else math.inf if size else 0.0), largest

@@ -1,11 +1,12 @@
 """What is the same in all iterations: the tensors that both sides have, and how each side's graph is cut up."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from numpy.typing import NDArray
 
 from backends.errors import UsageError
@@ -13,7 +14,7 @@ from debugtools.compare.ahead import Ahead
 from debugtools.compare.memory import Limits
 from debugtools.compare.sides import ModelSide, SavedSide, Side
 from debugtools.compare.store import ArrayStore
-from debugtools.compare.stream import SessionPool
+from debugtools.compare.stream import SessionPool, observing
 from debugtools.locate.local import LocalRuns
 from debugtools.locate.part import Part, held
 from debugtools.locate.points import find_points
@@ -39,21 +40,30 @@ class Grounds:
     """
 
     def __init__(self, suspect: ModelSide, reference: Side, feeds: tuple[Feed, Feed], limits: Limits) -> None:
-        self.suspect, self.reference, self.part, self._limits = suspect, reference, Part.of(suspect), limits
-        known = _sizes(self.part, feeds[0])
-        opaque = {name for name, estimate in known.items() if estimate.opaque}
-        self.points = find_points(suspect, reference, opaque)
+        self._suspect, self._reference, self._part, self._limits = suspect, reference, Part.of(suspect), limits
+        mine = _sizes(self._part, feeds[0])
+        theirs = self._reference_sizes(feeds[1], mine)
+        self.points = find_points(suspect, reference, _opaque(mine), _opaque(theirs))
         if not self.points:
             raise UsageError("the sides have no tensor in common: names must match exactly; map others with --rename")
-        self._plan = self.part.cut.segments(self.points, limits.segment, known)
-        self.exploder = Exploder(self.part.cut, [t for t, point in self.points.items() if point.unblocked is None])
-        self._regions = self.exploder.regions if not suspect.observed.executed else self._original_regions()
+        self._plan = self._part.cut.segments(self.points, limits.segment, mine)
+        self._exploder = Exploder(self._part.cut, [t for t, point in self.points.items() if point.unblocked is None])
+        self._regions = self._exploder.regions if not suspect.observed.executed else self._original_regions()
         self._streamed = [point.name for point in self.points.values() if reference.has(point.name)]
-        self._reference_plan = self._cut_reference(feeds[1], known)
+        self._reference_plan = self._cut_reference(theirs)
+        self.same_runner = not suspect.observed.executed and same_runner(suspect, reference)
 
     def region(self, name: str) -> tuple[int, ...]:
         """Positions, in the suspect's model, of the nodes that make a tensor from tensors that both sides have."""
-        return self._regions.of(self.suspect.own(name)).nodes
+        return self._regions.of(self._suspect.own(name)).nodes
+
+    def alike(self, name: str) -> bool:
+        """Whether a tensor is made by one node of the same operator on both sides, and by the same runner."""
+        side, region = self._reference, self.region(name)
+        if not self.same_runner or len(region) > 1 or not isinstance(side, ModelSide):
+            return False
+        theirs = side.model.cut.maker.get(side.own(name))
+        return theirs is not None and _same_operator(self._suspect, region[0], side, theirs)
 
     @contextmanager
     def walk(
@@ -63,40 +73,57 @@ class Grounds:
         with ExitStack() as stack:
             store = ArrayStore(self._limits.waiting, spill)
             stack.callback(store.close)
-            mine = self.part.stream(self._plan, feeds[0], pools[0])
-            theirs, fetch = self._reference_stream(feeds[1], pools[1]), self._fetcher(iteration)
-            first, second = (stack.enter_context(Ahead(s, self._limits.ahead, held)) for s in (mine, theirs))
-            reference = Reference(second, self._streamed if self._reference_plan else (), fetch, store)
-            local = LocalRuns(self.part, self.exploder)
-            yield Walk(self.part.cut, self._plan, first, feeds[0], self.points, reference, local, self.exploder.regions)
+            streams = self._part.stream(self._plan, feeds[0], pools[0]), self._reference_stream(feeds[1], pools[1])
+            mine, theirs = (stack.enter_context(Ahead(s, self._limits.ahead, held)) for s in streams)
+            streamed = self._streamed if isinstance(self._reference, ModelSide) else ()
+            reference = Reference(theirs, streamed, self._fetcher(iteration), store)
+            local = LocalRuns(self._part, self._exploder)
+            regions = self._exploder.regions
+            yield Walk(self._part.cut, self._plan, mine, feeds[0], self.points, reference, local, regions)
 
     def _original_regions(self) -> Regions:
-        cuts = [self.suspect.own(point.name) for point in self.points.values() if point.unblocked is None]
-        return Regions(self.suspect.model.cut, cuts)
+        cuts = [self._suspect.own(point.name) for point in self.points.values() if point.unblocked is None]
+        return Regions(self._suspect.model.cut, cuts)
 
-    def _cut_reference(self, feed: Feed, known: Sizes) -> "Sequence[Segment]":
-        side = self.reference
+    def _reference_sizes(self, feed: Feed, mine: Sizes) -> Sizes:
+        if not isinstance(self._reference, ModelSide):
+            return {}
+        part = Part.of(self._reference)
+        return mine if _alike(self._part, part) else _sizes(part, feed)
+
+    def _cut_reference(self, known: Sizes) -> "list[Segment]":
+        side = self._reference
         if not isinstance(side, ModelSide):
-            return ()
-        part = Part.of(side)
-        if not _alike(self.part, part):
-            known = _sizes(part, feed)
-        return part.cut.segments((side.made[side.own(name)] for name in self._streamed), self._limits.segment, known)
+            return []
+        wanted = [side.made[side.own(name)] for name in self._streamed]
+        return side.observed.cut.segments(wanted, self._limits.segment, known)
 
     def _reference_stream(self, feed: Feed, pool: SessionPool) -> Iterator[Feed]:
-        side = self.reference
+        side = self._reference
         return side.stream(self._reference_plan, feed, pool) if isinstance(side, ModelSide) else iter(())
 
-    def _fetcher(self, iteration: int) -> Any:
-        side = self.reference
+    def _fetcher(self, iteration: int) -> Callable[[str], Array]:
+        side = self._reference
         if isinstance(side, SavedSide):
             return partial(side.fetch, iteration)
         assert isinstance(side, ModelSide)
         return lambda name: side.model.file.array(side.own(name))
 
 
+def same_runner(a: Side, b: Side) -> bool:
+    """Whether two sides run models by the same backend with the same options, optimisation apart."""
+    if not (isinstance(a, ModelSide) and isinstance(b, ModelSide)):
+        return False
+    first, second = (msgspec.structs.replace(observing(side.spec), model=None) for side in (a, b))
+    return first == second
+
+
 def _sizes(part: Part, feed: Feed) -> Sizes:
     return estimates(part.cut.model, {name: array.shape for name, array in feed.items()})
+
+
+def _opaque(known: Sizes) -> frozenset[str]:
+    return frozenset(name for name, estimate in known.items() if estimate.opaque)
 
 
 def _alike(a: Part, b: Part) -> bool:
@@ -106,3 +133,8 @@ def _alike(a: Part, b: Part) -> bool:
 
 def _makers(part: Part) -> dict[str, str]:
     return {name: part.cut.nodes[i].op_type for name, i in part.cut.maker.items()}
+
+
+def _same_operator(a: ModelSide, i: int, b: ModelSide, k: int) -> bool:
+    mine, theirs = a.model.cut.nodes[i], b.model.cut.nodes[k]
+    return (mine.domain, mine.op_type) == (theirs.domain, theirs.op_type)

@@ -22,10 +22,12 @@ class Point:
     unblocked: Callable[[Array], Array] | None = None
 
 
-def find_points(suspect: ModelSide, reference: Side, opaque: Collection[str]) -> dict[str, Point]:
+def find_points(
+    suspect: ModelSide, reference: Side, opaque: Collection[str], theirs: Collection[str]
+) -> dict[str, Point]:
     """Return the points by their tensor in the suspect's observed graph, in topological order.
 
-    opaque: tensors of that graph that are no tensors (sequences, optionals, maps).
+    opaque: names in that graph that are no tensors (sequences, optionals, maps); theirs: those in the reference's.
     """
     names = suspect.observed.names
     found: Mapping[str, tuple[str, Any]] = names if names is not None else {t: (t, None) for t in suspect.made}
@@ -34,7 +36,7 @@ def find_points(suspect: ModelSide, reference: Side, opaque: Collection[str]) ->
         if tensor in found and tensor not in opaque:
             own, unblocked = found[tensor]
             name = suspect.common(own)
-            if gives(reference, name):
+            if gives(reference, name) and reference.own(name) not in theirs:
                 points[tensor] = Point(name, unblocked)
     return points
 

@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 
 from backends.errors import UsageError
 from backends.feeds import make_feeds
+from backends.text import shown
 from debugtools.compare.comparing import Comparer
-from debugtools.compare.memory import keep_for_reuse, keep_nothing_back, limits, peak, resident
+from debugtools.compare.memory import keep_for_reuse, keep_nothing_back, limits, resident
 from debugtools.compare.outcome import row_key
 from debugtools.compare.places import Places
 from debugtools.compare.setup import Setup
 from debugtools.compare.sides import ModelSide, SavedSide, Side
 from debugtools.compare.stream import SessionPool
-from debugtools.locate.differences import Differences
-from debugtools.locate.evidence import evidence
+from debugtools.locate import executed
+from debugtools.locate.findings import Findings
 from debugtools.locate.grounds import Grounds
 from debugtools.locate.reading import Reader
 from debugtools.locate.spec import LocateSpec
-from debugtools.locate.suspects import Suspects, suspect_row
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext
@@ -42,22 +42,17 @@ class LocateRun:
         (keep_for_reuse if budget is None else keep_nothing_back)()
         keep = budget is None and setup.count() != 1
         self._pools = SessionPool(keep), SessionPool(keep)
-        self._other = self._other_model()
-        self._comparer = Comparer(spec.compare, setup.sides, Places(setup.model, True, self._other), lambda *_: None)
+        places = Places(setup.model, True, other_model(self.suspect, self.reference))
+        self._comparer = Comparer(spec.compare, setup.sides, places, lambda *_: None)
         self._done = {row_key(row) for row in context.previous_rows("layers")}
         self._grounds: Grounds | None = None
-        self.suspects = Suspects()
-        self.stopped = ""
-
-    def _other_model(self) -> ModelSide | None:
-        side = self.reference
-        return side if isinstance(side, ModelSide) and side.model is not self.suspect.model else None
+        self.findings = Findings(self.suspect, self.reference)
 
     def __enter__(self) -> Self:
         self._stack = ExitStack()
+        self._stack.callback(self.setup.close)
         for pool in self._pools:
             self._stack.callback(pool.close)
-        self._stack.callback(self.setup.close)
         return self
 
     def __exit__(
@@ -68,36 +63,53 @@ class LocateRun:
     def run(self) -> dict[str, Any]:
         """Run all iterations and return the job's result."""
         for number, feed in enumerate(self._feeds()):
-            self._iteration(number, feed)
+            feeds = self._fitted(feed)
+            if number == 0 and executed.wanted(self.spec.compare, self.suspect, self.reference):
+                self._look_at_executed(feeds[0], "")
+            self._iteration(number, feeds)
+            if number == 0 and self._fused_only(feeds):
+                self._look_at_executed(feeds[0], "no node is at fault by itself, yet the outputs differ: ")
+                self._iteration(number, feeds)
         return self._result()
 
     def _feeds(self) -> Iterator[Feed]:
         feeds = iter(make_feeds(self.spec.compare.feeds, self.suspect.model.inputs, self.context.warn))
         return islice(feeds, self.reference.iterations) if isinstance(self.reference, SavedSide) else feeds
 
-    def _iteration(self, number: int, feed: Feed) -> None:
-        feeds = self._fitted(feed)
-        allowed = limits(self.spec.compare.memory_budget, resident())
-        if self._grounds is None:
-            self._grounds = Grounds(self.suspect, self.reference, feeds, allowed)
-        grounds = self._grounds
-        reader = Reader(number, self._comparer, self.suspect.model.cut, grounds.region, self._mode())
-        with grounds.walk(number, feeds, self._pools, self.context.artifacts / "waiting") as walk:
-            for done, met in enumerate(walk, 1):
-                row, suspect = reader.read(met)
-                if row_key(row) not in self._done:
-                    self.context.row("layers", row)
-                if suspect is not None:
-                    self.suspects.add(suspect)
-                self.context.progress(done, len(grounds.points), "tensors", met.name)
-        self.stopped = self.stopped or walk.stopped
-        for pool in self._pools:
-            pool.forget()
-
     def _fitted(self, feed: Feed) -> tuple[Feed, Feed]:
         warn = self.context.warn
         theirs = self.reference.fit(feed, warn) if isinstance(self.reference, ModelSide) else {}
         return self.suspect.fit(feed, warn), theirs
+
+    def _fused_only(self, feeds: tuple[Feed, Feed]) -> bool:
+        """Whether only what onnxruntime makes of the graph can explain that the outputs differ."""
+        if self.findings.any() or not executed.can_tell(self.spec.compare, self.suspect):
+            return False
+        return executed.plain_runs_differ(self.suspect, self.reference, feeds, 0)
+
+    def _look_at_executed(self, feed: Feed, why: str) -> None:
+        executed.observe_executed(self.suspect, feed, self.context.artifacts / "executed")
+        counts = f"{len(self.suspect.made)} of {len(self.suspect.model.cut.maker)} tensors"
+        name = shown(self.suspect.name, 80)
+        self.context.log(f"{why}looking at the optimised graph of {name}, which makes {counts}")
+        self._grounds = None
+
+    def _iteration(self, number: int, feeds: tuple[Feed, Feed]) -> None:
+        if self._grounds is None:
+            allowed = limits(self.spec.compare.memory_budget, resident())
+            self._grounds = Grounds(self.suspect, self.reference, feeds, allowed)
+        grounds, mode = self._grounds, self._mode()
+        with grounds.walk(number, feeds, self._pools, self.context.artifacts / "waiting") as walk:
+            reader = Reader(number, self._comparer, grounds, walk, self.suspect.model.cut, mode)
+            for done, met in enumerate(walk, 1):
+                row, suspect = reader.read(met)
+                if row_key(row) not in self._done:
+                    self.context.row("layers", row)
+                self.findings.add(row, suspect)
+                self.context.progress(done, len(grounds.points), "tensors", met.name)
+        self.findings.walked(walk.stopped, len(grounds.points))
+        for pool in self._pools:
+            pool.forget()
 
     def _mode(self) -> str:
         if isinstance(self.reference, SavedSide):
@@ -105,27 +117,13 @@ class LocateRun:
         return "executed" if self.suspect.observed.executed else "every"
 
     def _result(self) -> dict[str, Any]:
-        differences = Differences(self.suspect, self._other) if self._other else None
-        rows = []
-        for suspect, outputs in self.suspects.ranked()[: self.spec.top]:
-            lines = evidence(suspect, differences, self.stopped)
-            rows.append(suspect_row(suspect, outputs, self.suspect.model.cut, lines))
-            self.context.row("suspects", rows[-1])
-        assert self._grounds is not None
-        return {
-            "passed": bool(rows), "suspects": rows, "n_suspects": len(self.suspects),
-            "tensors": len(self._grounds.points), "stopped": self.stopped, "summary": self._summary(rows),
-            "runners": [side.name for side in self.setup.sides], "seconds": time.perf_counter() - self.started,
-            "peak_memory": peak(),
-        }  # fmt: skip
-
-    def _summary(self, rows: list[dict[str, Any]]) -> str:
-        assert self._grounds is not None
-        count = len(self._grounds.points)
-        if not rows:
-            return f"no suspect: on the reference's inputs all of {count} tensors are the reference's"
-        first = rows[0]
-        return f"{first['diagnosis']} at #{first['i']} {first['op']} {first['node']}: {first['evidence']}"
+        for text in self.findings.unmatched():
+            self.context.warn(text)
+        rows = self.findings.rows(self.spec.top)
+        for row in rows:
+            self.context.row("suspects", row)
+        seconds = time.perf_counter() - self.started
+        return self.findings.result(rows) | {"seconds": seconds, "runners": [side.name for side in self.setup.sides]}
 
 
 def two_sides(sides: list[Side]) -> tuple[ModelSide, Side]:
@@ -138,3 +136,8 @@ def two_sides(sides: list[Side]) -> tuple[ModelSide, Side]:
     if not isinstance(sides[0], ModelSide):
         raise UsageError("the first side, the suspect, must run a model: give a runner such as --onnxrt")
     return sides[0], sides[1]
+
+
+def other_model(suspect: ModelSide, reference: Side) -> ModelSide | None:
+    """The reference, if it is another model than the suspect's."""
+    return reference if isinstance(reference, ModelSide) and reference.model is not suspect.model else None

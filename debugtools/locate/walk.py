@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from backends.errors import LayerwiseError
 from debugtools.compare.canary import same_bits
-from debugtools.locate.fitting import fit
+from debugtools.locate.errors import relative_l2
+from debugtools.locate.fitting import fit, fits, nudged
 from debugtools.locate.local import LocalRuns
 from debugtools.locate.points import Point
 from debugtools.locate.reference import Reference
@@ -31,7 +32,8 @@ class Met:
     """One tensor of the suspect's graph that the reference has too.
 
     accumulated: the suspect's own value, None if it did not get that far. local: what the tensor's region makes of the
-    reference's tensors; None if it cannot run (`failure` says why) or draws random numbers.
+    reference's tensors; None if it cannot run (`failure` says why), draws random numbers or reads what the reference
+    has in another type.
     """
 
     tensor: str
@@ -40,7 +42,6 @@ class Met:
     accumulated: Array | None
     local: Array | None
     failure: str = ""
-    random: bool = False
 
 
 class Walk:
@@ -113,15 +114,34 @@ class Walk:
                 self._own.add(tensor)
 
     def _meet(self, here: Sequence[str], made: Mapping[str, Array]) -> Iterator[Met]:
-        random = {tensor for tensor in here if self._is_random(tensor)}
-        asked = [t for t in here if t not in random and (t not in made or not self._fed_alike(t))]
-        found = dict(self._local.run(asked, self._feeds(asked), self._own)) if asked else {}
+        found: dict[str, Array | str | None] = {t: made.get(t) for t in here if t in made and self._fed_alike(t)}
+        found.update((t, None) for t in here if self._is_random(t) or not self._fits(t))
+        asked = [tensor for tensor in here if tensor not in found]
+        if asked:
+            found.update(self._local.run(asked, self._feeds(asked), self._own))
         for tensor in here:
-            local = found.pop(tensor, None if tensor in random else made.get(tensor))
-            yield self._met(tensor, made.get(tensor), local, tensor in random)
+            yield self._met(tensor, made.get(tensor), found.pop(tensor))
+
+    def response(self, met: Met) -> float:
+        """Relative L2 change of a tensor's local result when each of its region's inputs is rounded once.
+
+        Only while the tensor is the last one met. 0 if the region does not run like that.
+        """
+        feed = {name: nudged(array) for name, array in self._feeds([met.tensor]).items()}
+        ((_, made),) = self._local.run([met.tensor], feed, self._own)
+        if isinstance(made, str) or met.local is None:
+            return 0.0
+        unblocked = self._points[met.tensor].unblocked
+        made = made if unblocked is None else unblocked(made)
+        return relative_l2(made, met.local)[0] if made.shape == met.local.shape else 0.0
 
     def _is_random(self, tensor: str) -> bool:
         return any(self._randomness.draws(self._cut.nodes[i]) for i in self._regions.of(tensor).nodes)
+
+    def _fits(self, tensor: str) -> bool:
+        """Whether the reference's tensors can stand for what a region reads."""
+        feeds = (name for name in self._regions.of(tensor).feeds if name in self._types)
+        return all(fits(self._reference.get(self._points[name].name), self._types[name]) for name in feeds)
 
     def _fed_alike(self, tensor: str) -> bool:
         feeds = self._regions.of(tensor).feeds
@@ -137,11 +157,11 @@ class Walk:
                 feed[name] = fit(self._reference.get(point.name), self._types.get(name))
         return feed
 
-    def _met(self, tensor: str, made: Array | None, local: Array | str | None, random: bool) -> Met:
+    def _met(self, tensor: str, made: Array | None, local: Array | str | None) -> Met:
         point = self._points[tensor]
         failure, own = (local, None) if isinstance(local, str) else ("", local)
         same = own is made
         if point.unblocked is not None:
             made = None if made is None else point.unblocked(made)
             own = made if same or own is None else point.unblocked(own)
-        return Met(tensor, point.name, self._reference.get(point.name), made, own, failure, random)
+        return Met(tensor, point.name, self._reference.get(point.name), made, own, failure)

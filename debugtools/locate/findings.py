@@ -1,0 +1,84 @@
+"""What all iterations come to: suspects with their evidence, and whether the outputs differ at all."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from backends.text import shown
+from debugtools.compare.layers import Row
+from debugtools.compare.memory import peak
+from debugtools.compare.sides import ModelSide, Side
+from debugtools.locate.differences import Differences
+from debugtools.locate.evidence import evidence
+from debugtools.locate.suspects import Suspect, Suspects, suspect_row
+
+
+class Findings:
+    """Takes in rows and suspects of the sides."""
+
+    def __init__(self, suspect: ModelSide, reference: Side) -> None:
+        self._suspect, self._reference = suspect, reference
+        self._suspects = Suspects()
+        self._outputs: dict[str, bool] = {}
+        self._stopped = ""
+        self._tensors = 0
+
+    def add(self, row: Row, suspect: Suspect | None) -> None:
+        """Take in one tensor."""
+        name = row["tensor"]
+        if suspect is not None:
+            self._suspects.add(suspect)
+        if self._suspect.own(name) in self._suspect.model.cut.outputs:
+            self._outputs[name] = self._outputs.get(name, True) and row["passed"] is True
+
+    def walked(self, stopped: str, tensors: int) -> None:
+        """An iteration over so many tensors is done; stopped: where the suspect failed."""
+        self._stopped, self._tensors = self._stopped or stopped, tensors
+
+    def any(self) -> bool:
+        """Whether there is a suspect."""
+        return bool(self._chosen())
+
+    def unmatched(self) -> Iterator[str]:
+        """Outputs of the suspect that the reference does not have."""
+        for name in self._suspect.model.cut.outputs:
+            common = self._suspect.common(name)
+            if (
+                common not in self._outputs
+                and name in self._suspect.model.cut.maker
+                and not self._reference.has(common)
+            ):
+                yield f"output {shown(name, 120)!r} is not in the reference: it is not compared"
+
+    def rows(self, top: int) -> list[Row]:
+        """Rows of table `suspects`, worst first."""
+        cut, other = self._suspect.model.cut, self._reference
+        two = isinstance(other, ModelSide) and other.model is not self._suspect.model
+        differences = Differences(self._suspect, other) if two and isinstance(other, ModelSide) else None
+        return [
+            suspect_row(suspect, outputs, cut, evidence(suspect, differences, self._stopped))
+            for suspect, outputs in self._chosen()[:top]
+        ]
+
+    def result(self, rows: list[Row]) -> dict[str, Any]:
+        """The fields of the job's result; passed: something was found."""
+        return {
+            "passed": bool(rows), "suspects": rows, "n_suspects": len(self._chosen()), "tensors": self._tensors,
+            "stopped": self._stopped, "outputs_differ": not all(self._outputs.values()),
+            "summary": self._summary(rows), "peak_memory": peak(),
+        }  # fmt: skip
+
+    def _chosen(self) -> list[tuple[Suspect, list[str]]]:
+        """Suspects worth telling: what rounding explains only if nothing else does, and something is wrong."""
+        ranked = self._suspects.ranked()
+        told = [found for found in ranked if found[0].word != "clean"]
+        return ranked if told or self._stopped or not all(self._outputs.values()) else []
+
+    def _summary(self, rows: list[Row]) -> str:
+        if rows:
+            first = rows[0]
+            return f"{first['diagnosis']} at #{first['i']} {first['op']} {first['node']}: {first['evidence']}"
+        if self._stopped:
+            return f"the suspect fails, but every node runs on the reference's tensors: {self._stopped}"
+        if all(self._outputs.values()):
+            return f"no suspect: {self._tensors} tensors and all outputs agree"
+        return f"no suspect: each of {self._tensors} tensors is right on the reference's inputs; their errors add up"
