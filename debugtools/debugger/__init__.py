@@ -1,0 +1,1 @@
+"""Searches as jobs: candidates made, judged, written down, resumed."""

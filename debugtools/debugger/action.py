@@ -1,0 +1,59 @@
+"""The job actions `debug_reduce`, `debug_bisect` and `debug_repeat`."""
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from backends.errors import UsageError
+from debugtools.debugger.spec import DebugSpec
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+
+def debug_reduce(context: "JobContext") -> dict[str, Any]:
+    """Make the failing case of `context.params` (a DebugSpec) as small as it gets: all independent culprits.
+
+    Emits rows of the tables verdicts, band and best; returns what was found, verified. LayerwiseError for what the user
+    can mend.
+    """
+    return _search(context, "reduce")
+
+
+def debug_bisect(context: "JobContext") -> dict[str, Any]:
+    """Find the first node, in topological order, from which on the model fails. Rows and result as `debug_reduce`."""
+    return _search(context, "bisect")
+
+
+def debug_repeat(context: "JobContext") -> dict[str, Any]:
+    """Do the same thing again and again and count how often it fails. Rows of the tables verdicts and band."""
+    from debugtools.debugger.repeat import Repeat
+
+    return Repeat(context, _spec(context)).run()
+
+
+def _search(context: "JobContext", what: str) -> dict[str, Any]:
+    spec = _spec(context)
+    if spec.compare is None:
+        raise UsageError("there is no model to search in")
+    from debugtools.compare.setup import Setup
+    from debugtools.debugger.sides import prepared
+
+    setup = Setup(prepared(spec))
+    if len(setup.sides) > 1 and not (spec.check or spec.interactive):
+        setup.start()
+    for side in setup.model_sides:
+        side.model.prepare(whole_graph=True)
+    from debugtools.debugger.node_search import NodeSearch  # while sessions open and models are parsed
+
+    try:
+        return NodeSearch(context, spec, setup, what).run()
+    finally:
+        setup.close()
+
+
+def _spec(context: "JobContext") -> DebugSpec:
+    try:
+        return msgspec.convert(context.params, DebugSpec)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the description of the search does not fit: {error}") from None

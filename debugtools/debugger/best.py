@@ -1,0 +1,79 @@
+"""The smallest failing model so far, on disk while the search goes on; and the nearest one that passes."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from backends.errors import LayerwiseError
+from backends.files import atomic_writer
+from backends.text import shown
+from debugtools.judging.protocol import Artifact
+from debugtools.judging.subject import Subject
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+_PATIENCE = 10.0  # the next model is written once this many times as long has passed as the last one took
+
+
+class Best:
+    """path: where the model goes. nodes: what fails with the fewest nodes so far, None: nothing yet.
+
+    good: where the nearest model goes that passes, None: nowhere.
+    """
+
+    def __init__(self, context: "JobContext", subject: Subject, path: Path, good: Path | None) -> None:
+        self._context, self._subject, self.path, self._good_path = context, subject, path, good
+        self.nodes: tuple[int, ...] | None = None
+        self.measured: dict[str, Any] = {}
+        self._good: list[tuple[int, ...]] = []
+        self._written: tuple[int, ...] | None = None
+        self._next = 0.0
+
+    def clear(self) -> None:
+        """Nothing has failed yet: the search begins anew."""
+        self.nodes, self.measured = None, {}
+        self._good.clear()
+
+    def bad(self, nodes: Sequence[int], measured: dict[str, Any]) -> None:
+        """A candidate failed."""
+        if self.nodes is not None and len(nodes) >= len(self.nodes):
+            return
+        self.nodes, self.measured = tuple(nodes), measured
+
+    def good(self, nodes: Sequence[int]) -> None:
+        """A candidate passed."""
+        if self._good_path is not None:
+            self._good.append(tuple(nodes))
+
+    def save(self, *, now: bool = True) -> None:
+        """Write the model if it is not the one on disk; unless it must be `now`, only where writing keeps up."""
+        if self.nodes is None or self.nodes == self._written or (not now and time.monotonic() < self._next):
+            return
+        started = time.monotonic()
+        write_model(self._subject.artifact(self.nodes), self.path)
+        self._next = time.monotonic() + _PATIENCE * (time.monotonic() - started)
+        self._written = self.nodes
+        labels = [self._subject.describe(i)["node"] for i in self.nodes[:20]]
+        row = {"nodes": list(self.nodes[:200]), "count": len(self.nodes), "labels": labels, "path": str(self.path)}
+        self._context.row("best", row | {"measured": self.measured})
+
+    def save_good(self) -> str | None:
+        """Write the largest model that passed of those smaller than the failing one, else the smallest that passed."""
+        size = len(self.nodes or ())
+        smaller = [nodes for nodes in self._good if len(nodes) < size]
+        nearest = max(smaller, key=len, default=None) or min(self._good, key=len, default=None)
+        if self._good_path is None or nearest is None:
+            return None
+        write_model(self._subject.artifact(nearest), self._good_path)
+        return str(self._good_path)
+
+
+def write_model(artifact: Artifact, path: Path) -> None:
+    """Write a candidate to where a user keeps it, whole or not at all."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        artifact.write(path, atomic_writer)
+    except OSError as error:
+        raise LayerwiseError(f"{shown(str(path))} cannot be written: {error.strerror or error}") from error

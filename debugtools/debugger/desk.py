@@ -1,0 +1,161 @@
+"""What a search over nodes does with its candidates: rows, replay, files."""
+
+import shutil
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from debugtools.debugger.best import Best
+from debugtools.debugger.plans import Plan
+from debugtools.debugger.replay import Replay, replay_key
+from debugtools.debugger.rows import Row, about, band_row
+from debugtools.debugger.sorting import Sorter, captured
+from debugtools.debugger.spec import DebugSpec
+from debugtools.judging.protocol import Artifact, Judgement
+from debugtools.judging.subject import Subject
+from debugtools.search.protocol import Candidate, Verdict
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+_BAND_EVERY = 0.1  # seconds, where candidates come faster than anybody looks
+
+
+class Files:
+    """What commands leave: output that is shown, artifacts that are sorted, the candidate if it is to stay."""
+
+    def __init__(self, context: "JobContext", spec: DebugSpec, home: Path) -> None:
+        self._context, self._spec, self._home = context, spec, home
+        self._sorter = Sorter(context, spec.artifacts, home / spec.artifacts_dir)
+
+    def take(self, judgement: Judgement, suffix: str) -> None:
+        """Show, sort and keep what a run left; the rest is removed. suffix: "" where nothing is to be sorted."""
+        if judgement.folder is None:
+            return
+        self._show(judgement, judgement.folder)
+        run = judgement.folder / "run"
+        if suffix:
+            self._sorter.sort(run, judgement.verdict, suffix)
+        candidate = run / self._spec.artifact
+        if self._spec.keep_intermediate and candidate.is_file():
+            shutil.move(candidate, self._home / self._spec.artifact)
+        if not self._spec.keep_intermediate and candidate.is_absolute():
+            candidate.unlink(missing_ok=True)
+        shutil.rmtree(run, ignore_errors=True)
+
+    def _show(self, judgement: Judgement, folder: Path) -> None:
+        check = self._spec.check
+        assert check is not None
+        bad = judgement.verdict is Verdict.BAD
+        if check.show_output or not bad or check.hide_fail_output:
+            return  # shown while it ran, or not at all
+        self._context.log(f"========== CAPTURED STDOUT ==========\n{captured(folder / 'stdout.txt')}")
+        self._context.log(f"========== CAPTURED STDERR ==========\n{captured(folder / 'stderr.txt')}", "error")
+
+
+class ModelDesk:
+    """best: None for a search that makes no smaller model. quick: verdicts come by the hundred."""
+
+    def __init__(
+        self, context: "JobContext", subject: Subject, replay: Replay, files: Files, best: Best | None, *,
+        cached: bool = True, quick: bool = False,
+    ) -> None:  # fmt: skip
+        self._context, self._subject, self._replay = context, subject, replay
+        self._files, self._best, self.cached, self._quick = files, best, cached, quick
+        self._band = 0.0
+
+    def artifact(self, plan: Plan, candidate: Candidate, iteration: int) -> Artifact:
+        made = self._subject.artifact(plan.nodes(candidate))
+        return replace(made, about=about(self._subject, plan, candidate, made), iteration=iteration)
+
+    def asked(self, plan: Plan, candidate: Candidate, artifact: Artifact | None) -> None:
+        assert artifact is not None
+        if not self._quick:
+            self._replay.begin(candidate, artifact.iteration, self._count(artifact))
+        self._show_band(plan, candidate.position, artifact.about)
+
+    def known(self, candidate: Candidate, iteration: int) -> Verdict | None:
+        return self._replay.find(candidate, iteration)
+
+    def told(
+        self, plan: Plan, candidate: Candidate, artifact: Artifact | None, judgement: Judgement, iteration: int
+    ) -> str | None:
+        assert artifact is not None
+        self._replay.add(candidate, iteration, self._count(artifact), judgement.verdict)
+        self._replay.save(now=not self._quick)
+        self._files.take(judgement, replay_key(candidate.phase, iteration))
+        if self._best is not None:
+            self._note(plan, candidate, judgement)
+            self._best.save(now=False)
+        path = judgement.measured.get("artifact")
+        return str(path) if path else None
+
+    def retold(self, plan: Plan, candidate: Candidate, verdict: Verdict, iteration: int) -> None:
+        self._replay.add(candidate, iteration, len(plan.nodes(candidate)), verdict)
+        self._note(plan, candidate, Judgement(verdict, "cache"))
+
+    def restart(self) -> None:
+        self._replay.clear()
+        if self._best is not None:
+            self._best.clear()
+
+    def finish(self, plan: Plan) -> None:
+        """The search is over: what was put off is written."""
+        self._replay.save()
+        if self._best is not None:
+            self._best.save()
+        self._band = 0.0
+        self._show_band(plan, None, None)
+
+    def _note(self, plan: Plan, candidate: Candidate, judgement: Judgement) -> None:
+        if self._best is None:
+            return
+        if judgement.verdict is Verdict.BAD:
+            self._best.bad(plan.nodes(candidate), judgement.measured)
+        elif judgement.verdict is Verdict.GOOD:
+            self._best.good(plan.nodes(candidate))
+
+    def _count(self, artifact: Artifact) -> int:
+        """Nodes as Polygraphy counts them."""
+        nodes = self._subject.cut.nodes
+        return sum(nodes[i].op_type != "Constant" for i in artifact.nodes)
+
+    def _show_band(self, plan: Plan, position: int | None, row: Row | None) -> None:
+        now = time.monotonic()
+        if self._quick and now - self._band < _BAND_EVERY:
+            return
+        self._band = now
+        self._context.row("band", band_row(plan, len(self._subject.cut.nodes), position, row))
+
+
+class RepeatDesk:
+    """The same thing again and again: no model, no cache."""
+
+    cached = False
+
+    def __init__(self, context: "JobContext", replay: Replay, files: Files) -> None:
+        self._context, self._replay, self._files = context, replay, files
+
+    def artifact(self, plan: Plan, candidate: Candidate, iteration: int) -> None:
+        return None
+
+    def asked(self, plan: Plan, candidate: Candidate, artifact: Artifact | None) -> None:
+        self._context.row("band", {"runs": plan.search.band(), "position": None, "candidate": None})
+
+    def known(self, candidate: Candidate, iteration: int) -> Verdict | None:
+        return self._replay.find(candidate, iteration)
+
+    def told(
+        self, plan: Plan, candidate: Candidate, artifact: Artifact | None, judgement: Judgement, iteration: int
+    ) -> str | None:
+        self._replay.add(candidate, iteration, None, judgement.verdict)
+        self._replay.save()
+        self._files.take(judgement, replay_key(candidate.phase, iteration))
+        return None
+
+    def retold(self, plan: Plan, candidate: Candidate, verdict: Verdict, iteration: int) -> None:
+        self._replay.add(candidate, iteration, None, verdict)
+
+    def restart(self) -> None:
+        self._replay.clear()

@@ -1,0 +1,53 @@
+"""The verdicts of a search, on file as they fall: what resuming, undoing and the cache go by."""
+
+from typing import TYPE_CHECKING
+
+from debugtools.debugger.rows import Row, judgement_of, verdict_row
+from debugtools.judging.protocol import Judgement
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+
+class History:
+    """Rows of table `verdicts`, those of earlier attempts first. rows: those that were not undone."""
+
+    def __init__(self, context: "JobContext") -> None:
+        self._context = context
+        self.rows: list[Row] = []
+        self._last = 0
+        for row in context.previous_rows("verdicts"):
+            if row.get("undo"):
+                self.rows = [kept for kept in self.rows if kept["n"] != row["n"]]
+            else:
+                self.rows.append(row)
+                self._last = max(self._last, row["n"])
+
+    def add(self, about: Row, judgement: Judgement, content: str, artifact: str | None = None) -> Row:
+        """Write a verdict down. content: hash of what was judged, "" where the answer holds for this once only."""
+        self._last += 1
+        row = verdict_row(self._last, about, judgement, content, artifact)
+        self._context.row("verdicts", row)
+        self.rows.append(row)
+        return row
+
+    def find(self, phase: str) -> Judgement | None:
+        """The verdict of a phase that has but one, if it has fallen."""
+        return next((judgement_of(row) for row in self.rows if row["phase"] == phase), None)
+
+    def cached(self, content: str) -> Judgement | None:
+        """A verdict on the same content."""
+        for row in self.rows:
+            if content and row["content"] == content:
+                return judgement_of(row)
+        return None
+
+    def undo(self) -> bool:
+        """Take back the last verdict that a person gave, with those that followed from it; False if there is none."""
+        last = max((at for at, row in enumerate(self.rows) if row["by"] == "person"), default=None)
+        if last is None:
+            return False
+        for row in reversed(self.rows[last:]):
+            self._context.row("verdicts", {"n": row["n"], "undo": True})
+        del self.rows[last:]
+        return True

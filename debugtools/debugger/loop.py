@@ -1,0 +1,181 @@
+"""The loop of a search: candidates asked, judged, written down, told; undone and resumed."""
+
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from debugtools.debugger.history import History
+from debugtools.debugger.plans import MakePlan, Plan
+from debugtools.debugger.rows import Row
+from debugtools.judging.protocol import Artifact, Auto, Judge, Judgement, Undo
+from debugtools.search.protocol import Candidate, Verdict
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+
+class Desk(Protocol):
+    """What a kind of search does with its candidates. cached: equal content gets an equal verdict."""
+
+    cached: bool
+
+    def artifact(self, plan: Plan, candidate: Candidate, iteration: int) -> Artifact | None:
+        """What is tried: a model, or None where the same thing is tried again."""
+        ...
+
+    def asked(self, plan: Plan, candidate: Candidate, artifact: Artifact | None) -> None:
+        """A candidate is about to be judged."""
+        ...
+
+    def known(self, candidate: Candidate, iteration: int) -> Verdict | None:
+        """A verdict that a replay file has."""
+        ...
+
+    def told(
+        self, plan: Plan, candidate: Candidate, artifact: Artifact | None, judgement: Judgement, iteration: int
+    ) -> str | None:
+        """A verdict has fallen; the path of the candidate's file, if one was kept."""
+        ...
+
+    def retold(self, plan: Plan, candidate: Candidate, verdict: Verdict, iteration: int) -> None:
+        """A verdict of before is told again."""
+        ...
+
+    def restart(self) -> None:
+        """The search begins anew: what was told so far counts for nothing until it is told again."""
+        ...
+
+
+class SearchLoop:
+    """Drives one search to its end. machine: what judges once a person lets the machine finish."""
+
+    def __init__(
+        self, context: "JobContext", make: MakePlan, desk: Desk, judge: Judge, history: History,
+        machine: Callable[[], Judge | None] | None = None,
+    ) -> None:  # fmt: skip
+        self._context, self._make, self._desk, self._judge = context, make, desk, judge
+        self._history, self._machine = history, machine
+        self.checks = self.cached = 0
+        self._numbers: Counter[str] = Counter()
+        self._iterations: dict[str, int] = {}
+        self.plan = self._begin()
+
+    def run(self) -> Plan:
+        """Ask until the search is done; the plan as it is then."""
+        while not self.plan.search.done:
+            try:
+                if self._judge.parallel > 1:
+                    self._several()
+                elif not self._one():
+                    break
+            except Undo:
+                if not self._history.undo():
+                    self._context.warn("there is no answer of yours to take back")
+                self.plan = self._begin()
+            except Auto:
+                self._let_machine()
+        return self.plan
+
+    def _begin(self) -> Plan:
+        """A new plan, told all that the history has."""
+        plan = self._make()
+        self._numbers.clear()
+        self._iterations.clear()
+        self._desk.restart()
+        for row in self._history.rows:
+            candidate = next((c for c in plan.search.ask() if c.key == row["key"]), None)
+            if candidate is not None:
+                verdict, iteration = Verdict(row["verdict"]), self._number(candidate)
+                plan.search.tell(candidate, verdict)
+                self._desk.retold(plan, candidate, verdict, iteration)
+        return plan
+
+    def _one(self) -> bool:
+        candidate = next(iter(self.plan.search.ask()), None)
+        if candidate is None:
+            return False
+        artifact = self._desk.artifact(self.plan, candidate, self._number(candidate))
+        judgement = self._known(candidate, artifact)
+        if judgement is None:
+            self._desk.asked(self.plan, candidate, artifact)
+            judgement = self._judge.judge(artifact)
+        self._settle(candidate, artifact, judgement)
+        return True
+
+    def _several(self) -> None:
+        """Keep as many candidates in flight as the judge takes; verdicts are told as they come."""
+        flying: dict[Future[Judgement], tuple[Candidate, Artifact | None]] = {}
+        pool = ThreadPoolExecutor(self._judge.parallel, "judge")
+        try:
+            while not self.plan.search.done:
+                self._launch(pool, flying)
+                if not flying:
+                    return
+                landed, _ = wait(flying, return_when=FIRST_COMPLETED)
+                for future in landed:
+                    self._settle(*flying.pop(future), future.result())
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            with suppress(AttributeError):
+                self._judge.stop()  # type: ignore[attr-defined]
+            pool.shutdown(wait=True)
+
+    def _launch(
+        self, pool: ThreadPoolExecutor, flying: dict[Future[Judgement], tuple[Candidate, Artifact | None]]
+    ) -> None:
+        keys = {candidate.key for candidate, _ in flying.values()}
+        for candidate in self.plan.search.ask():
+            if candidate.key in keys or len(flying) >= self._judge.parallel:
+                continue
+            artifact = self._desk.artifact(self.plan, candidate, self._number(candidate))
+            judgement = self._known(candidate, artifact)
+            if judgement is not None:
+                self._settle(candidate, artifact, judgement)
+                return self._launch(pool, flying)
+            self._desk.asked(self.plan, candidate, artifact)
+            flying[pool.submit(self._judge.judge, artifact)] = candidate, artifact
+        return None
+
+    def _known(self, candidate: Candidate, artifact: Artifact | None) -> Judgement | None:
+        """A verdict that needs no judge: a replay's, or the one on the same content."""
+        replayed = self._desk.known(candidate, self._number(candidate))
+        if replayed is not None:
+            return Judgement(replayed, "replay")
+        found = self._history.cached(artifact.key) if artifact and self._desk.cached else None
+        return None if found is None else replace(found, by="cache", seconds=0.0)
+
+    def _settle(self, candidate: Candidate, artifact: Artifact | None, judgement: Judgement) -> None:
+        """Take a verdict in; it is on file before anything follows from it."""
+        iteration = self._number(candidate)
+        path = self._desk.told(self.plan, candidate, artifact, judgement, iteration)
+        about = artifact.about if artifact else {"key": candidate.key, "phase": candidate.phase}
+        content = artifact.key if artifact and self._desk.cached else ""
+        self._history.add(about, judgement, content, path)
+        self.plan.search.tell(candidate, judgement.verdict)
+        if judgement.by in ("cache", "replay"):
+            self.cached += 1
+        else:
+            self.checks += 1
+        self._progress(about)
+
+    def _progress(self, about: Row) -> None:
+        told = self.plan.search.progress()
+        total = None if told.remaining is None else told.judged + round(told.remaining)
+        self._context.progress(told.judged, total, "checks", str(about.get("node") or ""))
+
+    def _let_machine(self) -> None:
+        machine = self._machine() if self._machine else None
+        if machine is None:
+            self._context.warn("the machine cannot judge: no two sides were given")
+            return
+        self._judge = machine
+
+    def _number(self, candidate: Candidate) -> int:
+        """The number of a question within its phase, from 0."""
+        if candidate.key not in self._iterations:
+            self._iterations[candidate.key] = self._numbers[candidate.phase]
+            self._numbers[candidate.phase] += 1
+        return self._iterations[candidate.key]

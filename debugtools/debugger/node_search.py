@@ -1,0 +1,121 @@
+"""A reduction or bisection from beginning to end: the failure verified, searched, and verified again."""
+
+import time
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from backends.errors import UsageError
+from debugtools.compare.setup import Setup
+from debugtools.debugger.best import Best
+from debugtools.debugger.desk import Files, ModelDesk
+from debugtools.debugger.history import History
+from debugtools.debugger.loop import SearchLoop
+from debugtools.debugger.outcome import Outcome
+from debugtools.debugger.plans import MakePlan, bisect_plan, reduce_plan
+from debugtools.debugger.replay import Replay
+from debugtools.debugger.spec import DebugSpec
+from debugtools.debugger.start import Notes, begin
+from debugtools.debugger.verify import Verifier
+from debugtools.judging.command import CommandJudge
+from debugtools.judging.comparison import ComparisonJudge
+from debugtools.judging.hints import likely
+from debugtools.judging.person import PersonJudge
+from debugtools.judging.protocol import Judge, Judgement
+from debugtools.search.protocol import Verdict
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+
+class NodeSearch:
+    """what: "reduce" or "bisect"."""
+
+    def __init__(self, context: "JobContext", spec: DebugSpec, setup: Setup, what: str) -> None:
+        self._context, self._spec, self._what = context, spec, what
+        self._started = time.perf_counter()
+        self._by = "command" if spec.check else "person" if spec.interactive else "comparison"
+        self._two = len(setup.sides) > 1
+        if self._by == "comparison" and not self._two:
+            raise UsageError(
+                "nothing judges: give a second side, a --check command, or answer yourself (--interactive)"
+            )
+        self._history, self._notes = History(context), Notes(context)
+        self._replay = Replay(spec.load_replay, spec.save_replay)
+        self._start = begin(context, setup, self._history, self._notes, self._by == "comparison")
+
+    def run(self) -> dict[str, Any]:
+        """Search; the job's result."""
+        outcome = Outcome(self._context, self._what, self._by, self._started)
+        subject = self._start.subject
+        if subject is None:
+            assert self._start.original is not None
+            return outcome.not_reproduced(self._start.original)
+        self.subject = subject
+        try:
+            original = self._original()
+            if original.verdict is not Verdict.BAD:
+                return outcome.not_reproduced(original)
+            return self._searched(outcome)
+        finally:
+            subject.close()
+
+    def _original(self) -> Judgement:
+        """The verdict on the whole model; a person who searches has seen it fail."""
+        known = self._history.find("original")
+        if known is not None:
+            return known
+        if self._by == "command":
+            return Verifier(self._context, self.subject, self._judge, self._history).judge(
+                range(len(self.subject.cut.nodes)), "original"
+            )
+        original = self._start.original or Judgement(Verdict.BAD, "person")
+        about = {"key": "original", "phase": "original", "nodes": len(self.subject.cut.nodes)}
+        self._history.add(about, original, "")
+        return original
+
+    def _searched(self, outcome: Outcome) -> dict[str, Any]:
+        best = self._best if self._what == "reduce" else None
+        desk = ModelDesk(
+            self._context, self.subject, self._replay, Files(self._context, self._spec, Path.cwd()), best,
+            cached=self._spec.flaky is None, quick=self._by == "comparison",
+        )  # fmt: skip
+        loop = SearchLoop(self._context, self._plan(), desk, self._judge, self._history, self._auto)
+        plan = loop.run()
+        desk.finish(plan)
+        judge = self._judge if self._by != "person" else None
+        verifier = Verifier(self._context, self.subject, judge, self._history)
+        return outcome.result(plan, loop, self.subject, verifier, self._best, self._replay.path)
+
+    def _plan(self) -> MakePlan:
+        width = self._judge.parallel
+        if self._what == "bisect":
+            return bisect_plan(self.subject, self._spec, width)
+        if self._by == "comparison" and self._notes.get("hints") is None:
+            self._notes.put(hints=likely(self.subject) if self._spec.mode == "ddmin" else [])
+        return reduce_plan(self.subject, self._spec, self._notes.get("hints") or [], width)
+
+    @cached_property
+    def _best(self) -> Best:
+        output = Path(self._spec.output) if self._spec.output else self._context.artifacts / "reduced.onnx"
+        good = Path(self._spec.min_good) if self._spec.min_good else None
+        return Best(self._context, self.subject, output, good)
+
+    @cached_property
+    def _judge(self) -> Judge:
+        if self._by == "command":
+            folder = self._context.artifacts / "checks"
+            return CommandJudge(self._spec, Path.cwd(), folder, self.subject.golden, self._context.log)
+        machine = ComparisonJudge(self.subject, self._start.error) if self._two else None
+        if machine is not None and (self._by == "comparison" or self._notes.get("auto")):
+            return machine
+        folder = Path(self._spec.folder) if self._spec.folder is not None else self._context.artifacts / "candidate"
+        golden = self.subject.golden if self._two else None
+        return PersonJudge(self._context, folder / self._spec.artifact, golden, machine, self._spec.keep_intermediate)
+
+    def _auto(self) -> Judge | None:
+        """What judges once a person lets the machine finish; None if there are no two sides."""
+        if not self._two:
+            return None
+        self._notes.put(auto=True)
+        return ComparisonJudge(self.subject, self._start.error)

@@ -1,0 +1,142 @@
+"""The result of a search, in numbers and in words."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from backends.text import shown
+from debugtools.debugger.best import Best
+from debugtools.debugger.loop import SearchLoop
+from debugtools.debugger.plans import Plan
+from debugtools.debugger.verify import Found, Verifier, is_bad
+from debugtools.judging.protocol import Judgement
+from debugtools.judging.subject import Subject
+from debugtools.search.bisect import BisectResult
+from debugtools.search.flaky import FlakyResult
+from debugtools.search.prefix import PrefixResult
+from debugtools.search.protocol import Verdict
+from debugtools.search.reduce import ReduceResult
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+Result = dict[str, Any]
+_TRY = {
+    "comparison": "Give the inputs that show it (--load-inputs), tighter tolerances (--atol, --rtol, --tolerance auto)"
+    ", or look at every tensor: layerwise run … --mark-all.",
+    "command": "See what the command printed; --fail-code and --fail-regex decide what counts as a failure.",
+    "person": "",
+}
+
+
+class Outcome:
+    """by: who judges."""
+
+    def __init__(self, context: "JobContext", what: str, by: str, started: float) -> None:
+        self._context, self._what, self._by, self._started = context, what, by, started
+
+    def not_reproduced(self, original: Judgement) -> Result:
+        """The whole model does not fail, or nobody can say."""
+        if original.verdict is Verdict.GOOD:
+            text = f"The original model passes: there is no failure to search for. {_TRY[self._by]}"
+        else:
+            text = f"Whether the original model fails cannot be told: {original.note or 'it was skipped'}."
+        return self._result([], original.verdict.value, text.strip(), False)
+
+    def result(
+        self, plan: Plan, loop: SearchLoop, subject: Subject, verifier: Verifier, best: Best, replay: Path | None
+    ) -> Result:
+        """Verify and write what the search has come to."""
+        told = plan.search.result()
+        if isinstance(told, ReduceResult | PrefixResult):
+            found, text = self._reduced(told, plan, verifier, best)
+        else:
+            found, text = self._bisected(told, plan, subject, verifier, best)
+        verified = bool(found) and all(map(is_bad, found))
+        result = self._result(found, Verdict.BAD.value, text, verified)
+        result |= {"checks": loop.checks, "cached": loop.cached, "replay": str(replay) if replay else None}
+        return result | {"min_good": best.save_good(), "seconds": time.perf_counter() - self._started}
+
+    def _result(self, found: Sequence[Found], original: str, text: str, verified: bool) -> Result:
+        return {
+            "passed": bool(found) and verified, "search": self._what, "by": self._by, "found": list(found),
+            "original": original, "verified": verified, "checks": 0, "cached": 0, "replay": None, "summary": text,
+            "seconds": time.perf_counter() - self._started,
+        }  # fmt: skip
+
+    def _reduced(
+        self, told: ReduceResult | PrefixResult, plan: Plan, verifier: Verifier, best: Best
+    ) -> tuple[list[Found], str]:
+        if isinstance(told, ReduceResult):
+            sets, minimal = list(told.sets), True
+            if not sets and best.nodes is not None:
+                sets, minimal = [told.best], False
+        else:
+            sets, minimal = ([told.best] if best.nodes is not None else []), len(told.best) == 1
+        if not sets:
+            return [], self._nothing(plan)
+        sets.sort(key=len)
+        found = []
+        for number, nodes in enumerate(sets, 1):
+            path = best.path if number == 1 else best.path.with_name(f"{best.path.stem}_{number}{best.path.suffix}")
+            found.append(verifier.found(number, [plan.order[k] for k in nodes], path, minimal))
+        return found, _told(found)
+
+    def _nothing(self, plan: Plan) -> str:
+        skipped = any(state == "skipped" for state, _ in plan.search.band())
+        if self._by != "comparison":
+            return "No part of the model fails on its own: nothing smaller than the whole was found."
+        if skipped:
+            return "The whole differs, but parts of it cannot be judged: no smaller failing part was found."
+        return (
+            "The outputs differ by more than the tolerance, but no node by more than rounding explains: the difference "
+            "adds up on the way. Loosen the tolerance, or see where it grows: layerwise run … --mark-all."
+        )
+
+    def _bisected(
+        self, told: BisectResult | FlakyResult, plan: Plan, subject: Subject, verifier: Verifier, best: Best
+    ) -> tuple[list[Found], str]:
+        first = told.first_bad
+        if first is None:
+            return [], self._nothing(plan)
+        i = plan.order[first]
+        found = verifier.found(1, [i], best.path, True)
+        text = _told([found])
+        if not is_bad(found):
+            found = self._with_all_before(first, i, plan, subject, verifier, best)
+            text = f"{_name(found)} is the first node after which the model fails, but only with what comes before it."
+        if isinstance(told, FlakyResult):
+            found |= {"probability": told.probability, "false_good": told.false_good, "false_bad": told.false_bad}
+            text += f" Probability {told.probability:.4f}."
+        else:
+            skipped = [subject.describe(plan.order[k]) for k in told.skipped]
+            found |= {"skipped": skipped, "monotone": told.monotone}
+            if skipped:
+                text += f" {len(skipped)} nodes before it could not be judged: any of them may be the first."
+        return [found], text
+
+    def _with_all_before(
+        self, first: int, i: int, plan: Plan, subject: Subject, verifier: Verifier, best: Best
+    ) -> Found:
+        """The node does not fail alone: what fails is everything up to it."""
+        nodes = list(plan.order[: first + 1])
+        found = verifier.found(2, nodes, best.path, False)
+        return found | {"nodes": [subject.describe(i)], "with_all_before": len(nodes)}
+
+
+def _told(found: Sequence[Found]) -> str:
+    parts = "; ".join(_name(each) for each in found)
+    count = "One culprit" if len(found) == 1 else f"{len(found)} independent culprits"
+    wrong = [each for each in found if not is_bad(each)]
+    text = f"{count}: {parts}."
+    if wrong:
+        text += " Tried once more, " + ("it" if len(found) == 1 else "some of them") + " did not fail: "
+        text += wrong[0]["note"] or "the fault may come and go."
+    return text
+
+
+def _name(found: Found) -> str:
+    nodes = found["nodes"]
+    names = ", ".join(f"{shown(node['node'], 80)} ({shown(node['op'], 40)})" for node in nodes[:5])
+    return names + (f" and {len(nodes) - 5} more" if len(nodes) > 5 else "")

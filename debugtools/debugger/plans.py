@@ -1,0 +1,77 @@
+"""Searches over the nodes of a subject: which one, over which nodes, and what a candidate of it stands for."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from debugtools.debugger.spec import DebugSpec
+from debugtools.judging.subject import Subject
+from debugtools.search.bisect import BisectSearch
+from debugtools.search.flaky import FlakyBisect
+from debugtools.search.prefix import PrefixReduce
+from debugtools.search.protocol import Candidate, Search
+from debugtools.search.reduce import ReduceSearch
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A search over indices 0..m-1. order: index -> position of the node; nodes: what a candidate is made of."""
+
+    search: Search[Any]
+    order: Sequence[int]
+    nodes: Callable[[Candidate], Sequence[int]]
+
+
+MakePlan = Callable[[], Plan]
+
+
+def reduce_plan(subject: Subject, spec: DebugSpec, hints: Sequence[int], width: int) -> MakePlan:
+    """How to begin a reduction, again after an undo. hints: positions of likely culprits."""
+    if spec.mode == "ddmin":
+        return lambda: _ddmin(subject, hints, width)
+    return lambda: _polygraphy(subject, spec, width)
+
+
+def bisect_plan(subject: Subject, spec: DebugSpec, width: int) -> MakePlan:
+    """How to begin a bisection over prefixes of the topological order."""
+    order, flaky = subject.items, spec.flaky
+
+    def begin() -> Plan:
+        search: Search[Any] = BisectSearch(len(order), ways=width)
+        if flaky is not None:
+            search = FlakyBisect(len(order), flaky.false_good, flaky.false_bad, 1 - spec.confidence)
+        return Plan(search, order, lambda candidate: order[: (candidate.position or 0) + 1])
+
+    return begin
+
+
+def _ddmin(subject: Subject, hints: Sequence[int], width: int) -> Plan:
+    order = subject.items
+    index = {node: k for k, node in enumerate(order)}
+    search = ReduceSearch(range(len(order)), hints=[index[i] for i in hints if i in index], width=width)
+    return Plan(search, order, lambda candidate: [order[k] for k in candidate.items])
+
+
+def _polygraphy(subject: Subject, spec: DebugSpec, width: int) -> Plan:
+    """Constant nodes are weights here, as they are there."""
+    cut = subject.cut
+    order = [i for i, node in enumerate(cut.nodes) if node.op_type != "Constant"]
+    index = {node: k for k, node in enumerate(order)}
+
+    def before(k: int) -> list[int]:
+        names = [name for name in cut.nodes[order[k]].output if name]
+        return [index[i] for i in cut.needed(names) if i in index]
+
+    def after(base: Sequence[int], k: int) -> list[int]:
+        roots = set(cut.reads[order[k]]) - cut.initializers.keys()
+        kept = {order[k]}
+        for j in base:
+            i = order[j]
+            if any(name in roots or cut.maker.get(name) in kept for name in cut.reads[i]):
+                kept.add(i)
+        return [j for j in base if order[j] in kept]
+
+    phases = [name for name, on in (("outputs", spec.reduce_outputs), ("inputs", spec.reduce_inputs)) if on]
+    mode = "linear" if spec.mode == "linear" else "bisect"
+    search = PrefixReduce(len(order), mode, before=before, after=after, phases=phases, width=width)  # type: ignore[arg-type]
+    return Plan(search, order, lambda candidate: [order[k] for k in candidate.items])

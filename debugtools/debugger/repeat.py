@@ -1,0 +1,80 @@
+"""Repeating: the same command, comparison or question until it is good, bad, counted, or its failure rate is known."""
+
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+
+from backends.errors import UsageError
+from backends.text import shown
+from debugtools.compare.setup import Setup
+from debugtools.debugger.desk import Files, RepeatDesk
+from debugtools.debugger.history import History
+from debugtools.debugger.loop import SearchLoop
+from debugtools.debugger.plans import Plan
+from debugtools.debugger.replay import Replay
+from debugtools.debugger.sides import prepared
+from debugtools.debugger.spec import DebugSpec
+from debugtools.judging.command import CommandJudge
+from debugtools.judging.person import PersonJudge
+from debugtools.judging.protocol import Judge
+from debugtools.judging.rerun import RerunJudge
+from debugtools.search.repeat import Confidence, RepeatSearch, Until
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+
+Fixed = Literal["good", "bad"]
+
+
+class Repeat:
+    """One repetition as a job."""
+
+    def __init__(self, context: "JobContext", spec: DebugSpec) -> None:
+        self._context, self._spec = context, spec
+        self._until = until_of(spec)
+
+    def run(self) -> dict[str, Any]:
+        """Repeat; the job's result."""
+        started = time.perf_counter()
+        spec, replay = self._spec, Replay(self._spec.load_replay, self._spec.save_replay)
+        with ExitStack() as stack:
+            judge = self._judge(stack)
+            desk = RepeatDesk(self._context, replay, Files(self._context, spec, Path.cwd()))
+
+            def begin() -> Plan:
+                return Plan(RepeatSearch(self._until, judge.parallel), (), lambda candidate: ())
+
+            loop = SearchLoop(self._context, begin, desk, judge, History(self._context))
+            told = loop.run().search.result()
+        replay.save()
+        counts = {"good": told.good, "bad": told.bad, "skipped": told.skipped, "interval": list(told.interval)}
+        return {
+            "passed": True, "search": "repeat", "found": [], "original": None, "verified": True, **counts,
+            "below": told.below, "summary": told.statement, "checks": loop.checks, "cached": loop.cached,
+            "replay": str(replay.path) if replay.path else None, "seconds": time.perf_counter() - started,
+        }  # fmt: skip
+
+    def _judge(self, stack: ExitStack) -> Judge:
+        spec = self._spec
+        if spec.check is not None:
+            return CommandJudge(spec, Path.cwd(), self._context.artifacts / "checks", None, self._context.log)
+        if spec.interactive:
+            return PersonJudge(self._context, self._context.artifacts / spec.artifact)
+        if spec.compare is None or len(spec.compare.runners) < 2:
+            raise UsageError("nothing judges: give two sides, a --check command, or answer yourself (--interactive)")
+        setup = Setup(prepared(spec))
+        stack.callback(setup.close)
+        return RerunJudge(self._context, setup)
+
+
+def until_of(spec: DebugSpec) -> Until:
+    """When to stop. UsageError for what is none of "good", "bad", "auto" or a positive number."""
+    if spec.until == "auto":
+        return Confidence(spec.rate, 1 - spec.confidence)
+    if spec.until in get_args(Fixed):
+        return cast(Fixed, spec.until)
+    if spec.until.isdecimal() and int(spec.until) > 0:
+        return int(spec.until)
+    raise UsageError(f"--until {shown(spec.until, 40)}: good, bad, auto, or how many times")

@@ -1,0 +1,112 @@
+"""Replay files: the verdicts so far, as Polygraphy writes and reads them.
+
+    {"_N0_outputs": {"state": {"num_nodes": 4}, "iteration_info": {"iteration": 0}, "success": false,
+                     "polygraphy_class": "IterationContext"}, ...}
+
+The suffix is the phase's name, absent where a search has no phases. `state` also holds the candidate's own key, under
+"layerwise", by which verdicts of searches whose order is not Polygraphy's are found again. A skipped candidate counts
+as a success there.
+"""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from backends import json_format
+from backends.errors import BadFile, LayerwiseError
+from backends.files import atomic_write
+from backends.text import shown
+from debugtools.search.protocol import Candidate, Verdict
+
+_CLASS = "IterationContext"
+_AT_MOST_EVERY = 0.2  # seconds, where verdicts come faster than files are written
+
+
+def replay_key(phase: str, iteration: int) -> str:
+    """The name of an iteration, in replay files and in names of sorted artifacts."""
+    return f"_N{iteration}" + (f"_{phase}" if phase else "")
+
+
+class Replay:
+    """Reads one file and writes another. path: None writes none."""
+
+    def __init__(self, load: str | None, path: str | None) -> None:
+        self._loaded = _load(Path(load)) if load else {}
+        self._own = {entry["state"].get("layerwise", key): entry for key, entry in self._loaded.items()}
+        self._path = Path(path) if path else None
+        self._entries: dict[str, dict[str, Any]] = {}
+        self._written = 0.0
+        self._stale = False
+
+    def find(self, candidate: Candidate, iteration: int) -> Verdict | None:
+        """The verdict that the loaded file has on a candidate."""
+        key = replay_key(candidate.phase, iteration)
+        entry = self._own.get(candidate.key) or self._own.get(key)
+        if entry is None:
+            return None
+        skipped = entry["state"].get("verdict") == Verdict.SKIP.value
+        return Verdict.SKIP if skipped else Verdict.GOOD if entry["success"] else Verdict.BAD
+
+    def add(self, candidate: Candidate, iteration: int, nodes: int | None, verdict: Verdict) -> None:
+        """Take a verdict in."""
+        self._entries[replay_key(candidate.phase, iteration)] = _entry(candidate, iteration, nodes, verdict)
+        self._stale = True
+
+    def clear(self) -> None:
+        """Forget what was taken in: the search begins anew."""
+        self._entries.clear()
+
+    def begin(self, candidate: Candidate, iteration: int, nodes: int | None) -> None:
+        """Before a candidate is judged: the file by which it can be skipped should it bring the machine down."""
+        if self._path is not None:
+            key = replay_key(candidate.phase, iteration)
+            skipping = {**self._entries, key: _entry(candidate, iteration, nodes, Verdict.BAD)}
+            path = self._path.with_name(f"{self._path.stem}_skip_current{self._path.suffix}")
+            _write(path, skipping)
+
+    def save(self, *, now: bool = True) -> None:
+        """Write the file; unless it must be `now`, not more often than five times a second."""
+        if self._path is None or not self._stale or (not now and time.monotonic() - self._written < _AT_MOST_EVERY):
+            return
+        _write(self._path, self._entries)
+        self._written, self._stale = time.monotonic(), False
+
+    @property
+    def path(self) -> Path | None:
+        """Where the file is, once it is."""
+        return self._path if self._path is not None and self._path.exists() else None
+
+
+def _entry(candidate: Candidate, iteration: int, nodes: int | None, verdict: Verdict) -> dict[str, Any]:
+    state: dict[str, Any] = {"num_nodes": nodes} if nodes is not None else {}
+    state["layerwise"] = candidate.key
+    if verdict is Verdict.SKIP:
+        state["verdict"] = verdict.value
+    return {
+        "state": state, "iteration_info": {"iteration": iteration}, "success": verdict is not Verdict.BAD,
+        "polygraphy_class": _CLASS,
+    }  # fmt: skip
+
+
+def _write(path: Path, entries: dict[str, dict[str, Any]]) -> None:
+    try:
+        atomic_write(path, json.dumps(entries, indent=4))
+    except OSError as error:
+        raise LayerwiseError(f"the replay {shown(str(path))} cannot be written: {error.strerror}") from error
+
+
+def _load(path: Path) -> dict[str, dict[str, Any]]:
+    """BadFile for what is no replay."""
+    found = json_format.load(path, {_CLASS: _checked})
+    entries = found if isinstance(found, dict) else {}
+    if not isinstance(found, dict) or not all(isinstance(e, dict) and "success" in e for e in entries.values()):
+        raise BadFile(path, "not a debug replay: a dict of iterations is expected")
+    return entries
+
+
+def _checked(fields: dict[str, Any]) -> dict[str, Any]:
+    state, success = fields["state"], fields["success"]
+    if not isinstance(state, dict) or not isinstance(success, bool):
+        raise TypeError("state must be a dict and success true or false")
+    return {"state": state, "success": success}

@@ -1,0 +1,66 @@
+"""What to search for and who judges, as plain values."""
+
+from typing import Literal
+
+from backends.specs import Spec
+from debugtools.compare.spec import CompareSpec
+
+Mode = Literal["bisect", "linear", "ddmin"]
+
+
+class CheckSpec(Spec, frozen=True):
+    """A command that judges: no shell, run in a folder of its own that links to all that is in the job's.
+
+    fail_codes, ignore_fail_codes, fail_regex: as `debugtools.judging.pass_rule` says. timeout: seconds; what takes
+    longer is skipped. parallel: how many run side by side. environment: variables over the job's own.
+    """
+
+    command: list[str]
+    fail_codes: list[int] | None = None
+    ignore_fail_codes: list[int] | None = None
+    fail_regex: list[str] | None = None
+    show_output: bool = False
+    hide_fail_output: bool = False
+    timeout: float | None = None
+    parallel: int = 1
+    environment: dict[str, str] = {}
+
+
+class FlakySpec(Spec, frozen=True):
+    """A fault that comes and goes: chances that a wrong run passes and that a right run fails (None: not known)."""
+
+    false_good: float | None = None
+    false_bad: float | None = 0.0
+
+
+class DebugSpec(Spec, frozen=True):
+    """One search.
+
+    compare: the model and its two sides, the first one the suspect. With fewer, the reference's tensors come from that
+    runner (onnxruntime on the CPU where none is named) with nothing optimised. None for repeating a command.
+    check: a command judges; interactive: a person does; else the comparison of the two sides.
+    output: where the smallest failing model goes; min_good: where the largest one goes that passes.
+    artifact: file name of the candidate, as commands name it. folder: where a person finds it; None: the job's own.
+    until: "good", "bad", a number of runs, or "auto": until it is known with `confidence` that fewer than `rate` fail.
+    """
+
+    compare: CompareSpec | None = None
+    check: CheckSpec | None = None
+    interactive: bool = False
+    mode: Mode = "ddmin"
+    output: str | None = None
+    min_good: str | None = None
+    reduce_inputs: bool = True
+    reduce_outputs: bool = True
+    artifacts: list[str] = []
+    artifacts_dir: str = "polygraphy_artifacts"
+    artifact: str = "polygraphy_debug.onnx"
+    folder: str | None = None
+    iter_info: str | None = None
+    keep_intermediate: bool = False
+    load_replay: str | None = None
+    save_replay: str | None = None
+    until: str = "auto"
+    confidence: float = 0.95
+    rate: float = 0.1
+    flaky: FlakySpec | None = None

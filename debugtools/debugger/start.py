@@ -1,0 +1,75 @@
+"""How a search begins: the iteration that fails, the reference's tensors of it, the verdict on the whole."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from debugtools.compare.marks import any_marks
+from debugtools.compare.setup import Setup
+from debugtools.debugger.history import History
+from debugtools.judging.comparison import ComparisonJudge
+from debugtools.judging.original import Feed, Original
+from debugtools.judging.protocol import Judgement
+from debugtools.judging.subject import Subject
+from debugtools.search.protocol import Verdict
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+
+@dataclass
+class Start:
+    """subject: None if nothing fails. original: None where a command or a person has yet to say. error: what the
+    suspect says where it cannot run.
+    """
+
+    subject: Subject | None
+    original: Judgement | None
+    error: str = ""
+
+
+class Notes:
+    """Rows of table `search`: what a later attempt must take over, not find out anew."""
+
+    def __init__(self, context: "JobContext") -> None:
+        self._context = context
+        self._known: dict[str, Any] = {}
+        for row in context.previous_rows("search"):
+            self._known.update(row)
+
+    def get(self, key: str) -> Any:
+        """What was noted, None if nothing was."""
+        return self._known.get(key)
+
+    def put(self, **values: Any) -> None:
+        """Note it."""
+        self._known.update(values)
+        self._context.row("search", values)
+
+
+def begin(context: "JobContext", setup: Setup, history: History, notes: Notes, compared: bool) -> Start:
+    """Find the first iteration that fails. compared: by the two sides; else the first one is taken."""
+    sides = Original(context, setup)
+    last: Judgement | None = history.find("original")
+    for number, feed in sides.feeds():
+        if notes.get("iteration") not in (None, number):
+            continue
+        start = _iteration(context, setup, sides, number, feed) if compared else Start(None, last)
+        last = start.original
+        if compared and last is not None and last.verdict is not Verdict.BAD:
+            if start.subject is not None:
+                start.subject.close()
+            continue
+        if notes.get("iteration") is None:
+            notes.put(iteration=number)
+        start.subject = start.subject or Subject(context, setup, number, feed)
+        return start
+    return Start(None, last)
+
+
+def _iteration(context: "JobContext", setup: Setup, sides: Original, number: int, feed: Feed) -> Start:
+    """By the outputs as configured; by the nodes that marked tensors need, where tensors are marked."""
+    if not any_marks(setup.spec.marks):
+        original = sides.judge(number, feed)
+        return Start(None, original, sides.error)
+    subject = Subject(context, setup, number, feed)
+    return Start(subject, ComparisonJudge(subject).judge(subject.artifact(subject.items)))

@@ -1,0 +1,65 @@
+"""What a search ends with: found nodes verified, written, told."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from debugtools.debugger.best import write_model
+from debugtools.debugger.history import History
+from debugtools.judging.check_folder import write_golden, write_inputs
+from debugtools.judging.protocol import Judge, Judgement
+from debugtools.judging.subject import Subject
+from debugtools.search.protocol import Verdict
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+Found = dict[str, Any]
+
+
+class Verifier:
+    """Asks once more about what was found, whatever was said before. judge: None where a person's word stands."""
+
+    def __init__(self, context: "JobContext", subject: Subject, judge: Judge | None, history: History) -> None:
+        self._context, self._subject, self._judge, self._history = context, subject, judge, history
+
+    def judge(self, nodes: Sequence[int], phase: str) -> Judgement:
+        """The verdict on `nodes` alone, from an earlier attempt if it had come so far."""
+        earlier = self._history.find(phase)
+        if earlier is not None:
+            return earlier
+        if self._judge is None:
+            return Judgement(Verdict.BAD, "person")
+        made = self._subject.artifact(nodes)
+        place = self._subject.describe(nodes[0]) if len(nodes) == 1 else {"i": None, "node": "", "op": ""}
+        row = {"key": phase, "phase": phase, "nodes": len(made.nodes)}
+        row |= {key: place[key] for key in ("i", "node", "op")}
+        judgement = self._judge.judge(replace(made, about=row))
+        self._history.add(row, judgement, "")
+        return judgement
+
+    def found(self, number: int, nodes: Sequence[int], path: Path, minimal: bool) -> Found:
+        """Verify a failing set, also with the holes between its nodes closed, and write it to `path`."""
+        judgement = self.judge(nodes, f"verify-{number}")
+        contiguous = self._subject.cuts.contiguous(nodes)
+        whole = judgement
+        if len(contiguous) > len(nodes):
+            whole = self.judge(contiguous, f"verify-{number}-contiguous")
+        artifact = self._subject.artifact(nodes)
+        write_model(artifact, path)
+        beside = self._context.artifacts / "found" / f"{number}.onnx"
+        beside.parent.mkdir(parents=True, exist_ok=True)
+        return {
+            "nodes": [self._subject.describe(i) for i in nodes], "path": str(path), "minimal": minimal,
+            "glue": [self._subject.describe(i) for i in artifact.glue],
+            "measured": judgement.measured, "verdict": judgement.verdict.value, "note": judgement.note,
+            "contiguous": {"nodes": len(contiguous), "verdict": whole.verdict.value},
+            "inputs": str(write_inputs(artifact, beside)),
+            "golden": str(write_golden(self._subject.golden(artifact), beside)),
+        }  # fmt: skip
+
+
+def is_bad(found: Found) -> bool:
+    """Whether a found set failed again."""
+    return bool(found["verdict"] == Verdict.BAD.value)

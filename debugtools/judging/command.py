@@ -1,0 +1,143 @@
+"""A command as a judge: exit code and output decide."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from backends.errors import UsageError
+from backends.text import shown
+from debugtools.debugger.spec import CheckSpec, DebugSpec
+from debugtools.judging.check_folder import CheckFolder, plain_writer, write_golden, write_inputs
+from debugtools.judging.follow import Follower
+from debugtools.judging.pass_rule import PassRule
+from debugtools.judging.processes import kill_tree
+from debugtools.judging.protocol import Array, Artifact, Judgement
+from debugtools.search.protocol import Verdict
+
+Golden = Callable[[Artifact], dict[str, Array]]
+Tell = Callable[[str], None]
+_LOOK = 0.1  # seconds between looks at what is printed
+
+
+class CommandJudge:
+    """Runs the command once a candidate, without a shell, in a folder of its own under `folder`.
+
+    The candidate lies there under its name, with its inputs and the reference's outputs beside it where the command
+    names them. Output goes to files; `tell` gets it line by line while it comes, if it is to be shown. The process
+    belongs to this one's group and dies with it.
+    """
+
+    def __init__(self, spec: DebugSpec, home: Path, folder: Path, golden: Golden | None, tell: Tell) -> None:
+        assert spec.check is not None
+        self._spec, self._check, self._golden, self._tell = spec, spec.check, golden, tell
+        self._home, self._folder = home, folder
+        self._rule = PassRule(spec.check.fail_codes, spec.check.ignore_fail_codes, spec.check.fail_regex)
+        self._command = resolved(spec.check, home)
+        self._numbers = count(1 + max((int(p.name) for p in folder.glob("*") if p.name.isdecimal()), default=0))
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._lock, self._stopped = threading.Lock(), False
+        self.fixed = len(Path(spec.artifact).parts) != 1
+
+    @property
+    def parallel(self) -> int:
+        """As many as asked for; one where all would write the same file."""
+        shared = self.fixed or any(len(Path(name).parts) != 1 for name in self._spec.artifacts)
+        return 1 if shared else max(1, self._check.parallel)
+
+    def judge(self, artifact: Artifact | None) -> Judgement:
+        started = time.perf_counter()
+        made = [self._spec.artifact, *self._spec.artifacts, *([self._spec.iter_info] if self._spec.iter_info else [])]
+        with self._lock:
+            number = next(self._numbers)
+        folder = CheckFolder(self._folder / str(number) / "run", self._home, made)
+        if artifact is not None:
+            self._write(artifact, folder.path)
+        code = self._run(folder)
+        outputs = [folder.path.parent / name for name in ("stdout.txt", "stderr.txt")]
+        measured: dict[str, Any] = {"exit_code": code, "output": str(folder.path.parent)}
+        if code is None:
+            verdict, note = Verdict.SKIP, "stopped" if self._stopped else f"took longer than {self._check.timeout:g} s"
+        else:
+            verdict, note = Verdict.GOOD if self._rule.passed(code, outputs) else Verdict.BAD, ""
+        seconds = time.perf_counter() - started
+        return Judgement(verdict, "command", seconds, measured, note, folder.path.parent)
+
+    def stop(self) -> None:
+        """Kill what runs; nobody waits for it any more."""
+        with self._lock:
+            self._stopped = True
+            for process in self._running:
+                kill_tree(process.pid)
+
+    def place(self, run: Path) -> Path:
+        """Where the candidate's file is for a run in `run`."""
+        return self._home / self._spec.artifact if self.fixed else run / self._spec.artifact
+
+    def _write(self, artifact: Artifact, run: Path) -> None:
+        path = self.place(run)
+        artifact.write(path, plain_writer)
+        named = " ".join(self._check.command)
+        if f"{path.stem}_inputs" in named:
+            write_inputs(artifact, path)
+        if f"{path.stem}_outputs" in named and self._golden:
+            write_golden(self._golden(artifact), path)
+        if self._spec.iter_info:
+            (run / self._spec.iter_info).write_text(json.dumps({"iteration": artifact.iteration}, indent=4))
+
+    def _run(self, folder: CheckFolder) -> int | None:
+        """The exit code, -N for signal N; None if it did not end in time."""
+        place = folder.path.parent
+        env = {key: value for key, value in os.environ.items() if (key, value) != ("CUDA_VISIBLE_DEVICES", "")}
+        with (place / "stdout.txt").open("wb") as out, (place / "stderr.txt").open("wb") as err:
+            process = subprocess.Popen(
+                folder.words(self._command), cwd=folder.path, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                env=env | self._check.environment,
+            )  # fmt: skip
+        with self._lock:
+            self._running.add(process)
+            if self._stopped:
+                kill_tree(process.pid)
+        try:
+            code = self._wait(process, [Follower(place / name) for name in ("stdout.txt", "stderr.txt")])
+            return None if self._stopped else code
+        finally:
+            with self._lock:
+                self._running.discard(process)
+
+    def _wait(self, process: "subprocess.Popen[bytes]", printed: "list[Follower]") -> int | None:
+        """The exit code; None if it took too long and was killed."""
+        deadline = time.monotonic() + (self._check.timeout or float("inf"))
+        code: int | None = None
+        while code is None and time.monotonic() < deadline:
+            left = deadline - time.monotonic()
+            with suppress(subprocess.TimeoutExpired):
+                code = process.wait(min(_LOOK, left) if self._check.show_output else None if left > 1e9 else left)
+            if self._check.show_output:
+                for follower in printed:
+                    for line in follower.lines(whole=code is not None):
+                        self._tell(line)
+        if code is None:
+            kill_tree(process.pid)
+            process.wait()
+        return code
+
+
+def resolved(check: CheckSpec, home: Path) -> list[str]:
+    """The command with its program found. UsageError if there is none of that name."""
+    if not check.command:
+        raise UsageError("--check needs a command")
+    program, *words = check.command
+    if shutil.which(program) or (home / program).is_file():
+        return check.command
+    if program == "layerwise":
+        return [sys.executable, "-m", "layerwise", *words]
+    raise UsageError(f"--check: there is no command {shown(program, 120)!r}")

@@ -1,0 +1,109 @@
+"""The comparison as a judge: a candidate runs on the suspect, fed with the reference's tensors."""
+
+import re
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from numpy.typing import NDArray
+
+from backends.errors import LayerwiseError
+from backends.runner import Loadable, Runner, open_runner
+from debugtools.compare.metrics import Comparison, worst
+from debugtools.judging.conditioning import may_be_rounding, moved, only_magnified
+from debugtools.judging.protocol import Artifact, Judgement
+from debugtools.judging.rules import InnerRules
+from debugtools.judging.subject import Subject
+from debugtools.search.protocol import Verdict
+
+Array = NDArray[Any]
+_VARIES = re.compile(r"'[^']*'|\b0x[0-9a-f]+\b|\d+|/\S+")
+
+
+class ComparisonJudge:
+    """Judges in this process, one candidate at a time; only the suspect runs.
+
+    A candidate is bad if one of its outputs is off, by `InnerRules`; if it cannot be built or run it is skipped, unless
+    that is the failure that is searched: then the same error is bad, and a candidate that runs is good.
+    """
+
+    parallel = 1
+
+    def __init__(self, subject: Subject, error: str = "") -> None:
+        self._subject, self._error = subject, _kind(error)
+        self._rules = InnerRules(subject.setup.spec)
+        spec = subject.suspect.spec
+        self._spec = msgspec.structs.replace(spec, name="", model=None, rename={}, options=_quiet(spec.options))
+
+    def judge(self, artifact: Artifact | None) -> Judgement:
+        assert artifact is not None
+        started = time.perf_counter()
+        verdict, measured, note = self._judged(artifact)
+        return Judgement(verdict, "comparison", time.perf_counter() - started, measured, note)
+
+    def _judged(self, artifact: Artifact) -> tuple[Verdict, dict[str, Any], str]:
+        if not artifact.gives:
+            return Verdict.SKIP, {}, "it makes no tensor that the reference has"
+        subject = self._subject
+        model = Loadable(data=artifact.build(), folder=subject.suspect.model.file.folder)
+        try:
+            with open_runner(self._spec, model, name=subject.suspect.name) as runner:
+                feed = dict(artifact.feeds)
+                made = runner.infer(feed).outputs
+                if self._error:
+                    return Verdict.GOOD, {}, "it runs"
+                return self._compared(artifact, runner, feed, made)
+        except LayerwiseError as error:
+            same = bool(self._error) and _kind(str(error)) == self._error
+            return (Verdict.BAD if same else Verdict.SKIP), {}, str(error)
+
+    def _compared(
+        self, artifact: Artifact, runner: Runner, feed: Mapping[str, Array], made: Mapping[str, Array]
+    ) -> tuple[Verdict, dict[str, Any], str]:
+        depths = self._depths(artifact)
+        closest: dict[str, Any] = {}
+        again: Mapping[str, Array] | None = None
+        note = ""
+        for name in artifact.gives:
+            if name not in made:
+                return Verdict.SKIP, {}, f"it gives no value for {name}"
+            result = self._rules.compare(name, made[name], self._subject.tensors.raw(name), depths[name])
+            if result.passed is False:
+                if not may_be_rounding(result):
+                    return Verdict.BAD, measured(name, result), ""
+                again = again or runner.infer(moved(feed)).outputs
+                if not only_magnified(result, made[name], again[name]):
+                    return Verdict.BAD, measured(name, result), ""
+                note = f"{name} is off by no more than rounded inputs move it"
+            if not closest or (result.rel_l2 or 0.0) > closest.get("rel_l2", 0.0):
+                closest = measured(name, result)
+        return Verdict.GOOD, closest, note
+
+    def _depths(self, artifact: Artifact) -> dict[str, int]:
+        """Nodes in a row behind each tensor that the candidate makes."""
+        cut, depths = self._subject.cut, dict[str, int]()
+        for i in artifact.nodes:
+            depth = 1 + max((depths.get(name, 0) for name in cut.reads[i]), default=0)
+            depths.update((name, depth) for name in cut.nodes[i].output)
+        return depths
+
+
+def measured(name: str, result: Comparison) -> dict[str, Any]:
+    """A comparison's numbers as a row has them."""
+    found: dict[str, Any] = {"tensor": name, "rel_l2": result.rel_l2, "over": result.over, "note": result.note}
+    if result.totals is not None:
+        found |= {"max_abs": worst(result.totals.abs), "max_rel": worst(result.totals.rel)}
+        found |= {"atol": result.rule.atol, "rtol": result.rule.rtol}
+    return {key: value for key, value in found.items() if value not in (None, "")}
+
+
+def _kind(error: str) -> str:
+    """An error without what varies from candidate to candidate: names, numbers, paths."""
+    return _VARIES.sub("…", error)
+
+
+def _quiet(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Sessions that live for one run: threads that do not spin, memory that goes back."""
+    config = {**options.get("session_config", {}), "session.intra_op.allow_spinning": "0"}
+    return {**options, "arena": False, "session_config": config}

@@ -1,0 +1,88 @@
+"""The failure as the user sees it: both sides run as configured, their outputs compared by the user's tolerances."""
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from backends.errors import LayerwiseError, UsageError
+from backends.feeds import make_feeds
+from backends.results import IterationResult
+from debugtools.compare.comparing import Comparer
+from debugtools.compare.frame import Frame
+from debugtools.compare.layers import Row
+from debugtools.compare.places import Places
+from debugtools.compare.plain import plain_rows
+from debugtools.compare.saving import Savers
+from debugtools.compare.setup import Setup
+from debugtools.compare.sides import ModelSide, SavedSide, Side
+from debugtools.judging.protocol import Judgement
+from debugtools.search.protocol import Verdict
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+Array = NDArray[Any]
+Feed = Mapping[str, Array]
+_MEASURED = ("tensor", "max_abs", "max_rel", "rel_l2", "over", "atol", "rtol", "note")
+
+
+class Original:
+    """Two sides over all their inputs.
+
+    suspect, reference: the first and the last side; error: what the suspect said when it could not run.
+    """
+
+    def __init__(self, context: "JobContext", setup: Setup) -> None:
+        self.context, self.setup = context, setup
+        self.suspect, self.reference = ends(setup)
+        self.error = ""
+        self._rows: list[Row] = []
+        places = Places(setup.model, setup.whole_graph)
+        self._comparer = Comparer(setup.spec, setup.sides, places, lambda row, *_: self._rows.append(row))
+        savers = Savers(setup.spec, setup.sides)
+        self._frame = Frame(context, setup.spec, setup.model, setup.sides, setup.pairs, savers, None)
+
+    def feeds(self) -> Iterator[tuple[int, Feed]]:
+        """The inputs of each iteration, by the comparison's names."""
+        feeds = iter(make_feeds(self.setup.spec.feeds, self.suspect.model.inputs, self.context.warn))
+        if isinstance(self.reference, SavedSide):
+            feeds = islice(feeds, self.reference.iterations)
+        return enumerate(feeds)
+
+    def judge(self, number: int, feed: Feed) -> Judgement:
+        """Bad if an output differs, or if the suspect cannot run what the reference can; `measured`: the worst one."""
+        self._rows.clear()
+        self.error = ""
+        reference = self._run(self.reference, number, feed)
+        try:
+            suspect = self._run(self.suspect, number, feed)
+        except LayerwiseError as error:
+            self.error = str(error)
+            return Judgement(Verdict.BAD, "comparison", measured={"iteration": number}, note=self.error)
+        plain_rows(self._frame, self._comparer, number, [suspect, reference])
+        bad = [row for row in self._rows if row["passed"] is False]
+        worst = max(bad or self._rows, key=_severity)
+        measured = {key: worst[key] for key in _MEASURED if worst.get(key) is not None} | {"iteration": number}
+        return Judgement(Verdict.BAD if bad else Verdict.GOOD, "comparison", measured=measured)
+
+    def _run(self, side: Side, number: int, feed: Feed) -> IterationResult:
+        if not isinstance(side, ModelSide):
+            return side.plain(number, feed)
+        return side.plain(number, side.fit(feed, self.context.warn))
+
+
+def ends(setup: Setup) -> tuple[ModelSide, Side]:
+    """The suspect and the reference of a comparison. UsageError unless the first side runs a model."""
+    if len(setup.sides) > 2:
+        raise UsageError(f"a search takes two sides, the suspect first; {len(setup.sides)} were given")
+    suspect = setup.sides[0]
+    if not isinstance(suspect, ModelSide):
+        raise UsageError("the first side is the suspect: it must run a model, not be read from a file")
+    return suspect, setup.sides[-1]
+
+
+def _severity(row: Row) -> float:
+    value = row.get("rel_l2")
+    return float("inf") if value is None or value != value else float(value)

@@ -1,0 +1,87 @@
+"""A person as a judge: the candidate lies on disk, the question waits, for days if need be."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from backends.errors import LayerwiseError
+from backends.files import atomic_writer
+from backends.text import shown
+from debugtools.judging.check_folder import write_golden, write_inputs
+from debugtools.judging.protocol import Artifact, Auto, Judge, Judgement, Undo
+from debugtools.search.protocol import Verdict
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+CHOICES = [
+    {"key": "g", "value": "good", "label": "good"},
+    {"key": "b", "value": "bad", "label": "bad"},
+    {"key": "s", "value": "skip", "label": "skip"},
+    {"key": "u", "value": "undo", "label": "undo"},
+    {"key": "a", "value": "auto", "label": "let the machine finish"},
+]
+
+
+class PersonJudge:
+    """path: where the candidate's model goes, its inputs beside it (and the reference's outputs, where `golden` has
+    them). machine: measures too, as a suggestion.
+    """
+
+    parallel = 1
+
+    def __init__(
+        self, context: "JobContext", path: Path, golden: Callable[[Artifact], dict[str, Any]] | None = None,
+        machine: Judge | None = None, keep: bool = False,
+    ) -> None:  # fmt: skip
+        self._context, self._path, self._golden = context, path, golden
+        self._machine, self._keep = machine, keep
+
+    def judge(self, artifact: Artifact | None) -> Judgement:
+        """Ask. Undo and Auto where that is the answer."""
+        started = time.perf_counter()
+        files = self._write(artifact) if artifact is not None else []
+        suggestion = self._machine.judge(artifact) if self._machine else None
+        question = self._question(artifact, files, suggestion)
+        try:
+            value = self._answer(question)
+        finally:
+            if not self._keep:
+                for path in files:
+                    path.unlink(missing_ok=True)
+        measured = dict(suggestion.measured) if suggestion else {}
+        return Judgement(Verdict(value), "person", time.perf_counter() - started, measured)
+
+    def _answer(self, question: dict[str, Any]) -> str:
+        while True:
+            value = self._context.ask(question).get("value")
+            if value == "undo":
+                raise Undo
+            if value == "auto":
+                raise Auto
+            if value in list(Verdict):
+                return str(value)
+            self._context.warn(f"{shown(str(value), 40)!r} is no answer: good, bad, skip, undo or auto is one")
+
+    def _write(self, artifact: Artifact) -> list[Path]:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            artifact.write(self._path, atomic_writer)
+            files = [self._path, write_inputs(artifact, self._path)]
+            if self._golden:
+                files.append(write_golden(self._golden(artifact), self._path))
+        except OSError as error:
+            raise LayerwiseError(f"{shown(str(self._path))} cannot be written: {error.strerror or error}") from error
+        return files
+
+    def _question(self, artifact: Artifact | None, files: list[Path], suggestion: Judgement | None) -> dict[str, Any]:
+        what = f"'{self._path}'" if artifact is not None else "this iteration"
+        sure = suggestion is not None and suggestion.verdict is not Verdict.SKIP
+        return {
+            "kind": "verdict", "text": f"Did {what} pass or fail?", "choices": CHOICES,
+            "suggestion": suggestion.verdict.value if suggestion and sure else None,
+            "measured": suggestion.measured if suggestion else {},
+            "candidate": artifact.about if artifact else {},
+            "artifact": dict(zip(("model", "inputs", "outputs"), map(str, files), strict=False)),
+        }  # fmt: skip

@@ -1,0 +1,71 @@
+"""What a judge is given and what it answers."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from numpy.typing import NDArray
+
+from debugtools.search.protocol import Verdict
+from surgery.live_file import Opener
+
+Array = NDArray[Any]
+By = Literal["comparison", "command", "person", "cache", "replay"]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A verdict, whose it is and what it rests on.
+
+    measured: numbers of the tensor that decided (tensor, max_abs, max_rel, rel_l2, over, atol, rtol), or of a command
+    (exit_code, output). note: why it was skipped, or what to know. folder: where a command left its files.
+    """
+
+    verdict: Verdict
+    by: By
+    seconds: float = 0.0
+    measured: dict[str, Any] = field(default_factory=dict)
+    note: str = ""
+    folder: Path | None = None
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A candidate as a model. nodes: its nodes in the original graph, glue among them; key: hash of its content.
+
+    feeds: its inputs' values, read when asked for; gives: its outputs. build: its bytes, weights external in the
+    suspect's file. write: makes a file of its own; frozen: feeds that are weights in that file.
+    about: the candidate as rows show it. iteration: number of the question within its phase.
+    """
+
+    nodes: tuple[int, ...]
+    glue: tuple[int, ...]
+    key: str
+    feeds: Mapping[str, Array]
+    gives: tuple[str, ...]
+    build: Callable[[], bytes]
+    write: Callable[[Path, Opener], None]
+    frozen: frozenset[str] = frozenset()
+    about: dict[str, Any] = field(default_factory=dict)
+    iteration: int = 0
+
+
+class Judge(Protocol):
+    """Answers about artifacts (None: there is none, the same thing is tried again).
+
+    parallel: how many it may be asked about at once, from threads.
+    """
+
+    @property
+    def parallel(self) -> int: ...
+
+    def judge(self, artifact: Artifact | None) -> Judgement: ...
+
+
+class Undo(Exception):
+    """A person takes the last verdict back."""
+
+
+class Auto(Exception):
+    """A person lets the machine finish."""

@@ -1,0 +1,130 @@
+"""The reference's tensors: computed once, kept within a budget, given in the types that the suspect takes."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backends.errors import LayerwiseError
+from backends.tensors import dtype_name, dtype_row
+from debugtools.compare.memory import limits, resident
+from debugtools.compare.sides import ModelSide, SavedSide, Side
+from debugtools.compare.store import ArrayStore
+from debugtools.compare.stream import SessionPool
+from debugtools.locate.fitting import fit
+from surgery.node_types import tensor_types
+from surgery.sizes import Estimate, estimates
+
+if TYPE_CHECKING:
+    from surgery.cut import GraphCut
+
+Array = NDArray[Any]
+Sizes = Mapping[str, Estimate]
+Report = Callable[[int, int, str], None]
+
+
+class ReferenceTensors(Mapping[str, Array]):
+    """Tensors by the suspect's names: its inputs, and all that the reference has too. Close it to free them.
+
+    feed: the inputs as the comparison names them. folder: where what goes over the memory budget waits.
+    """
+
+    def __init__(
+        self, suspect: ModelSide, reference: Side, iteration: int, feed: Mapping[str, Array], folder: Path,
+        budget: int | None, report: Report,
+    ) -> None:  # fmt: skip
+        self._suspect, self._reference, self._iteration = suspect, reference, iteration
+        allowed = limits(budget, resident())
+        self._store = ArrayStore(allowed.waiting, folder)
+        self._feed = dict(suspect.fit(feed, _unheard))
+        known = _sizes(suspect, self._feed)
+        other = isinstance(reference, ModelSide) and reference.model is not suspect.model
+        fed = reference.fit(feed, _unheard) if isinstance(reference, ModelSide) else feed
+        theirs = _sizes(reference, fed) if other else known
+        self._names = dict(self._shared(known, theirs))
+        self._types = _types(suspect.model.cut) if other or isinstance(reference, SavedSide) else {}
+        if isinstance(reference, ModelSide):
+            self._run(reference, fed, theirs, allowed.segment, report)
+
+    def _shared(self, known: Sizes, theirs: Sizes) -> Iterator[tuple[str, str]]:
+        """The suspect's tensors that the reference has too, with the comparison's names."""
+        for tensor in self._suspect.model.cut.maker:
+            name = self._suspect.common(tensor)
+            own = self._reference.own(name)
+            if _opaque(known, tensor) or _opaque(theirs, own):
+                continue
+            if self._reference.has(name) or (
+                isinstance(self._reference, ModelSide) and own in self._reference.model.cut.initializers
+            ):
+                yield tensor, name
+
+    def _run(self, side: ModelSide, fed: Mapping[str, Array], known: Sizes, limit: int, report: Report) -> None:
+        wanted = {name for name in self._names.values() if side.has(name)}
+        plan = side.model.cut.segments([side.own(name) for name in wanted], limit, known)
+        pool, done = SessionPool(False), 0
+        try:
+            for made in side.stream(plan, fed, pool):
+                for name, array in made.items():
+                    if name in wanted:
+                        self._store.put(name, array)
+                        done += 1
+                        report(done, len(wanted), name)
+        finally:
+            pool.close()
+
+    def __getitem__(self, name: str) -> Array:
+        if name in self._feed:
+            return self._feed[name]
+        return fit(self._raw(self._names[name]), self._types.get(name))
+
+    def raw(self, name: str) -> Array:
+        """A tensor in the reference's own type, to compare with."""
+        return self._feed[name] if name in self._feed else self._raw(self._names[name])
+
+    def _raw(self, name: str) -> Array:
+        if name in self._store:
+            return self._store.get(name)
+        if isinstance(self._reference, SavedSide):
+            self._store.put(name, np.asarray(self._reference.fetch(self._iteration, name)))
+            return self._store.get(name)
+        assert isinstance(self._reference, ModelSide)
+        return self._reference.model.file.array(self._reference.own(name))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._feed or name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys([*self._feed, *self._names]))
+
+    def __len__(self) -> int:
+        return len(dict.fromkeys([*self._feed, *self._names]))
+
+    def close(self) -> None:
+        """Give memory and files back."""
+        self._store.close()
+
+
+def _sizes(side: Side, feed: Mapping[str, Array]) -> Sizes:
+    assert isinstance(side, ModelSide)
+    return estimates(side.model.cut.model, {name: array.shape for name, array in feed.items()})
+
+
+def _opaque(known: Sizes, name: str) -> bool:
+    return name in known and known[name].opaque
+
+
+def _unheard(text: str) -> None:
+    """The run that shows the failure has said it already."""
+
+
+def _types(cut: "GraphCut") -> dict[str, np.dtype[Any]]:
+    """The suspect's own types, as far as inference tells them."""
+    try:
+        found = tensor_types(cut.model)
+    except LayerwiseError:
+        return {}
+    return {
+        name: dtype_row(dtype_name(number)).numpy for name, number in found.items() if dtype_name(number) != "unknown"
+    }

@@ -1,0 +1,32 @@
+"""The whole comparison as a judge, its sessions opened anew each time: what changes from build to build shows."""
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from debugtools.compare.setup import Setup
+from debugtools.judging.original import Original
+from debugtools.judging.protocol import Artifact, Judgement
+from debugtools.search.protocol import Verdict
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+
+class RerunJudge:
+    """Bad if any iteration fails by the user's tolerances."""
+
+    parallel = 1
+
+    def __init__(self, context: "JobContext", setup: Setup) -> None:
+        self._setup, self._original = setup, Original(context, setup)
+
+    def judge(self, artifact: Artifact | None) -> Judgement:
+        started = time.perf_counter()
+        found = Judgement(Verdict.SKIP, "comparison", note="there are no inputs")
+        for number, feed in self._original.feeds():
+            found = self._original.judge(number, feed)
+            if found.verdict is Verdict.BAD:
+                break
+        self._setup.close()
+        return replace(found, seconds=time.perf_counter() - started)

@@ -1,0 +1,160 @@
+"""What is searched: the suspect's graph, the reference's tensors, and candidates made of them."""
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx.numpy_helper
+from numpy.typing import NDArray
+
+from backends.errors import UsageError
+from backends.tensors import dtype_name, is_floating, to_onnx
+from debugtools.compare.marks import marked_tensors
+from debugtools.compare.setup import Setup
+from debugtools.compare.sides import ModelSide
+from debugtools.judging.original import ends
+from debugtools.judging.protocol import Artifact
+from debugtools.judging.reference import ReferenceTensors
+from surgery.live_cut import LiveCut, LiveCuts
+from surgery.live_file import Opener, write_cut
+from surgery.precision_plan import node_label
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+    from surgery.cut import GraphCut
+
+Array = NDArray[Any]
+_FROZEN_SIZE = 4096  # elements
+
+
+class Subject:
+    """One iteration of a search's two sides.
+
+    targets: the tensors whose failure is searched. constants: those that Constant nodes make as the reference has them.
+    items: positions of the nodes that can be asked about: those that
+    the targets need and whose tensors the reference has.
+    """
+
+    def __init__(self, context: "JobContext", setup: Setup, iteration: int, feed: Mapping[str, Array]) -> None:
+        self.setup = setup
+        self.suspect, reference = ends(setup)
+        self.cut: GraphCut = self.suspect.model.cut
+        folder = context.artifacts / "reference"
+        budget = setup.spec.memory_budget
+
+        def report(done: int, total: int, name: str) -> None:
+            context.progress(done, total, "reference tensors", name)
+
+        self.tensors = ReferenceTensors(self.suspect, reference, iteration, feed, folder, budget, report)
+        self.constants = self._constants()
+        self.cuts = LiveCuts(self.cut, self.tensors, self.constants)
+        self.targets = _targets(setup, self.suspect, self.cut)
+        self.items = self.cuts.judgeable(self.cut.needed(self.targets))
+        if not self.items:
+            raise UsageError("the two sides have no tensor in common: names must match, or be mapped with --rename")
+        self._base = self._fingerprint(feed)
+
+    def artifact(self, nodes: Iterable[int]) -> Artifact:
+        """The live cut of `nodes` as an artifact."""
+        part = self.cuts.cut(nodes)
+        return Artifact(
+            nodes=part.nodes, glue=part.glue, key=self._key(part), gives=part.gives,
+            feeds=_Feeds(self.tensors, part.feeds), build=lambda: self.build(part),
+            write=lambda path, opener: self.write(part, path, opener), frozen=self._frozen(part),
+        )  # fmt: skip
+
+    def build(self, part: LiveCut) -> bytes:
+        """A candidate's bytes for a session, its weights in the suspect's file."""
+        return self.cut.build(part, {name: to_onnx(dtype_name(self.tensors[name])) for name in part.feeds})
+
+    def write(self, part: LiveCut, path: Path, opener: Opener) -> None:
+        """A candidate as a file that stands alone; small integers that nodes made are weights in it."""
+        folder = self.suspect.model.file.folder
+        write_cut(path, self.cut, part, self.tensors, folder, frozen=self._frozen(part), opener=opener)
+
+    def _frozen(self, part: LiveCut) -> frozenset[str]:
+        return frozenset(name for name in part.feeds if name in self.cut.maker and _is_index(self.tensors[name]))
+
+    def describe(self, i: int) -> dict[str, Any]:
+        """A node as rows and results name it."""
+        node = self.cut.nodes[i]
+        return {"i": i, "node": node_label(node), "op": node.op_type, "outputs": [n for n in node.output if n]}
+
+    def golden(self, artifact: Artifact) -> dict[str, Array]:
+        """What the reference gives for a candidate's outputs, in its own types."""
+        return {name: self.tensors.raw(name) for name in artifact.gives}
+
+    def close(self) -> None:
+        """Give the reference's tensors back."""
+        self.tensors.close()
+
+    def _constants(self) -> frozenset[str]:
+        """Outputs of Constant nodes that are the reference's too."""
+        found = set()
+        for node in self.cut.nodes:
+            if node.op_type == "Constant" and self._is_same_constant(node):
+                found.add(node.output[0])
+        return frozenset(found)
+
+    def _is_same_constant(self, node: onnx.NodeProto) -> bool:
+        name = node.output[0]
+        if name not in self.tensors:
+            return False
+        if not self.differ:
+            return True
+        value = next((a.t for a in node.attribute if a.name == "value"), None)
+        if value is None or value.data_location == value.EXTERNAL:
+            return False
+        mine, other = onnx.numpy_helper.to_array(value), self.tensors[name]
+        return mine.dtype == other.dtype and mine.tobytes() == other.tobytes()
+
+    @cached_property
+    def differ(self) -> bool:
+        """Whether the reference runs another model, or is read from a file."""
+        other = self.setup.sides[-1]
+        return not isinstance(other, ModelSide) or other.model is not self.suspect.model
+
+    def _fingerprint(self, feed: Mapping[str, Array]) -> bytes:
+        digest = blake2b(self.suspect.model.file.structure_key().encode(), digest_size=20)
+        for name, array in feed.items():
+            digest.update(name.encode() + str(array.dtype).encode() + repr(array.shape).encode())
+            digest.update(
+                np.ascontiguousarray(array).tobytes() if array.dtype != object else repr(array.tolist()).encode()
+            )
+        return digest.digest()
+
+    def _key(self, part: LiveCut) -> str:
+        digest = blake2b(self._base, digest_size=16)
+        digest.update(np.asarray(part.nodes, np.int64).tobytes())
+        return digest.hexdigest()
+
+
+class _Feeds(Mapping[str, Array]):
+    """The tensors of one cut, each read when it is asked for."""
+
+    def __init__(self, tensors: ReferenceTensors, names: tuple[str, ...]) -> None:
+        self._tensors, self._names = tensors, names
+
+    def __getitem__(self, name: str) -> Array:
+        return self._tensors[name]
+
+    def __iter__(self) -> Any:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def _targets(setup: Setup, suspect: ModelSide, cut: "GraphCut") -> list[str]:
+    marks = setup.spec.marks
+    if marks.names or marks.op_types:
+        assert setup.model is not None
+        return [suspect.own(name) for name in marked_tensors(marks, setup.model.cut)]
+    return [name for name in cut.outputs if name in cut.maker]
+
+
+def _is_index(array: Array) -> bool:
+    return array.size <= _FROZEN_SIZE and not is_floating(dtype_name(array)) and array.dtype.kind in "iub"
