@@ -15,13 +15,7 @@ from debugtools.search.protocol import Verdict
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext
 
-CHOICES = [
-    {"key": "g", "value": "good", "label": "good"},
-    {"key": "b", "value": "bad", "label": "bad"},
-    {"key": "s", "value": "skip", "label": "skip"},
-    {"key": "u", "value": "undo", "label": "undo"},
-    {"key": "a", "value": "auto", "label": "let the machine finish"},
-]
+CHOICES = ["good", "bad", "skip", "undo", "auto"]  # auto: let the machine finish
 
 
 class PersonJudge:
@@ -55,7 +49,7 @@ class PersonJudge:
 
     def _answer(self, question: dict[str, Any]) -> str:
         while True:
-            value = self._context.ask(question).get("value")
+            value = self._context.ask(question).get("answer")
             if value == "undo":
                 raise Undo
             if value == "auto":
