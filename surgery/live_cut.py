@@ -3,7 +3,7 @@
 What a live cut of nodes S is:
 1. the nodes of S, unchanged, in the original order;
 2. every read, captures of bodies included, is made earlier in S, or is a weight, or is a graph input of the same name
-   that is fed the reference's tensor;
+   that is fed the reference's tensor; Constant nodes whose values are the reference's too count as weights;
 3. no name is both input and made;
 4. its outputs are the tensors made in S that are graph outputs, have no reader, or have a reader outside S;
 5. run by the reference with optimisation off, every output equals the reference's tensor bit for bit.
@@ -16,11 +16,7 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 from surgery.cut import GraphCut, Segment
-
-RANDOM = frozenset(
-    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
-)
-"""Operators that give other values each time: no verdict on them means anything."""
+from surgery.randomness import Randomness
 
 
 @dataclass(frozen=True)
@@ -31,19 +27,23 @@ class LiveCut(Segment):
 
 
 class LiveCuts:
-    """Makes live cuts of one graph. known: the tensors whose reference values are there."""
+    """Makes live cuts of one graph.
 
-    def __init__(self, graph: GraphCut, known: Container[str]) -> None:
-        self.graph, self._known = graph, known
+    known: the tensors whose reference values are there; constants: those that Constant nodes make just so, too.
+    """
+
+    def __init__(self, graph: GraphCut, known: Container[str], constants: Container[str] = ()) -> None:
+        self.graph, self._known, self._constants = graph, known, constants
         self._readers: dict[str, list[int]] = {}
         for i, names in enumerate(graph.reads):
             for name in names:
                 self._readers.setdefault(name, []).append(i)
         self._outputs = frozenset(graph.outputs)
+        self._random = Randomness(graph)
 
     def judgeable(self, nodes: Iterable[int]) -> list[int]:
-        """Those of `nodes` that make something to compare; the others can only be glue."""
-        return [i for i in nodes if self._made(i) and self.graph.nodes[i].op_type not in RANDOM]
+        """Those of `nodes` that make something to compare, the same each time; the others can only be glue."""
+        return [i for i in nodes if self._made(i) and not self._random.draws(self.graph.nodes[i])]
 
     def cut(self, nodes: Iterable[int]) -> LiveCut:
         """The live cut of `nodes` (positions in topological order), with the glue that they need."""
@@ -56,7 +56,8 @@ class LiveCuts:
             name for i in order for name in self.graph.reads[i] if name not in made and name not in weights
         )
         gives = [name for i in order for name in self._made(i) if self._lives_on(name, chosen)]
-        return LiveCut(tuple(order), tuple(feeds), tuple(gives), tuple(sorted(chosen - asked)))
+        glue = [i for i in sorted(chosen - asked) if not self._is_constant(i)]
+        return LiveCut(tuple(order), tuple(feeds), tuple(gives), tuple(glue))
 
     def contiguous(self, nodes: Iterable[int]) -> tuple[int, ...]:
         """`nodes` and all nodes on paths between them: a cut with no hole that the reference would mend."""
@@ -78,13 +79,19 @@ class LiveCuts:
         while waiting:
             for name in self.graph.reads[waiting.pop()]:
                 maker = self.graph.maker.get(name)
-                if maker is not None and maker not in chosen and name not in self._known:
+                if maker is None or maker in chosen:
+                    continue
+                if name in self._constants or name not in self._known:
                     chosen.add(maker)
                     waiting.append(maker)
         return chosen
 
     def _made(self, i: int) -> list[str]:
-        return [name for name in self.graph.nodes[i].output if name and name in self._known]
+        outputs = self.graph.nodes[i].output
+        return [name for name in outputs if name and name in self._known and name not in self._constants]
+
+    def _is_constant(self, i: int) -> bool:
+        return any(name in self._constants for name in self.graph.nodes[i].output)
 
     def _lives_on(self, name: str, chosen: set[int]) -> bool:
         readers = self._readers.get(name)

@@ -1,11 +1,12 @@
 """A cut written as a model of its own: only the weights that it needs, all types and shapes filled in."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import onnx
+import onnx.numpy_helper
 from numpy.typing import NDArray
 
 from backends.files import atomic_writer
@@ -27,15 +28,18 @@ def write_cut(
     part: Segment,
     tensors: Mapping[str, NDArray[Any]],
     folder: Path,
+    *,
+    frozen: Collection[str] = (),
     opener: Opener = atomic_writer,
 ) -> None:
     """Write `part` of `graph` to `path`; weights above 1 GB lie beside it in `<name>.data`.
 
     tensors: the reference's, for types and shapes of what the part reads and makes; its feeds must be among them.
-    folder: where the graph's external weights are. OSError as the disk gives it.
+    frozen: feeds that become weights. folder: where the graph's external weights are. OSError as the disk gives it.
     """
     types = {name: to_onnx(dtype_name(tensors[name])) for name in part.feeds}
     model = onnx.ModelProto.FromString(graph.build(part, types))
+    _freeze(model.graph, {name: tensors[name] for name in frozen})
     _describe(model.graph, tensors)
     weights = _taken_out(model.graph)
     for tensor in all_tensors(model):
@@ -46,6 +50,13 @@ def write_cut(
         return
     with opener(path) as stream:
         _write_streamed(stream, model, weights, folder)
+
+
+def _freeze(graph: onnx.GraphProto, tensors: Mapping[str, NDArray[Any]]) -> None:
+    kept = [value for value in graph.input if value.name not in tensors]
+    del graph.input[:]
+    graph.input.extend(kept)
+    graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in tensors.items())
 
 
 def _describe(graph: onnx.GraphProto, tensors: Mapping[str, NDArray[Any]]) -> None:
@@ -69,7 +80,8 @@ def _place(tensor: onnx.TensorProto) -> tuple[str, int, int]:
 
 def _taken_out(graph: onnx.GraphProto) -> list[onnx.TensorProto]:
     """Take the graph's own external weights out of it."""
-    kept, taken = [], []
+    kept: list[onnx.TensorProto] = []
+    taken: list[onnx.TensorProto] = []
     for tensor in graph.initializer:
         copy = onnx.TensorProto()
         copy.CopyFrom(tensor)
@@ -111,7 +123,7 @@ def _head(tensor: onnx.TensorProto) -> bytes:
     """An initializer field up to where its raw bytes begin."""
     length = _place(tensor)[2]
     _strip(tensor)
-    inner = tensor.SerializeToString() + put_varint(_RAW_DATA << 3 | BYTES) + put_varint(length)
+    inner: bytes = tensor.SerializeToString() + put_varint(_RAW_DATA << 3 | BYTES) + put_varint(length)
     return put_varint(_INITIALIZER << 3 | BYTES) + put_varint(len(inner) + length) + inner
 
 

@@ -44,16 +44,18 @@ def same(made: Mapping[str, Array], tensors: Mapping[str, Array]) -> bool:
     return all(array.tobytes() == tensors[name].tobytes() for name, array in made.items())
 
 
-def check_invariants(graph: GraphCut, part: LiveCut, known: Mapping[str, Array]) -> None:
+def check_invariants(
+    graph: GraphCut, part: LiveCut, known: Mapping[str, Array], constants: frozenset[str] = frozenset()
+) -> None:
     inside = set(part.nodes)
     made = {name for i in part.nodes for name in graph.nodes[i].output if name}
     assert list(part.nodes) == sorted(inside)
     assert not made & set(part.feeds)
     reads = {name for i in part.nodes for name in graph.reads[i]}
     assert reads <= made | set(part.feeds) | graph.initializers.keys()
-    assert set(part.feeds) <= set(known)
+    assert set(part.feeds) <= set(known) - constants
     live = set()
-    for name in made & set(known):
+    for name in made & set(known) - constants:
         readers = [i for i, names in enumerate(graph.reads) if name in names]
         if name in graph.outputs or not readers or not set(readers) <= inside:
             live.add(name)
@@ -69,18 +71,22 @@ def test_any_set_of_nodes_gives_the_reference(
     model, feed = random_model(seed), feed_for(seed)
     file, graph = opened(model, folder)
     tensors = feed | run_whole(model, sorted(graph.maker), feed)
-    cuts = LiveCuts(graph, tensors)
-    chosen = data.draw(st.sets(st.integers(0, len(graph.nodes) - 1), min_size=1))
+    lowered = frozenset(node.output[0] for node in graph.nodes if node.op_type == "Constant")
+    constants = lowered if data.draw(st.booleans()) else frozenset()
+    cuts = LiveCuts(graph, tensors, constants)
+    chosen = data.draw(st.sets(st.sampled_from(cuts.judgeable(range(len(graph.nodes)))), min_size=1))
     part = cuts.cut(chosen)
-    assert set(part.nodes) == chosen and part.glue == ()
-    check_invariants(graph, part, tensors)
+    assert {i for i in part.nodes if graph.nodes[i].output[0] not in constants} == chosen and part.glue == ()
+    check_invariants(graph, part, tensors, constants)
     assert same(run_cut(graph, part, tensors, file.folder), tensors)
-    write_cut(folder / "cut.onnx", graph, part, tensors, file.folder)
+    frozen = data.draw(st.sets(st.sampled_from(part.feeds))) if part.feeds else set()
+    write_cut(folder / "cut.onnx", graph, part, tensors, file.folder, frozen=frozen)
     written = onnx.load(folder / "cut.onnx")
     onnx.checker.check_model(written, full_check=True)
     assert {tensor.name for tensor in written.graph.initializer} <= {n for i in part.nodes for n in graph.reads[i]}
     with open_runner(SPEC, Loadable(path=folder / "cut.onnx")) as runner:
-        assert same(runner.infer({name: tensors[name] for name in part.feeds}).outputs, tensors)
+        made = runner.infer({name: tensors[name] for name in part.feeds if name not in frozen}).outputs
+        assert same(made, tensors) and set(made) == set(part.gives)
 
 
 @settings(max_examples=25, deadline=None)
