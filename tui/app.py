@@ -29,9 +29,12 @@ def run_app(
     from tui.workbench import open_workbench
 
     under_ssh = "SSH_CONNECTION" in os.environ or "SSH_TTY" in os.environ
-    bench = open_workbench(path, workspace, job)
-    bench.run(mouse=not under_ssh if mouse is None else mouse)
-    return bench.return_code or 0
+    while True:
+        bench = open_workbench(path, workspace, job)
+        bench.run(mouse=not under_ssh if mouse is None else mouse)
+        if bench.next_model is None:
+            return bench.return_code or 0
+        path, job = bench.next_model, None
 
 
 def check_terminal() -> None:

@@ -13,17 +13,20 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from backends.errors import LayerwiseError
+from backends.files import user_path
 from backends.jobs.client import JobClient
 from backends.jobs.store import Workspace
 from backends.text import shown
 from tui.command_center import CommandCenter
 from tui.commands import command, in_scopes
+from tui.controllers.debugging import DebugController
 from tui.controllers.errors import ErrorsController
 from tui.controllers.jobs import JobsController
 from tui.controllers.opening import open_model
 from tui.keymaps import read_keymap, use_keymap
 from tui.leaving import SessionKeeper, on_end_signals, terminal_is_there
 from tui.presenters.glyphs import choose_glyphs
+from tui.screens.debug import DebugScreen
 from tui.screens.errors import ErrorsScreen
 from tui.screens.graph import GraphScreen
 from tui.screens.jobs import JobsScreen
@@ -35,7 +38,7 @@ from tui.themes import DEFAULT, PALETTES, textual_theme
 from tui.widgets.bars import CommandBar, Footer, TabBar, TitleBar
 from tui.widgets.lines import LineWidget
 
-PAGES: tuple[type[Page], ...] = (GraphScreen, ErrorsScreen, JobsScreen, RunScreen)
+PAGES: tuple[type[Page], ...] = (GraphScreen, ErrorsScreen, JobsScreen, DebugScreen, RunScreen)
 WATCH_EVERY = 2.0
 
 
@@ -71,6 +74,7 @@ class Workbench(CommandCenter, scope="global"):
         super().__init__(state)
         self._pages: dict[str, Page] = {}
         self._keeper = SessionKeeper(state, store)
+        self.next_model: Path | None = None
         for palette in PALETTES.values():
             self.register_theme(textual_theme(palette))
         self._keymap_problem = self._use_keymap(state.workspace.root / "keymap.json")
@@ -101,7 +105,9 @@ class Workbench(CommandCenter, scope="global"):
         self.set_interval(WATCH_EVERY, self._leave_if_no_terminal)
         line = self.query_one(CommandBar)
         line.complete, line.submit = self.complete_line, self.run_line
-        self._followers = (ErrorsController(self.state), JobsController(self.state))
+        self._followers = (
+            ErrorsController(self.state), JobsController(self.state), DebugController(self.state),
+        )  # fmt: skip
         if self._keymap_problem:
             self.state.say(self._keymap_problem, "warn")
         self.run_worker(open_model(self.state), group="open")
@@ -144,6 +150,18 @@ class Workbench(CommandCenter, scope="global"):
     async def on_page_open(self, message: Page.Open) -> None:
         await self.show_page(message.name)
 
+    def on_page_open_model(self, message: Page.OpenModel) -> None:
+        self.open_model(str(message.path))
+
+    @command("app.open", "open another model", line="open FILE")
+    def open_model(self, text: str = "") -> None:
+        path = user_path(text).absolute()
+        if not path.is_file():
+            self.state.say(f"{shown(str(path))}: no such file" if text else "open which file?", "bad")
+            return
+        self.next_model = path
+        self.leave()
+
     @command("app.graph", "graph screen", keys="1", line="graph")
     async def show_graph(self) -> None:
         await self.show_page("graph")
@@ -155,6 +173,10 @@ class Workbench(CommandCenter, scope="global"):
     @command("app.jobs", "jobs screen", keys="3", line="jobs")
     async def show_jobs(self) -> None:
         await self.show_page("jobs")
+
+    @command("app.debug", "searches for the culprit", keys="4", line="debug")
+    async def show_debug(self) -> None:
+        await self.show_page("debug")
 
     @command("app.run", "set up a run", keys="R", line="run", footer="run")
     async def show_run(self) -> None:

@@ -109,7 +109,7 @@ def pids_of(home: Workspace, job: int) -> tuple[int, int]:
     """Worker and supervisor of a job, once it runs."""
 
     def check() -> list[dict[str, Any]]:
-        return [event for event in events_of(home, job) if event.get("state") == "running"]
+        return [event for event in events_of(home, job) if event.get("state") == "running" and "pid" in event]
 
     running = until(check)[-1]
     return running["pid"], running["supervisor"]

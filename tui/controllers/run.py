@@ -76,12 +76,16 @@ class RunController:
 
 def compare_job(spec: CompareSpec) -> JobSpec:
     """The job of a comparison that the app starts; it leases a GPU if a side asks for one."""
-    wants_gpu = any(provider.lower() in GPU_PROVIDERS for runner in spec.runners for provider in runner.providers)
     return JobSpec(
         action="compare",
         params=msgspec.to_builtins(spec),
         title=compare_title(spec),
         command=command_line(spec),
-        gpus=1 if wants_gpu else 0,
+        gpus=wants_gpu(spec),
         source="tui",
     )
+
+
+def wants_gpu(spec: CompareSpec) -> int:
+    """How many GPUs a comparison leases."""
+    return int(any(provider.lower() in GPU_PROVIDERS for runner in spec.runners for provider in runner.providers))

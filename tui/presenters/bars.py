@@ -11,7 +11,13 @@ if TYPE_CHECKING:
     from surgery.graph import GraphIndex
     from tui.commands import Command
 
-TABS = (("1", "graph", "Graph"), ("2", "errors", "Errors"), ("3", "jobs", "Jobs"), ("R", "run", "Run"))
+TABS = (
+    ("1", "graph", "Graph"),
+    ("2", "errors", "Errors"),
+    ("3", "jobs", "Jobs"),
+    ("4", "debug", "Debug"),
+    ("R", "run", "Run"),
+)
 
 
 def title_line(model: Path | None, index: "GraphIndex | None", status: Line, cells: int) -> Line:

@@ -102,7 +102,9 @@ def wrap_runs(runs: Line, cells: int, indent: int = 0) -> list[Line]:
 
 
 def _fitting(text: str, cells: int) -> str:
+    """As much of `text` as fits, to the end of a word where there is one."""
     piece = text[: max(0, cells) + 1]
     while piece and cell_len(piece) > cells:
         piece = piece[:-1]
-    return piece
+    whole = len(piece) == len(text) or text[len(piece)] == " "
+    return piece if whole else piece[: piece.rfind(" ") + 1] or piece

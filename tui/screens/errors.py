@@ -13,8 +13,8 @@ from tui.controllers.tensor import TensorController
 from tui.presenters.error_detail import detail_lines, help_lines
 from tui.presenters.errors import head_lines, heading, row_line
 from tui.presenters.text import Line
-from tui.screens.page import Page
 from tui.screens.pick import Choice, PickScreen, yank_choices
+from tui.screens.searching import Searching
 from tui.screens.tensor_panel import TensorPanel
 from tui.state.coalesce import Coalesce
 from tui.state.errors import SORTS
@@ -43,7 +43,7 @@ class ErrorRows:
         return row_line(errors.table, errors.place(i), cells, self._app.glyphs)
 
 
-class ErrorsScreen(Page, scope="errors"):
+class ErrorsScreen(Searching, scope="errors"):
     """Table, minimap beside it, detail of the row below where there is room; enter opens a tensor's values."""
 
     DEFAULT_CSS = """
@@ -254,6 +254,26 @@ class ErrorsScreen(Page, scope="errors"):
             return
         self.session.select_node(node)
         self.post_message(self.Open("graph"))
+
+    # ── searches ──
+
+    @command("errors.reduce", "reduce: the smallest part that makes this tensor wrong", keys="d", footer="reduce",
+             line="reduce")  # fmt: skip
+    def reduce(self) -> None:
+        self._search("reduce")
+
+    @command("errors.bisect", "bisect: the first node at which this tensor goes wrong", keys="b", footer="bisect",
+             line="bisect")  # fmt: skip
+    def bisect(self) -> None:
+        self._search("bisect")
+
+    @command("errors.locate", "locate: which nodes are wrong by themselves", keys="L", footer="locate", line="locate")
+    def locate(self) -> None:
+        self.start_search("locate")
+
+    def _search(self, search: str) -> None:
+        place = self.errors.place(self._list.cursor)
+        self.start_search(search, target=str(self.errors.table.row(place)["tensor"]) if place >= 0 else None)
 
     # ── one tensor ──
 

@@ -1,5 +1,7 @@
 """What all screens share: a page fills the space between the bars and owns its commands."""
 
+from pathlib import Path
+
 from textual.containers import Container
 from textual.events import Key
 from textual.message import Message
@@ -24,6 +26,13 @@ class Page(Commanded, Container):
         def __init__(self, name: str) -> None:
             super().__init__()
             self.name = name
+
+    class OpenModel(Message):
+        """Leave this model for the one at `path`."""
+
+        def __init__(self, path: Path) -> None:
+            super().__init__()
+            self.path = path
 
     class Yank(Message):
         """Copy `text` to the terminal's clipboard and to a file."""

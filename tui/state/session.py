@@ -18,7 +18,8 @@ class Saved(msgspec.Struct, omit_defaults=True):
     """The part of a session that is written to disk, one JSON file a model.
 
     marks: tensor names. filters: screen -> filter text. cursors: screen -> row of its main list.
-    forms: screen -> whatever plain values that screen wants back. compare_job: id of the last comparison.
+    forms: screen -> whatever plain values that screen wants back. compare_job: id of the last comparison; debug_job: of
+    the last search.
     """
 
     model: str | None = None
@@ -27,17 +28,22 @@ class Saved(msgspec.Struct, omit_defaults=True):
     node: int = 0
     marks: list[str] = []
     compare_job: str | None = None
+    debug_job: int | None = None
     filters: dict[str, str] = {}
     cursors: dict[str, int] = {}
     forms: dict[str, Any] = {}
 
 
 class NodeError(msgspec.Struct, frozen=True):
-    """The worst result of a comparison for one node, as the graph shows it. `passed` None: not judged."""
+    """The worst result of a comparison for one node, as the graph shows it.
+
+    passed: None where it was not judged. place: its row in the table of the comparison on view.
+    """
 
     max_abs: float
     passed: bool | None
     finding: str = ""
+    place: int = -1
 
 
 class Session:
@@ -58,6 +64,7 @@ class Session:
         self.screen = saved.screen
         self.theme = saved.theme
         self.compare_job = saved.compare_job
+        self.debug_job = saved.debug_job
         self.filters = saved.filters
         self.cursors = saved.cursors
         self.forms = saved.forms
@@ -68,6 +75,7 @@ class Session:
         self.on_node: Signal[[]] = Signal()
         self.on_errors: Signal[[]] = Signal()
         self.on_compare_job: Signal[[]] = Signal()
+        self.on_debug_job: Signal[[]] = Signal()
         self.on_saved_change: Signal[[]] = Signal()
 
     def set_index(self, index: "GraphIndex") -> None:
@@ -107,6 +115,13 @@ class Session:
             self.on_compare_job.emit()
             self.on_saved_change.emit()
 
+    def set_debug_job(self, job: int | None) -> None:
+        """Make `job` the search on view."""
+        if job != self.debug_job:
+            self.debug_job = job
+            self.on_debug_job.emit()
+            self.on_saved_change.emit()
+
     def set_errors(self, errors: dict[int, NodeError]) -> None:
         self.errors = errors
         self.on_errors.emit()
@@ -132,7 +147,8 @@ class Session:
     def saved(self) -> Saved:
         return Saved(
             model=str(self.model) if self.model else None, screen=self.screen, theme=self.theme, node=self.node,
-            marks=sorted(self.marks), compare_job=self.compare_job, filters=self.filters, cursors=self.cursors,
+            marks=sorted(self.marks), compare_job=self.compare_job,
+            debug_job=self.debug_job, filters=self.filters, cursors=self.cursors,
             forms=self.forms,
         )  # fmt: skip
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 from backends.jobs.client import JobClient
 from backends.jobs.store import Workspace
 from tui.presenters.glyphs import UNICODE, Glyphs
+from tui.state.debugging import DebugState
 from tui.state.errors import ErrorsState
 from tui.state.jobs import JobsState
 from tui.state.session import Session
@@ -29,6 +30,7 @@ class AppState:
     session: Session
     glyphs: Glyphs = UNICODE
     errors: ErrorsState = field(default_factory=ErrorsState)
+    debug: DebugState = field(default_factory=DebugState)
     jobs: JobsState = field(default_factory=JobsState)
     status: "Line" = field(default_factory=list)
     on_status: Signal[[]] = field(default_factory=Signal)

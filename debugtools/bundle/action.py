@@ -1,0 +1,108 @@
+"""The job action `bundle`: a failing part of a suspect, cut out and written as a repro bundle that is then tried."""
+
+import shlex
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from backends.errors import LayerwiseError, UsageError
+from backends.files import atomic_writer
+from backends.runner import Loadable, open_runner
+from backends.text import shown
+from debugtools.bundle.spec import BundleSpec
+from debugtools.bundle.write import Fault, try_bundle, write_bundle
+from debugtools.compare.setup import Setup
+from debugtools.compare.tolerance import Rule
+from debugtools.judging.comparison import measured
+from debugtools.judging.original import Original
+from debugtools.judging.protocol import Artifact
+from debugtools.judging.rules import InnerRules
+from debugtools.judging.subject import Subject
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+
+def bundle(context: "JobContext") -> dict[str, Any]:
+    """Write the bundle that `context.params` (a BundleSpec) describes and run its script.
+
+    Returns its path, whether the script fails there as it should, and what it printed. LayerwiseError for what the user
+    can mend.
+    """
+    try:
+        spec = msgspec.convert(context.params, BundleSpec)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the description of the bundle does not fit: {error}") from None
+    setup = Setup(spec.compare)
+    try:
+        subject = _subject(context, setup, spec.iteration)
+        try:
+            folder = _write(context, spec, subject)
+        finally:
+            subject.close()
+    finally:
+        setup.close()
+    code, said = try_bundle(folder)
+    shows = {0: "but its script finds no fault here", 1: "its script fails on its own, as it should"}
+    return {
+        "passed": code == 1, "path": str(folder), "exit_code": code, "said": said,
+        "summary": f"bundle written; {shows.get(code, 'its script could not be tried here')}",
+    }  # fmt: skip
+
+
+def _subject(context: "JobContext", setup: Setup, iteration: int) -> Subject:
+    found = next(islice(Original(context, setup).feeds(), iteration, None), None)
+    if found is None:
+        raise UsageError(f"there is no iteration {iteration}")
+    return Subject(context, setup, *found)
+
+
+def _write(context: "JobContext", spec: BundleSpec, subject: Subject) -> Path:
+    count = len(subject.cut.nodes)
+    if any(not 0 <= i < count for i in spec.nodes):
+        raise UsageError(f"the suspect has nodes 0 to {count - 1}")
+    nodes = spec.nodes or subject.cut.needed(subject.targets)
+    artifact = subject.artifact(nodes)
+    model = context.artifacts / "bundle.onnx"
+    context.artifacts.mkdir(parents=True, exist_ok=True)
+    artifact.write(model, atomic_writer)
+    rules, numbers = _measure(subject, artifact)
+    fault = Fault(
+        model=model,
+        runner=msgspec.structs.replace(subject.suspect.spec, name="", model=None, rename={}),
+        feed={name: artifact.feeds[name] for name in artifact.feeds if name not in artifact.frozen},
+        golden={name: subject.tensors.raw(name) for name in rules},
+        rules=rules,
+        title=spec.title or f"{_named(subject, nodes[0])} gives wrong numbers",
+        nodes=[f"#{i} {_named(subject, i)}" for i in nodes],
+        measured=numbers,
+        command=shlex.join(map(str, context.raw.get("command", []))),
+    )
+    return write_bundle(fault, Path(spec.output))
+
+
+def _named(subject: Subject, i: int) -> str:
+    node = subject.describe(i)
+    return f"{node['op']} {node['node']}"
+
+
+def _measure(subject: Subject, artifact: Artifact) -> tuple[dict[str, Rule], dict[str, Any]]:
+    """Rule of each output, as judged here, and the numbers of the worst; none if the part does not run."""
+    inner, suspect = InnerRules(subject.setup.spec), subject.suspect
+    data = Loadable(data=artifact.build(), folder=suspect.model.file.folder)
+    spec = msgspec.structs.replace(suspect.spec, name="", model=None, rename={})
+    try:
+        with open_runner(spec, data, name=suspect.name) as runner:
+            made = runner.infer(dict(artifact.feeds)).outputs
+    except LayerwiseError as error:
+        return {}, {"error": shown(str(error), 500)}
+    found = {
+        name: inner.compare(name, made[name], subject.tensors.raw(name), len(artifact.nodes))
+        for name in artifact.gives
+        if name in made
+    }
+    worst = max(found, key=lambda name: found[name].rel_l2 or 0.0, default=None)
+    numbers = measured(worst, found[worst]) if worst is not None else {}
+    return {name: result.rule for name, result in found.items()}, numbers

@@ -1,0 +1,17 @@
+"""What a repro bundle is made of, as a plain value."""
+
+from backends.specs import Spec
+from debugtools.compare.spec import CompareSpec
+
+
+class BundleSpec(Spec, frozen=True):
+    """nodes: positions of the suspect's nodes that the bundle's model keeps; none: the whole model.
+
+    iteration: whose inputs and golden outputs. output: a folder that is not there yet.
+    """
+
+    compare: CompareSpec
+    output: str
+    nodes: list[int] = []
+    iteration: int = 0
+    title: str = ""

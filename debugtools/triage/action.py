@@ -1,0 +1,113 @@
+"""The job action `triage`: walks the flowchart, one step after the other, and writes the report."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from backends.errors import LayerwiseError, UsageError
+from debugtools.triage.finding import Case, Finding
+from debugtools.triage.flow import END, FIRST, STEPS, check_answers, follow
+from debugtools.triage.report import write_reports
+from debugtools.triage.spec import TriageSpec
+from debugtools.triage.steps import MEASURES
+from debugtools.triage.subjobs import SubJobs
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+Row = dict[str, Any]
+
+
+def triage(context: "JobContext") -> dict[str, Any]:
+    """Find out what kind of fault `context.params` (a TriageSpec) describes.
+
+    Emits a row of table steps for each step taken; returns the way, the verdict and the files written. Steps that an
+    earlier attempt of the job took are not taken again. LayerwiseError for what the user can mend.
+    """
+    try:
+        spec = msgspec.convert(context.params, TriageSpec)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the description of the triage does not fit: {error}") from None
+    if len(spec.compare.runners) < 2:
+        raise UsageError("a triage needs two sides: --onnxrt with --reference-model GOOD.onnx, for example")
+    check_answers(spec.answers)
+    return Triage(context, spec).run()
+
+
+class Triage:
+    """One walk through the flowchart."""
+
+    def __init__(self, context: "JobContext", spec: TriageSpec) -> None:
+        self.context, self.spec = context, spec
+        folder = Path(spec.output) if spec.output else context.artifacts / "triage"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise LayerwiseError(f"{folder} cannot be made: {error.strerror}") from error
+        self.case = Case(spec, SubJobs(context, spec.compare), folder)
+        self.rows: list[Row] = []
+        self._asks = spec.ask
+
+    def run(self) -> dict[str, Any]:
+        """Take steps until the way ends."""
+        started = time.monotonic()
+        name = self._taken()
+        while name != END:
+            name = self._step(name)
+        paths = write_reports(self.case, self.rows, self.context.raw)
+        last = self.rows[-1]
+        return {
+            "passed": bool(self.case.data("report", "bundle")),
+            "way": [[row["step"], row["answer"]] for row in self.rows],
+            "end": last["step"], "advice": last["advice"], "files": paths, "seconds": time.monotonic() - started,
+            "suspects": self.case.data("extract", "suspects") or [],
+        }  # fmt: skip
+
+    def _taken(self) -> str:
+        """Take in the steps of earlier attempts; the step to go on with."""
+        name = FIRST
+        for row in self.context.previous_rows("steps"):
+            if row["step"] != name:
+                break
+            self.rows.append(row)
+            self.case.findings[name] = Finding(row["answer"], row["evidence"], row["jobs"], row["data"])
+            name = follow(name, row["answer"])
+        return name
+
+    def _step(self, name: str) -> str:
+        started = time.monotonic()
+        self.context.log(f"{STEPS[name].title}: {STEPS[name].question}")
+        given = self.spec.answers.get(name)
+        found = Finding(given, ["answered by you"]) if given else MEASURES[name](self.case)
+        by = "user" if given else "machine"
+        if self._asks and not given:
+            chosen = self._ask(name, found)
+            by = "user" if chosen != found.answer else by
+            found.answer = chosen
+        self.case.findings[name] = found
+        self._tell(name, found, by, time.monotonic() - started)
+        return follow(name, found.answer)
+
+    def _ask(self, name: str, found: Finding) -> str:
+        """Put the machine's answer to the user, who may overrule it."""
+        step = STEPS[name]
+        question = {
+            "kind": "triage", "step": name, "text": f"{step.title}: {step.question}",
+            "choices": [*step.answers, "auto"], "suggestion": found.answer, "evidence": found.evidence,
+        }  # fmt: skip
+        reply = self.context.ask(question)
+        answer = str(reply.get("answer", ""))
+        self._asks = answer != "auto"
+        return answer if answer in step.answers else found.answer
+
+    def _tell(self, name: str, found: Finding, by: str, seconds: float) -> None:
+        step = STEPS[name]
+        row = {
+            "step": name, "title": step.title, "question": step.question, "answer": found.answer, "by": by,
+            "evidence": found.evidence, "jobs": found.jobs, "data": found.data, "seconds": seconds,
+            "next": step.answers[found.answer], "advice": step.advice.get(found.answer, ""),
+        }  # fmt: skip
+        self.rows.append(row)
+        self.context.row("steps", row)

@@ -1,0 +1,83 @@
+"""The second half of the flowchart: the failing part is cut out, made small, and written down."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from debugtools.bundle.spec import BundleSpec
+from debugtools.debugger.spec import DebugSpec
+from debugtools.locate.spec import LocateSpec
+from debugtools.triage.finding import Case, Finding, failed, outputs_told
+from debugtools.triage.measure import plain
+from debugtools.triage.subjobs import Done
+
+_SHOWN = 3
+
+
+def extract(case: Case) -> Finding:
+    """Does the node that is wrong by itself fail when it stands alone?"""
+    spec = LocateSpec(compare=plain(case.spec.compare))
+    done = case.jobs.run("locate", msgspec.to_builtins(spec), "which layer is wrong by itself?")
+    suspects = done.result.get("suspects") or []
+    if not suspects:
+        why = done.problem or "no node is wrong by itself: the fault grows over several, or sits in what is fused"
+        return Finding("no", [why], [done.job])
+    told = [_told(suspect) for suspect in suspects[:_SHOWN]]
+    nodes = [int(node["i"]) for node in suspects[0].get("region") or [{"i": suspects[0]["i"]}]]
+    found = _bundle(case, nodes, "does the layer fail on its own?")
+    told.append(found.problem or str(found.result.get("summary", "")))
+    alone = bool(found.result.get("passed"))
+    data = {"suspects": suspects, "bundle": found.result.get("path") if alone else None, "nodes": nodes}
+    return Finding("yes" if alone else "no", told, [done.job, found.job], data)
+
+
+def _told(suspect: dict[str, Any]) -> str:
+    return f"#{suspect['i']} {suspect['op']} {suspect['node']}: {suspect['diagnosis']}; {suspect['evidence']}"
+
+
+def reduce(case: Case) -> Finding:
+    """Is there a smaller model that still fails?"""
+    compare = plain(case.spec.compare)
+    spec = DebugSpec(compare=compare, output=str(case.folder / "reduced.onnx"))
+    done = case.jobs.run("debug_reduce", msgspec.to_builtins(spec), "reduce")
+    found = done.result.get("found") or []
+    told = [done.problem or str(done.result.get("summary", ""))]
+    if not found or not done.result.get("verified"):
+        return Finding("no", told, [done.job])
+    nodes = [int(node["i"]) for node in found[0]["nodes"]]
+    return Finding("yes", told, [done.job], {"nodes": nodes, "model": found[0].get("path")})
+
+
+def check(case: Case) -> Finding:
+    """How far the failure lies above what the suspect's own optimisation moves: a failure within it is none."""
+    spec = case.spec.compare
+    suspect = msgspec.structs.replace(spec.runners[0], model=spec.runners[0].model or spec.model)
+    if suspect.kind != "onnxrt":
+        return Finding("no", [f"nothing was reduced; the suspect is {suspect.kind}: look at tolerance and inputs"])
+    other = msgspec.structs.replace(suspect, graph_optimization_level="disable")
+    alone = msgspec.structs.replace(plain(spec), runners=[suspect, other], rename={})
+    noise = case.jobs.compare(alone, "the suspect against itself, unoptimised")
+    told = ["the suspect against itself without optimisation:", *outputs_told(noise)]
+    if failed(noise):
+        told.append("it fails against itself: the tolerance is tighter than optimisation's noise; try --tolerance auto")
+    return Finding("no" if failed(noise) else "yes", told, [noise.job])
+
+
+def report(case: Case) -> Finding:
+    """The bundle: of the layer that fails alone, of the reduced model, or of the whole."""
+    made = case.data("extract", "bundle")
+    if made:
+        return Finding("yes", [f"the bundle of the failing layer: {made}"], data={"bundle": made})
+    nodes: Sequence[int] = case.data("reduce", "nodes") or []
+    done = _bundle(case, nodes, "write the repro bundle")
+    path = done.result.get("path")
+    told = [done.problem or f"{path}: {done.result.get('summary', '')}"]
+    return Finding("yes" if path else "no", told, [done.job], {"bundle": path})
+
+
+def _bundle(case: Case, nodes: Sequence[int], title: str) -> Done:
+    taken = sum(1 for path in case.folder.glob("bundle*") if path.is_dir())
+    target = case.folder / (f"bundle-{taken + 1}" if taken else "bundle")
+    spec = BundleSpec(compare=plain(case.spec.compare), nodes=list(nodes), output=str(target))
+    return case.jobs.run("bundle", msgspec.to_builtins(spec), title)

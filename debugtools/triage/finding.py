@@ -1,0 +1,50 @@
+"""What a step of the triage found, and what steps share."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from debugtools.triage.spec import TriageSpec
+from debugtools.triage.subjobs import Done, SubJobs
+
+
+@dataclass
+class Finding:
+    """An answer with its evidence: lines of text, the jobs that gave it, and what later steps need of it."""
+
+    answer: str
+    evidence: list[str] = field(default_factory=list)
+    jobs: list[int] = field(default_factory=list)
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Case:
+    """The triage so far. folder: where its files go."""
+
+    spec: TriageSpec
+    jobs: SubJobs
+    folder: Path
+    findings: dict[str, Finding] = field(default_factory=dict)
+
+    def data(self, step: str, key: str) -> Any:
+        """What a step left, None if it was not taken or answered by the user."""
+        found = self.findings.get(step)
+        return found.data.get(key) if found else None
+
+
+def outputs_told(done: Done) -> list[str]:
+    """A line of evidence about a comparison's verdict."""
+    if done.problem:
+        return [f"job {done.job} did not end well: {done.problem}"]
+    result = done.result
+    line = f"job {done.job}: {result.get('n_failed', 0)} of {result.get('n_rows', 0)} rows fail"
+    worst = result.get("worst") or {}
+    if "max_abs" in worst:
+        line += f"; worst {worst['tensor']}: max abs {worst['max_abs']:.3g}, max rel {worst['max_rel']:.3g}"
+    return [line]
+
+
+def failed(done: Done) -> bool:
+    """Whether a comparison shows the fault: rows fail, or it does not run at all."""
+    return bool(done.problem) or done.result.get("passed") is False

@@ -1,0 +1,59 @@
+"""The report of a triage: text, JSON and one self-contained HTML page."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from backends.errors import LayerwiseError
+from backends.files import atomic_write
+from backends.text import shown
+from debugtools.triage.finding import Case
+from debugtools.triage.report_html import page
+
+Row = Mapping[str, Any]
+
+
+def write_reports(case: Case, rows: Sequence[Row], job: Mapping[str, Any]) -> dict[str, str]:
+    """Write report.txt, .json and .html into the case's folder; their paths. LayerwiseError if that cannot be."""
+    document = {
+        "command": " ".join(map(str, job.get("command", []))),
+        "steps": list(rows),
+        "suspects": case.data("extract", "suspects") or [],
+        "bundle": case.data("report", "bundle"),
+    }
+    texts = {
+        "txt": "\n".join(text_lines(document)) + "\n",
+        "json": json.dumps(document, indent=2),
+        "html": page(document),
+    }
+    try:
+        for suffix, text in texts.items():
+            atomic_write(case.folder / f"report.{suffix}", text)
+    except OSError as error:
+        raise LayerwiseError(f"the report cannot be written to {case.folder}: {error.strerror}") from error
+    paths = {suffix: str(case.folder / f"report.{suffix}") for suffix in texts}
+    bundle = case.data("report", "bundle")
+    return paths | ({"bundle": bundle} if bundle else {})
+
+
+def text_lines(document: Mapping[str, Any]) -> Iterator[str]:
+    """The report as plain lines."""
+    yield "Triage"
+    if document["command"]:
+        yield f"$ {shown(document['command'], 2000)}"
+    for number, row in enumerate(document["steps"]):
+        yield ""
+        who = " (you)" if row["by"] == "user" else ""
+        yield f"{number}. {row['title']}: {row['question']}  {row['answer']}{who}  ({row['seconds']:.1f} s)"
+        yield from (f"     {shown(line, 400)}" for line in row["evidence"])
+        if row["advice"]:
+            yield f"   → {row['advice']}"
+    if document["suspects"]:
+        yield ""
+        yield "Suspects, worst first"
+        for suspect in document["suspects"]:
+            yield f"  #{suspect['i']} {shown(suspect['op'], 60)} {shown(suspect['node'], 120)}: {suspect['diagnosis']}"
+            yield f"     {shown(suspect['evidence'], 400)}"
+    if document["bundle"]:
+        yield ""
+        yield f"Repro bundle: {shown(document['bundle'], 1000)}"

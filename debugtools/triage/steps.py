@@ -1,0 +1,19 @@
+"""Which measurement answers which step of the flowchart."""
+
+from collections.abc import Callable
+
+from debugtools.triage import cutting, measure
+from debugtools.triage.finding import Case, Finding
+
+MEASURES: dict[str, Callable[[Case], Finding]] = {
+    "original": measure.reproduce,
+    "sanitize": measure.sanitize,
+    "inputs": measure.inputs,
+    "intermittent": measure.intermittent,
+    "repeat": measure.repeat,
+    "layerwise": measure.layerwise,
+    "extract": cutting.extract,
+    "reduce": cutting.reduce,
+    "check": cutting.check,
+    "report": cutting.report,
+}

@@ -1,0 +1,67 @@
+"""Jobs that the steps of a triage run: each in a process of its own, so that no crash takes the triage along."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from backends.errors import LayerwiseError
+from backends.jobs.inline import run_inline
+from backends.jobs.spec import JobSpec
+from backends.jobs.store import Workspace
+from debugtools.compare.spec import CompareSpec
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+_GPU = ("cuda", "tensorrt", "trt", "rocm", "migraphx")
+
+
+@dataclass
+class Done:
+    """How a job ended: its result (empty if it failed), its rows by table, what went wrong."""
+
+    job: int
+    result: dict[str, Any]
+    rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    problem: str = ""
+
+
+class SubJobs:
+    """Runs jobs for a triage, one after the other; their progress is told as the triage's own."""
+
+    def __init__(self, context: "JobContext", compare: CompareSpec) -> None:
+        self._context, self._workspace = context, Workspace()
+        providers = [name.lower() for runner in compare.runners for name in runner.providers]
+        self._gpus = int(any(name.startswith(_GPU) for name in providers))
+        self._command = list(context.raw.get("command", []))
+
+    def compare(self, spec: CompareSpec, title: str) -> Done:
+        """Run a comparison."""
+        return self.run("compare", msgspec.to_builtins(spec), title)
+
+    def run(self, action: str, params: dict[str, Any], title: str) -> Done:
+        """Run a job to its end. LayerwiseError if the triage itself is being cancelled."""
+        rows: dict[str, list[dict[str, Any]]] = {}
+        job = JobSpec(
+            action=action, params=params, title=f"triage: {title}", command=self._command,
+            cwd=str(self._context.raw.get("cwd", "")), gpus=self._gpus,
+        )  # fmt: skip
+        view = run_inline(job, self._listener(rows, title), self._workspace)
+        if view.state == "cancelled":
+            raise LayerwiseError(f"cancelled while: {title}")
+        problem = str((view.card or {}).get("summary", "")) or ("" if view.state == "done" else view.state)
+        return Done(view.id, view.result or {}, rows, problem)
+
+    def _listener(self, rows: dict[str, list[dict[str, Any]]], title: str) -> Callable[[dict[str, Any]], None]:
+        def listen(event: dict[str, Any]) -> None:
+            if event["type"] == "row":
+                rows.setdefault(event["table"], []).append(event["row"])
+            elif event["type"] == "progress":
+                unit = str(event.get("unit", ""))
+                self._context.progress(event["done"], event["total"], unit, title)
+
+        return listen
+
+

@@ -1,0 +1,151 @@
+"""`layerwise triage`: the debug-accuracy flowchart, each step measured, with a report and a repro bundle at its end."""
+
+import shlex
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from backends.errors import UsageError
+from backends.text import shown
+from debugtools.triage.flow import STEPS, check_answers
+from debugtools.triage.spec import TriageSpec
+from tui.cli import options, options_compare, options_run, values
+from tui.cli.json_output import Collector, print_json
+from tui.cli.line import command_line
+from tui.cli.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log, shown_lines
+from tui.cli.parser import Parser
+from tui.cli.progress import progress
+from tui.cli.run_parser import parser as run_parser
+from tui.cli.submit import exit_code, job_spec, run_detached, run_here, submit
+from tui.cli.to_spec import to_request
+
+if TYPE_CHECKING:
+    from backends.jobs.spec import JobSpec
+
+
+def fill_triage(parser: Parser) -> None:
+    parser.usage = "%(prog)s MODEL RUNNERS… [--reference-model GOOD.onnx | --load-outputs golden.json] [OPTIONS]"
+    parser.epilog = (
+        "example: layerwise triage NEW.onnx --onnxrt --reference-model GOOD.onnx -o triage --answer inputs=no\n"
+        f"steps:   {', '.join(STEPS)}\n"
+        "Exit code: 0 a failing case was written down, 1 the way ended before that, 2 wrong usage, 130 interrupted."
+    )
+    group = parser.add_argument_group("Triage")
+    parser.own(group, "-o", "--output", metavar="DIR", help="where report.txt, .json, .html and the bundle go")
+    parser.own(
+        group, "--answer", action="append", default=[], metavar="STEP=ANSWER", help="take this answer, do not measure"
+    )
+    parser.own(group, "--ask", action="store_true", help="put each answer to me before going on")
+    parser.own(group, "--tries", type=int, default=3, metavar="N", help="runs and seeds to try; 3")
+    options.add_runners(parser)
+    options.add_model(parser)
+    options_run.add_data(parser)
+    options_run.add_inference(parser)
+    options_compare.add_compare(parser)
+    options_run.add_onnxrt(parser)
+    options.add_onnx(parser)
+    options_run.add_job(parser)
+
+
+def run_triage(args: Namespace, log: Log) -> int:
+    """Walk the flowchart; the exit code."""
+    job = triage_job(to_triage(args), args)
+    if args.detach:
+        return run_detached(job, log)
+    if args.ask:
+        return _attended(job, log)
+    if args.json:
+        collector = Collector()
+        code = run_here(job, collector.event, log)
+        print_json(collector.document(args.command, code) | {"steps": collector.tables.get("steps", [])})
+        return code
+    report = TriageReport(log)
+    with progress(log) as show:
+
+        def listen(event: dict[str, Any]) -> None:
+            show(event)
+            report.event(event)
+
+        return run_here(job, listen, log)
+
+
+def _attended(job: "JobSpec", log: Log) -> int:
+    """Run it detached and follow it, questions answered here; whoever leaves comes back with `attach`."""
+    from backends.jobs.store import Workspace
+    from tui.cli.attach import follow_job
+
+    number = submit(job)
+    follow_job(number, log)
+    return exit_code(Workspace().view(number))
+
+
+def to_triage(args: Namespace) -> TriageSpec:
+    """The TriageSpec of parsed options. UsageError for what does not fit together."""
+    if args.tries < 2:
+        raise UsageError("--tries must be 2 or more")
+    answers = dict(_answer(text) for text in args.answer)
+    check_answers(answers)
+    unset = vars(run_parser().parse_args([]))
+    request = to_request(Namespace(**{**unset, **vars(args)}))
+    output = str(Path(args.output).absolute()) if args.output else None
+    return TriageSpec(compare=request.spec, answers=answers, ask=args.ask, tries=args.tries, output=output)
+
+
+def _answer(text: str) -> tuple[str, str]:
+    step, equals, answer = text.partition("=")
+    if not equals:
+        raise UsageError(f"--answer {shown(text, 60)}: write STEP=ANSWER, such as inputs=no")
+    return step.strip(), answer.strip()
+
+
+def triage_line(spec: TriageSpec) -> list[str]:
+    """The argv of `layerwise triage` that gives `spec` again."""
+    own = [word for step, answer in spec.answers.items() for word in ("--answer", f"{step}={answer}")]
+    own += ["--ask"] if spec.ask else []
+    own += ["--tries", str(spec.tries)] if spec.tries != 3 else []
+    own += ["-o", spec.output] if spec.output else []
+    return ["layerwise", "triage", *command_line(spec.compare)[2:], *own]
+
+
+def triage_job(spec: TriageSpec, args: Namespace) -> "JobSpec":
+    """The job. It runs nothing itself, so it takes no slot and no GPU: its steps' jobs do."""
+    from msgspec.structs import replace
+
+    command = triage_line(spec)
+    timeout = values.parse_duration(args.timeout) if args.timeout else None
+    job = job_spec("triage", msgspec.to_builtins(spec), shlex.join(command[1:])[:200], command, timeout)
+    return replace(job, cpus=0)
+
+
+class TriageReport:
+    """Prints each step as it is answered, and what came of it all."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+
+    def event(self, event: dict[str, Any]) -> None:
+        kind = event.get("type")
+        if kind in ("log", "warning"):
+            level = LEVELS.get(str(event.get("level", kind)).upper(), WARNING if kind == "warning" else INFO)
+            self.log.say(level, shown_lines(event.get("text")), source="tools")
+        elif kind == "row" and event.get("table") == "steps":
+            self._step(event["row"])
+        elif kind == "result":
+            self._result(event["data"])
+
+    def _step(self, row: dict[str, Any]) -> None:
+        who = " (you)" if row["by"] == "user" else ""
+        self.log.info(f"    {row['answer']}{who}  ({row['seconds']:.1f} s)")
+        for line in row["evidence"]:
+            self.log.continued(f"    {shown(line, 400)}")
+        if row["advice"]:
+            self.log.continued(f"    → {row['advice']}")
+
+    def _result(self, result: dict[str, Any]) -> None:
+        for suspect in result.get("suspects", [])[:3]:
+            where = f"#{suspect['i']} {shown(suspect['op'], 60)} {shown(suspect['node'], 120)}"
+            self.log.say(ERROR, f"suspect: {where}: {suspect['diagnosis']}")
+        for kind, path in result.get("files", {}).items():
+            self.log.say(FINISH, f"{kind:<7} {shown(path, 1000)}")

@@ -1,0 +1,27 @@
+"""Starting a search from a page: on the outputs, or on the tensor under the cursor."""
+
+from backends.errors import LayerwiseError
+from tui.controllers.debug_start import DebugStarter
+from tui.screens.page import Page
+from tui.state.shared import AppState
+
+
+class Searching(Page):
+    """A page from which searches start; what comes of them is shown on the Debug screen."""
+
+    def __init__(self, state: AppState) -> None:
+        super().__init__(state)
+        self.starter = DebugStarter(state)
+
+    def start_search(self, search: str, *, by_hand: bool = False, target: str | None = None) -> None:
+        """Submit a search and show it. target: the tensor that goes wrong, None for the outputs."""
+        self.run_worker(self._start(search, by_hand, target), group="debug-start")
+
+    async def _start(self, search: str, by_hand: bool, target: str | None) -> None:
+        try:
+            job = await self.starter.start(search, by_hand=by_hand, target=target)
+        except LayerwiseError as error:
+            self.state.say(str(error), "bad")
+            return
+        self.state.say(f"job {job}: {search} started")
+        self.post_message(self.Open("debug"))
