@@ -1,11 +1,13 @@
 """What nodes read, subgraph captures included."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-import onnx
+if TYPE_CHECKING:
+    import onnx
 
 
-def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+def subgraphs(node: "onnx.NodeProto") -> "Iterator[onnx.GraphProto]":
     """The bodies of an If, Loop, Scan or the like."""
     for attribute in node.attribute:
         if attribute.HasField("g"):
@@ -13,7 +15,7 @@ def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
         yield from attribute.graphs
 
 
-def captures(graph: onnx.GraphProto) -> list[str]:
+def captures(graph: "onnx.GraphProto") -> list[str]:
     """Names that a body reads from outside itself, at all levels, each once, in order."""
     own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
     own |= {sparse.values.name for sparse in graph.sparse_initializer}
@@ -25,7 +27,7 @@ def captures(graph: onnx.GraphProto) -> list[str]:
     return list(found)
 
 
-def reads(node: onnx.NodeProto) -> list[str]:
+def reads(node: "onnx.NodeProto") -> list[str]:
     """Tensors that a node reads: its inputs (omitted ones left out) and its bodies' captures, each once."""
     names = dict.fromkeys(name for name in node.input if name)
     for body in subgraphs(node):

@@ -1,11 +1,14 @@
 """Nodes that draw random numbers: two runs of them say nothing about each other."""
 
 from collections.abc import Collection
-
-import onnx
+from typing import TYPE_CHECKING
 
 from backends.reads import subgraphs
-from surgery.cut import GraphCut
+
+if TYPE_CHECKING:
+    import onnx
+
+    from surgery.cut import GraphCut
 
 RANDOM_OPS = frozenset(
     {
@@ -18,21 +21,22 @@ RANDOM_OPS = frozenset(
 class Randomness:
     """Knows which nodes of a graph draw, in their bodies and through the model's functions too."""
 
-    def __init__(self, cut: GraphCut) -> None:
+    def __init__(self, cut: "GraphCut") -> None:
         self._off = {name for name, tensor in cut.initializers.items() if _is_false(tensor)}
-        self._off |= {n.output[0] for n in cut.nodes if n.op_type == "Constant" for a in n.attribute if _is_false(a.t)}
+        constants = [node for node in cut.nodes if node.op_type == "Constant"]
+        self._off |= {name for n in constants for a in n.attribute if _is_false(a.t) for name in n.output}
         self.functions = self._drawing(cut.model.functions)
 
-    def draws(self, node: onnx.NodeProto) -> bool:
+    def draws(self, node: "onnx.NodeProto") -> bool:
         """True if two runs of the node may differ by chance."""
         return self._draws(node, self.functions)
 
-    def _draws(self, node: onnx.NodeProto, functions: Collection[str]) -> bool:
+    def _draws(self, node: "onnx.NodeProto", functions: Collection[str]) -> bool:
         if node.op_type in RANDOM_OPS or node.op_type in functions or self._drops(node):
             return True
         return any(self._draws(inner, functions) for body in subgraphs(node) for inner in body.node)
 
-    def _drawing(self, functions: Collection[onnx.FunctionProto]) -> frozenset[str]:
+    def _drawing(self, functions: "Collection[onnx.FunctionProto]") -> frozenset[str]:
         """Names of functions that draw, directly or by calling another."""
         found: frozenset[str] = frozenset()
         while True:
@@ -41,14 +45,14 @@ class Randomness:
                 return found
             found = names
 
-    def _drops(self, node: onnx.NodeProto) -> bool:
+    def _drops(self, node: "onnx.NodeProto") -> bool:
         """A Dropout that trains, or that may: from opset 12 on an input says so."""
         switch = node.input[2] if node.op_type == "Dropout" and len(node.input) > 2 else ""
         return bool(switch) and switch not in self._off
 
 
-def _is_false(tensor: onnx.TensorProto) -> bool:
+def _is_false(tensor: "onnx.TensorProto") -> bool:
     """Whether a tensor is a single false."""
-    if tensor.data_type != onnx.TensorProto.BOOL or len(tensor.raw_data) + len(tensor.int32_data) != 1:
+    if tensor.data_type != tensor.BOOL or len(tensor.raw_data) + len(tensor.int32_data) != 1:
         return False
     return not any(tensor.raw_data) and not any(tensor.int32_data)

@@ -18,14 +18,19 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a later row needs of a tensor: relative L2 error, whether each side is finite, whether it is bad."""
+    """What a later row needs of a tensor: relative L2 error, whether each side is finite, whether it is bad.
+
+    drawn: other random numbers than the other side's may be in it.
+    """
 
     rel_l2: float
     finite: tuple[bool, bool]
     bad: bool
+    drawn: bool = False
 
 
 _EXACT = Known(0.0, (True, True), False)
+_DRAWN = Known(0.0, (True, True), False, drawn=True)
 
 
 class Ledger:
@@ -36,27 +41,57 @@ class Ledger:
         self._known: dict[str, Known] = {}
 
     def judge(self, name: str, result: Comparison) -> tuple[float | None, str]:
-        """Take in a tensor's comparison; return its amplification (None if unknown) and its finding."""
+        """Take in a tensor's comparison; return its amplification (None if unknown) and its finding.
+
+        A failure that other random numbers explain loses its verdicts: its finding is "skip". A graph output keeps
+        them, and its finding is "random". The note says which operator draws.
+        """
         place = self._places.place(name)
-        direct = [self._direct(read) for read in place.reads or ()]
-        complete = place.i >= 0 and place.reads is not None and all(known is not None for known in direct)
-        inputs = [known for known in direct if known is not None] if complete else self._nearest(place)
+        inputs, complete = self._inputs(place)
         error = max((known.rel_l2 for known in inputs), default=0.0)
         rel_l2 = result.rel_l2 if result.rel_l2 is not None else math.nan
+        drawn = self._is_drawn(name, inputs, rel_l2)
         finding = self._finding(result, inputs, error, rel_l2, complete)
+        finding = self._explained(name, result, drawn, finding)
         bound = rounding_bound(result.dtypes, place.depth)
         bad = _is_bad(finding, result.passed, rel_l2, bound)
-        self._known[name] = Known(rel_l2, finite_sides(result), bad)
+        self._known[name] = Known(rel_l2, finite_sides(result), bad, drawn)
         amplification = rel_l2 / error if complete and error > 0 and math.isfinite(rel_l2) else None
         return amplification, finding
 
     def recall(self, row: Row) -> None:
         """Take in a row that an earlier attempt of the job made."""
-        bound = rounding_bound(row["dtype"], self._places.place(row["tensor"]).depth)
+        place = self._places.place(row["tensor"])
+        bound = rounding_bound(row["dtype"], place.depth)
         rel_l2 = math.nan if row["rel_l2"] is None else float(row["rel_l2"])
         finite = [nan + inf == 0 for nan, inf in zip(row["nan"], row["inf"], strict=True)]
         bad = _is_bad(row["finding"], row["passed"], rel_l2, bound)
-        self._known[row["tensor"]] = Known(rel_l2, (finite[0], finite[1]), bad)
+        drawn = self._is_drawn(row["tensor"], self._inputs(place)[0], rel_l2)
+        self._known[row["tensor"]] = Known(rel_l2, (finite[0], finite[1]), bad, drawn)
+
+    def _inputs(self, place: Place) -> tuple[list[Known], bool]:
+        """What is known of a node's inputs, or of the nearest tensors before them; whether it is all of the inputs."""
+        direct = [self._direct(read) for read in place.reads or ()]
+        if place.i >= 0 and place.reads is not None and all(known is not None for known in direct):
+            return [known for known in direct if known is not None], True
+        return self._nearest(place), False
+
+    def _is_drawn(self, name: str, inputs: Sequence[Known], rel_l2: float) -> bool:
+        """Whether other random numbers may be in a tensor; where both sides have the same bits there are none."""
+        return rel_l2 != 0 and (any(known.drawn for known in inputs) or self._places.draws(name))
+
+    def _explained(self, name: str, result: Comparison, drawn: bool, finding: str) -> str:
+        """The finding of a tensor whose failure random numbers may explain."""
+        output = self._places.is_output(name)
+        source = self._places.random(name) if result.passed is False and (drawn or output) else ""
+        if not source:
+            return finding
+        note = f"from random numbers: {source} draws its own on each side"
+        result.note = f"{result.note}; {note}" if result.note else note
+        if output:
+            return finding if finding in ("nan", "overflow") else "random"
+        result.verdicts.clear()
+        return "skip"
 
     def _direct(self, name: str) -> Known | None:
         return _EXACT if self._places.is_input(name) else self._known.get(name)
@@ -70,6 +105,8 @@ class Ledger:
             if known is not None:
                 found.append(known)
                 continue
+            if self._places.draws(name):
+                found.append(_DRAWN)
             fresh = [read for read in self._places.place(name).reads or () if read not in seen]
             seen.update(fresh)
             queue += fresh

@@ -49,6 +49,15 @@ class Model:
         cut, i = self.cut, self.cut.maker.get(name)
         return None if i is None else Maker(i, cut.nodes[i].name, cut.nodes[i].op_type)
 
+    def operators(self) -> frozenset[str]:
+        """The types of the main graph's nodes."""
+        self.prepare(whole_graph=False)
+        assert self._makers is not None
+        found = self._makers.result()
+        return frozenset(
+            (node.op_type for node in self.cut.nodes) if found is None else (maker.op for maker in found.values())
+        )
+
     def _parse(self) -> "GraphCut":
         from surgery.cut import GraphCut
 

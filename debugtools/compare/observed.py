@@ -63,8 +63,10 @@ class ObservedRows:
             self.canary.verdicts(name, result.passed, observed, result.rule)
 
     def _moved(self, pair: Pair, name: str, plain: tuple[Array, Array], observed: tuple[Array, Array]) -> bool:
-        """True if observing moved the output on a side of the pair."""
+        """True if observing moved the output on a side of the pair; random numbers move in any case."""
         moved = False
+        if self._comparer.places.random(name):
+            return False
         depth = self._comparer.places.place(name).depth
         for index, before, now in zip(pair, plain, observed, strict=True):
             side = self._frame.sides[index]
@@ -89,6 +91,7 @@ class ObservedRows:
         else:
             self._tell_unfused()
         cut = frame.model.cut
+        self._tell_random(cut.outputs)
         names = marked_tensors(self._marks, cut)
         if frame.spec.memory_budget is not None:
             give_back()
@@ -111,6 +114,15 @@ class ObservedRows:
             side.graph = executed_graph(side, folder, prints[id(side.model)], feed)
             counts = f"{len(side.made)} of the model's {len(side.model.cut.maker)} tensors"
             self._frame.context.log(f"{shown(side.name, 80)} really makes {counts}; the rest is fused away")
+
+    def _tell_random(self, outputs: Sequence[str]) -> None:
+        """Two runs draw differently, whoever looks."""
+        drawn = [(name, source) for name in outputs if (source := self._comparer.places.random(name))]
+        if drawn:
+            name, source = drawn[0]
+            told = f"{shown(name, 120)} comes from random numbers ({source})"
+            more = f", and {len(drawn) - 1} outputs more do" if len(drawn) > 1 else ""
+            self._frame.context.warn(f"{told}{more}: the canary does not watch what is drawn anew in each run")
 
     def _tell_unfused(self) -> None:
         """Observed unfused, sides that differ in nothing but their optimisation do not differ at all."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
+from backends.text import shown
 from debugtools.compare.models import Model
 
 if TYPE_CHECKING:
@@ -55,6 +56,33 @@ class Places:
 
     def is_input(self, name: str) -> bool:
         return name in self._inputs
+
+    def is_output(self, name: str) -> bool:
+        """Whether it is one of the graph's outputs; without the graph, only those are compared."""
+        return self._cut is None or name in self._cut.outputs
+
+    @cached_property
+    def _origins(self) -> dict[str, int]:
+        from debugtools.compare.draws import MAY_DRAW, random_origins
+
+        if self._model is None or (self._cut is None and not self._model.operators() & MAY_DRAW):
+            return {}
+        return random_origins(self._model.cut)
+
+    def any_random(self) -> bool:
+        """Whether anything in the model draws random numbers."""
+        return bool(self._origins)
+
+    def draws(self, name: str) -> bool:
+        """Whether the node that makes a tensor draws random numbers; False where nobody looked at the graph."""
+        return self._cut is not None and name in self._origins and self._cut.maker[name] == self._origins[name]
+
+    def random(self, name: str) -> str:
+        """A node that draws random numbers from which a tensor comes, in words; "" if there is none."""
+        if self._model is None or name not in self._origins:
+            return ""
+        node = self._model.cut.nodes[self._origins[name]]
+        return f"{shown(node.op_type, 60)} {shown(node.name or node.output[0], 120)!r}"
 
     def _place(self, name: str) -> Place:
         if self._model is None:

@@ -107,6 +107,8 @@ class ComparisonRun:
         fitted = side.fit(feed, self.context.warn)
         if number == 0:
             self._tell_fallbacks(side)
+            if side.twin is not None and self.comparer.places.any_random():
+                side.twin = None  # one session draws other numbers in its next run
             for _ in range(self.spec.warm_up):
                 side.runner.infer(fitted)
         result = side.plain(number, fitted)

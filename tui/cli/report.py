@@ -126,11 +126,12 @@ class _Block:
         self.spec = spec
         self.rows: list[Row] = []
         self.compact = False
-        self.count = 0
+        self.count = self.skipped = 0
         self.failed: dict[str, list[str]] = {metric: [] for metric in self._metrics()}
 
     def add(self, row: Row) -> None:
         self.count += 1
+        self.skipped += lines.skipped(row)
         for metric in self.failed:
             if not lines.passed(row, metric):
                 self.failed[metric].append(lines.name(row["tensor"]))
@@ -163,7 +164,9 @@ class _Block:
         if bad:
             self.log.error(f"FAILED | {lines.label(metric)} | Mismatched outputs: {_listed(bad)}", source="comparator")
         else:
-            names = [lines.name(row["tensor"]) for row in self.rows] if not self.compact else f"{self.count} tensors"
+            names: object = [lines.name(row["tensor"]) for row in self.rows if not lines.skipped(row)]
+            if self.compact:
+                names = f"{self.count - self.skipped} tensors"
             text = f"PASSED | {lines.label(metric)} | All outputs matched | Outputs: {names}"
             self.log.finish(text, source="comparator")
 

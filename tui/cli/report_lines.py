@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from backends.text import shown
 from debugtools.compare.spec import ToleranceSpec
-from tui.cli.log import ERROR, FINISH, INFO, START
+from tui.cli.log import ERROR, FINISH, INFO, START, WARNING
 
 Row = dict[str, Any]
 NAME_LIMIT = 300
@@ -77,6 +77,9 @@ def comparing(row: Row, metric: str) -> Line:
 def metric_lines(row: Row, metric: str, rules: ToleranceSpec) -> Iterator[Line]:
     """All lines of one metric for one tensor."""
     yield comparing(row, metric)
+    if skipped(row):
+        yield Line(WARNING, 2, f"SKIPPED | Output: '{name(row['tensor'])}' | {shown(str(row.get('note')), 500)}")
+        return
     if row.get("shape2") and row.get("max_abs") is None:
         yield from _different_shapes(row)
     elif metric == "simple":
@@ -98,6 +101,11 @@ def passed(row: Row, metric: str) -> bool:
     return verdict is not False
 
 
+def skipped(row: Row) -> bool:
+    """Whether there is no verdict on the tensor, for a reason that its note tells."""
+    return row.get("finding") == "skip"
+
+
 def side_stats(row: Row, runners: tuple[str, str]) -> Iterator[Line]:
     """The statistics of both sides' values."""
     names = (row["tensor"], row.get("tensor2") or row["tensor"])
@@ -113,6 +121,8 @@ def compact(row: Row) -> str:
     for metric in row.get("metrics") or {}:
         if metric in SINGLE:
             finding = f" | {SINGLE[metric].label} {number(row.get(SINGLE[metric].field))}{finding}"
+    if row.get("note"):
+        finding += f" | {shown(str(row['note']), 300)}"
     return (
         f"Output: '{name(row['tensor'])}' | {place} | {'/'.join(dict.fromkeys(row['dtype']))} {shape(row['shape'])} | "
         f"max abs {number(row.get('max_abs'))} | max rel {number(row.get('max_rel'))}"

@@ -23,7 +23,7 @@ class Totals:
 
     def __init__(self) -> None:
         self.rows = 0
-        self.failed = 0
+        self.failed = self.skipped = 0
         self.worst: Row | None = None
         self.first_bad: Row | None = None
         self.origins: list[Row] = []
@@ -40,11 +40,12 @@ class Totals:
         iterations[row["iteration"]] = iterations.get(row["iteration"], True) and not bad
         self.rows += 1
         self.failed += bad
+        self.skipped += lines.skipped(row)
         if bad and (self.first_bad is None or _place(row) < _place(self.first_bad)):
             self.first_bad = row
         if bad and row.get("finding") != "propagated" and len(self.origins) < _ORIGINS:
             self.origins.append(row)
-        if self.worst is None or _size(row) > _size(self.worst):
+        if not lines.skipped(row) and (self.worst is None or _size(row) > _size(self.worst)):
             self.worst = row
 
     def timings(self, runners: dict[int, str]) -> Iterator[str]:
@@ -85,9 +86,10 @@ def essence(result: dict[str, Any], spec: CompareSpec, totals: Totals, job: obje
         if canary.get("ok")
         else f", canary: {shown(str(canary.get('text')), 300)}"
     )
+    skipped = f", {totals.skipped} skipped" if totals.skipped else ""
     yield (
         ERROR if totals.failed else FINISH,
-        f"layerwise run: {totals.rows} tensors compared, {totals.failed} failed{moved}",
+        f"layerwise run: {totals.rows} tensors compared, {totals.failed} failed{skipped}{moved}",
     )
     if totals.first_bad is not None:
         yield ERROR, f"first bad    {_row_text(totals.first_bad)}"

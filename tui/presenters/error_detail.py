@@ -106,6 +106,7 @@ COLUMN_HELP: tuple[tuple[str, str], ...] = (
     ("verdict", "ok or failed under the tolerance"),
     ("", "leap, overflow, nan: the trouble starts in this layer"),
     ("", "propagated: the layer hands on what came in"),
+    ("", "skip, random: from random numbers, other ones on each side"),
     ("minimap", "the whole list in the right-most column: full blocks"),
     ("", "where trouble starts, half ones where it goes on"),
 )

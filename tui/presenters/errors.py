@@ -68,7 +68,7 @@ def short_name(tensor: str) -> str:
 def verdict_role(verdict: int, finding: str) -> str:
     """Bad where a layer goes wrong by itself, warn where it only hands on what came in."""
     if verdict != FAILED:
-        return "" if finding in ("", "propagated") else "warn"
+        return "" if finding in ("", "propagated", "skip") else "warn"
     return "warn" if finding == "propagated" else "bad"
 
 

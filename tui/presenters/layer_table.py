@@ -13,7 +13,7 @@ _NAME = 58
 
 def origins(rows: Sequence[Row]) -> list[Row]:
     """The rows where an error begins: those with a finding of their own."""
-    return [row for row in rows if row.get("finding") not in (None, "", "propagated")]
+    return [row for row in rows if row.get("finding") not in (None, "", "propagated", "skip")]
 
 
 def folded_table(rows: Sequence[Row], around: int = 2) -> Iterator[str]:
