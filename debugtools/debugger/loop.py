@@ -75,6 +75,7 @@ class SearchLoop:
                 if not self._history.undo():
                     self._context.warn("there is no answer of yours to take back")
                 self.plan = self._begin()
+                self._progress({})
             except Auto:
                 self._let_machine()
         return self.plan

@@ -173,10 +173,13 @@ class DebugScreen(Answering, Searching, scope="debug"):
         cursor = self._list.cursor
         return self.debug.rows[self.debug.place(cursor)] if cursor < len(self.debug.rows) else {}
 
-    @command("debug.open", "open the reduced model", keys="o", footer="open model", line="open-found")
+    @command("debug.open", "open the candidate, or the model that was found", keys="o", footer="open model",
+             line="open-found")  # fmt: skip
     def open_found(self) -> None:
-        path = self.debug.model_path()
-        if path is None or not Path(path).is_file():
+        question = self.asked()
+        artifact = question.more.get("artifact") if question else None
+        path = artifact.get("model") if isinstance(artifact, dict) else self.debug.model_path()
+        if not path or not Path(path).is_file():
             self.state.say("there is no model yet")
         else:
             self.post_message(self.OpenModel(Path(path)))
