@@ -1,4 +1,4 @@
-"""Is a reduced result right? Asked of onnxruntime directly, with graphs cut by code of its own: not the product's judge.
+"""Is a reduced result right? Asked of onnxruntime directly, with cuts made by code of its own: not the product's judge.
 
 A set of the suspect's nodes fails if, fed with the clean model's tensors, it makes a tensor of the clean model that
 does not pass. Nodes that read a tensor which the clean model does not have cannot be asked alone.

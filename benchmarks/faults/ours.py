@@ -1,0 +1,62 @@
+"""The product's own actions, run in this process with a real job folder, as a worker with all imports done has them."""
+
+import os
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from backends.jobs.actions import find_action
+from backends.jobs.context import JobContext
+from backends.jobs.events import read_events
+from backends.jobs.spec import JobSpec
+from backends.jobs.store import Workspace
+from backends.specs import FeedSpec, OptimizationLevel, RunnerSpec
+from benchmarks.faults.theirs import Files
+from debugtools.compare.spec import CompareSpec
+
+
+@dataclass(frozen=True)
+class Done:
+    """What an action returned, the rows it wrote, and how long it took."""
+
+    result: dict[str, Any]
+    rows: list[dict[str, Any]]
+    seconds: float
+
+
+def two_models(files: Files) -> CompareSpec:
+    """Suspect against good model, on onnxruntime as a user has it."""
+    runners = [RunnerSpec(kind="onnxrt", model=str(files.suspect)), RunnerSpec(kind="onnxrt", model=str(files.good))]
+    return CompareSpec(model=str(files.suspect), runners=runners, feeds=FeedSpec(files=[str(files.inputs)]))
+
+
+def two_levels(model: Path, inputs: Path, level: OptimizationLevel = "disable", **more: Any) -> CompareSpec:
+    """One model, optimised against `level`."""
+    runners = [RunnerSpec(kind="onnxrt"), RunnerSpec(kind="onnxrt", graph_optimization_level=level)]
+    return CompareSpec(model=str(model), runners=runners, feeds=FeedSpec(files=[str(inputs)]), **more)
+
+
+def run_action(action: str, spec: Any, table: str) -> Done:
+    """Run an action in a workspace of its own, and give the rows of one table."""
+    before = os.environ.get("LAYERWISE_HOME")
+    with tempfile.TemporaryDirectory() as home:
+        os.environ["LAYERWISE_HOME"] = home
+        try:
+            job = JobSpec(action=action, params=msgspec.to_builtins(spec))
+            folder, lock = Workspace().create(job)
+            os.close(lock)
+            function = find_action(action)
+            started = time.perf_counter()
+            result = function(JobContext(folder, 1))
+            seconds = time.perf_counter() - started
+            events = read_events(folder)
+            rows = [event["row"] for event in events if event["type"] == "row" and event.get("table") == table]
+        finally:
+            os.environ.pop("LAYERWISE_HOME")
+            if before is not None:
+                os.environ["LAYERWISE_HOME"] = before
+    return Done(result, rows, seconds)
