@@ -1,5 +1,7 @@
 """Take pictures of every screen from the running app, on the demo pair: docs/screens/NAME-COLUMNSxROWS.{svg,txt}.
 
+At 180 columns only the Graph screen is another: it has a third pane there.
+
     python docs/make_screens.py [FOLDER]
 
 Everything runs in a temporary workspace; the comparison is a real job. The same keys that a person would press lead
@@ -16,7 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SIZES = ((80, 24), (120, 40))
+SIZES = ((80, 24), (120, 40), (180, 50))
+ONLY = {180: ("graph", "graph-errors")}
 os.environ.update(LC_ALL="C.UTF-8", TEXTUAL_ANIMATIONS="none", PYTHONPATH=str(ROOT))
 sys.path.insert(0, str(ROOT))
 
@@ -62,6 +65,8 @@ class Camera:
             before = self.text()
             await self._pilot.pause(0.4)
         columns, rows = self._app.size
+        if name not in ONLY.get(columns, (name,)):
+            return
         path = self._folder / f"{name}-{columns}x{rows}"
         picture = self._app.export_screenshot(title="layerwise")
         path.with_suffix(".svg").write_text(picture.replace("<svg ", '<svg xml:space="preserve" ', 1))

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from statistics import median
 
 from support.terminal import Terminal
 
@@ -28,6 +29,13 @@ def test_on_a_terminal_the_app_shows_the_comparison(workspace: Path) -> None:
         terminal.press("o")
         terminal.wait_for("▸ Softmax #454 ◂")
         terminal.wait_for(lambda text: re.search(r"▌ *454 Softmax .*8.4e-02!", text) is not None)
+        terminal.resize(180, 50)
+        path = re.compile(r"in +Div #451 .* ok\n.*here +Softmax #454 +8.4e-02  leap\n.*out +MatMul #457")
+        terminal.wait_for(lambda text: path.search(text) is not None)
+        for text in ("ampl 348.7", "2 onnxruntime cpu, encoder_fp32.onnx"):
+            terminal.wait_for(text)
+        terminal.until_silent()
+        assert median(terminal.cost("j") for _ in range(10)) <= 4_000
         terminal.press("3")
         terminal.wait_for("index /")
         terminal.press("G")

@@ -99,6 +99,27 @@ def test_one_pane_at_80x24_and_tab_shows_the_other(home: Home) -> None:
         terminal.wait_for("▸ Add #0 ◂")
 
 
+def test_three_panes_at_180_columns_and_tab_goes_round_them(home: Home) -> None:
+    with app(home.model, env=home.env, columns=180, rows=50) as terminal:
+        terminal.wait_for("/encoder/layer.0/Relu")
+        terminal.until_silent()
+        head = terminal.text.splitlines()[3]
+        assert head.count("│") == 2 and "Add #0" in head.split("│")[1]
+        assert "▸ Add #0 ◂" in "".join(line.split("│")[-1] for line in terminal.text.splitlines())
+        assert terminal.text.count("▸ Add #0 ◂") == 1
+        assert "errors show here once a comparison has run" in terminal.text
+        moves = [terminal.cost("j") for _ in range(8)]
+        assert max(moves) <= 4_000
+        terminal.press("tab", "tab", "tab", "j")
+        terminal.wait_for("#9 ◂")
+        terminal.cost("+")
+        assert "◂" not in terminal.text
+        assert median(terminal.cost("j") for _ in range(7)) <= 500
+        terminal.resize(120, 40)
+        terminal.cost("+")
+        terminal.wait_for(lambda text: text.splitlines()[3].count("│") == 1 and "#16 ◂" in text)
+
+
 def test_keys_typed_ahead_go_where_they_belong(terminal: Terminal) -> None:
     terminal.press(":goto 70", "enter", "j", "/op:tanh", "enter", "y", "t")
     terminal.wait_for("copied")

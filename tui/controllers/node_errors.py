@@ -43,7 +43,7 @@ class NodeErrors:
         verdict = int(self._table.verdicts()[place])
         passed = None if verdict not in (FAILED, PASSED) else verdict == PASSED
         codes, kinds = self._table.labels("finding")
-        found = NodeError(float(self._table.numbers("max_abs")[place]), passed, kinds[int(codes[place])])
+        found = NodeError(float(self._table.numbers("max_abs")[place]), passed, kinds[int(codes[place])], place)
         old = self._worst.get(node)
         if old is None or _rank(found) >= _rank(old):
             self._worst[node] = found

@@ -32,13 +32,13 @@ class NodeDetail:
         self._marks = marks
         self._statistics = statistics
 
-    def lines(self, node: int, error: "NodeError | None" = None) -> list[Line]:
-        """Name, place, error, inputs, outputs, neighbourhood, attributes, bodies, statistics."""
+    def lines(self, node: int, error: "NodeError | None" = None, neighbours: bool = True) -> list[Line]:
+        """Name, place, error, inputs, outputs, neighbourhood (if asked for), attributes, bodies, statistics."""
         sections: list[list[Line]] = [
             self._head(node), self._error(error), self._tensors("in", self._index.node_inputs(node)),
             self._tensors("cap", self._index.node_captures(node)),
             self._tensors("out", self._index.node_outputs(node)),
-            [[]], neighbourhood(self._index, node, self._cells, self._glyphs), [[]],
+            [[]], [*neighbourhood(self._index, node, self._cells, self._glyphs), []] if neighbours else [],
             self._attributes(node), self._bodies(node), self._weights(node),
         ]  # fmt: skip
         return [line for section in sections for line in section]

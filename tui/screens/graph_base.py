@@ -1,13 +1,15 @@
 """The Graph screen's parts and how they follow the state."""
 
+from typing import TYPE_CHECKING
+
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.events import Resize
 from textual.timer import Timer
 
-from tui.commands import command
 from tui.controllers.graph import GraphController
+from tui.presenters.around import around_lines
 from tui.presenters.graph_rows import header
 from tui.presenters.graph_status import count_line, status_line
 from tui.presenters.node_detail import NodeDetail
@@ -22,17 +24,27 @@ from tui.widgets.line_input import LineInput
 from tui.widgets.lines import LiveLine, Separator
 from tui.widgets.virtual_list import GUTTER, VirtualList
 
+if TYPE_CHECKING:
+    from surgery.graph import GraphIndex
+
 DETAIL_WAIT = 0.06
-TWO_PANES = 100
+TWO_PANES, THREE_PANES = 100, 180
 
 
 class GraphBase(Page, scope="graph"):
-    """One list of nodes; the detail pane follows it, beside it where there are 100 columns, else behind tab."""
+    """One list of nodes; the detail pane follows it, beside it where there are 100 columns, else behind tab.
+
+    From 180 columns on a third pane shows what is around the node, and its errors.
+    """
 
     DEFAULT_CSS = """
     GraphBase #graph-left { width: 1fr; }
     GraphBase #detail { width: 46%; height: 1fr; }
-    GraphBase.zoomed #graph-separator, GraphBase.zoomed #detail { display: none; }
+    GraphBase .third { display: none; }
+    GraphBase.wide .third { display: block; }
+    GraphBase.wide #detail { width: 30%; }
+    GraphBase #around { width: 32%; height: 1fr; }
+    GraphBase.zoomed #graph-separator, GraphBase.zoomed #detail, GraphBase.zoomed .third { display: none; }
     GraphBase.narrow #graph-separator { display: none; }
     GraphBase.narrow #detail { display: none; width: 1fr; }
     GraphBase.narrow.on-detail #detail { display: block; }
@@ -57,6 +69,8 @@ class GraphBase(Page, scope="graph"):
                 yield self._list
             yield Separator(self.state.glyphs.separator, id="graph-separator")
             yield DetailPane(id="detail")
+            yield Separator(self.state.glyphs.separator, classes="third")
+            yield DetailPane(id="around", classes="third")
         yield LiveLine(self._status, id="graph-status")
 
     def on_mount(self) -> None:
@@ -91,12 +105,15 @@ class GraphBase(Page, scope="graph"):
 
     def on_resize(self, event: Resize) -> None:
         self.set_class(self.app.size.width < TWO_PANES, "narrow")
+        self.set_class(self.app.size.width >= THREE_PANES, "wide")
         self.call_after_refresh(self._after_resize)
 
     def _after_resize(self) -> None:
         self._update_head()
         self._update_status()
-        self._show_detail(again=True)
+
+    def on_detail_pane_resized(self) -> None:
+        self._show_detail()
 
     def _update_head(self) -> None:
         self.query_one("#graph-header").refresh()
@@ -115,14 +132,23 @@ class GraphBase(Page, scope="graph"):
         in_range = None if self._range_from is None else abs(self._list.cursor - self._range_from) + 1
         return status_line(len(self.session.marks), self._cost, in_range, self.session.opening, cells)
 
-    def _show_detail(self, again: bool = False) -> None:
+    def _show_detail(self) -> None:
         pane, index, node = self.query_one("#detail", DetailPane), self.session.index, self.session.node
         if index is None or not index.n_nodes or not pane.size.width:
             return
         detail = NodeDetail(index, pane.size.width - 1, self.state.glyphs, self.session.marks, self._control.statistics)
-        lines = detail.lines(node, self.session.errors.get(node))
-        pane.set_lines([[(" ", ""), *line] for line in lines], pane.top if node == self._detail_node else 0)
+        lines = detail.lines(node, self.session.errors.get(node), neighbours=not self.has_class("wide"))
+        same = node == self._detail_node
+        pane.set_lines([[(" ", ""), *line] for line in lines], pane.top if same else 0)
+        self._show_around(index, node, same)
         self._detail_node = node
+
+    def _show_around(self, index: "GraphIndex", node: int, same: bool) -> None:
+        pane = self.query_one("#around", DetailPane)
+        if pane.size.width:
+            cells, errors = pane.size.width - 1, self.session.errors
+            lines = around_lines(index, node, self.state.errors, errors, cells, self.state.glyphs)
+            pane.set_lines([[(" ", ""), *line] for line in lines], pane.top if same else 0)
 
     # ── state changed ──
 
@@ -159,25 +185,3 @@ class GraphBase(Page, scope="graph"):
         if self._detail_timer is not None:
             self._detail_timer.stop()
         self._detail_timer = self.set_timer(DETAIL_WAIT, self._show_detail)
-
-    @on(VirtualList.Selected, "#nodes")
-    def _opened(self) -> None:
-        self.toggle_detail()
-
-    # ── panes ──
-
-    @command("graph.detail", "show the detail pane, or go back to the list", keys="tab", footer="detail")
-    def toggle_detail(self) -> None:
-        pane = self.query_one("#detail", DetailPane)
-        on_detail = not (self.has_class("on-detail") or pane.has_focus)
-        self.remove_class("zoomed")
-        self.set_class(on_detail and self.has_class("narrow"), "on-detail")
-        (pane if on_detail else self._list).focus()
-        self.call_after_refresh(self._show_detail)
-
-    @command("graph.zoom", "hide or show the detail pane beside the list", keys="plus")
-    def zoom(self) -> None:
-        if not self.has_class("narrow"):
-            self.toggle_class("zoomed")
-            self._list.focus()
-            self.call_after_refresh(self._after_resize)

@@ -4,14 +4,14 @@ from textual import on
 from textual.timer import Timer
 
 from tui.commands import command
-from tui.screens.graph_base import GraphBase
+from tui.screens.graph_panes import GraphPanes
 from tui.state.shared import AppState
 from tui.widgets.line_input import LineInput
 
 FILTER_WAIT = 0.05
 
 
-class GraphFilter(GraphBase, scope="graph"):
+class GraphFilter(GraphPanes, scope="graph"):
     """`/` narrows the rows as one types; escape shows all again and keeps the matches for n and N."""
 
     def __init__(self, state: AppState) -> None:

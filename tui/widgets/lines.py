@@ -22,8 +22,8 @@ class LineWidget(Widget):
 
     BASE_ROLE = ""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
         self._painted: dict[int, Line] = {}
         self._painted_theme = ""
 
@@ -77,8 +77,8 @@ class LinesView(LineWidget):
 
     DEFAULT_CSS = "LinesView { height: 1fr; }"
 
-    def __init__(self, *, id: str | None = None, role: str = "") -> None:
-        super().__init__(id=id)
+    def __init__(self, *, id: str | None = None, classes: str | None = None, role: str = "") -> None:
+        super().__init__(id=id, classes=classes)
         self.BASE_ROLE = role
         self.top = 0
         self._lines: list[Line] = []
@@ -130,8 +130,8 @@ class Separator(LineWidget):
 
     DEFAULT_CSS = "Separator { width: 1; height: 1fr; }"
 
-    def __init__(self, glyph: str, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, glyph: str, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
         self._line: Line = [(glyph, "dim")]
 
     def line(self, y: int) -> Line:

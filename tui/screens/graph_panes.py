@@ -1,0 +1,36 @@
+"""Going from pane to pane."""
+
+from textual import on
+
+from tui.commands import command
+from tui.screens.graph_base import GraphBase
+from tui.widgets.detail_pane import DetailPane
+from tui.widgets.lines import LineWidget
+from tui.widgets.virtual_list import VirtualList
+
+
+class GraphPanes(GraphBase, scope="graph"):
+    """Tab goes round the panes that there is room for."""
+
+    @on(VirtualList.Selected, "#nodes")
+    def _opened(self) -> None:
+        self.toggle_detail()
+
+    @command("graph.detail", "to the detail pane, or back to the list", keys="tab", footer="detail")
+    def toggle_detail(self) -> None:
+        panes: list[LineWidget] = [self._list, self.query_one("#detail", DetailPane)]
+        if self.has_class("wide"):
+            panes.append(self.query_one("#around", DetailPane))
+        at = next((place for place, pane in enumerate(panes) if pane is self.screen.focused), 0)
+        to = (at + 1) % len(panes)
+        self.remove_class("zoomed")
+        self.set_class(to > 0 and self.has_class("narrow"), "on-detail")
+        panes[to].focus()
+        self.call_after_refresh(self._show_detail)
+
+    @command("graph.zoom", "hide or show the detail pane beside the list", keys="plus")
+    def zoom(self) -> None:
+        if not self.has_class("narrow"):
+            self.toggle_class("zoomed")
+            self._list.focus()
+            self.call_after_refresh(self._after_resize)
