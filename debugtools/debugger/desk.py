@@ -80,7 +80,7 @@ class ModelDesk:
 
     def told(
         self, plan: Plan, candidate: Candidate, artifact: Artifact | None, judgement: Judgement, iteration: int
-    ) -> str | None:
+    ) -> None:
         assert artifact is not None
         self._replay.add(candidate, iteration, self._count(artifact), judgement.verdict)
         self._replay.save(now=not self._quick)
@@ -88,8 +88,6 @@ class ModelDesk:
         if self._best is not None:
             self._note(plan, candidate, judgement)
             self._best.save(now=False)
-        path = judgement.measured.get("artifact")
-        return str(path) if path else None
 
     def retold(self, plan: Plan, candidate: Candidate, verdict: Verdict, iteration: int) -> None:
         self._replay.add(candidate, iteration, len(plan.nodes(candidate)), verdict)
@@ -148,11 +146,10 @@ class RepeatDesk:
 
     def told(
         self, plan: Plan, candidate: Candidate, artifact: Artifact | None, judgement: Judgement, iteration: int
-    ) -> str | None:
+    ) -> None:
         self._replay.add(candidate, iteration, None, judgement.verdict)
         self._replay.save()
         self._files.take(judgement, replay_key(candidate.phase, iteration))
-        return None
 
     def retold(self, plan: Plan, candidate: Candidate, verdict: Verdict, iteration: int) -> None:
         self._replay.add(candidate, iteration, None, verdict)

@@ -23,13 +23,12 @@ class History:
                 self.rows.append(row)
                 self._last = max(self._last, row["n"])
 
-    def add(self, about: Row, judgement: Judgement, content: str, artifact: str | None = None) -> Row:
+    def add(self, about: Row, judgement: Judgement, content: str) -> None:
         """Write a verdict down. content: hash of what was judged, "" where the answer holds for this once only."""
         self._last += 1
-        row = verdict_row(self._last, about, judgement, content, artifact)
+        row = verdict_row(self._last, about, judgement, content)
         self._context.row("verdicts", row)
         self.rows.append(row)
-        return row
 
     def find(self, phase: str) -> Judgement | None:
         """The verdict of a phase that has but one, if it has fallen."""

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -36,8 +35,8 @@ class Desk(Protocol):
 
     def told(
         self, plan: Plan, candidate: Candidate, artifact: Artifact | None, judgement: Judgement, iteration: int
-    ) -> str | None:
-        """A verdict has fallen; the path of the candidate's file, if one was kept."""
+    ) -> None:
+        """A verdict has fallen, and is on file."""
         ...
 
     def retold(self, plan: Plan, candidate: Candidate, verdict: Verdict, iteration: int) -> None:
@@ -62,6 +61,11 @@ class SearchLoop:
         self._numbers: Counter[str] = Counter()
         self._iterations: dict[str, int] = {}
         self.plan = self._begin()
+
+    @property
+    def passed(self) -> int:
+        """How many candidates were good."""
+        return sum(row["verdict"] == Verdict.GOOD.value for row in self._history.rows)
 
     def run(self) -> Plan:
         """Ask until the search is done; the plan as it is then."""
@@ -120,8 +124,7 @@ class SearchLoop:
                     self._settle(*flying.pop(future), future.result())
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-            with suppress(AttributeError):
-                self._judge.stop()  # type: ignore[attr-defined]
+            self._judge.stop()
             pool.shutdown(wait=True)
 
     def _launch(
@@ -150,11 +153,10 @@ class SearchLoop:
 
     def _settle(self, candidate: Candidate, artifact: Artifact | None, judgement: Judgement) -> None:
         """Take a verdict in; it is on file before anything follows from it."""
-        iteration = self._number(candidate)
-        path = self._desk.told(self.plan, candidate, artifact, judgement, iteration)
         about = artifact.about if artifact else {"key": candidate.key, "phase": candidate.phase}
         content = artifact.key if artifact and self._desk.cached else ""
-        self._history.add(about, judgement, content, path)
+        self._history.add(about, judgement, content)
+        self._desk.told(self.plan, candidate, artifact, judgement, self._number(candidate))
         self.plan.search.tell(candidate, judgement.verdict)
         if judgement.by in ("cache", "replay"):
             self.cached += 1

@@ -53,6 +53,8 @@ class Outcome:
             found, text = self._reduced(told, plan, verifier, best)
         else:
             found, text = self._bisected(told, plan, subject, verifier, best)
+        if self._by == "command" and not loop.passed:
+            self._context.warn("every candidate failed, the smallest too: does the check fail for another reason?")
         verified = bool(found) and all(map(is_bad, found))
         result = self._result(found, Verdict.BAD.value, text, verified)
         result |= {"checks": loop.checks, "cached": loop.cached, "replay": str(replay) if replay else None}

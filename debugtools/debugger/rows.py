@@ -26,13 +26,13 @@ def about(subject: Subject, plan: Plan, candidate: Candidate, artifact: Artifact
     }  # fmt: skip
 
 
-def verdict_row(n: int, candidate: Row, judgement: Judgement, content: str, artifact: str | None) -> Row:
+def verdict_row(n: int, candidate: Row, judgement: Judgement, content: str) -> Row:
     """A row of table `verdicts`."""
     row = {key: candidate.get(key) for key in ("key", "phase", "i", "node", "op", "nodes")}
     return {
         "n": n, **row, "verdict": judgement.verdict.value, "by": judgement.by, "seconds": round(judgement.seconds, 4),
-        "measured": judgement.measured, "note": judgement.note, "artifact": artifact, "content": content,
-        "undone": False,
+        "measured": judgement.measured, "note": judgement.note, "artifact": judgement.measured.get("output"),
+        "content": content, "undone": False,
     }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from backends.errors import LayerwiseError
 from backends.runner import Loadable, Runner, open_runner
 from debugtools.compare.metrics import Comparison, worst
 from debugtools.judging.conditioning import may_be_rounding, moved, only_magnified
-from debugtools.judging.protocol import Artifact, Judgement
+from debugtools.judging.protocol import Artifact, Judgement, OneAtATime
 from debugtools.judging.rules import InnerRules
 from debugtools.judging.subject import Subject
 from debugtools.search.protocol import Verdict
@@ -21,14 +21,12 @@ Array = NDArray[Any]
 _VARIES = re.compile(r"'[^']*'|\b0x[0-9a-f]+\b|\d+|/\S+")
 
 
-class ComparisonJudge:
+class ComparisonJudge(OneAtATime):
     """Judges in this process, one candidate at a time; only the suspect runs.
 
     A candidate is bad if one of its outputs is off, by `InnerRules`; if it cannot be built or run it is skipped, unless
     that is the failure that is searched: then the same error is bad, and a candidate that runs is good.
     """
-
-    parallel = 1
 
     def __init__(self, subject: Subject, error: str = "") -> None:
         self._subject, self._error = subject, _kind(error)

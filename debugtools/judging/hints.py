@@ -24,7 +24,7 @@ def likely(subject: Subject) -> list[int]:
         return []
     cut = subject.cut
     exploder = Exploder(cut, [name for name in cut.maker if name in subject.tensors])
-    runs = LocalRuns(Part.of(subject.suspect), exploder)
+    runs = LocalRuns(Part.model(subject.suspect), exploder)
     names = [name for i in subject.items for name in cut.nodes[i].output if name in subject.tensors]
     scores: dict[int, float] = {}
     for at in range(0, len(names), _AT_ONCE):

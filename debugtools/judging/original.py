@@ -1,6 +1,8 @@
 """The failure as the user sees it: both sides run as configured, their outputs compared by the user's tolerances."""
 
+import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +55,11 @@ class Original:
 
     def judge(self, number: int, feed: Feed) -> Judgement:
         """Bad if an output differs, or if the suspect cannot run what the reference can; `measured`: the worst one."""
+        started = time.perf_counter()
+        judgement = self._judged(number, feed)
+        return replace(judgement, seconds=time.perf_counter() - started)
+
+    def _judged(self, number: int, feed: Feed) -> Judgement:
         self._rows.clear()
         self.error = ""
         reference = self._run(self.reference, number, feed)

@@ -9,7 +9,7 @@ from backends.errors import LayerwiseError
 from backends.files import atomic_writer
 from backends.text import shown
 from debugtools.judging.check_folder import write_golden, write_inputs
-from debugtools.judging.protocol import Artifact, Auto, Judge, Judgement, Undo
+from debugtools.judging.protocol import Artifact, Auto, Judge, Judgement, OneAtATime, Undo
 from debugtools.search.protocol import Verdict
 
 if TYPE_CHECKING:
@@ -18,12 +18,10 @@ if TYPE_CHECKING:
 CHOICES = ["good", "bad", "skip", "undo", "auto"]  # auto: let the machine finish
 
 
-class PersonJudge:
+class PersonJudge(OneAtATime):
     """path: where the candidate's model goes, its inputs beside it (and the reference's outputs, where `golden` has
     them). machine: measures too, as a suggestion.
     """
-
-    parallel = 1
 
     def __init__(
         self, context: "JobContext", path: Path, golden: Callable[[Artifact], dict[str, Any]] | None = None,

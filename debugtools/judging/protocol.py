@@ -62,6 +62,19 @@ class Judge(Protocol):
 
     def judge(self, artifact: Artifact | None) -> Judgement: ...
 
+    def stop(self) -> None:
+        """No answer is awaited any more."""
+        ...
+
+
+class OneAtATime:
+    """A judge in this thread."""
+
+    parallel = 1
+
+    def stop(self) -> None:
+        pass
+
 
 class Undo(Exception):
     """A person takes the last verdict back."""

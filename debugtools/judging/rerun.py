@@ -6,17 +6,15 @@ from typing import TYPE_CHECKING
 
 from debugtools.compare.setup import Setup
 from debugtools.judging.original import Original
-from debugtools.judging.protocol import Artifact, Judgement
+from debugtools.judging.protocol import Artifact, Judgement, OneAtATime
 from debugtools.search.protocol import Verdict
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext
 
 
-class RerunJudge:
+class RerunJudge(OneAtATime):
     """Bad if any iteration fails by the user's tolerances."""
-
-    parallel = 1
 
     def __init__(self, context: "JobContext", setup: Setup) -> None:
         self._setup, self._original = setup, Original(context, setup)

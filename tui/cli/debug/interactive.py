@@ -1,0 +1,128 @@
+"""A search on a plain terminal: the questions as Polygraphy puts them, and more answers."""
+
+import asyncio
+import os
+import stat
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from backends.text import shown
+from tui.cli.asking import Asker
+from tui.cli.debug.report import SearchReport, measured_text
+from tui.cli.follow import Follower
+from tui.cli.log import CRITICAL, START, WARNING, Log
+from tui.cli.progress import Bar, NoBar
+from tui.cli.submit import card_text, exit_code, submit
+from tui.state.questions import Question
+
+if TYPE_CHECKING:
+    from backends.jobs.spec import JobSpec
+
+_LETTERS = {"p": "good", "f": "bad", "g": "good", "b": "bad", "s": "skip", "u": "undo", "a": "auto"}
+_HELP = "p (g): it passed   f (b): it failed   s: skip it   u: take the last answer back   a: let the machine finish"
+
+
+def converse(job: "JobSpec", log: Log) -> int:
+    """Run a search that asks, under a supervisor of its own: its question outlives this terminal. The exit code."""
+    from backends.jobs.store import Workspace
+
+    log.say(START, "Starting interactive debugging session since no `--check` command was provided", source="tools")
+    number = submit(job)
+    try:
+        answered = asyncio.run(_converse(number, log))
+    except KeyboardInterrupt:
+        answered = False
+    if not answered:
+        log.say(WARNING, f"Job {number} waits for an answer: layerwise attach {number}, or jobs cancel {number}")
+        return 130
+    view = Workspace().view(number)
+    if view.card:
+        log.say(CRITICAL, card_text(view.card, view.id))
+    return exit_code(view)
+
+
+async def _converse(job: int, log: Log) -> bool:
+    """Report and ask until the job has ended; False if the answers end before."""
+    asker = VerdictAsker(log, NoBar())
+    following = asyncio.create_task(Follower(job, SearchReport(log, job).event, None, asker).run())
+    ended = asyncio.create_task(asker.ended.wait())
+    await asyncio.wait({following, ended}, return_when=asyncio.FIRST_COMPLETED)
+    ended.cancel()
+    if following.done():
+        following.result()
+        return True
+    following.cancel()
+    with suppress(asyncio.CancelledError):
+        await following
+    return False
+
+
+class VerdictAsker(Asker):
+    """Asks as Polygraphy does, of a terminal or of lines that a script writes. ended: set at their end."""
+
+    def __init__(self, log: Log, bar: Bar) -> None:
+        super().__init__(log, bar)
+        self.ended = asyncio.Event()
+        self._lines = Lines()
+        self._told = False
+
+    async def ask(self, question: Question) -> str | None:
+        """The answer: the first letter of a line."""
+        if not self._told:
+            self._log.info(_HELP)
+            self._told = True
+        self._suggest(question)
+        prompt = f">>> {question.text.replace('pass or fail', '[p]ass or [f]ail')} "
+        with self._bar.hidden():
+            while True:
+                print(prompt, end="", flush=True)
+                line = await self._lines.next()
+                if line is None:
+                    print()
+                    self.ended.set()
+                    return None
+                word = _LETTERS.get(line.strip()[:1].lower(), "")
+                if word in question.words:
+                    return word
+                prompt = ">>> Please choose either: 'p' or 'f': "
+
+    def _suggest(self, question: Question) -> None:
+        files = question.more.get("artifact")
+        if isinstance(files, dict) and files:
+            listed = ", ".join(f"{what} {shown(str(path))}" for what, path in files.items())
+            self._log.info(f"To try: {listed}")
+        suggestion, numbers = question.more.get("suggestion"), question.more.get("measured")
+        if suggestion:
+            text = measured_text(numbers) if isinstance(numbers, dict) else ""
+            self._log.info(f"The machine finds it {suggestion}" + (f": {text}" if text else ""))
+
+
+class Lines:
+    """Lines of the standard input, waited for without blocking the loop."""
+
+    def __init__(self) -> None:
+        self._fd = sys.stdin.fileno()
+        self._rest = b""
+
+    async def next(self) -> str | None:
+        """The next line, None at the end of the input."""
+        while b"\n" not in self._rest:
+            data = await self._read()
+            if not data and not self._rest:
+                return None
+            self._rest += data or b"\n"
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line.decode(errors="replace")
+
+    async def _read(self) -> bytes:
+        if stat.S_ISREG(os.fstat(self._fd).st_mode):  # never to be waited for
+            return os.read(self._fd, 4096)
+        loop = asyncio.get_running_loop()
+        ready: asyncio.Future[None] = loop.create_future()
+        loop.add_reader(self._fd, lambda: None if ready.done() else ready.set_result(None))
+        try:
+            await ready
+        finally:
+            loop.remove_reader(self._fd)
+        return os.read(self._fd, 4096)

@@ -1,0 +1,38 @@
+"""What the commands of searches share: the job here, detached, as JSON, or in conversation."""
+
+from argparse import Namespace
+
+from backends.errors import UsageError
+from tui.cli.debug.report import SearchReport, document
+from tui.cli.debug.to_debug import debug_job, to_debug
+from tui.cli.json_output import Collector, print_json
+from tui.cli.log import Log
+from tui.cli.progress import progress
+from tui.cli.submit import run_detached, run_here
+
+
+def run_search(what: str, args: Namespace, log: Log) -> int:
+    """Run the search that `args` describe; the exit code."""
+    spec = to_debug(args, what)
+    job = debug_job(spec, what, args)
+    if args.detach:
+        return run_detached(job, log)
+    if args.json and spec.interactive:
+        raise UsageError("--json is for machines: give --check or two sides, so that no question is asked")
+    if args.json:
+        collector = Collector()
+        code = run_here(job, collector.event, log)
+        print_json(document(collector, args.command, code))
+        return code
+    if spec.interactive:
+        from tui.cli.debug.interactive import converse
+
+        return converse(job, log)
+    report = SearchReport(log)
+    with progress(log) as show:
+
+        def listen(event: dict[str, object]) -> None:
+            show(event)
+            report.event(event)
+
+        return run_here(job, listen, log)
