@@ -1,6 +1,6 @@
 """What is different in two models where a tensor is made: nodes, attributes, inputs, weights."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -9,30 +9,30 @@ import onnx
 from backends.errors import LayerwiseError
 from backends.tensors import format_shape
 from backends.text import shown
-from debugtools.compare.sides import ModelSide
 from debugtools.locate.errors import error_of
+from debugtools.locate.part import Part
 from surgery.precision_plan import node_label
 from surgery.regions import Regions
 
 _LISTED = 4
+_GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 
 
 class Differences:
-    """Holds a suspect's model against a reference's."""
+    """Holds a suspect's graph against a reference's; other: the reference's name of a tensor of the suspect's graph."""
 
-    def __init__(self, suspect: ModelSide, reference: ModelSide) -> None:
-        self._suspect, self._reference = suspect, reference
-        self._mine, self._theirs = suspect.model.cut, reference.model.cut
+    def __init__(self, suspect: Part, reference: Part, other: Callable[[str], str]) -> None:
+        self._suspect, self._reference, self._other = suspect, reference, other
+        self._mine, self._theirs = suspect.cut, reference.cut
 
     @cached_property
     def _regions(self) -> Regions:
-        """The reference's regions between the tensors that both models make."""
-        both = (self._reference.own(self._suspect.common(name)) for name in self._mine.maker)
-        return Regions(self._theirs, [name for name in both if name in self._theirs.maker])
+        """The reference's regions between the tensors that both graphs make."""
+        return Regions(self._theirs, [self._other(name) for name in self._mine.maker])
 
-    def of(self, tensor: str, region: Sequence[int]) -> list[str]:
-        """Say what is different where `tensor` (the comparison's name) is made; region: its nodes in the suspect."""
-        own = self._reference.own(tensor)
+    def of(self, region: Sequence[int], tensor: str) -> list[str]:
+        """Say what is different where a tensor of the suspect's graph is made; region: its nodes there."""
+        own = self._other(tensor)
         if own not in self._theirs.maker:
             return ["the reference has it as a weight"] if own in self._theirs.initializers else []
         mine = [self._mine.nodes[i] for i in region]
@@ -46,19 +46,19 @@ class Differences:
         return lines + list(self._weights(mine))
 
     def _inputs(self, node: onnx.NodeProto, other: onnx.NodeProto) -> Iterator[str]:
-        named = [self._reference.own(self._suspect.common(name)) for name in node.input]
+        named = [self._other(name) for name in node.input]
         if sorted(named) == sorted(other.input) and named != list(other.input):
             yield f"it reads {_names(node.input)}, in the reference in the order {_names(other.input)}"
 
     def _weights(self, nodes: Sequence[onnx.NodeProto]) -> Iterator[str]:
         for name in dict.fromkeys(name for node in nodes for name in node.input if name in self._mine.initializers):
-            own = self._reference.own(self._suspect.common(name))
+            own = self._other(name)
             if own in self._theirs.initializers:
                 yield from self._weight(name, own)
 
     def _weight(self, name: str, own: str) -> Iterator[str]:
         try:
-            a, b = self._suspect.model.file.array(name), self._reference.model.file.array(own)
+            a, b = self._suspect.weight(name), self._reference.weight(own)
         except LayerwiseError:  # a weight that cannot be read is told where it is used
             return
         if a.shape != b.shape:
@@ -93,15 +93,24 @@ def _attributes(node: onnx.NodeProto, other: onnx.NodeProto) -> Iterator[str]:
     mine, theirs = ({a.name: a for a in n.attribute} for n in (node, other))
     for name in dict.fromkeys([*mine, *theirs]):
         a, b = mine.get(name), theirs.get(name)
-        if a is None or b is None or a.SerializeToString(deterministic=True) != b.SerializeToString(deterministic=True):
+        if a is not None and b is not None and _bytes(a) == _bytes(b):
+            continue
+        if a is not None and b is not None and a.type == b.type and a.type in _GRAPHS:
+            yield f"its {shown(name, 60)} is not the reference's"
+        else:
             yield f"attribute {shown(name, 60)} is {_value(a)}, in the reference {_value(b)}"
+
+
+def _bytes(attribute: onnx.AttributeProto) -> bytes:
+    data: bytes = attribute.SerializeToString(deterministic=True)
+    return data
 
 
 def _value(attribute: onnx.AttributeProto | None) -> str:
     if attribute is None:
         return "not set"
-    if attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS):
-        return "another graph"
+    if attribute.type in _GRAPHS:
+        return "a graph"
     if attribute.type in (onnx.AttributeProto.TENSOR, onnx.AttributeProto.SPARSE_TENSOR, onnx.AttributeProto.TENSORS):
         return _tensor_text(attribute.t)
     return shown(str(onnx.helper.get_attribute_value(attribute)), 60)

@@ -1,26 +1,21 @@
 """Why a node is suspected, in words."""
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from backends.text import shown
 from debugtools.locate.errors import Error
 from debugtools.locate.suspects import Suspect
 
-if TYPE_CHECKING:
-    from debugtools.locate.differences import Differences
 
-
-def evidence(suspect: Suspect, differences: "Differences | None", stopped: str) -> list[str]:
+def evidence(suspect: Suspect, differences: Sequence[str], stopped: str) -> list[str]:
     """Return what speaks against a node, strongest first.
 
-    differences: between the two models, None where there is one. stopped: where the suspect's own run ended early.
+    differences: of the two models where the tensor is made. stopped: where the suspect's own run ended early.
     """
     lines = [_failure(suspect) if suspect.failure else _local(suspect)]
     lines += _accumulated(suspect, stopped)
-    if differences is not None:
-        lines += differences.of(suspect.tensor, suspect.region)
-    return [line for line in lines if line]
+    return [line for line in [*lines, *differences] if line]
 
 
 def _failure(suspect: Suspect) -> str:

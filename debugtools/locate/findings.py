@@ -1,6 +1,7 @@
 """What all iterations come to: suspects with their evidence, and whether the outputs differ at all."""
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 from backends.text import shown
@@ -9,6 +10,7 @@ from debugtools.compare.memory import peak
 from debugtools.compare.sides import ModelSide, Side
 from debugtools.locate.differences import Differences
 from debugtools.locate.evidence import evidence
+from debugtools.locate.part import Part
 from debugtools.locate.suspects import Suspect, Suspects, suspect_row
 
 
@@ -51,13 +53,20 @@ class Findings:
 
     def rows(self, top: int) -> list[Row]:
         """Rows of table `suspects`, worst first."""
-        cut, other = self._suspect.model.cut, self._reference
-        two = isinstance(other, ModelSide) and other.model is not self._suspect.model
-        differences = Differences(self._suspect, other) if two and isinstance(other, ModelSide) else None
-        return [
-            suspect_row(suspect, outputs, cut, evidence(suspect, differences, self._stopped))
-            for suspect, outputs in self._chosen()[:top]
-        ]
+        return [self._row(suspect, outputs) for suspect, outputs in self._chosen()[:top]]
+
+    def _row(self, suspect: Suspect, outputs: list[str]) -> Row:
+        own, told = self._suspect.own(suspect.tensor), self._differences
+        lines = told.of(suspect.region, own) if told else []
+        return suspect_row(suspect, outputs, self._suspect.model.cut, evidence(suspect, lines, self._stopped))
+
+    @cached_property
+    def _differences(self) -> Differences | None:
+        """Between the models, if there are two."""
+        mine, theirs = self._suspect, self._reference
+        if not isinstance(theirs, ModelSide) or theirs.model is mine.model:
+            return None
+        return Differences(Part.model(mine), Part.model(theirs), lambda name: theirs.own(mine.common(name)))
 
     def result(self, rows: list[Row]) -> dict[str, Any]:
         """The fields of the job's result; passed: something was found."""

@@ -15,6 +15,7 @@ from debugtools.compare.memory import Limits
 from debugtools.compare.sides import ModelSide, SavedSide, Side
 from debugtools.compare.store import ArrayStore
 from debugtools.compare.stream import SessionPool, observing
+from debugtools.locate.inside import Pair
 from debugtools.locate.local import LocalRuns
 from debugtools.locate.part import Part, held
 from debugtools.locate.points import find_points
@@ -40,7 +41,7 @@ class Grounds:
     """
 
     def __init__(self, suspect: ModelSide, reference: Side, feeds: tuple[Feed, Feed], limits: Limits) -> None:
-        self._suspect, self._reference, self._part, self._limits = suspect, reference, Part.of(suspect), limits
+        self._suspect, self._reference, self._part, self._limits = suspect, reference, Part.observed(suspect), limits
         mine = _sizes(self._part, feeds[0])
         theirs = self._reference_sizes(feeds[1], mine)
         self.points = find_points(suspect, reference, _opaque(mine), _opaque(theirs))
@@ -59,11 +60,20 @@ class Grounds:
 
     def alike(self, name: str) -> bool:
         """Whether a tensor is made by one node of the same operator on both sides, and by the same runner."""
-        side, region = self._reference, self.region(name)
-        if not self.same_runner or len(region) > 1 or not isinstance(side, ModelSide):
-            return False
-        theirs = side.model.cut.maker.get(side.own(name))
-        return theirs is not None and _same_operator(self._suspect, region[0], side, theirs)
+        pair = self.pair(name) if self.same_runner and len(self.region(name)) == 1 else None
+        return pair is not None and (pair.node.domain, pair.node.op_type) == (pair.other.domain, pair.other.op_type)
+
+    def pair(self, name: str) -> Pair | None:
+        """The nodes that make a tensor in both models, None if the reference runs none or has it as a weight."""
+        side = self._reference
+        if not isinstance(side, ModelSide) or side.own(name) not in side.model.cut.maker:
+            return None
+        mine, theirs = Part.model(self._suspect), Part.model(side)
+        nodes = [
+            part.cut.nodes[part.cut.maker[own]]
+            for part, own in ((mine, self._suspect.own(name)), (theirs, side.own(name)))
+        ]
+        return Pair(mine, theirs, nodes[0], nodes[1])
 
     @contextmanager
     def walk(
@@ -88,7 +98,7 @@ class Grounds:
     def _reference_sizes(self, feed: Feed, mine: Sizes) -> Sizes:
         if not isinstance(self._reference, ModelSide):
             return {}
-        part = Part.of(self._reference)
+        part = Part.observed(self._reference)
         return mine if _alike(self._part, part) else _sizes(part, feed)
 
     def _cut_reference(self, known: Sizes) -> "list[Segment]":
@@ -133,8 +143,3 @@ def _alike(a: Part, b: Part) -> bool:
 
 def _makers(part: Part) -> dict[str, str]:
     return {name: part.cut.nodes[i].op_type for name, i in part.cut.maker.items()}
-
-
-def _same_operator(a: ModelSide, i: int, b: ModelSide, k: int) -> bool:
-    mine, theirs = a.model.cut.nodes[i], b.model.cut.nodes[k]
-    return (mine.domain, mine.op_type) == (theirs.domain, theirs.op_type)

@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import onnx
 from numpy.typing import NDArray
 
+from backends.evaluate import tensor_array
 from backends.specs import RunnerSpec
+from debugtools.compare.places import Place
 from debugtools.compare.sides import ModelSide
 from debugtools.compare.stream import GraphStream, SessionPool
 
@@ -27,15 +30,33 @@ class Part:
     name: str
 
     @classmethod
-    def of(cls, side: ModelSide) -> "Part":
+    def observed(cls, side: ModelSide) -> "Part":
         """The graph that a side is observed in."""
         return cls(side.observed.cut, side.observed.folder, side.spec, side.name)
+
+    @classmethod
+    def model(cls, side: ModelSide) -> "Part":
+        """The main graph of a side's model."""
+        return cls(side.model.cut, side.model.file.folder, side.spec, side.name)
 
     def stream(
         self, plan: "Sequence[Segment]", feed: Mapping[str, Array], pool: SessionPool
     ) -> Iterator[Mapping[str, Array]]:
         """Run the segments one after the other, giving what each makes."""
         return iter(GraphStream(self.cut, plan, self.spec, self.name, self.folder, feed, pool))
+
+    def weight(self, name: str) -> Array:
+        """The value of an initializer. BadFile if it is damaged."""
+        return tensor_array(self.cut.initializers[name], self.folder)
+
+    def weights(self, node: onnx.NodeProto) -> dict[str, Array]:
+        """The initializers that a node takes as inputs."""
+        return {name: self.weight(name) for name in node.input if name in self.cut.initializers}
+
+    def place(self, name: str) -> Place:
+        """Where a tensor of the graph is made."""
+        i = self.cut.maker[name]
+        return Place(i, self.cut.nodes[i].name, self.cut.nodes[i].op_type, depth=self.cut.depth[i])
 
 
 def held(made: Mapping[str, Array]) -> int:

@@ -13,6 +13,7 @@ from debugtools.compare.tolerance import SAFETY
 from debugtools.locate.diagnosis import diagnose
 from debugtools.locate.errors import Error, error_from, error_of
 from debugtools.locate.grounds import Grounds
+from debugtools.locate.inside import enter
 from debugtools.locate.suspects import Suspect
 from debugtools.locate.walk import Met, Walk
 
@@ -29,13 +30,14 @@ class Reader:
     """Reads the tensors of one iteration, as `walk` meets them.
 
     grounds: of the walk. cut: the suspect's model. mode: how the suspect is observed, as the layer table has it.
+    bodies: whether bodies of suspects are looked into.
     """
 
     def __init__(
-        self, iteration: int, comparer: Comparer, grounds: Grounds, walk: Walk, cut: "GraphCut", mode: str
+        self, iteration: int, comparer: Comparer, grounds: Grounds, walk: Walk, cut: "GraphCut", mode: str, bodies: bool
     ) -> None:
         self._iteration, self._comparer, self._grounds, self._walk = iteration, comparer, grounds, walk
-        self._cut, self._mode, self._tests = cut, mode, _MOST_TESTS
+        self._cut, self._mode, self._bodies, self._tests = cut, mode, bodies, _MOST_TESTS
         self._ledger = Ledger(comparer.places)
         self._errors: dict[str, float] = {}
 
@@ -61,7 +63,15 @@ class Reader:
         )
         if accumulated is not None:
             self._errors[met.name] = accumulated.rel
-        return row, suspect if self._is_suspect(suspect) else None
+        if not self._is_suspect(suspect):
+            return row, None
+        suspect.inside = self._inside(met, suspect)
+        return row, suspect
+
+    def _inside(self, met: Met, suspect: Suspect) -> Row | None:
+        """What is at fault in the node's body, where that was asked for."""
+        pair = self._grounds.pair(met.name) if self._bodies and self._mode != "executed" else None
+        return enter(pair, suspect, self._walk) if pair else None
 
     def _is_suspect(self, found: Suspect) -> bool:
         """Alike runners should give the same bits, so that any local error says something; others round their way."""

@@ -100,7 +100,7 @@ class LocateRun:
             self._grounds = Grounds(self.suspect, self.reference, feeds, allowed)
         grounds, mode = self._grounds, self._mode()
         with grounds.walk(number, feeds, self._pools, self.context.artifacts / "waiting") as walk:
-            reader = Reader(number, self._comparer, grounds, walk, self.suspect.model.cut, mode)
+            reader = Reader(number, self._comparer, grounds, walk, self.suspect.model.cut, mode, self.spec.bodies)
             for done, met in enumerate(walk, 1):
                 row, suspect = reader.read(met)
                 if row_key(row) not in self._done:

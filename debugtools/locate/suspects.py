@@ -20,7 +20,8 @@ class Suspect:
     """A tensor that speaks against the node that makes it.
 
     local: None if the node failed on the reference's inputs, with `failure`. region: positions of the nodes that make
-    the tensor from tensors that both sides have. inputs: the largest relative error of what they read.
+    the tensor from tensors that both sides have. inputs: the largest relative error of what they read. inside: what
+    is at fault in the body of a control-flow node, as `Inside.as_row` has it.
     """
 
     place: Place
@@ -33,6 +34,7 @@ class Suspect:
     iteration: int
     inputs: float = 0.0
     failure: str = ""
+    inside: Row | None = None
 
     @property
     def rank(self) -> tuple[int, float, int]:
@@ -80,4 +82,4 @@ def suspect_row(suspect: Suspect, outputs: list[str], cut: "GraphCut", evidence:
         "accumulated": accumulated.rel if accumulated else None, "amplification": suspect.amplification,
         "diagnosis": suspect.word, "evidence": "; ".join(evidence),
         "region": [{"i": i, "node": node_label(cut.nodes[i]), "op": cut.nodes[i].op_type} for i in suspect.region],
-    }  # fmt: skip
+    } | ({"inside": suspect.inside} if suspect.inside else {})  # fmt: skip

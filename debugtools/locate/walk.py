@@ -63,7 +63,7 @@ class Walk:
         regions: Regions,
     ) -> None:
         self._cut, self._stream, self._feed, self._points = cut, stream, feed, points
-        self._reference, self._local, self._regions = reference, local, regions
+        self._reference, self._local, self.regions = reference, local, regions
         self._here = [[t for i in segment.nodes for t in cut.nodes[i].output if t in points] for segment in plan]
         self._over = self._last_uses()
         self._same: set[str] = set()
@@ -77,7 +77,7 @@ class Walk:
         last = {}
         for number, here in enumerate(self._here):
             for tensor in here:
-                last.update(dict.fromkeys((tensor, *self._regions.of(tensor).feeds), number))
+                last.update(dict.fromkeys((tensor, *self.regions.of(tensor).feeds), number))
         over = defaultdict(list)
         for tensor, number in last.items():
             if tensor in self._points:
@@ -122,6 +122,10 @@ class Walk:
         for tensor in here:
             yield self._met(tensor, made.get(tensor), found.pop(tensor))
 
+    def inputs(self, tensor: str) -> dict[str, Array]:
+        """The reference's tensors that the region of the last tensor met reads."""
+        return self._feeds([tensor])
+
     def response(self, met: Met) -> float:
         """Relative L2 change of a tensor's local result when each of its region's inputs is rounded once.
 
@@ -136,20 +140,20 @@ class Walk:
         return relative_l2(made, met.local)[0] if made.shape == met.local.shape else 0.0
 
     def _is_random(self, tensor: str) -> bool:
-        return any(self._randomness.draws(self._cut.nodes[i]) for i in self._regions.of(tensor).nodes)
+        return any(self._randomness.draws(self._cut.nodes[i]) for i in self.regions.of(tensor).nodes)
 
     def _fits(self, tensor: str) -> bool:
         """Whether the reference's tensors can stand for what a region reads."""
-        feeds = (name for name in self._regions.of(tensor).feeds if name in self._types)
+        feeds = (name for name in self.regions.of(tensor).feeds if name in self._types)
         return all(fits(self._reference.get(self._points[name].name), self._types[name]) for name in feeds)
 
     def _fed_alike(self, tensor: str) -> bool:
-        feeds = self._regions.of(tensor).feeds
+        feeds = self.regions.of(tensor).feeds
         return all(name in self._same or name not in self._points for name in feeds)
 
     def _feeds(self, names: Sequence[str]) -> dict[str, Array]:
         feed = {}
-        for name in self._regions.joint(names).feeds:
+        for name in self.regions.joint(names).feeds:
             point = self._points.get(name)
             if point is None:
                 feed[name] = self._feed[name]

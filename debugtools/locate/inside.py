@@ -1,0 +1,192 @@
+"""Looking into the body of an If, Loop or Scan: which of its nodes is at fault, in which trip."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from backends.errors import LayerwiseError
+from backends.tensors import dtype_name, to_onnx
+from debugtools.compare.canary import same_bits
+from debugtools.compare.layers import Row
+from debugtools.compare.store import ArrayStore
+from debugtools.compare.stream import SessionPool
+from debugtools.locate.diagnosis import diagnose
+from debugtools.locate.differences import Differences
+from debugtools.locate.errors import error_of
+from debugtools.locate.evidence import evidence
+from debugtools.locate.local import LocalRuns
+from debugtools.locate.part import Part
+from debugtools.locate.points import Point
+from debugtools.locate.reference import Reference
+from debugtools.locate.suspects import Suspect, Suspects, suspect_row
+from debugtools.locate.trips import MOST_TRIPS, Body, trips
+from debugtools.locate.walk import Met, Walk
+from surgery.bodies import CONTROL_FLOW, bodies, body_graph
+from surgery.explode import Exploder
+from surgery.sizes import estimates
+
+Array = NDArray[Any]
+Values = Mapping[str, Array]
+_NONE, _SMALL, _BEYOND = range(3)
+_DEEPEST = 8
+_TOLD = 3
+
+
+@dataclass
+class Inside:
+    """What was found in a body. trip: counted from 0; note: why nothing was found."""
+
+    body: str = ""
+    trip: int = 0
+    rows: list[Row] = field(default_factory=list)
+    note: str = ""
+
+    def as_row(self) -> Row:
+        """The field `inside` of a suspect's row."""
+        return {"body": self.body, "trip": self.trip, "suspects": self.rows, "note": self.note}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A node of the suspect's graph and the one that stands for it in the reference's, with the graphs."""
+
+    mine: Part
+    theirs: Part
+    node: onnx.NodeProto
+    other: onnx.NodeProto
+
+
+def enter(pair: Pair, suspect: Suspect, walk: Walk, depth: int = 0) -> Row | None:
+    """Look into the node that makes the tensor last met, if it has a body; the suspect's `inside`."""
+    if pair.node.op_type not in CONTROL_FLOW:
+        return None
+    if len(suspect.region) > 1:
+        return Inside(note="the tensor is made by several nodes; the body is not looked into").as_row()
+    return look_inside(pair, walk.inputs(suspect.tensor), depth).as_row()
+
+
+def look_inside(pair: Pair, values: Values, depth: int = 0) -> Inside:
+    """Find what is at fault in the body of a control-flow node.
+
+    values: the reference's tensors that the node reads, by the suspect's names.
+    """
+    if pair.node.op_type != pair.other.op_type:
+        return Inside(note=f"the reference has {pair.other.op_type} here, whose body is another")
+    if depth >= _DEEPEST:
+        return Inside(note=f"bodies are nested more than {_DEEPEST} deep")
+    try:
+        return _search(pair, {**pair.mine.weights(pair.node), **values}, depth)
+    except LayerwiseError as error:
+        return Inside(note=str(error))
+
+
+def _search(pair: Pair, values: Values, depth: int) -> Inside:
+    name, mine, theirs = _body(pair, values)
+    types = {captured: to_onnx(dtype_name(array)) for captured, array in values.items()}
+    parts = [
+        Part(body_graph(p.cut, b, types), p.folder, p.spec, p.name)
+        for p, b in ((pair.mine, mine), (pair.theirs, theirs))
+    ]
+    first, second = (
+        Body(part, [o.name for o in body.output]) for part, body in zip(parts, (mine, theirs), strict=True)
+    )
+    with ExitStack() as stack:
+        stack.callback(first.close)
+        stack.callback(second.close)
+        small: tuple[int, Values] | None = None
+        trip = -1
+        for trip, own in enumerate(trips(pair.node, mine, values, second)):
+            how = _divergence(first, second, {**values, **own})
+            if how == _BEYOND:
+                return Inside(name, trip, _locate(parts[0], parts[1], {**values, **own}, depth))
+            if how == _SMALL and small is None:
+                small = trip, {**values, **own}
+        if small is not None:
+            return Inside(name, small[0], _locate(parts[0], parts[1], small[1], depth))
+    limit = f" (the first {MOST_TRIPS} were tried)" if trip + 1 == MOST_TRIPS else ""
+    return Inside(name, note=f"on the reference's values the body agrees in all of {trip + 1} trips{limit}")
+
+
+def _body(pair: Pair, values: Values) -> tuple[str, onnx.GraphProto, onnx.GraphProto]:
+    """The body that runs, on both sides."""
+    mine, theirs = dict(bodies(pair.node)), dict(bodies(pair.other))
+    name = "body"
+    if pair.node.op_type == "If":
+        name = "then_branch" if bool(values[pair.node.input[0]].reshape(())) else "else_branch"
+    if name not in mine or name not in theirs:
+        raise LayerwiseError(f"there is no {name} on both sides")
+    if [value.name for value in mine[name].input] != [value.name for value in theirs[name].input]:
+        raise LayerwiseError("the bodies' inputs have other names")
+    return name, mine[name], theirs[name]
+
+
+def _divergence(first: Body, second: Body, feed: Values) -> int:
+    """How far the outputs of a trip are apart: not at all, less than rounding explains, beyond it."""
+    expected = second.run(feed)
+    try:
+        found = first.run(feed)
+    except LayerwiseError:
+        return _BEYOND
+    if len(found) != len(expected):
+        return _BEYOND
+    pairs = [(a, b) for a, b in zip(found, expected, strict=True) if not same_bits(a, b)]
+    depth = max(second.part.cut.depth, default=1)
+    return _BEYOND if any(error_of(a, b, (), depth).beyond for a, b in pairs) else _SMALL if pairs else _NONE
+
+
+def _locate(mine: Part, theirs: Part, feed: Values, depth: int) -> list[Row]:
+    """Rows of the body's suspects, worst first."""
+    suspects = Suspects()
+    with ExitStack() as stack:
+        walk = _walk(mine, theirs, feed, stack)
+        for met in walk:
+            suspect = _read(met, walk, mine)
+            if suspect is None:
+                continue
+            node, other = (part.cut.nodes[part.cut.maker[met.name]] for part in (mine, theirs))
+            suspect.inside = enter(Pair(mine, theirs, node, other), suspect, walk, depth + 1)
+            suspects.add(suspect)
+    differences = Differences(mine, theirs, str)
+    rows = []
+    for suspect, outputs in suspects.ranked()[:_TOLD]:
+        lines = differences.of(suspect.region, suspect.tensor)
+        rows.append(suspect_row(suspect, outputs, mine.cut, evidence(suspect, lines, walk.stopped)))
+    return rows
+
+
+def _walk(mine: Part, theirs: Part, feed: Values, stack: ExitStack) -> Walk:
+    shapes = {name: np.shape(array) for name, array in feed.items()}
+    opaque = {n for p in (mine, theirs) for n, known in estimates(p.cut.model, shapes).items() if known.opaque}
+    points = {name: Point(name) for name in mine.cut.maker if name in theirs.cut.maker and name not in opaque}
+    store, pool = ArrayStore(1 << 60, mine.folder), SessionPool(False)
+    stack.callback(store.close)
+    stack.callback(pool.close)
+    plans = [part.cut.segments(points, None) for part in (mine, theirs)]
+    streams = [part.stream(plan, feed, pool) for part, plan in zip((mine, theirs), plans, strict=True)]
+    exploder = Exploder(mine.cut, points)
+    reference = Reference(streams[1], points, theirs.weight, store)
+    local = LocalRuns(mine, exploder)
+    return Walk(mine.cut, plans[0], streams[0], feed, points, reference, local, exploder.regions)
+
+
+def _read(met: Met, walk: Walk, mine: Part) -> Suspect | None:
+    place, region = mine.place(met.name), walk.regions.of(met.tensor).nodes
+    local = None if met.local is None else error_of(met.local, met.reference, (), len(region))
+    accumulated = None if met.accumulated is None else error_of(met.accumulated, met.reference, (), place.depth)
+    word = "kernel" if met.failure else diagnose(local, accumulated, None, "")
+    if local is not None and not local.rel and word in ("clean", "propagated"):
+        return None
+    return Suspect(place, met.name, word, local, accumulated, None, region, 0, failure=met.failure)
+
+
+def nested(rows: list[Row]) -> Iterator[tuple[int, Row]]:
+    """Suspects inside of suspects, each with how deep it is."""
+    for row in rows:
+        for inner in (row.get("inside") or {}).get("suspects", ()):
+            yield 1, inner
+            yield from ((depth + 1, deeper) for depth, deeper in nested([inner]))
