@@ -9,6 +9,7 @@ from onnx import TensorProto, defs
 from backends.errors import LayerwiseError
 from backends.reads import subgraphs
 from backends.text import shown
+from surgery.randomness import RANDOM_OPS
 
 FLOAT = TensorProto.FLOAT
 
@@ -16,8 +17,8 @@ SHAPE_ONLY = frozenset({"Shape", "Size"})
 _STAY = frozenset(  # types that an attribute or a width fixes, random draws, constants (they follow their readers)
     {
         *("BitCast", "Constant", "EyeLike", "LinearAttention", "OptionalGetElement"),
-        *("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "Bernoulli", "Multinomial"),
-        *("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
+        *("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"),
+        *RANDOM_OPS,
         *SHAPE_ONLY,
     }
 )
