@@ -1,5 +1,6 @@
 """From a tensor that was met to its row in the layer table, and to what it says of its node."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 Judged = tuple[float | None, str]
 _MOST_TESTS = 100  # of what rounding the inputs does, an iteration; each opens a session
-_CLEARLY_WRONG = 0.1
 _ROUNDED_BY = {"QuantizeLinear": "bfloat16", "DynamicQuantizeLinear": "bfloat16"}  # 8 bits of the largest value
 
 
@@ -107,8 +107,8 @@ class Reader:
 
     def _tested(self, met: Met, error: Error) -> Error:
         """The error with what rounding the inputs once explains, where sides that compute differently disagree."""
-        open_question = error.beyond and not error.onset and error.bound and error.rel < _CLEARLY_WRONG
-        if not open_question or not self._tests or self._grounds.alike(met.name):
+        in_question = error.beyond and not error.onset and error.bound and math.isfinite(error.rel)
+        if not in_question or not self._tests or self._grounds.alike(met.name):
             return error
         self._tests -= 1
         return replace(error, condition=SAFETY * self._walk.response(met))
