@@ -1,18 +1,17 @@
 """Delta debugging: all independent minimal sets of nodes that fail, few checks, several at once.
 
-The steps (reduce_steps) ask one question at a time and are a function of the verdicts alone. More than one at once
-are guessed ahead: what would be asked next if the open question were told good, and if bad.
+`reduce_steps` says how; this keeps the verdicts, and turns sets of items into candidates.
 """
 
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
 
 from debugtools.search.protocol import Band, BandState, Candidate, Progress, Verdict, runs
-from debugtools.search.reduce_steps import Question, ReduceSteps, bits
+from debugtools.search.reduce_steps import ReduceSteps
+from debugtools.search.steps import Question, Walk, ahead, bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +51,13 @@ class ReduceSearch:
         self._told: dict[int, Verdict] = {}
         self._passed = 0
         self._best = (1 << len(self._items)) - 1
-        self._walk = self._fresh_walk()
+        steps = self._steps()
+        self._trail = steps.trail
+        self._walk = Walk(steps.all_sets())
 
     def ask(self) -> list[Candidate]:
-        return [self._candidate(question) for question in self._ahead()]
+        questions = ahead(self._walk, lambda: Walk(self._steps().all_sets()), self._told, self._width)
+        return [self._candidate(question) for question in questions]
 
     def tell(self, candidate: Candidate, verdict: Verdict) -> None:
         mask = self._mask(candidate.items)
@@ -73,11 +75,11 @@ class ReduceSearch:
         return self._walk.question is None
 
     def progress(self) -> Progress:
-        return Progress(len(self._told), self._walk.trail.left)
+        return Progress(len(self._told), self._trail.left)
 
     def band(self) -> Band:
         states: list[BandState] = ["good"] * (self._items[-1] + 1 if self._items else 0)
-        suspected = sum(self._walk.trail.found) | self._walk.trail.open
+        suspected = sum(self._trail.found) | self._trail.open
         for index, item in enumerate(self._items):
             states[item] = self._state(1 << index, suspected)
         for candidate in self.ask():
@@ -86,9 +88,9 @@ class ReduceSearch:
         return runs(states)
 
     def result(self) -> ReduceResult:
-        trail = self._walk.trail
-        sets = tuple(self._positions(mask) for mask in trail.found)
-        return ReduceResult(sets, self._positions(self._best), self._best in trail.found, trail.exhausted)
+        found = self._trail.found
+        sets = tuple(self._positions(mask) for mask in found)
+        return ReduceResult(sets, self._positions(self._best), self._best in found, self._trail.exhausted)
 
     def _state(self, bit: int, suspected: int) -> BandState:
         if suspected & bit:
@@ -97,25 +99,8 @@ class ReduceSearch:
             return "good"
         return "skipped" if bit in self._told else "unknown"
 
-    def _fresh_walk(self) -> "_Walk":
-        return _Walk(ReduceSteps(len(self._items), self._costs, self._hints))
-
-    def _ahead(self) -> list[Question]:
-        """The open question, then the ones that would follow it, nearest first."""
-        if self._walk.question is None or self._width == 1:
-            return [self._walk.question] if self._walk.question else []
-        found: dict[int, Question] = {}
-        guesses: deque[dict[int, Verdict]] = deque([{}])
-        for _ in range(4 * self._width):
-            if not guesses or len(found) == self._width:
-                break
-            guess = guesses.popleft()
-            walk = self._fresh_walk()
-            walk.go_on({**self._told, **guess})
-            if walk.question:
-                found.setdefault(walk.question.mask, walk.question)
-                guesses.extend(guess | {walk.question.mask: verdict} for verdict in (Verdict.GOOD, Verdict.BAD))
-        return list(found.values())
+    def _steps(self) -> ReduceSteps:
+        return ReduceSteps(len(self._items), self._costs, self._hints)
 
     def _candidate(self, question: Question) -> Candidate:
         key = blake2b(question.mask.to_bytes(len(self._items) // 8 + 1, "little"), digest_size=10).hexdigest()
@@ -133,19 +118,3 @@ class ReduceSearch:
                 return 0
             flags[index // 8] |= 1 << index % 8
         return int.from_bytes(flags, "little")
-
-
-class _Walk:
-    """The steps as far as the verdicts lead: `question` is the next one that has none."""
-
-    def __init__(self, steps: ReduceSteps) -> None:
-        self.trail = steps.trail
-        self._running = steps.all_sets()
-        self.question = next(self._running, None)
-
-    def go_on(self, told: Mapping[int, Verdict]) -> None:
-        while self.question and (verdict := told.get(self.question.mask)):
-            try:
-                self.question = self._running.send(verdict)
-            except StopIteration:
-                self.question = None

@@ -1,4 +1,4 @@
-"""The steps of a reduction, one question at a time: a generator that yields sets and is sent their verdicts.
+"""The steps of a reduction.
 
 Sets are bit masks. A failing set is made smaller by boundaries: the shortest failing prefix of what is left, beside
 what is needed already, ends with one more needed item (Hildebrandt & Zeller's chop, QuickXplain's background). Every
@@ -6,28 +6,17 @@ boundary lies between a set that was told bad and one that was told not bad, so 
 monotone. What is needed alone is then tried without each of its items, until no removal fails: 1-minimal.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import ceil, log2
-from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from debugtools.search.costs import Costs, running_costs, split
 from debugtools.search.protocol import Verdict
+from debugtools.search.steps import Question, Steps, bits
 
-T = TypeVar("T")
 _GALLOP = 4
-
-
-class Question(NamedTuple):
-    """A set to be judged; cut: the item that a prefix ends with."""
-
-    mask: int
-    cut: int | None = None
-
-
-Steps = Generator[Question, Verdict, T]
 
 
 @dataclass
@@ -135,9 +124,3 @@ class ReduceSteps:
 
     def _hold(self, failing: int, left: float) -> None:
         self.trail.open, self.trail.left = failing, left
-
-
-def bits(mask: int) -> list[int]:
-    """The positions of the ones, ascending."""
-    raw = np.frombuffer(mask.to_bytes(mask.bit_length() // 8 + 1, "little"), np.uint8)
-    return list(map(int, np.flatnonzero(np.unpackbits(raw, bitorder="little"))))

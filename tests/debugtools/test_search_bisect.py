@@ -6,7 +6,7 @@ from math import ceil, log
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debugtools.search.bisect import BisectSearch
@@ -34,6 +34,7 @@ def from_on(first: int) -> Callable[[int], Verdict]:
     return lambda position: Verdict.BAD if position >= first else Verdict.GOOD
 
 
+@settings(deadline=None)
 @given(st.integers(1, 3000), st.data(), st.integers(1, 8))
 def test_finds_the_first_bad_in_the_fewest_rounds(n: int, data: st.DataObject, ways: int) -> None:
     first = data.draw(st.integers(0, n))
@@ -45,6 +46,7 @@ def test_finds_the_first_bad_in_the_fewest_rounds(n: int, data: st.DataObject, w
     assert result.monotone and result.skipped == ()
 
 
+@settings(deadline=None)
 @given(st.integers(1, 50), verdicts, st.integers(1, 4), st.none() | st.lists(st.floats(0, 9), min_size=50, max_size=50))
 def test_any_verdicts_give_an_answer_that_agrees_with_them(
     n: int, table: list[Verdict], ways: int, weights: list[float] | None
@@ -71,6 +73,7 @@ def test_any_verdicts_give_an_answer_that_agrees_with_them(
     assert (again.result(), again.band(), again.done) == (result, search.band(), True)
 
 
+@settings(deadline=None)
 @given(st.integers(100, 1000), st.data())
 def test_a_stretch_that_cannot_be_judged_is_left_quickly(n: int, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, n - 50))

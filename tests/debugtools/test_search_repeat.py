@@ -4,7 +4,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debugtools.search.beta import below, quantile
@@ -38,6 +38,7 @@ def test_stops_where_it_was_told_to(until: Until, table: list[Verdict], trials: 
     assert (result.good, result.bad, result.skipped) == (told.count(G), told.count(B), told.count(S))
 
 
+@settings(deadline=None)
 @given(st.integers(1, 60), st.integers(1, 60), st.floats(0.001, 0.999))
 def test_beta_is_the_binomial_sum(a: int, b: int, x: float) -> None:
     n = a + b - 1
@@ -65,6 +66,7 @@ def test_the_stated_side_is_wrong_no_more_often_than_stated() -> None:
     assert wrong <= 0.1 * 1000
 
 
+@settings(deadline=None)
 @given(st.integers(1, 30), st.lists(st.sampled_from(list(Verdict)), min_size=30, max_size=30), st.integers(1, 5))
 def test_replay_and_late_answers(n: int, table: list[Verdict], width: int) -> None:
     search, told = RepeatSearch(n, width), []

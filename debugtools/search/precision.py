@@ -1,0 +1,132 @@
+"""A small set of nodes that must stay in FP32 for the model to pass.
+
+Nodes are kept in the order of their predicted effect: twice as many until it passes, then halved to the shortest
+prefix that does. What is needless among them is left out again, half of them at a time, then quarters, down to single
+nodes (delta debugging by complements, as ddmin's second half): every set on the way passes, so that the search may be
+stopped at any time.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from math import log2
+
+from debugtools.search.protocol import Band, BandState, Candidate, Progress, Verdict, runs
+from debugtools.search.steps import Question, Steps, Walk, ahead, bits
+
+
+@dataclass(frozen=True, slots=True)
+class PrecisionResult:
+    """kept: the smallest set found that passes, None if none was. minimal: no single node of it can be left out."""
+
+    kept: tuple[int, ...] | None
+    minimal: bool
+
+
+class PrecisionSearch:
+    """Asks "does the model pass with these nodes in FP32, the others low?" about sets of positions 0..n-1.
+
+    scores: predicted effect of each node's being low, the larger the worse. start: how many are kept first.
+    limit: verdicts after which nothing more is left out; None: no limit. width: how many candidates to offer at once.
+    """
+
+    def __init__(self, scores: Sequence[float], start: int = 1, limit: int | None = None, width: int = 1) -> None:
+        self._n, self._start, self._limit, self._width = len(scores), start, limit, width
+        self._rank = sorted(range(self._n), key=lambda item: (-scores[item], item))
+        self._told: dict[int, Verdict] = {}
+        self._passing: int | None = None
+        self._trail = Trail()
+        self._walk = Walk(self._steps(self._trail))
+
+    def ask(self) -> list[Candidate]:
+        questions = [] if self.done else ahead(self._walk, lambda: Walk(self._steps(Trail())), self._told, self._width)
+        return [self._candidate(question) for question in questions]
+
+    def tell(self, candidate: Candidate, verdict: Verdict) -> None:
+        if not all(0 <= item < self._n for item in candidate.items):
+            return
+        mask = sum(1 << item for item in set(candidate.items))
+        if mask in self._told:
+            return
+        self._told[mask] = verdict
+        smaller = self._passing is None or mask.bit_count() < self._passing.bit_count()
+        if verdict is Verdict.GOOD and smaller:
+            self._passing = mask
+        self._walk.go_on(self._told)
+
+    @property
+    def done(self) -> bool:
+        spent = self._limit is not None and len(self._told) >= self._limit and self._trail.enough
+        return self._walk.question is None or spent
+
+    def progress(self) -> Progress:
+        return Progress(len(self._told), 0 if self.done else self._trail.left)
+
+    def band(self) -> Band:
+        states: list[BandState] = ["unknown" if self._passing is None else "good"] * self._n
+        for item in bits(self._passing or 0):
+            states[item] = "bad"
+        return runs(states)
+
+    def result(self) -> PrecisionResult:
+        if self._passing is None:
+            return PrecisionResult(None, False)
+        return PrecisionResult(tuple(bits(self._passing)), self._passing in self._trail.minimal)
+
+    def _candidate(self, question: Question) -> Candidate:
+        key = blake2b(question.mask.to_bytes(self._n // 8 + 1, "little"), digest_size=10).hexdigest()
+        return Candidate(key, tuple(bits(question.mask)))
+
+    def _steps(self, trail: "Trail") -> Steps[None]:
+        """The empty set first: it may be that nothing needs to be kept."""
+        trail.left = 2 * log2(self._n + 1) + 1
+        if (yield Question(0)) is Verdict.GOOD:
+            trail.minimal.add(0)
+            return
+        enough = yield from self._prefix(trail)
+        trail.enough = True
+        if enough:
+            yield from _needed(enough, trail)
+
+    def _prefix(self, trail: "Trail") -> Steps[int]:
+        """The shortest prefix of the ranking that passes where the one before does not; 0 if nothing passes."""
+        low, high, size = 0, self._n + 1, max(1, min(self._start, self._n))
+        while high - low > 1:
+            trail.left = log2(high - low) + 1
+            if (yield Question(self._first(size))) is Verdict.GOOD:
+                high = size
+            else:
+                low = size
+            size = min(2 * low, self._n) if high > self._n else high // 2 if low == 0 else (low + high) // 2
+        return self._first(high) if high <= self._n else 0
+
+    def _first(self, size: int) -> int:
+        return sum(1 << item for item in self._rank[:size])
+
+
+@dataclass
+class Trail:
+    """enough: a passing prefix was found, or there is none. minimal: sets that passed and no smaller ones beside them.
+    left: questions that it may still take.
+    """
+
+    enough: bool = False
+    minimal: set[int] = field(default_factory=set)
+    left: float = 0.0
+
+
+def _needed(passing: int, trail: Trail) -> Steps[None]:
+    """Leave out what is not needed, ever smaller pieces, until no single item can be left out."""
+    size = max(1, passing.bit_count() // 2)
+    while True:
+        before = passing
+        items = bits(passing)
+        for at in range(0, len(items), size):
+            less = passing & ~sum(1 << item for item in items[at : at + size])
+            trail.left = (len(items) - at) / size + (0 if size == 1 else len(items))
+            if less and (yield Question(less)) is Verdict.GOOD:
+                passing = less
+        if size == 1 and passing == before:
+            trail.minimal.add(passing)
+            return
+        size = max(1, min(size // 2, passing.bit_count() // 2))
