@@ -83,7 +83,10 @@ class Outcome:
         for number, nodes in enumerate(sets, 1):
             path = best.path if number == 1 else best.path.with_name(f"{best.path.stem}_{number}{best.path.suffix}")
             found.append(verifier.found(number, [plan.order[k] for k in nodes], path, minimal))
-        return found, _told(found)
+        return found, _told(found) + ("" if minimal else self._further(found[0]))
+
+    def _further(self, found: Found) -> str:
+        return f" Perhaps it can be reduced further: reduce {shown(found['path'])} again, with --mode ddmin."
 
     def _nothing(self, plan: Plan) -> str:
         skipped = any(state == "skipped" for state, _ in plan.search.band())
@@ -129,9 +132,11 @@ class Outcome:
 
 def _told(found: Sequence[Found]) -> str:
     parts = "; ".join(_name(each) for each in found)
-    count = "One culprit" if len(found) == 1 else f"{len(found)} independent culprits"
+    if len(found) == 1 and len(found[0]["nodes"]) > 1:
+        text = f"{len(found[0]['nodes'])} nodes fail together: {parts}."
+    else:
+        text = f"{'One culprit' if len(found) == 1 else f'{len(found)} independent culprits'}: {parts}."
     wrong = [each for each in found if not is_bad(each)]
-    text = f"{count}: {parts}."
     if wrong:
         text += " Tried once more, " + ("it" if len(found) == 1 else "some of them") + " did not fail: "
         text += wrong[0]["note"] or "the fault may come and go."

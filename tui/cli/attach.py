@@ -54,11 +54,11 @@ def run_attach(args: Namespace, log: Log) -> int:
 def follow_job(job: int, log: Log) -> None:
     """Report on a job from its start to its end, with live progress and its questions asked on a terminal."""
     from backends.jobs.store import Workspace
-    from tui.cli.asking import Asker
+    from tui.cli.debug.interactive import VerdictAsker
 
     report = _report(Workspace().view(job), log)
     with progress(log) as show:
-        asyncio.run(Follower(job, report, show, Asker(log, show)).run())
+        asyncio.run(Follower(job, report, show, VerdictAsker(log, show)).run())
 
 
 def _report(view: "JobView", log: Log) -> Listener:
@@ -82,7 +82,18 @@ def _comparison(spec: "JobSpec", job: int, log: Log) -> Listener:
     return CompareReport(log, msgspec.convert(spec.params, CompareSpec), job).event
 
 
-REPORTS: dict[str, Callable[["JobSpec", int, Log], Listener]] = {"compare": _comparison}
+def _search(spec: "JobSpec", job: int, log: Log) -> Listener:
+    from tui.cli.debug.report import SearchReport
+
+    return SearchReport(log, job).event
+
+
+REPORTS: dict[str, Callable[["JobSpec", int, Log], Listener]] = {
+    "compare": _comparison,
+    "debug_reduce": _search,
+    "debug_bisect": _search,
+    "debug_repeat": _search,
+}
 """By action; what makes a report raises ValidationError where the job's parameters are not what it expects."""
 
 

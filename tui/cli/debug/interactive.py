@@ -68,7 +68,9 @@ class VerdictAsker(Asker):
         self._told = False
 
     async def ask(self, question: Question) -> str | None:
-        """The answer: the first letter of a line."""
+        """The answer: the first letter of a line. Questions that are not about a verdict are put as any other."""
+        if not {"good", "bad"} <= set(question.words):
+            return await super().ask(question)
         if not self._told:
             self._log.info(_HELP)
             self._told = True

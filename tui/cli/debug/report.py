@@ -51,15 +51,19 @@ class SearchReport:
             self.log.info(f"Smallest failing model so far: {nodes}, saved to {shown(str(row.get('path')))}", "tools")
 
     def _undone(self, row: Row) -> None:
-        undone = next((known for known in self._rows if known["n"] == row["n"]), {})
         self._rows = [known for known in self._rows if known["n"] != row["n"]]
-        self._numbers.get(str(undone.get("phase") or ""), {}).pop(str(undone.get("key")), None)
+        self._numbers.clear()
+        for known in self._rows:
+            numbers = self._numbers.setdefault(str(known.get("phase") or ""), {})
+            numbers[str(known.get("key"))] = len(numbers) + 1
         self.log.info(f"Verdict {row['n']} taken back", source="tools")
 
     def _verdict(self, row: Row) -> None:
         word, level = _WORDS.get(str(row.get("verdict")), ("?", WARNING))
         phase = str(row.get("phase") or "")
         detail = _detail(row)
+        if phase == "original" and row.get("by") == "person":
+            return  # nobody was asked
         if phase == "original" or phase.startswith("verify"):
             what = "The original model" if phase == "original" else f"Checking the result ({row.get('nodes')} nodes)"
             self._close()
