@@ -73,7 +73,7 @@ class Grounds:
             part.cut.nodes[part.cut.maker[own]]
             for part, own in ((mine, self._suspect.own(name)), (theirs, side.own(name)))
         ]
-        return Pair(mine, theirs, nodes[0], nodes[1])
+        return Pair(mine, theirs, nodes[0], nodes[1], lambda tensor: side.own(self._suspect.common(tensor)))
 
     @contextmanager
     def walk(

@@ -1,11 +1,10 @@
 """Looking into the body of an If, Loop or Scan: which of its nodes is at fault, in which trip."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import onnx
 from numpy.typing import NDArray
 
@@ -53,12 +52,21 @@ class Inside:
 
 @dataclass(frozen=True)
 class Pair:
-    """A node of the suspect's graph and the one that stands for it in the reference's, with the graphs."""
+    """A node of the suspect's graph and the one that stands for it in the reference's, with the graphs.
+
+    rename: the reference's name of a tensor of the suspect's.
+    """
 
     mine: Part
     theirs: Part
     node: onnx.NodeProto
     other: onnx.NodeProto
+    rename: Callable[[str], str]
+
+    def values(self, given: Values) -> tuple[Values, Values]:
+        """What both nodes read: the reference's tensors that are `given`, each side's own weights."""
+        renamed = {self.rename(name): array for name, array in given.items()}
+        return {**self.mine.weights(self.node), **given}, {**self.theirs.weights(self.other), **renamed}
 
 
 def enter(pair: Pair, suspect: Suspect, walk: Walk, depth: int = 0) -> Row | None:
@@ -80,44 +88,45 @@ def look_inside(pair: Pair, values: Values, depth: int = 0) -> Inside:
     if depth >= _DEEPEST:
         return Inside(note=f"bodies are nested more than {_DEEPEST} deep")
     try:
-        return _search(pair, {**pair.mine.weights(pair.node), **values}, depth)
+        return _search(pair, pair.values(values), depth)
     except LayerwiseError as error:
         return Inside(note=str(error))
 
 
-def _search(pair: Pair, values: Values, depth: int) -> Inside:
-    name, mine, theirs = _body(pair, values)
-    types = {captured: to_onnx(dtype_name(array)) for captured, array in values.items()}
-    parts = [
-        Part(body_graph(p.cut, b, types), p.folder, p.spec, p.name)
-        for p, b in ((pair.mine, mine), (pair.theirs, theirs))
-    ]
-    first, second = (
-        Body(part, [o.name for o in body.output]) for part, body in zip(parts, (mine, theirs), strict=True)
-    )
+def _search(pair: Pair, values: tuple[Values, Values], depth: int) -> Inside:
+    """Run the body trip by trip until the sides part, and look there."""
+    name, mine, theirs = _graphs(pair, values[1])
+    parts = [_part(*which) for which in ((pair.mine, mine, values[0]), (pair.theirs, theirs, values[1]))]
+    both = [Body(part, [o.name for o in graph.output]) for part, graph in zip(parts, (mine, theirs), strict=True)]
     with ExitStack() as stack:
-        stack.callback(first.close)
-        stack.callback(second.close)
-        small: tuple[int, Values] | None = None
+        for body in both:
+            stack.callback(body.close)
+        small: tuple[int, tuple[Values, Values]] | None = None
         trip = -1
-        for trip, own in enumerate(trips(pair.node, mine, values, second)):
-            how = _divergence(first, second, {**values, **own})
+        for trip, own in enumerate(trips(pair.other, theirs, values[1], both[1])):
+            feeds = {**values[0], **own}, {**values[1], **own}
+            how = _divergence(both, feeds)
             if how == _BEYOND:
-                return Inside(name, trip, _locate(parts[0], parts[1], {**values, **own}, depth))
+                return Inside(name, trip, _locate(parts[0], parts[1], feeds, pair.rename, depth))
             if how == _SMALL and small is None:
-                small = trip, {**values, **own}
+                small = trip, feeds
         if small is not None:
-            return Inside(name, small[0], _locate(parts[0], parts[1], small[1], depth))
+            return Inside(name, small[0], _locate(parts[0], parts[1], small[1], pair.rename, depth))
     limit = f" (the first {MOST_TRIPS} were tried)" if trip + 1 == MOST_TRIPS else ""
     return Inside(name, note=f"on the reference's values the body agrees in all of {trip + 1} trips{limit}")
 
 
-def _body(pair: Pair, values: Values) -> tuple[str, onnx.GraphProto, onnx.GraphProto]:
+def _part(outer: Part, body: onnx.GraphProto, values: Values) -> Part:
+    types = {name: to_onnx(dtype_name(array)) for name, array in values.items()}
+    return Part(body_graph(outer.cut, body, types), outer.folder, outer.spec, outer.name)
+
+
+def _graphs(pair: Pair, values: Values) -> tuple[str, onnx.GraphProto, onnx.GraphProto]:
     """The body that runs, on both sides."""
     mine, theirs = dict(bodies(pair.node)), dict(bodies(pair.other))
     name = "body"
-    if pair.node.op_type == "If":
-        name = "then_branch" if bool(values[pair.node.input[0]].reshape(())) else "else_branch"
+    if pair.other.op_type == "If":
+        name = "then_branch" if bool(values[pair.other.input[0]].reshape(())) else "else_branch"
     if name not in mine or name not in theirs:
         raise LayerwiseError(f"there is no {name} on both sides")
     if [value.name for value in mine[name].input] != [value.name for value in theirs[name].input]:
@@ -125,33 +134,35 @@ def _body(pair: Pair, values: Values) -> tuple[str, onnx.GraphProto, onnx.GraphP
     return name, mine[name], theirs[name]
 
 
-def _divergence(first: Body, second: Body, feed: Values) -> int:
+def _divergence(both: Sequence[Body], feeds: tuple[Values, Values]) -> int:
     """How far the outputs of a trip are apart: not at all, less than rounding explains, beyond it."""
-    expected = second.run(feed)
+    expected = both[1].run(feeds[1])
     try:
-        found = first.run(feed)
+        found = both[0].run(feeds[0])
     except LayerwiseError:
         return _BEYOND
     if len(found) != len(expected):
         return _BEYOND
     pairs = [(a, b) for a, b in zip(found, expected, strict=True) if not same_bits(a, b)]
-    depth = max(second.part.cut.depth, default=1)
+    depth = max(both[1].part.cut.depth, default=1)
     return _BEYOND if any(error_of(a, b, (), depth).beyond for a, b in pairs) else _SMALL if pairs else _NONE
 
 
-def _locate(mine: Part, theirs: Part, feed: Values, depth: int) -> list[Row]:
+def _locate(
+    mine: Part, theirs: Part, feeds: tuple[Values, Values], rename: Callable[[str], str], depth: int
+) -> list[Row]:
     """Rows of the body's suspects, worst first."""
     suspects = Suspects()
     with ExitStack() as stack:
-        walk = _walk(mine, theirs, feed, stack)
+        walk = _walk(mine, theirs, feeds, stack)
         for met in walk:
             suspect = _read(met, walk, mine)
             if suspect is None:
                 continue
             node, other = (part.cut.nodes[part.cut.maker[met.name]] for part in (mine, theirs))
-            suspect.inside = enter(Pair(mine, theirs, node, other), suspect, walk, depth + 1)
+            suspect.inside = enter(Pair(mine, theirs, node, other, rename), suspect, walk, depth + 1)
             suspects.add(suspect)
-    differences = Differences(mine, theirs, str)
+    differences = Differences(mine, theirs, rename)
     rows = []
     for suspect, outputs in suspects.ranked()[:_TOLD]:
         lines = differences.of(suspect.region, suspect.tensor)
@@ -159,19 +170,24 @@ def _locate(mine: Part, theirs: Part, feed: Values, depth: int) -> list[Row]:
     return rows
 
 
-def _walk(mine: Part, theirs: Part, feed: Values, stack: ExitStack) -> Walk:
-    shapes = {name: np.shape(array) for name, array in feed.items()}
-    opaque = {n for p in (mine, theirs) for n, known in estimates(p.cut.model, shapes).items() if known.opaque}
+def _walk(mine: Part, theirs: Part, feeds: tuple[Values, Values], stack: ExitStack) -> Walk:
+    opaque = _opaque(mine, feeds[0]) | _opaque(theirs, feeds[1])
     points = {name: Point(name) for name in mine.cut.maker if name in theirs.cut.maker and name not in opaque}
     store, pool = ArrayStore(1 << 60, mine.folder), SessionPool(False)
     stack.callback(store.close)
     stack.callback(pool.close)
     plans = [part.cut.segments(points, None) for part in (mine, theirs)]
-    streams = [part.stream(plan, feed, pool) for part, plan in zip((mine, theirs), plans, strict=True)]
+    streams = [p.stream(plan, feed, pool) for p, plan, feed in zip((mine, theirs), plans, feeds, strict=True)]
     exploder = Exploder(mine.cut, points)
     reference = Reference(streams[1], points, theirs.weight, store)
     local = LocalRuns(mine, exploder)
-    return Walk(mine.cut, plans[0], streams[0], feed, points, reference, local, exploder.regions)
+    return Walk(mine.cut, plans[0], streams[0], feeds[0], points, reference, local, exploder.regions)
+
+
+def _opaque(part: Part, feed: Values) -> set[str]:
+    """What is no tensor."""
+    known = estimates(part.cut.model, {name: array.shape for name, array in feed.items()})
+    return {name for name, estimate in known.items() if estimate.opaque}
 
 
 def _read(met: Met, walk: Walk, mine: Part) -> Suspect | None:
@@ -182,11 +198,3 @@ def _read(met: Met, walk: Walk, mine: Part) -> Suspect | None:
     if local is not None and not local.rel and word in ("clean", "propagated"):
         return None
     return Suspect(place, met.name, word, local, accumulated, None, region, 0, failure=met.failure)
-
-
-def nested(rows: list[Row]) -> Iterator[tuple[int, Row]]:
-    """Suspects inside of suspects, each with how deep it is."""
-    for row in rows:
-        for inner in (row.get("inside") or {}).get("suspects", ()):
-            yield 1, inner
-            yield from ((depth + 1, deeper) for depth, deeper in nested([inner]))

@@ -1,0 +1,156 @@
+"""Locating inside of If, Loop and Scan: the body's node, in the first trip that goes wrong."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+from support.locating import Located, between
+from support.models import from_text, if_model, loop_model, scan_model
+
+Feed = dict[str, Any]
+
+
+def body(model: onnx.ModelProto, attribute: str) -> onnx.GraphProto:
+    """The body of the model's one control-flow node."""
+    (found,) = [a.g for node in model.graph.node for a in node.attribute if a.name == attribute]
+    return found
+
+
+def inside(done: Located) -> dict[str, Any]:
+    (found,) = done.suspects
+    place: dict[str, Any] = found["inside"]
+    return place
+
+
+@pytest.mark.parametrize(
+    ("make", "attribute", "index", "op", "feed"),
+    [
+        (if_model, "then_branch", 0, "Sub", {"cond": np.array(True), "x": np.arange(4, dtype=np.float32)}),
+        (if_model, "else_branch", 0, "Add", {"cond": np.array(False), "x": np.arange(4, dtype=np.float32)}),
+        (loop_model, "body", 1, "Mul", {"trips": np.array(3), "x": np.array([1, 3], np.float32)}),
+        (scan_model, "body", 0, "Sub", {"state": np.ones(2, np.float32), "xs": np.ones((3, 2), np.float32)}),
+    ],
+)
+def test_the_body_s_node_is_named(make: Any, attribute: str, index: int, op: str, feed: Feed, tmp_path: Path) -> None:
+    suspect, good = make(), make()
+    node = body(suspect, attribute).node[index]
+    node.op_type = op
+    done = between(suspect, good, tmp_path, feed, bodies=True)
+    found = inside(done)
+    assert (found["body"], found["trip"], found["note"]) == (attribute, 0, "")
+    (inner,) = found["suspects"]
+    assert (inner["node"], inner["i"], inner["diagnosis"]) == (node.name, index, "kernel")
+    assert f"operator {op}, in the reference" in inner["evidence"]
+    assert f"its {attribute} is not the reference's" in done.suspects[0]["evidence"]
+    assert "inside" not in between(suspect, good, tmp_path, feed).suspects[0]
+
+
+def test_a_fault_in_the_branch_that_is_not_taken_has_no_effect(tmp_path: Path) -> None:
+    suspect = if_model()
+    body(suspect, "else_branch").node[0].op_type = "Mul"
+    feed = {"cond": np.array(True), "x": np.arange(4, dtype=np.float32)}
+    assert between(suspect, if_model(), tmp_path, feed, bodies=True).suspects == []
+
+
+def test_the_first_trip_that_goes_wrong_is_told(tmp_path: Path) -> None:
+    """A limit that only the fourth trip's value reaches."""
+
+    def model(top: float) -> onnx.ModelProto:
+        return from_text(
+            f"""loop (int64 trips, float[2] x) => (float[2] last) <bool go = {{1}}, float top = {{{top}}}> {{
+                [repeat] last = Loop (trips, go, x) <
+                    body = step (int64 i, bool keep_in, float[2] v) => (bool keep, float[2] w) {{
+                        [keep_on] keep = Identity(keep_in)
+                        [double] d = Add(v, v)
+                        [limit] w = Min(d, top)
+                    }}
+                >
+            }}"""
+        )
+
+    feed = {"trips": np.array(6), "x": np.array([1, 0.5], np.float32)}
+    found = inside(between(model(9), model(1000), tmp_path, feed, bodies=True))
+    assert (found["trip"], [inner["node"] for inner in found["suspects"]]) == (3, ["limit"])
+    assert "weight top is not the reference's" in found["suspects"][0]["evidence"]
+
+
+def test_backwards_scans_and_their_axes(tmp_path: Path) -> None:
+    def model(op: str) -> onnx.ModelProto:
+        graph = body(scan_model(), "body")
+        graph.node[0].op_type = op
+        node = helper.make_node(
+            "Scan", ["state", "xs"], ["final", "sums"], name="running", num_scan_inputs=1, body=graph,
+            scan_input_axes=[1], scan_input_directions=[1],
+        )  # fmt: skip
+        whole = scan_model()
+        whole.graph.node[0].CopyFrom(node)
+        whole.graph.input[1].type.tensor_type.shape.dim[0].dim_value = 2
+        whole.graph.input[1].type.tensor_type.shape.dim[1].dim_param = "n"
+        return whole
+
+    feed = {"state": np.zeros(2, np.float32), "xs": np.array([[3, 0, 0], [3, 0, 0]], np.float32)}
+    found = inside(between(model("Sub"), model("Add"), tmp_path, feed, bodies=True))
+    assert (found["trip"], found["suspects"][0]["node"]) == (2, "sum")
+
+
+def test_bodies_in_bodies_are_entered(tmp_path: Path) -> None:
+    def model(op: str) -> onnx.ModelProto:
+        inner = helper.make_graph(
+            [helper.make_node(op, ["h", "x"], ["deep"], name="deep_node")],
+            "inner",
+            [],
+            [onnx.ValueInfoProto(name="deep")],
+        )
+        outer = helper.make_graph(
+            [
+                helper.make_node("Mul", ["x", "two"], ["h"], name="twice"),
+                helper.make_node("If", ["yes"], ["chosen"], name="choose", then_branch=inner, else_branch=inner),
+            ],
+            "outer",
+            [],
+            [onnx.ValueInfoProto(name="chosen")],
+        )
+        node = helper.make_node("If", ["yes"], ["y"], name="outer_if", then_branch=outer, else_branch=outer)
+        info = [helper.make_tensor_value_info(name, 1, [4]) for name in ("x", "y")]
+        weights = [numpy_helper.from_array(np.array(True), "yes"), numpy_helper.from_array(np.float32(2), "two")]
+        graph = helper.make_graph([node], "g", info[:1], info[1:], weights)
+        return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
+
+    feed = {"x": np.arange(4, dtype=np.float32)}
+    found = inside(between(model("Sub"), model("Add"), tmp_path, feed, bodies=True))
+    assert [inner["node"] for inner in found["suspects"]] == ["choose"]
+    deeper = found["suspects"][0]["inside"]
+    assert deeper["body"] == "then_branch" and deeper["suspects"][0]["node"] == "deep_node"
+
+
+def test_what_cannot_be_entered_says_why(tmp_path: Path) -> None:
+    feed = {"trips": np.array(3), "x": np.array([1, 3], np.float32)}
+    renamed = loop_model()
+    step = body(renamed, "body")
+    step.node[1].op_type = "Mul"
+    step.input[2].name = "v2"
+    step.node[1].input[:] = ["v2", "v2"]
+    done = between(renamed, loop_model(), tmp_path, feed, bodies=True)
+    assert inside(done)["note"] == "the bodies' inputs have other names"
+    other = loop_model()
+    other.graph.node[1].CopyFrom(helper.make_node("Identity", ["first"], ["last"], name="repeat"))
+    other.graph.node.append(helper.make_node("Unsqueeze", ["x", "axis"], ["every"]))
+    other.graph.initializer.append(numpy_helper.from_array(np.array([0]), "axis"))
+    done = between(loop_model(), other, tmp_path, feed, bodies=True)
+    assert inside(done)["note"].startswith("the reference has ")
+
+
+def test_a_loop_that_runs_another_number_of_trips_has_a_body_that_agrees(tmp_path: Path) -> None:
+    def model(most: int) -> onnx.ModelProto:
+        whole = loop_model()
+        whole.graph.initializer.append(numpy_helper.from_array(np.array(most), "most"))
+        whole.graph.node[1].input[0] = "most"
+        return whole
+
+    feed = {"trips": np.array(3), "x": np.array([1, 3], np.float32)}
+    done = between(model(3), model(4), tmp_path, feed, bodies=True)
+    assert "agrees in all of 4 trips" in inside(done)["note"]
+    assert "weight most is not the reference's" in done.suspects[0]["evidence"]
