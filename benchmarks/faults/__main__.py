@@ -7,6 +7,7 @@ from benchmarks.faults.tables import parse
 
 WHAT = {
     "locate": ("locating", 25),
+    "canary": ("canaries", 4),
 }
 
 

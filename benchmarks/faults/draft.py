@@ -34,6 +34,10 @@ class Base:
         self.nodes = list(model.graph.node)
         self.weights = {tensor.name: tensor for tensor in model.graph.initializer}
         self.weights |= {n.output[0]: a.t for n in self.nodes if n.op_type == "Constant" for a in n.attribute}
+        self.readers: dict[str, list[int]] = {}
+        for i, node in enumerate(self.nodes):
+            for name in node.input:
+                self.readers.setdefault(name, []).append(i)
         self.opset = next(int(entry.version) for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
 
 
@@ -79,6 +83,10 @@ class Draft:
         inputs = self.original(i).input
         tensor = self._base.weights.get(inputs[slot]) if slot < len(inputs) else None
         return None if tensor is None else numpy_helper.to_array(tensor)
+
+    def readers(self, name: str) -> list[int]:
+        """The nodes that read a tensor."""
+        return self._base.readers.get(name, [])
 
     def set_weight(self, i: int, slot: int, value: Array) -> None:
         """Give node `i` a constant of its own."""

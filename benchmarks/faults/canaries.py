@@ -1,0 +1,91 @@
+"""The observer canary: every fault that vanishes under marking is flagged, no clean model is.
+
+A fault vanishes if onnxruntime's own results say so: with all optimisations the plain outputs move by more than ten
+times the clean noise and fail, and with every tensor marked they pass. Both clean and faulty models are compared as
+a user would, optimised against not, with every tensor of the unfused graph looked at (`--mark-all --observe every`);
+and once more as executed, where looking must not move anything and the fault must still be there.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from backends.feeds import save_feeds
+from benchmarks.faults import running
+from benchmarks.faults.corpus import COUNTS, Clean
+from benchmarks.faults.draft import Draft, Fault
+from benchmarks.faults.ours import run_action, two_levels
+from benchmarks.faults.plants.vanishing import VANISHING
+from benchmarks.faults.tables import Options, Table, corpora, share, table, work_folder
+from debugtools.compare.spec import MarkSpec
+
+_TRIES = 40
+
+
+def main(options: Options) -> bool:
+    """Measure and print; whether it is as it must be."""
+    with table(options) as rows:
+        for corpus in corpora(options):
+            with work_folder() as folder:
+                _one(corpus.clean, corpus.clean.model, None, folder, rows)
+                for fault, model in vanishing(corpus.clean, options.seed, options.count):
+                    _one(corpus.clean, model, fault, folder, rows)
+        return _summary(rows.rows)
+
+
+def vanishing(clean: Clean, seed: int, count: int) -> Iterator[tuple[Fault, onnx.ModelProto]]:
+    """Give up to `count` faults of each kind that vanish when everything is marked."""
+    for kind, plant in VANISHING.items():
+        random = np.random.default_rng([seed, *clean.name.encode(), *kind.encode()])
+        found = tries = 0
+        for i in map(int, random.permutation(len(clean.base.nodes))):
+            draft = Draft(clean.base)
+            fault = plant(draft, i, random) if found < count and tries < _TRIES else None
+            if fault is not None:
+                tries += 1
+                model = draft.model()
+                if _vanishes(clean, model):
+                    found += 1
+                    yield fault, model
+
+
+def _vanishes(clean: Clean, model: onnx.ModelProto) -> bool:
+    right = running.run(model, clean.feed, running.OFF)
+    plain = running.run(model, clean.feed)
+    names = [name for node in model.graph.node for name in node.output if name]
+    marked = running.run(running.marked(model, names), clean.feed)
+    counts = any(running.moved(plain[name], array) > COUNTS * clean.noise[name] for name, array in right.items())
+    fails = not all(running.passes(plain[name], array) for name, array in right.items())
+    return counts and fails and all(running.passes(marked[name], array) for name, array in right.items())
+
+
+def _one(clean: Clean, model: onnx.ModelProto, fault: Fault | None, folder: Path, rows: Table) -> None:
+    path, inputs = folder / "model.onnx", folder / "inputs.json"
+    onnx.save(model, path)
+    save_feeds(inputs, [clean.feed])
+    every = run_action("compare", two_levels(path, inputs, marks=MarkSpec(everything=True), observe="every"), "layers")
+    executed = run_action("compare", two_levels(path, inputs, marks=MarkSpec(everything=True)), "layers")
+    row: dict[str, Any] = {
+        "model": clean.name, "kind": fault.kind if fault else "clean", "node": fault.node if fault else "",
+        "detail": fault.detail if fault else "", "flagged": not every.result["canary"]["ok"],
+        "moved": every.result["canary"]["moved"], "text": every.result["canary"]["text"],
+        "executed_flagged": not executed.result["canary"]["ok"], "executed_passed": executed.result["passed"],
+    }  # fmt: skip
+    right = row["flagged"] == (fault is not None) and not row["executed_flagged"]
+    rows.add(
+        row | {"right": right},
+        f"{'' if right else 'MISSED '}{clean.name:18} {row['kind']:20} {row['text']}  {row['node']}",
+    )
+
+
+def _summary(rows: list[dict[str, Any]]) -> bool:
+    clean = [row for row in rows if row["kind"] == "clean"]
+    faulty = [row for row in rows if row["kind"] != "clean"]
+    flagged, alarms = share(faulty, "flagged"), share(clean, "flagged")
+    print(f"\nfaults that vanish under marking: flagged {flagged}; clean models flagged {alarms}")
+    moved, lost = share(rows, "executed_flagged"), share(faulty, "executed_passed")
+    print(f"as executed: flagged {moved}; faults that pass there {lost}")
+    return all(row["right"] for row in rows)
