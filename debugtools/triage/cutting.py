@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from debugtools.bundle.culprits import culprits
 from debugtools.bundle.spec import BundleSpec
 from debugtools.debugger.spec import DebugSpec
 from debugtools.locate.spec import LocateSpec
@@ -24,7 +25,7 @@ def extract(case: Case) -> Finding:
         why = done.problem or "no node is wrong by itself: the fault grows over several, or sits in what is fused"
         return Finding("no", [why], [done.job])
     told = [_told(suspect) for suspect in suspects[:_SHOWN]]
-    nodes = [int(node["i"]) for node in suspects[0].get("region") or [{"i": suspects[0]["i"]}]]
+    nodes = culprits(done.result)
     found = _bundle(case, nodes, "does the layer fail on its own?")
     told.append(found.problem or str(found.result.get("summary", "")))
     alone = bool(found.result.get("passed"))
@@ -45,7 +46,7 @@ def reduce(case: Case) -> Finding:
     told = [done.problem or str(done.result.get("summary", ""))]
     if not found or not done.result.get("verified"):
         return Finding("no", told, [done.job])
-    nodes = [int(node["i"]) for node in found[0]["nodes"]]
+    nodes = culprits(done.result)
     return Finding("yes", told, [done.job], {"nodes": nodes, "model": found[0].get("path")})
 
 

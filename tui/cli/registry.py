@@ -33,6 +33,9 @@ COMMANDS: dict[str, Leaf | Branch] = {
         {
             "model": Leaf("tui.cli.inspect", "model", "inputs, outputs, layers, attributes and weights of a model"),
             "data": Leaf("tui.cli.inspect", "data", "statistics and values of saved inputs or outputs"),
+            "diff": Leaf("tui.cli.diff", "diff", "what differs between two files: results, models, replays, any"),
+            "tactics": Leaf("tui.cli.diff", "tactics", "a tactic replay as text"),
+            "diff-tactics": Leaf("tui.cli.diff", "diff_tactics", "which tactics only bad TensorRT builds have"),
         },
     ),
     "check": Branch(
@@ -40,7 +43,10 @@ COMMANDS: dict[str, Leaf | Branch] = {
         {
             "lint": Leaf("tui.cli.lint", "lint", "is a model sound, and which of its nodes are at fault", timed=True),
             "compatibility": Leaf(
-                "tui.cli.compatibility", "compatibility", "which backends take a model, operator by operator", timed=True
+                "tui.cli.compatibility",
+                "compatibility",
+                "which backends take a model, operator by operator",
+                timed=True,
             ),
             "accuracy": Leaf(
                 "tui.cli.check",
@@ -62,6 +68,8 @@ COMMANDS: dict[str, Leaf | Branch] = {
             "reduce": Leaf("tui.cli.debug.reduce", "reduce", "make a failing model as small as it gets", timed=True),
             "bisect": Leaf("tui.cli.debug.bisect", "bisect", "find the first node after which it fails", timed=True),
             "repeat": Leaf("tui.cli.debug.repeat", "repeat", "try the same again and again, and count", timed=True),
+            "bundle": Leaf("tui.cli.debug.bundle", "bundle", "what a search found, as a folder that fails on its own"),
+            "diff-tactics": Leaf("tui.cli.diff", "debug_diff_tactics", "layers whose tactic differs between two builds"),
         },
     ),
     "triage": Leaf("tui.cli.triage", "triage", "the accuracy flowchart: what kind of fault it is, with a report"),

@@ -10,12 +10,15 @@ from msgspec.structs import replace
 
 from backends.errors import LayerwiseError, UsageError
 from backends.jobs.spec import JobSpec
+from debugtools.bundle.culprits import culprits
 from debugtools.bundle.spec import BundleSpec
 from debugtools.compare.spec import CompareSpec, MarkSpec
 from debugtools.debugger.spec import DebugSpec
 from debugtools.locate.spec import LocateSpec
 from debugtools.triage.spec import TriageSpec
+from tui.cli.debug.locate import locate_line
 from tui.cli.line import command_line
+from tui.cli.triage import triage_line
 from tui.controllers.jobs import JobActions
 from tui.controllers.run import RunController, wants_gpu
 from tui.presenters.compare_text import compare_title, side_names
@@ -48,18 +51,16 @@ class DebugStarter:
         spec = self._app.errors.spec or RunController(self._app).checked.spec
         if spec is None or len(spec.runners) < 2 or spec.runners[0].kind == "saved":
             raise UsageError("two sides are needed: set them up on the Run screen (R), the suspect first")
-        return replace(spec, marks=MarkSpec(), observe="auto", **_NOTHING_SAVED)
+        return replace(spec, marks=MarkSpec(), observe="auto", statistics=False, **_NOTHING_SAVED)
 
     async def start(self, search: str, *, by_hand: bool = False, target: str | None = None) -> int:
         """Submit a search and put it on view; the job. target: the tensor that goes wrong, None for the outputs."""
         compare = self.compare()
-        if target is not None:
-            compare = replace(compare, marks=MarkSpec(names=[target], only=True))
-        action, spec, line = _request(search, compare, by_hand)
+        action, spec, line = _request(search, compare, by_hand, target)
+        waits = by_hand or search == "triage"  # holds no slot and no GPU while it waits
         job = JobSpec(
             action=action, params=msgspec.to_builtins(spec), title=f"{search} {compare_title(compare)}", command=line,
-            gpus=wants_gpu(compare) if search != "triage" else 0, cpus=0 if search == "triage" else 1,
-            cwd=self._folder(), source="tui",
+            gpus=0 if waits else wants_gpu(compare), cpus=0 if waits else 1, cwd=self._folder(), source="tui",
         )  # fmt: skip
         number = await self._app.client.submit(job)
         self._app.session.set_debug_job(number)
@@ -93,9 +94,10 @@ class DebugStarter:
 
     async def bundle(self, debug: DebugState, row: dict[str, Any], folder: str) -> str:
         """Write a repro bundle of what a search found (of the suspect in `row`); what to tell the user."""
-        nodes = _culprits(debug, row)
-        if debug.compare is None or not nodes:
-            raise UsageError("nothing has been found yet that a bundle could show")
+        if debug.compare is None:
+            raise UsageError("a bundle needs two sides: the reference gives its golden outputs")
+        own = row.get("region")
+        nodes = [int(node["i"]) for node in own] if own else culprits(debug.result)
         target = Path(folder).expanduser().absolute() if folder else Path.cwd() / f"bundle-{debug.job}"
         spec = BundleSpec(compare=debug.compare, nodes=nodes, output=str(target))
         job = JobSpec(
@@ -123,26 +125,17 @@ class DebugStarter:
         return [*targets, ("f", "found model", path)] if path else targets
 
 
-def _culprits(debug: DebugState, row: dict[str, Any]) -> list[int]:
-    """Positions of the nodes to bundle: the row's suspect, or the first set found."""
-    if debug.search == "locate":
-        region = row.get("region") or (debug.rows[0].get("region") if debug.rows else None) or []
-        return [int(node["i"]) for node in region]
-    found = debug.found
-    return [int(node["i"]) for node in found[0].get("nodes") or []] if found else []
-
-
-def _request(search: str, compare: CompareSpec, by_hand: bool) -> tuple[str, msgspec.Struct, list[str]]:
+def _request(
+    search: str, compare: CompareSpec, by_hand: bool, target: str | None
+) -> tuple[str, msgspec.Struct, list[str]]:
     """Action, its parameters, and the command line that does the same."""
     if search == "locate":
-        from tui.cli.debug.locate import locate_line
-
         locate = LocateSpec(compare=compare)
         return "locate", locate, locate_line(locate)
     if search == "triage":
-        from tui.cli.triage import triage_line
-
         triage = TriageSpec(compare=compare, ask=True)
         return "triage", triage, triage_line(triage)
-    spec = DebugSpec(compare=compare, interactive=by_hand)
-    return f"debug_{search}", spec, ["layerwise", "debug", search, *command_line(compare)[2:]]
+    line = ["layerwise", "debug", search, *command_line(compare)[2:], *(["--mark", target] if target else [])]
+    marked = replace(compare, marks=MarkSpec(names=[target], only=True)) if target else compare
+    spec = DebugSpec(compare=marked, interactive=by_hand)
+    return f"debug_{search}", spec, [*line, *(["--interactive"] if by_hand else [])]

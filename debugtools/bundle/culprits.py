@@ -1,0 +1,19 @@
+"""Which nodes a finished search speaks against."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from backends.errors import UsageError
+
+
+def culprits(result: Mapping[str, Any] | None, number: int = 0) -> list[int]:
+    """Positions in the suspect's order of the `number`-th set of nodes that a search found, or of a suspect's region.
+
+    UsageError if there is none.
+    """
+    result = result or {}
+    sets = [entry.get("nodes") or [] for entry in result.get("found") or []]
+    sets += [suspect.get("region") or [suspect] for suspect in result.get("suspects") or []]
+    if not 0 <= number < len(sets):
+        raise UsageError(f"the search has found {len(sets)} sets of nodes: there is none of number {number + 1}")
+    return [int(node["i"]) for node in sets[number]]

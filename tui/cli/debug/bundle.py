@@ -1,0 +1,81 @@
+"""`layerwise debug bundle`: what a search has found, as a folder that shows the fault on its own."""
+
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from backends.errors import UsageError
+from backends.text import shown
+from debugtools.bundle.culprits import culprits
+from debugtools.bundle.spec import BundleSpec
+from debugtools.compare.spec import CompareSpec
+from tui.cli.json_output import Collector, print_json
+from tui.cli.log import Log
+from tui.cli.parser import Parser
+from tui.cli.progress import progress
+from tui.cli.run import gpus_for
+from tui.cli.submit import job_spec, run_here
+
+if TYPE_CHECKING:
+    from backends.jobs.view import JobView
+
+_SEARCHES = ("locate", "debug_reduce", "debug_bisect")
+
+
+def fill_bundle(parser: Parser) -> None:
+    parser.usage = "%(prog)s [JOB] [-o DIR] [--number N]"
+    parser.epilog = (
+        "layerwise debug reduce BAD.onnx --reference-model GOOD.onnx --onnxrt\n"
+        "layerwise debug bundle -o bug-1234          # of the newest search\n\n"
+        "The folder holds the model, its inputs, the golden outputs, versions, a README, and repro.py, which needs\n"
+        "numpy and onnxruntime only. Exit code: 0 the script fails there, as it should, 1 it does not, 2 wrong usage."
+    )
+    parser.add_argument("job", nargs="?", help="number of a locate, reduce or bisect job; the newest if none is given")
+    parser.add_argument("-o", "--output", metavar="DIR", help="a new folder; bundle-JOB if none is given")
+    parser.add_argument("--number", type=int, default=1, metavar="N", help="of several findings, the Nth; 1")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def run_bundle(args: Namespace, log: Log) -> int:
+    """Write the bundle and try it; the exit code."""
+    view = _search(args.job)
+    compare = view.spec.params.get("compare")
+    if compare is None:
+        raise UsageError(f"job {view.id} has no two sides: a bundle needs the reference's outputs")
+    nodes = culprits(view.result, args.number - 1)
+    target = Path(args.output or f"bundle-{view.id}").absolute()
+    spec = BundleSpec(compare=msgspec.convert(compare, CompareSpec), nodes=nodes, output=str(target))
+    command = ["layerwise", "debug", "bundle", str(view.id), "-o", str(target), "--number", str(args.number)]
+    job = job_spec("bundle", msgspec.to_builtins(spec), f"bundle {target}", command, gpus=gpus_for(spec.compare, None))
+    job = msgspec.structs.replace(job, cwd=view.spec.cwd)
+    collector = Collector()
+    with progress(log) as show:
+
+        def listen(event: dict[str, Any]) -> None:
+            show(event)
+            collector.event(event)
+
+        code = run_here(job, listen, log)
+    if args.json:
+        print_json(collector.document(args.command, code))
+    elif collector.result is not None:
+        log.verdict(code == 0, f"{shown(str(target), 1000)}: {collector.result['summary']}")
+    return code
+
+
+def _search(asked: str | None) -> "JobView":
+    """The search that is meant. UsageError if there is none."""
+    from backends.jobs.store import Workspace
+
+    workspace = Workspace()
+    if asked is not None:
+        if not asked.isdecimal():
+            raise UsageError("bundle takes the number of a job")
+        return workspace.view(int(asked))
+    for job in reversed(workspace.ids()):
+        view = workspace.view(job)
+        if view.spec.action in _SEARCHES and view.result is not None:
+            return view
+    raise UsageError("no search in this workspace has found anything: `layerwise debug reduce` or `locate` comes first")
