@@ -88,8 +88,16 @@ def _search(spec: "JobSpec", job: int, log: Log) -> Listener:
     return SearchReport(log, job).event
 
 
+def _locating(spec: "JobSpec", job: int, log: Log) -> Listener:
+    from debugtools.locate.spec import LocateSpec
+    from tui.cli.debug.locate_report import LocateReport
+
+    return LocateReport(log, msgspec.convert(spec.params, LocateSpec)).event
+
+
 REPORTS: dict[str, Callable[["JobSpec", int, Log], Listener]] = {
     "compare": _comparison,
+    "locate": _locating,
     "debug_reduce": _search,
     "debug_bisect": _search,
     "debug_repeat": _search,

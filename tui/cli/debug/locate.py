@@ -27,12 +27,20 @@ if TYPE_CHECKING:
 def fill_locate(parser: Parser) -> None:
     parser.usage = "%(prog)s SUSPECT.onnx RUNNERS… [--reference-model GOOD.onnx | --load-outputs golden.json] [OPTIONS]"
     parser.epilog = (
-        "The suspect is the first side, the reference the second.\n"
+        "layerwise debug locate NEW.onnx --onnxrt --reference-model GOOD.onnx\n"
+        "layerwise debug locate M.onnx --runner onnxrt,providers=cuda --onnxrt --json\n"
+        "layerwise debug locate M.onnx --onnxrt --load-inputs inputs.json --load-outputs golden.json\n\n"
+        "The first side is the suspect, the second the reference.\n"
         "Exit code: 0 suspects were found, 1 none, 2 wrong usage, 130 interrupted."
     )
     group = parser.add_argument_group("Locating")
-    parser.own(group, "--top", type=int, default=10, metavar="N", help="how many suspects to print; 10")
+    parser.own(group, "--top", type=int, default=10, metavar="N", help="how many suspects are told; 10")
     parser.own(group, "--bodies", action="store_true", help="look into If, Loop and Scan bodies that are suspected")
+    parser.own(
+        group, "--observe", choices=("auto", "executed", "every"), default="auto",
+        help="every: the graph as it is; executed: as onnxruntime optimised it; auto: executed where only the "
+        "optimisation differs, or where nothing else explains that the outputs do",
+    )  # fmt: skip
     options.add_runners(parser)
     options.add_model(parser)
     options_run.add_data(parser)
@@ -44,9 +52,9 @@ def fill_locate(parser: Parser) -> None:
 
 
 def run_locate(args: Namespace, log: Log) -> int:
-    """Run the job that `args` describes and print the suspects; the exit code."""
+    """Run the job that `args` describe and print the suspects; the exit code."""
     spec = to_locate(args)
-    job = locate_job(spec, args)
+    job = _job(spec, args)
     if args.detach:
         return run_detached(job, log)
     if args.json:
@@ -78,13 +86,17 @@ def to_locate(args: Namespace) -> LocateSpec:
 
 def locate_line(spec: LocateSpec) -> list[str]:
     """The argv of `layerwise debug locate` that gives `spec` again."""
-    own = [*(["--bodies"] if spec.bodies else []), *(["--top", str(spec.top)] if spec.top != 10 else [])]
-    return ["layerwise", "debug", "locate", *command_line(spec.compare)[2:], *own]
+    own = [
+        *(["--statistics"] if spec.compare.statistics else []),
+        *(["--bodies"] if spec.bodies else []),
+        *(["--top", str(spec.top)] if spec.top != 10 else []),
+    ]
+    unasked = msgspec.structs.replace(spec.compare, statistics=True)
+    return ["layerwise", "debug", "locate", *command_line(unasked)[2:], *own]
 
 
-def locate_job(spec: LocateSpec, args: Namespace) -> "JobSpec":
-    """The job, with the job options of the command line."""
+def _job(spec: LocateSpec, args: Namespace) -> "JobSpec":
     timeout = values.parse_duration(args.timeout) if args.timeout else None
-    command = locate_line(spec)
+    command = shlex.split(args.command)
     title = shlex.join(command[1:])[:200]
     return job_spec("locate", msgspec.to_builtins(spec), title, command, timeout, gpus_for(spec.compare, args.gpus))

@@ -4,23 +4,26 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from backends.text import shown
 from debugtools.locate.spec import LocateSpec
 from tui.cli.json_output import Collector
 from tui.cli.line import command_line
 from tui.cli.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log, shown_lines
-from tui.cli.report_lines import name, number
+from tui.cli.report_lines import number
 
 Row = dict[str, Any]
 _HEAD = ("", "#", "op", "node", "tensor", "local", "accum", "ampl", "diagnosis")
 _WIDEST = 40
+_CONTROL_FLOW = ("If", "Loop", "Scan")
 
 
 class LocateReport:
     """Prints the report from the job's events."""
 
-    def __init__(self, log: Log, spec: LocateSpec, job: object = None) -> None:
-        self.log, self.spec, self.job = log, spec, job
+    def __init__(self, log: Log, spec: LocateSpec) -> None:
+        self.log, self.spec = log, spec
 
     def event(self, event: dict[str, Any]) -> None:
         kind = event.get("type")
@@ -32,8 +35,7 @@ class LocateReport:
 
     def _result(self, result: Row) -> None:
         suspects = result.get("suspects") or []
-        level = ERROR if suspects else FINISH
-        self.log.say(level, shown(str(result.get("summary", "")), 600))
+        self.log.say(ERROR if suspects else FINISH, _headline(result))
         for line in _table(suspects):
             self.log.continued(line)
         for line in _next(self.spec, suspects):
@@ -56,6 +58,29 @@ def _table(suspects: list[Row]) -> Iterator[str]:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         if suspect and suspect.get("evidence"):
             yield f"    {shown(str(suspect['evidence']), 600)}"
+            yield from _inner(suspect, "    ")
+
+
+def _headline(result: Row) -> str:
+    suspects = result.get("suspects") or []
+    if not suspects:
+        return shown(str(result.get("summary", "")), 600)
+    count, told = int(result.get("n_suspects") or 0), len(suspects)
+    these = f"{count} suspect{'s' * (count != 1)}" + (f", the worst {told}" if told < count else "")
+    return f"layerwise debug locate: {these} among {result.get('tensors')} tensors ({result.get('seconds', 0):.1f} s)"
+
+
+def _inner(suspect: Row, indent: str) -> Iterator[str]:
+    """What is at fault in the body of a suspect."""
+    inside = suspect.get("inside") or {}
+    if inside.get("note"):
+        yield f"{indent}inside: {shown(str(inside['note']), 300)}"
+    for inner in inside.get("suspects") or []:
+        place = f"{shown(str(inside['body']), 40)}, trip {inside['trip']}"
+        node = f"#{inner['i']} {shown(str(inner['op']), _WIDEST)} {shown(str(inner['node']), _WIDEST)}"
+        yield f"{indent}inside ({place}): {node}   {inner['diagnosis']}"
+        yield f"{indent}    {shown(str(inner['evidence']), 600)}"
+        yield from _inner(inner, indent + "    ")
 
 
 def _cells(rank: int, suspect: Row) -> tuple[str, ...]:
@@ -65,9 +90,16 @@ def _cells(rank: int, suspect: Row) -> tuple[str, ...]:
 
 
 def _next(spec: LocateSpec, suspects: list[Row]) -> Iterator[str]:
+    """What to do now: the smallest failing model, the body of the suspect, the app."""
     model = spec.compare.model
     if not suspects or not model:
         return
-    reduce = ["layerwise", "debug", "reduce", *command_line(spec.compare)[2:], "-o", "reduced.onnx"]
-    yield f"next         {shown(shlex.join(reduce), 2000)}"
-    yield f"             {shown(shlex.join(['layerwise', model]), 2000)}   (the app; {name(suspects[0]['node'])})"
+    sides = command_line(msgspec.structs.replace(spec.compare, observe="auto", statistics=True))[2:]
+    yield f"next         {_line('debug', 'reduce', *sides, '-o', 'reduced.onnx')}"
+    if suspects[0]["op"] in _CONTROL_FLOW and not spec.bodies:
+        yield f"             {_line('debug', 'locate', *sides, '--bodies')}"
+    yield f"             {_line(model)}"
+
+
+def _line(*words: str) -> str:
+    return shown(shlex.join(["layerwise", *words]), 2000)
