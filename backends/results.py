@@ -47,12 +47,14 @@ class IterationResult:
     """What one runner gave in one iteration.
 
     outputs: tensor name -> array, in the runner's order. Those of a file are decoded when asked for.
-    runtime: seconds, None if not known.
+    runtime: seconds, None if not known. observed: how tensors other than the model's outputs were had (`every`,
+    `executed`, `marked`); empty if there are none, or if nobody says.
     """
 
     outputs: Mapping[str, Array]
     runtime: float | None = None
     runner_name: str = ""
+    observed: str = ""
 
 
 @dataclass
@@ -121,7 +123,7 @@ class RunResults:
                 for number, result in enumerate(iterations):
                     for name, array in result.outputs.items():
                         writer.add(number, runner, name, array)
-                    writer.finish(number, runner, result.runtime)
+                    writer.finish(number, runner, result.runtime, result.observed)
 
 
 def describe(value: object) -> str:

@@ -18,6 +18,7 @@ from backends.text import shown
 
 RESULTS_FORMAT = "layerwise.results.1"
 FEEDS_FORMAT = "layerwise.feeds.1"
+OBSERVED = "layerwise.observed"
 
 
 def is_single_file(path: str | os.PathLike[str]) -> bool:
@@ -99,7 +100,7 @@ def _load_dump(reader: DumpReader) -> Any:
         if kind == FEEDS_FORMAT:
             return [groups.get(str(number), {}) for number in range(int(reader.metadata["iterations"]))]
         return _dumped_results(reader.metadata, groups)
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise BadFile(reader.path, f"not saved results: {shown(str(error), 200)}") from None
 
 
@@ -114,10 +115,12 @@ def _groups(arrays: dict[str, DumpedArray]) -> dict[str, dict[str, DumpedArray]]
 
 def _dumped_results(metadata: dict[str, str], groups: dict[str, dict[str, DumpedArray]]) -> RunResults:
     results = RunResults()
+    notes = json.loads(metadata.get(OBSERVED, "{}"))
     for runner, (name, runtimes) in enumerate(json.loads(metadata["runners"])):
+        observed = notes[runner] if notes else [""] * len(runtimes)
         iterations = [
-            IterationResult(StoredOutputs(groups.get(f"{runner}.{number}", {})), runtime, str(name))
-            for number, runtime in enumerate(runtimes)
+            IterationResult(StoredOutputs(groups.get(f"{runner}.{number}", {})), runtime, str(name), str(note))
+            for number, (runtime, note) in enumerate(zip(runtimes, observed, strict=True))
         ]
         results.append(str(name), iterations)
     return results
@@ -129,7 +132,8 @@ def _iteration(fields: dict[str, Any]) -> IterationResult:
         raise ValueError("an IterationResult whose outputs are not arrays")
     if runtime is not None and not isinstance(runtime, int | float):
         raise ValueError("an IterationResult whose runtime is not a number")
-    return IterationResult(StoredOutputs(outputs), runtime, name if isinstance(name, str) else "")
+    note = fields.get(OBSERVED)
+    return IterationResult(StoredOutputs(outputs), runtime, *(t if isinstance(t, str) else "" for t in (name, note)))
 
 
 def _run_results(fields: dict[str, Any]) -> RunResults:

@@ -16,7 +16,7 @@ from backends.json_arrays import CLASS, write_array
 from backends.npy import Array
 from backends.paced import PacedStream
 from backends.parts import open_parts
-from backends.results_io import RESULTS_FORMAT
+from backends.results_io import OBSERVED, RESULTS_FORMAT
 
 _LINE = ["\n" + "    " * level for level in range(8)]
 
@@ -25,7 +25,7 @@ class Sink(Protocol):
     """Takes outputs in order: a runner's iterations one after the other, each ended by `finish`."""
 
     def add(self, iteration: int, runner: int, name: str, array: Array) -> None: ...
-    def finish(self, iteration: int, runner: int, runtime: float | None) -> None: ...
+    def finish(self, iteration: int, runner: int, runtime: float | None, observed: str) -> None: ...
     def close(self) -> None: ...
     def abort(self) -> None: ...
 
@@ -59,10 +59,11 @@ class _RunnerText:
         self._write(f',{_LINE[7]}"{CLASS}": "LazyArray"{_LINE[6]}}}')
         outputs.add(name)
 
-    def finish(self, runtime: float | None) -> None:
+    def finish(self, runtime: float | None, observed: str) -> None:
         end = f"{_LINE[5]}}}" if self._begin() else "}"
         self._write(f'{end},{_LINE[5]}"runtime": {json.dumps(runtime)},{_LINE[5]}"runner_name": {self.name}')
-        self._write(f',{_LINE[5]}"{CLASS}": "IterationResult"{_LINE[4]}}}')
+        note = f',{_LINE[5]}"{OBSERVED}": {json.dumps(observed)}' if observed else ""
+        self._write(f'{note},{_LINE[5]}"{CLASS}": "IterationResult"{_LINE[4]}}}')
         self.outputs = None
 
     def close(self) -> None:
@@ -70,7 +71,10 @@ class _RunnerText:
 
 
 class JsonSink:
-    """One JSON file, byte for byte as Polygraphy lays it out, but for spaces between runners of a megabyte or more."""
+    """One JSON file, byte for byte as Polygraphy lays it out.
+
+    But for spaces between runners of a megabyte or more, and a note of how layers were observed, which it ignores.
+    """
 
     def __init__(self, path: Path, runners: Sequence[str]) -> None:
         self._parts = open_parts(path, max(1, len(runners)))
@@ -81,8 +85,8 @@ class JsonSink:
     def add(self, iteration: int, runner: int, name: str, array: Array) -> None:
         self.texts[runner].add(name, array)
 
-    def finish(self, iteration: int, runner: int, runtime: float | None) -> None:
-        self.texts[runner].finish(runtime)
+    def finish(self, iteration: int, runner: int, runtime: float | None, observed: str) -> None:
+        self.texts[runner].finish(runtime, observed)
 
     def close(self) -> None:
         for text in self.texts:
@@ -116,9 +120,9 @@ class FolderSink:
     def add(self, iteration: int, runner: int, name: str, array: Array) -> None:
         self._sink(iteration)[0].add(0, runner, name, array)
 
-    def finish(self, iteration: int, runner: int, runtime: float | None) -> None:
+    def finish(self, iteration: int, runner: int, runtime: float | None, observed: str) -> None:
         sink, left = self._sink(iteration)
-        sink.finish(0, runner, runtime)
+        sink.finish(0, runner, runtime, observed)
         left.discard(runner)
         if not left:
             del self._open[iteration]
@@ -146,15 +150,19 @@ class DumpSink:
     def __init__(self, path: Path, runners: Sequence[str]) -> None:
         self._writer = DumpWriter(path)
         self._runners: list[tuple[str, list[float | None]]] = [(name, []) for name in runners]
+        self._observed: list[list[str]] = [[] for _ in runners]
 
     def add(self, iteration: int, runner: int, name: str, array: Array) -> None:
         self._writer.add(f"{runner}.{len(self._runners[runner][1])}:{name}", array)
 
-    def finish(self, iteration: int, runner: int, runtime: float | None) -> None:
+    def finish(self, iteration: int, runner: int, runtime: float | None, observed: str) -> None:
         self._runners[runner][1].append(runtime)
+        self._observed[runner].append(observed)
 
     def close(self) -> None:
         self._writer.metadata |= {"format": RESULTS_FORMAT, "runners": json.dumps(self._runners)}
+        if any(map(any, self._observed)):
+            self._writer.metadata[OBSERVED] = json.dumps(self._observed)
         self._writer.close()
 
     def abort(self) -> None:

@@ -33,9 +33,9 @@ class ResultsWriter(WholeOrNothing):
         """Give one output of a runner (its place among the runners) in an iteration."""
         self._submit(array.nbytes, lambda: self._sink.add(iteration, runner, name, array))
 
-    def finish(self, iteration: int, runner: int, runtime: float | None) -> None:
-        """Say that a runner's iteration is complete. runtime: seconds."""
-        self._submit(0, lambda: self._sink.finish(iteration, runner, runtime))
+    def finish(self, iteration: int, runner: int, runtime: float | None, observed: str = "") -> None:
+        """Say that a runner's iteration is complete. runtime, observed: as IterationResult has them."""
+        self._submit(0, lambda: self._sink.finish(iteration, runner, runtime, observed))
 
     def _submit(self, nbytes: int, work: Callable[[], None]) -> None:
         self._drain(PENDING - nbytes)

@@ -47,7 +47,7 @@ class SavedRunner(RunnerBase):
         if outputs is not None:
             check_names({}, (), outputs, found)
             found = {name: found[name] for name in outputs}
-        return IterationResult(outputs=found, runtime=stored.runtime, runner_name=self.name)
+        return IterationResult(found, stored.runtime, self.name, stored.observed)
 
 
 def open_saved(spec: RunnerSpec, model: Loadable | None = None, *, name: str = "") -> SavedRunner:

@@ -85,6 +85,16 @@ class GraphCut:
         groups = [nodes] if limit is None else self._groups(nodes, wanted, last, limit, known or {})
         return [self._segment(group, wanted, last) for group in groups if group]
 
+    def with_outputs(self, names: Iterable[str]) -> bytes:
+        """Return the whole model, serialised, with `names` (tensors that it makes) as its outputs in their place."""
+        model = onnx.ModelProto()
+        model.CopyFrom(self.model)
+        del model.graph.output[:]
+        known = {value.name: value for value in [*self.model.graph.value_info, *self.model.graph.output]}
+        model.graph.output.extend(known.get(name) or onnx.ValueInfoProto(name=name) for name in names)
+        data: bytes = model.SerializeToString()
+        return data
+
     def build(self, segment: Segment, types: Mapping[str, int]) -> bytes:
         """Return the segment as a serialised ModelProto; `types`: ONNX element types of its feeds."""
         part = onnx.ModelProto(ir_version=max(self.model.ir_version, _INPUTS_HOLD_NO_WEIGHTS))

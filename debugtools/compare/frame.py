@@ -1,6 +1,6 @@
 """What all parts of one comparison share."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from debugtools.compare.models import Model
 from debugtools.compare.outcome import Key
 from debugtools.compare.saving import Savers
 from debugtools.compare.sides import ModelSide, SavedSide, Side
-from debugtools.compare.spec import CompareSpec
+from debugtools.compare.spec import CompareSpec, Observing
 from debugtools.compare.stream import observing
 from debugtools.compare.validate import Validator
 
@@ -64,16 +64,33 @@ class Frame:
 
     def layer_mode(self, pair: Pair) -> str:
         """The mode of rows of other tensors."""
-        if self.saved(pair):
-            return "saved"
-        return "executed" if self.executed else "every"
+        if self.marked(pair):
+            return "marked"
+        return "saved" if self.saved(pair) else self.observe
 
     @cached_property
-    def executed(self) -> bool:
-        """Whether layers are observed in the graphs that really run: as asked, or where unfused ones cannot differ."""
+    def observe(self) -> Observing:
+        """How layers are observed: as asked, as saved ones were, or executed where unfused ones cannot differ."""
         if self.spec.observe != "auto":
-            return self.spec.observe == "executed"
-        return any(self.alike_unfused(pair) for pair in self.pairs)
+            return self.spec.observe
+        for side in self.sides:
+            if isinstance(side, SavedSide) and (noted := side.observed(self._layers)):
+                return noted
+        return "executed" if any(self.alike_unfused(pair) for pair in self.pairs) else "every"
+
+    @property
+    def _layers(self) -> Set[str]:
+        """Tensors of the model that are not its outputs."""
+        return self.model.cut.maker.keys() - set(self.model.cut.outputs) if self.model else frozenset()
+
+    def observed(self, side: ModelSide) -> Observing:
+        """How layers of one side are observed: what is not onnxruntime has but its own graph to run."""
+        return self.observe if side.spec.kind == "onnxrt" else "every"
+
+    def marked(self, pair: Pair) -> bool:
+        """True if a side of the pair runs in a session with all marked tensors as outputs: rows are from there."""
+        sides = (self.sides[i] for i in pair)
+        return any(isinstance(side, ModelSide) and self.observed(side) == "marked" for side in sides)
 
     def alike_unfused(self, pair: Pair) -> bool:
         """True if the sides differ in nothing but their optimisation level."""

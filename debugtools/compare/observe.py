@@ -1,6 +1,6 @@
 """Observing every marked tensor of all sides in one iteration, within a bound on memory."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from backends.text import shown
 from debugtools.compare.join import Joiner, Pair, Source
+from debugtools.compare.marked import MarkedStream
 from debugtools.compare.sides import ModelSide, SavedSide, Side
 from debugtools.compare.store import ArrayStore
 from debugtools.compare.stream import SessionPool
@@ -25,12 +26,14 @@ Tap = Callable[[int, str, Array], None]
 class Plan:
     """What is observed on each side: its segments, and the names (of the comparison's model) it will give.
 
+    at_once: bytes of tensors, where known, of the sides that have no segments but one session that gives all.
     shown: names that get rows (graph outputs are observed for the canary in any case). skipped: names that cannot be
     compared, with the reason; unmatched: names that a side does not have.
     """
 
     segments: "dict[int, list[Segment]]" = field(default_factory=dict)
     wanted: dict[int, list[str]] = field(default_factory=dict)
+    at_once: int = 0
     shown: frozenset[str] = frozenset()
     skipped: list[str] = field(default_factory=list)
     unmatched: list[str] = field(default_factory=list)
@@ -46,8 +49,12 @@ def make_plan(
     outputs: Sequence[str],
     shapes: Mapping[str, Sequence[int]],
     limit: int | None,
+    at_once: Container[int] = (),
 ) -> Plan:
-    """Cut each side's graph into segments of at most `limit` bytes that together make `names` and `outputs`."""
+    """Cut each side's graph into segments of at most `limit` bytes that together make `names` and `outputs`.
+
+    at_once: sides (their indices) that are not cut.
+    """
     from surgery.sizes import estimates
 
     plan = Plan(shown=frozenset(names))
@@ -66,9 +73,12 @@ def make_plan(
             opaque.update(name for name, estimate in found.items() if estimate and estimate.opaque)
             wanted = [name for name in wanted if name not in opaque]
             key = id(cut), tuple(side.made[side.own(name)] for name in wanted)
-            if key not in made:
-                made[key] = cut.segments(key[1], limit, known)
-            plan.segments[side.index] = made[key]
+            if side.index in at_once:
+                plan.at_once += sum(known[name].nbytes or 0 for name in key[1] if name in known)
+            else:
+                if key not in made:
+                    made[key] = cut.segments(key[1], limit, known)
+                plan.segments[side.index] = made[key]
         plan.wanted[side.index] = wanted
     plan.skipped = [f"{shown(name, 120)}: not a tensor" for name in names if name in opaque]
     plan.unmatched = _unmatched(sides, plan, names, opaque)
@@ -116,7 +126,11 @@ class Observer:
             self._pool.forget()
 
     def _stream(self, side: ModelSide, plan: Plan, feed: Mapping[str, Array], tap: Tap) -> Source:
-        for made in side.stream(plan.segments[side.index], feed, self._pool):
+        if side.index in plan.segments:
+            source = side.stream(plan.segments[side.index], feed, self._pool)
+        else:
+            source = iter(MarkedStream(side, plan.wanted[side.index], feed, self._pool))
+        for made in source:
             for name, array in made.items():
                 tap(side.index, name, array)
             yield made

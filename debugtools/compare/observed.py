@@ -8,6 +8,7 @@ from debugtools.compare.ahead import Ahead, pair_size
 from debugtools.compare.canary import Canary
 from debugtools.compare.comparing import Comparer
 from debugtools.compare.frame import Array, Feed, Frame, Pair
+from debugtools.compare.marked import check_budget, markable
 from debugtools.compare.marks import marked_tensors, shown_outputs
 from debugtools.compare.memory import give_back, limits, resident
 from debugtools.compare.observe import Observer, Plan, make_plan
@@ -22,6 +23,7 @@ class ObservedRows:
         self._frame, self._marks, self._comparer, self._observer = frame, marks, comparer, observer
         self.canary = Canary(frame.spec.metrics)
         self.plan: Plan | None = None
+        self._at_once = {side.index for side in frame.model_sides if frame.observed(side) == "marked"}
 
     def iteration(self, number: int, feed: Feed, results: Sequence[IterationResult]) -> None:
         """Compare all marked tensors of one iteration; `results`: its plain runs."""
@@ -33,7 +35,7 @@ class ObservedRows:
         told: set[tuple[Pair, str]] = set()
 
         def tap(index: int, name: str, array: Array) -> None:
-            if name not in outputs[index] and name in plan.shown:
+            if name in plan.shown and (name not in outputs[index] or index in self._at_once):
                 frame.keep(number, frame.sides[index], name, array)
 
         total, allowed = plan.compared(frame.pairs), limits(frame.spec.memory_budget, resident())
@@ -52,15 +54,18 @@ class ObservedRows:
     def _output(
         self, number: int, pair: Pair, name: str, plain: tuple[Array, Array], observed: tuple[Array, Array]
     ) -> None:
-        """A graph output: its row is the plain run's, what was observed is for the canary."""
+        """A graph output: its row is the plain run's, what was observed is for the canary; or the other way round."""
         frame = self._frame
         moved = self._moved(pair, name, plain, observed)
         assert self.plan is not None
         if name not in self.plan.shown or (number, pair, name) in frame.done:
             return
-        result = self._comparer.row(number, pair, name, frame.plain_mode(pair), *plain)
+        marked = frame.marked(pair)
+        chosen, other = (observed, plain) if marked else (plain, observed)
+        mode = frame.layer_mode(pair) if marked else frame.plain_mode(pair)
+        result = self._comparer.row(number, pair, name, mode, *chosen)
         if moved and not self._comparer.postprocess:
-            self.canary.verdicts(name, result.passed, observed, result.rule)
+            self.canary.verdicts(name, result.passed, other, result.rule)
 
     def _moved(self, pair: Pair, name: str, plain: tuple[Array, Array], observed: tuple[Array, Array]) -> bool:
         """True if observing moved the output on a side of the pair; random numbers move in any case."""
@@ -77,6 +82,11 @@ class ObservedRows:
     def _rest(self, number: int, outputs: Sequence[Mapping[str, Array]], told: set[tuple[Pair, str]]) -> None:
         """Graph outputs that were not observed (such as a graph input handed through)."""
         frame = self._frame
+        assert self.plan is not None
+        for index in self._at_once:
+            for name in shown_outputs(frame.spec.marks, outputs[index]):
+                if name not in self.plan.wanted[index]:
+                    frame.keep(number, frame.sides[index], name, outputs[index][name])
         for pair in frame.pairs:
             first, second = outputs[pair[0]], outputs[pair[1]]
             for name in shown_outputs(frame.spec.marks, first):
@@ -86,18 +96,34 @@ class ObservedRows:
     def _make_plan(self, feed: Feed, feeds: Mapping[int, Feed]) -> Plan:
         frame = self._frame
         assert frame.model is not None
-        if frame.executed:
+        frame.savers.observed = {side.index: frame.observed(side) for side in frame.model_sides}
+        if frame.observe == "executed":
             self._executed(feeds)
-        else:
+        elif frame.observe == "every":
             self._tell_unfused()
         cut = frame.model.cut
         self._tell_random(cut.outputs)
         names = marked_tensors(self._marks, cut)
+        if self._at_once and self._marks.everything:
+            names = markable(names, cut)
         if frame.spec.memory_budget is not None:
             give_back()
         shapes = {name: array.shape for name, array in feed.items()}
         segment = limits(frame.spec.memory_budget, resident()).segment
-        return make_plan(frame.sides, names, [name for name in cut.outputs if name in cut.maker], shapes, segment)
+        made = [name for name in cut.outputs if name in cut.maker]
+        plan = make_plan(frame.sides, names, made, shapes, segment, self._at_once)
+        if self._at_once:
+            self._tell_at_once(plan.at_once)
+        return plan
+
+    def _tell_at_once(self, nbytes: int) -> None:
+        spec = self._frame.spec
+        check_budget(nbytes, spec.memory_budget, resident())
+        why = ", as those of the saved outputs were" if spec.observe == "auto" else ""
+        self._frame.context.log(
+            f"layers are observed in one session with all marked tensors as outputs{why}: "
+            f"about {nbytes / 1e6:.0f} MB at once"
+        )
 
     def _executed(self, feeds: Mapping[int, Feed]) -> None:
         """Let every onnxruntime side be observed in the graph that it really runs."""

@@ -25,7 +25,7 @@ from backends.results_writer import open_results_writer
 from backends.text import shown
 from debugtools.compare.metrics import Comparison, worst
 from debugtools.compare.sides import ModelSide, Side
-from debugtools.compare.spec import CompareSpec
+from debugtools.compare.spec import CompareSpec, Observing
 
 Array = NDArray[Any]
 
@@ -42,6 +42,7 @@ class Savers:
             self._stack.enter_context(open_results_writer(spec.save_outputs, names)) if spec.save_outputs else None
         )
         self._open: dict[int, int] = {}
+        self.observed: dict[int, Observing] = {}  # how layers of sides are observed, once that is known
         self._blob = Path(spec.save_input_blob) if spec.save_input_blob else None
 
     def feed(self, iteration: int, feed: Mapping[str, Array]) -> None:
@@ -63,7 +64,7 @@ class Savers:
     def finish(self, iteration: int, side: int, runtime: float | None) -> None:
         """Say that a runner's iteration is complete."""
         if self._outputs and side in self._runners:
-            self._outputs.finish(iteration, self._runners[side], runtime)
+            self._outputs.finish(iteration, self._runners[side], runtime, self.observed.get(side, ""))
             self._open.pop(side, None)
 
     def finish_all(self) -> None:

@@ -1,11 +1,11 @@
 """The sides of a comparison: runners with a model, and saved outputs. All speak names of the comparison's model."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from numpy.typing import NDArray
 
@@ -18,7 +18,7 @@ from backends.specs import RunnerSpec
 from backends.tensors import dtype_name
 from backends.text import shown
 from debugtools.compare.models import Model
-from debugtools.compare.spec import CompareSpec
+from debugtools.compare.spec import CompareSpec, Observing
 from debugtools.compare.stream import GraphStream, SessionPool
 
 if TYPE_CHECKING:
@@ -178,6 +178,16 @@ class SavedSide(Side):
 
     def has(self, name: str) -> bool:
         return self.own(name) in self._runner.outputs
+
+    def observed(self, layers: Container[str]) -> Observing | None:
+        """How those of the file's tensors were observed that are among `layers`; None if none is.
+
+        A file that says nothing is Polygraphy's, which runs one session with all marked tensors as outputs.
+        """
+        if not any(self.common(own) in layers for own in self._runner.outputs):
+            return None
+        noted = self._runner.iterations[0].observed
+        return next((known for known in get_args(Observing) if known == noted), "marked")
 
     def plain(self, iteration: int, feed: Feed) -> IterationResult:
         result = self._runner.result(iteration)

@@ -7,6 +7,7 @@ import msgspec
 from backends.specs import FeedSpec, ModelOptions, RunnerSpec, Spec
 
 Stat = Literal["elemwise", "max", "mean", "median", "quantile"]
+Observing = Literal["executed", "every", "marked"]
 MetricName = Literal["simple", "indices", "l2", "cosine_similarity", "psnr", "snr", "perceptual_metrics"]
 
 
@@ -49,9 +50,12 @@ class CompareSpec(Spec, frozen=True):
 
     Pairs are (0,1), (1,2), …; the second of a pair is the reference that relative errors divide by.
     observe: 'executed' streams each runner's own optimised graph, 'every' streams every tensor of the original
-        graph unfused; 'auto' is 'every', but 'executed' where the runners differ in their optimisation alone.
+        graph unfused, 'marked' runs one session, optimised as asked, with all marked tensors as its outputs (what
+        Polygraphy does; all of them are held at once). 'auto' is what saved outputs say they were observed in, and
+        'marked' if they say nothing and hold layers; else 'executed' where the runners differ in their optimisation
+        alone, and 'every'.
     statistics: exact median and quantiles for every row (several partial sorts a tensor).
-    memory_budget: bytes the worker may use at its peak; None is no limit.
+    memory_budget: bytes the worker may use at its peak; None is no limit. 'marked' is refused where it cannot keep it.
     """
 
     model: str | None = None
@@ -59,7 +63,7 @@ class CompareSpec(Spec, frozen=True):
     runners: list[RunnerSpec] = []
     feeds: FeedSpec = FeedSpec()
     marks: MarkSpec = MarkSpec()
-    observe: Literal["auto", "executed", "every"] = "auto"
+    observe: Literal["auto", "executed", "every", "marked"] = "auto"
     metrics: list[MetricName] = msgspec.field(default_factory=lambda: ["simple"])
     tolerance: ToleranceSpec = ToleranceSpec()
     rename: dict[str, str] = {}

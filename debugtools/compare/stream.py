@@ -22,9 +22,14 @@ Array = NDArray[Any]
 def observing(spec: RunnerSpec) -> RunnerSpec:
     """The runner as it runs segments: nothing fused, memory given back at once."""
     level = "disable" if spec.kind == "onnxrt" else spec.graph_optimization_level
+    return msgspec.structs.replace(short_lived(spec), graph_optimization_level=level)
+
+
+def short_lived(spec: RunnerSpec) -> RunnerSpec:
+    """The runner in a session for one run: memory given back at once."""
     config = {**spec.options.get("session_config", {}), "session.intra_op.allow_spinning": "0"}
     options = {**spec.options, "arena": False, "session_config": config}
-    return msgspec.structs.replace(spec, name="", rename={}, graph_optimization_level=level, options=options)
+    return msgspec.structs.replace(spec, name="", rename={}, options=options)
 
 
 class SessionPool:

@@ -83,7 +83,7 @@ class TensorRun(ComparisonRun):
             view.compare,
             runners=[view.compare.runners[first], view.compare.runners[second]],
             feeds=feeds,
-            marks=MarkSpec(names=[view.tensor], only=True),
+            **_observing(view),
             validate=False,
             fail_fast=False,
             check_average=False,
@@ -110,6 +110,13 @@ class TensorRun(ComparisonRun):
 
     def _tolerances(self) -> list[tuple[str, float | None]]:
         return [("atol", self.view.atol), ("rtol", self.view.rtol)]
+
+
+def _observing(view: ViewSpec) -> dict[str, Any]:
+    """The tensor alone; or all that were marked, where they decide what is computed."""
+    if view.mode == "marked":
+        return {"observe": view.mode}
+    return {"marks": MarkSpec(names=[view.tensor], only=True)}
 
 
 def feeds_from(feeds: FeedSpec, iteration: int) -> tuple[int, FeedSpec]:

@@ -92,7 +92,7 @@ specs = st.builds(
     runners=st.lists(runner, min_size=1, max_size=3),
     feeds=feeds | scripts,
     marks=marks,
-    observe=st.sampled_from(["auto", "executed", "every"]),
+    observe=st.sampled_from(["auto", "executed", "every", "marked"]),
     metrics=st.lists(
         st.sampled_from(["simple", "indices", "l2", "psnr", "perceptual_metrics"]), min_size=1, unique=True
     ),

@@ -169,9 +169,11 @@ def add_marking(parser: Parser) -> None:
     parser.own(
         group,
         "--observe",
-        choices=("auto", "executed", "every"),
+        choices=("auto", "executed", "every", "marked"),
         default="auto",
-        help="executed: what the optimised graph really computes; every: every tensor of the model, unfused",
+        help="executed: what the optimised graph really computes; every: every tensor of the model, unfused; "
+        "marked: one optimised session with all marked tensors as outputs, as Polygraphy does (holds all of them "
+        "at once); auto: as saved outputs were observed, else executed where only optimisation differs, else every",
     )
 
 

@@ -116,18 +116,23 @@ def _left_out(result: dict[str, Any], spec: CompareSpec, job: object) -> Iterato
 def _next(spec: CompareSpec, totals: Totals, job: object) -> Iterator[str]:
     bad = totals.first_bad
     if bad is not None and spec.model:
-        closer = _one_tensor(spec, bad["tensor"])
+        closer = _closer(spec, bad)
         yield f"next         {shown(shlex.join(command_line(closer)), 2000)}"
     if job is not None:
         yield (f"             layerwise attach {job}" if bad is not None else f"next         layerwise attach {job}")
 
 
-def _one_tensor(spec: CompareSpec, tensor: str) -> CompareSpec:
-    """The comparison of one tensor alone, with all its statistics; nothing is saved."""
+def _closer(spec: CompareSpec, row: Row) -> CompareSpec:
+    """The comparison of one tensor alone (or of all marked, where they decide what is computed), with all statistics.
+
+    Nothing is saved.
+    """
     saved = {field: None for field in spec.__struct_fields__ if field.startswith("save_")}
     options = msgspec.structs.replace(spec.model_options, save_onnx=None, save_external_data=None)
-    marks = MarkSpec(names=[tensor], only=True)
-    return msgspec.structs.replace(spec, marks=marks, statistics=False, model_options=options, **saved)
+    spec = msgspec.structs.replace(spec, model_options=options, **saved)
+    if row.get("mode") == "marked":
+        return msgspec.structs.replace(spec, observe="marked", statistics=True)
+    return msgspec.structs.replace(spec, marks=MarkSpec(names=[row["tensor"]], only=True), statistics=False)
 
 
 def _row_text(row: Row) -> str:

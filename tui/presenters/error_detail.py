@@ -98,6 +98,7 @@ COLUMN_HELP: tuple[tuple[str, str], ...] = (
     ("tensor", "its name, without an exporter's _output_0 at the end"),
     ("mode", "executed: as the runner really runs it"),
     ("", "every: all tensors kept, unfused; plain: a graph output"),
+    ("", "marked: all marked are outputs of one session"),
     ("max-abs", "largest |a - b|, in the tensor's own unit"),
     ("max-rel", "largest |a - b| / |b|; b is the reference"),
     ("rel-L2", "length of a - b over length of b, for the whole tensor"),

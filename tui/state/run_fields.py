@@ -96,7 +96,12 @@ def _marks(form: RunForm) -> list[Field]:
 
 
 def _observe_hint(observe: str) -> str:
-    return {"executed": "as the runner really runs it", "every": "every tensor, unfused"}.get(observe, "")
+    hints = {
+        "executed": "as the runner really runs it",
+        "every": "every tensor, unfused",
+        "marked": "all marked at once, as Polygraphy",
+    }
+    return hints.get(observe, "")
 
 
 def _compare(form: RunForm) -> list[Field]:

@@ -12,7 +12,7 @@ KINDS = get_args(RunnerKind)
 TF32 = ("on", "off")
 SOURCES = ("synthetic", "files", "script")
 MARKS = ("outputs only", "marked in Graph", "op types", "names", "everything")
-OBSERVE = ("auto", "executed", "every")
+OBSERVE = ("auto", "executed", "every", "marked")
 TOLERANCES = ("by dtype", "fixed")
 
 
