@@ -7,12 +7,14 @@ Both keep the names of tensors, and the types of graph inputs and outputs.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import onnx
+from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from backends.evaluate import tensor_array
@@ -32,7 +34,7 @@ def convert_precision(
     folder: where external weights lie; those that change are embedded, the others stay external.
     Nodes with subgraphs, without an ONNX schema that takes `low`, or without known types stay in FP32.
     """
-    return _Rewrite(model, low, keep, folder, emulate=False).result()
+    return Rewrite(model, low, Plan.of(model, low, keep), folder, emulate=False).result()
 
 
 def emulate_precision(
@@ -43,7 +45,7 @@ def emulate_precision(
     Every tensor keeps its name and holds rounded values in FP32. Inside a node nothing is: an operator
     that overflows only in there stays finite.
     """
-    return _Rewrite(model, low, keep, folder, emulate=True).result()
+    return Rewrite(model, low, Plan.of(model, low, keep), folder, emulate=True).result()
 
 
 def lowered_nodes(model: onnx.ModelProto, low: LowType) -> list[str]:
@@ -52,20 +54,28 @@ def lowered_nodes(model: onnx.ModelProto, low: LowType) -> list[str]:
     return [node_label(node) for node, slots in zip(model.graph.node, plan.slots, strict=True) if slots]
 
 
-class _Rewrite:
-    """One pass over the main graph that writes the new one."""
+def rounded(array: NDArray[Any], low: LowType, *, emulate: bool) -> NDArray[Any]:
+    """Return an FP32 array in `low`, or rounded to it and back in FP32 (`emulate`); what is too large becomes inf."""
+    with np.errstate(over="ignore"):
+        values = array.astype(_NUMPY[low])
+    return values.astype(np.float32) if emulate else values
+
+
+class Rewrite:
+    """One pass over the main graph that writes the new one. forms: weights whose low forms exist already, by name."""
 
     def __init__(
         self,
         model: onnx.ModelProto,
         low: LowType,
-        keep: Collection[str],
+        plan: Plan,
         folder: Path | None,
         *,
         emulate: bool,
+        forms: Mapping[str, TensorProto] | None = None,
     ) -> None:
         self.model, self.low, self.folder, self.emulate = model, low, folder, emulate
-        self.plan = Plan.of(model, low, keep)
+        self.plan, self.forms = plan, forms or {}
         self.low_name: dict[str, str] = {}
         self.full_name: dict[str, str] = {}
         self.nodes: list[onnx.NodeProto] = []
@@ -99,14 +109,23 @@ class _Rewrite:
             if name in self.plan.needs_full:
                 yield tensor
                 self.low_name[name] = self._tensor_name(name, self._form())
-            yield self._rounded(tensor, self.low_name[name])
+            known = self.forms.get(name)
+            if known is None:
+                yield self._rounded(tensor, self.low_name[name])
+            else:
+                yield self._known(known, self.low_name[name])
+
+    def _known(self, form: TensorProto, name: str) -> TensorProto:
+        tensor = TensorProto()
+        tensor.CopyFrom(form)
+        self.new_types[name] = (form.name, form.data_type)
+        tensor.name = name
+        return tensor
 
     def _rounded(self, tensor: TensorProto, name: str) -> TensorProto:
-        array = tensor_array(tensor, self.folder)
+        array = rounded(tensor_array(tensor, self.folder), self.low, emulate=self.emulate)
         self.new_types[name] = (tensor.name, FLOAT if self.emulate else ONNX_TYPE[self.low])
-        with np.errstate(over="ignore"):
-            low = array.astype(_NUMPY[self.low])
-        return numpy_helper.from_array(low.astype(np.float32) if self.emulate else low, name)
+        return numpy_helper.from_array(array, name)
 
     # Nodes
 

@@ -47,15 +47,15 @@ class Plan:
         if opsets.get("", opsets.get("ai.onnx", 1)) < _LEAST_OPSET[low]:
             raise LayerwiseError(f"{low} needs opset {_LEAST_OPSET[low]} or later: convert the model's opset first")
         types = tensor_types(model)
+        slots = [node_slots(node, types, opsets, ONNX_TYPE[low]) for node in model.graph.node]
+        return cls(slots, types).keeping(model.graph, keep)
+
+    def keeping(self, graph: onnx.GraphProto, keep: Collection[str]) -> "Plan":
+        """Return the plan of the same graph in which the nodes in `keep` stay in FP32 too."""
         kept = frozenset(keep)
-        plan = cls(
-            [
-                None if node_label(node) in kept else node_slots(node, types, opsets, ONNX_TYPE[low])
-                for node in model.graph.node
-            ],
-            types,
-        )
-        plan._note_readers(model.graph)
+        slots = [None if node_label(node) in kept else own for node, own in zip(graph.node, self.slots, strict=True)]
+        plan = Plan(slots, self.types)
+        plan._note_readers(graph)
         return plan
 
     def _note_readers(self, graph: onnx.GraphProto) -> None:

@@ -1,0 +1,97 @@
+"""One model in many choices of precision: what all choices share is prepared once.
+
+Types are inferred once, and every weight is written once, as it is and in its low form, to one file that all choices
+refer to: a choice is then a rewritten graph of a few hundred KB, whatever the weights weigh.
+"""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto
+
+from backends.files import atomic_writer
+from backends.protos import all_tensors
+from surgery.node_types import FLOAT
+from surgery.precision import Rewrite, rounded
+from surgery.precision_plan import ONNX_TYPE, LowType, Plan, node_label
+
+Bytes = NDArray[np.uint8]
+_ALIGN = 64
+_FILE = "weights.bin"
+
+
+class Lowering:
+    """model: a structure whose external weights lie in `source`; folder: where those of all choices will lie.
+
+    emulate: FP32 nodes between Cast round trips instead of nodes of the low type, as `surgery.precision` has it.
+    labels: the nodes that can be low, in the graph's order. LayerwiseError as `convert_precision`; OSError.
+    """
+
+    def __init__(self, model: onnx.ModelProto, source: Path, low: LowType, folder: Path, *, emulate: bool) -> None:
+        self._low, self._emulate, self.folder = low, emulate, folder
+        self._plan = Plan.of(model, low, ())
+        self._forms: dict[str, TensorProto] = {}
+        self._model = onnx.ModelProto()
+        self._model.CopyFrom(model)
+        nodes = zip(model.graph.node, self._plan.slots, strict=True)
+        self.labels = list(dict.fromkeys(node_label(node) for node, slots in nodes if slots))
+        folder.mkdir(parents=True, exist_ok=True)
+        self._move_weights(source)
+
+    def model(self, keep: Collection[str]) -> onnx.ModelProto:
+        """Return the model with the nodes in `keep` in FP32, its weights external in `folder`."""
+        plan = self._plan.keeping(self._model.graph, keep)
+        return Rewrite(self._model, self._low, plan, self.folder, emulate=self._emulate, forms=self._forms).result()
+
+    def close(self) -> None:
+        """Remove the weights."""
+        (self.folder / _FILE).unlink(missing_ok=True)
+
+    def _move_weights(self, source: Path) -> None:
+        weights = list(self._model.graph.initializer)
+        del self._model.graph.initializer[:]
+        for tensor in all_tensors(self._model):  # those of bodies and attributes
+            if tensor.data_location == TensorProto.EXTERNAL:
+                tensor.raw_data = _data(tensor, source).tobytes()
+                del tensor.external_data[:]
+                tensor.ClearField("data_location")
+        with atomic_writer(self.folder / _FILE) as stream:
+            for tensor in weights:
+                if tensor.data_location == TensorProto.EXTERNAL:
+                    self._move(tensor, source, stream)
+        self._model.graph.initializer.extend(weights)
+
+    def _move(self, tensor: TensorProto, source: Path, stream: BinaryIO) -> None:
+        data = _data(tensor, source)
+        if tensor.data_type == FLOAT and tensor.name in self._plan.needs_low:
+            form = TensorProto(name=tensor.name, dims=tensor.dims, data_location=TensorProto.EXTERNAL)
+            form.data_type = FLOAT if self._emulate else ONNX_TYPE[self._low]
+            low = rounded(data.view("<f4"), self._low, emulate=self._emulate)
+            _write(form, low.view(np.uint8), stream)
+            self._forms[tensor.name] = form
+        _write(tensor, data, stream)
+
+
+def _data(tensor: TensorProto, folder: Path) -> Bytes:
+    place = folder / _entry(tensor, "location")
+    length = int(_entry(tensor, "length"))
+    if not length:
+        return np.zeros(0, np.uint8)
+    return np.memmap(place, np.uint8, "r", int(_entry(tensor, "offset") or 0), (length,))
+
+
+def _entry(tensor: TensorProto, key: str) -> str:
+    return next((entry.value for entry in tensor.external_data if entry.key == key), "")
+
+
+def _write(tensor: TensorProto, data: Bytes, stream: BinaryIO) -> None:
+    """Append a tensor's bytes to the file and have the tensor refer to them."""
+    stream.write(b"\0" * (-stream.tell() % _ALIGN))
+    del tensor.external_data[:]
+    for key, value in (("location", _FILE), ("offset", str(stream.tell())), ("length", str(data.nbytes))):
+        tensor.external_data.add(key=key, value=value)
+    stream.write(data.data)
