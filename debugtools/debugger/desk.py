@@ -37,11 +37,11 @@ class Files:
         run = judgement.folder / "run"
         if suffix:
             self._sorter.sort(run, judgement.verdict, suffix)
-        candidate = run / self._spec.artifact
-        if self._spec.keep_intermediate and candidate.is_file():
-            shutil.move(candidate, self._home / self._spec.artifact)
-        if not self._spec.keep_intermediate and candidate.is_absolute():
-            candidate.unlink(missing_ok=True)
+        kept, candidate = self._home / self._spec.artifact, run / self._spec.artifact
+        if self._spec.keep_intermediate and suffix and candidate.is_file() and candidate.resolve() != kept.resolve():
+            shutil.move(candidate, kept)
+        elif not self._spec.keep_intermediate and len(Path(self._spec.artifact).parts) > 1:
+            kept.unlink(missing_ok=True)
         shutil.rmtree(run, ignore_errors=True)
 
     def _show(self, judgement: Judgement, folder: Path) -> None:

@@ -42,6 +42,7 @@ class NodeSearch:
             )
         self._history, self._notes = History(context), Notes(context)
         self._replay = Replay(spec.load_replay, spec.save_replay)
+        self._files = Files(context, spec, Path.cwd())
         self._start = begin(context, setup, self._history, self._notes, self._by == "comparison")
 
     def run(self) -> dict[str, Any]:
@@ -66,9 +67,7 @@ class NodeSearch:
         if known is not None:
             return known
         if self._by == "command":
-            return Verifier(self._context, self.subject, self._judge, self._history).judge(
-                range(len(self.subject.cut.nodes)), "original"
-            )
+            return self._verifier(self._judge).judge(range(len(self.subject.cut.nodes)), "original")
         original = self._start.original or Judgement(Verdict.BAD, "person")
         about = {"key": "original", "phase": "original", "nodes": len(self.subject.cut.nodes)}
         self._history.add(about, original, "")
@@ -77,15 +76,17 @@ class NodeSearch:
     def _searched(self, outcome: Outcome) -> dict[str, Any]:
         best = self._best if self._what == "reduce" else None
         desk = ModelDesk(
-            self._context, self.subject, self._replay, Files(self._context, self._spec, Path.cwd()), best,
+            self._context, self.subject, self._replay, self._files, best,
             cached=self._spec.flaky is None, quick=self._by == "comparison",
         )  # fmt: skip
         loop = SearchLoop(self._context, self._plan(), desk, self._judge, self._history, self._auto)
         plan = loop.run()
         desk.finish(plan)
         judge = self._judge if self._by != "person" else None
-        verifier = Verifier(self._context, self.subject, judge, self._history)
-        return outcome.result(plan, loop, self.subject, verifier, self._best, self._replay.path)
+        return outcome.result(plan, loop, self.subject, self._verifier(judge), self._best, self._replay.path)
+
+    def _verifier(self, judge: Judge | None) -> Verifier:
+        return Verifier(self._context, self.subject, judge, self._history, self._files)
 
     def _plan(self) -> MakePlan:
         width = self._judge.parallel

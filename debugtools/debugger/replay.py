@@ -98,15 +98,16 @@ def _write(path: Path, entries: dict[str, dict[str, Any]]) -> None:
 
 def _load(path: Path) -> dict[str, dict[str, Any]]:
     """BadFile for what is no replay."""
-    found = json_format.load(path, {_CLASS: _checked})
-    entries = found if isinstance(found, dict) else {}
-    if not isinstance(found, dict) or not all(isinstance(e, dict) and "success" in e for e in entries.values()):
+    found = json_format.load(path, {_CLASS: _Loaded})
+    if not isinstance(found, dict) or not all(isinstance(entry, _Loaded) for entry in found.values()):
         raise BadFile(path, "not a debug replay: a dict of iterations is expected")
-    return entries
+    return found
 
 
-def _checked(fields: dict[str, Any]) -> dict[str, Any]:
-    state, success = fields["state"], fields["success"]
-    if not isinstance(state, dict) or not isinstance(success, bool):
-        raise TypeError("state must be a dict and success true or false")
-    return {"state": state, "success": success}
+class _Loaded(dict[str, Any]):
+    """An entry of a file that was read: state and success."""
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        super().__init__(state=fields["state"], success=fields["success"])
+        if not isinstance(self["state"], dict) or not isinstance(self["success"], bool):
+            raise TypeError("state must be a dict and success true or false")

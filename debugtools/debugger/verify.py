@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from debugtools.debugger.best import write_model
+from debugtools.debugger.desk import Files
 from debugtools.debugger.history import History
 from debugtools.judging.check_folder import write_golden, write_inputs
 from debugtools.judging.protocol import Judge, Judgement
@@ -21,8 +22,11 @@ Found = dict[str, Any]
 class Verifier:
     """Asks once more about what was found, whatever was said before. judge: None where a person's word stands."""
 
-    def __init__(self, context: "JobContext", subject: Subject, judge: Judge | None, history: History) -> None:
-        self._context, self._subject, self._judge, self._history = context, subject, judge, history
+    def __init__(
+        self, context: "JobContext", subject: Subject, judge: Judge | None, history: History, files: Files
+    ) -> None:
+        self._context, self._subject, self._judge = context, subject, judge
+        self._history, self._files = history, files
 
     def judge(self, nodes: Sequence[int], phase: str) -> Judgement:
         """The verdict on `nodes` alone, from an earlier attempt if it had come so far."""
@@ -37,6 +41,7 @@ class Verifier:
         row |= {key: place[key] for key in ("i", "node", "op")}
         judgement = self._judge.judge(replace(made, about=row))
         self._history.add(row, judgement, "")
+        self._files.take(judgement, "")
         return judgement
 
     def found(self, number: int, nodes: Sequence[int], path: Path, minimal: bool) -> Found:

@@ -205,7 +205,7 @@ def test_requests_that_cannot_be_met_are_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nothing judges"):
         search(DebugSpec(compare=CompareSpec(model=str(bad), runners=[ORT])))
     swapped = CompareSpec(model=str(bad), runners=[RunnerSpec(kind="saved", results="x.json"), ORT])
-    with pytest.raises(LayerwiseError, match=r"first side is the suspect|x\\.json"):
+    with pytest.raises(LayerwiseError, match=r"x\.json: No such file"):
         search(DebugSpec(compare=swapped))
     three = sides(bad, good)
     with pytest.raises(UsageError, match="two sides"):
