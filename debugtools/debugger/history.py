@@ -43,7 +43,8 @@ class History:
 
     def undo(self) -> bool:
         """Take back the last verdict that a person gave, with those that followed from it; False if there is none."""
-        last = max((at for at, row in enumerate(self.rows) if row["by"] == "person"), default=None)
+        given = (at for at, row in enumerate(self.rows) if row["by"] == "person" and row["phase"] != "original")
+        last = max(given, default=None)
         if last is None:
             return False
         for row in reversed(self.rows[last:]):
