@@ -66,8 +66,7 @@ class BisectSearch:
         low, high = self._ends()
         states: list[BandState] = ["unknown"] * self._n
         states[: low + 1] = ["good"] * (low + 1)
-        if high < self._n:
-            states[low + 1 : high + 1] = ["bad"] * (high - low)
+        states[high:] = ["bad"] * (self._n - high)
         for position, verdict in self._told.items():
             if verdict is Verdict.SKIP:
                 states[position] = "skipped"

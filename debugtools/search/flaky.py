@@ -95,7 +95,7 @@ class FlakyBisect:
         states: list[BandState] = ["unknown"] * self._n
         states[:low] = ["good"] * low
         if self._bad.any():
-            states[low : high + 1] = ["bad"] * len(states[low : high + 1])
+            states[high:] = ["bad"] * (self._n - high)
         for position in self._skipped:
             states[position] = "skipped"
         if self._next is not None:

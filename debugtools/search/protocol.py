@@ -64,7 +64,10 @@ class Search(Protocol[R_co]):
     def progress(self) -> Progress: ...
 
     def band(self) -> Band:
-        """Runs of states over positions 0..n-1; the lengths sum to n. "bad" means still suspected."""
+        """Runs of states over positions 0..n-1; the lengths sum to n.
+
+        Of a bisection: how a cut there comes out. Of other searches: "bad" means that the node is still suspected.
+        """
         ...
 
     def result(self) -> R_co:

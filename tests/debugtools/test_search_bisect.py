@@ -46,6 +46,17 @@ def test_finds_the_first_bad_in_the_fewest_rounds(n: int, data: st.DataObject, w
     assert result.monotone and result.skipped == ()
 
 
+def test_the_band_says_how_a_cut_comes_out() -> None:
+    search = BisectSearch(10)
+    assert search.band() == [("unknown", 4), ("asked", 1), ("unknown", 5)]
+    search.tell(search.candidate(4), Verdict.GOOD)
+    search.tell(search.candidate(7), Verdict.BAD)
+    assert search.band() == [("good", 5), ("asked", 1), ("unknown", 1), ("bad", 3)]
+    search.tell(search.candidate(6), Verdict.BAD)
+    search.tell(search.candidate(5), Verdict.GOOD)
+    assert search.done and search.band() == [("good", 6), ("bad", 4)]
+
+
 @settings(deadline=None)
 @given(st.integers(1, 50), verdicts, st.integers(1, 4), st.none() | st.lists(st.floats(0, 9), min_size=50, max_size=50))
 def test_any_verdicts_give_an_answer_that_agrees_with_them(
