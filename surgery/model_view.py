@@ -80,6 +80,10 @@ class GraphView:
             attribute = read_attribute(self._data, *span, LIST_LIMIT)
             yield attribute.name, self._attribute(attribute)
 
+    def attribute_bytes(self, node: Node) -> list[bytes]:
+        """Return a node's attributes as they are serialised, one bytes object each."""
+        return [self._data[start:end] for start, end in node.attributes]
+
     def _attribute(self, attribute: Attribute) -> Any:
         if attribute.reference:
             return f"@{attribute.reference}"

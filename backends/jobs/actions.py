@@ -19,6 +19,7 @@ ACTIONS: dict[str, str] = {
     "debug_repeat": "debugtools.debugger.action:debug_repeat",
     "lint": "debugtools.lint.action:lint",
     "compatibility": "debugtools.compatibility.action:compatibility",
+    "diff": "debugtools.diff.action:diff",
     "tensor_view": "debugtools.compare.tensor_view:tensor_view",
     "index": "surgery.graph.action:action_index",
     "inspect_model": "surgery.inspect_action:action_inspect_model",

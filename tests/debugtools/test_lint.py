@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from support import bad_models, models
 from support.bad_models import build, node, value, weight
+from support.cli import layerwise
 from support.graphs import feed_for, random_model
 from support.linting import lint_file, lint_model, messages
 
@@ -304,3 +305,25 @@ def test_a_hundred_thousand_findings_do_not_matter(tmp_path: Path) -> None:
     nodes = [node("Relu", ["x"], [f"dead{i}"]) for i in range(5_000)] + [node("Neg", ["x"], ["y"])]
     result, report = lint_model(build(nodes, [value("x")], [value("y")]), tmp_path)
     assert result["passed"] and len(report["lint_entries"]) == 5_000
+
+
+def test_the_command_prints_findings_as_polygraphy_does(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(bad_models.several().SerializeToString())
+    done = layerwise("check", "lint", "m.onnx", "-o", "report.json", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "[E] LINT | Name: MatMul_3, Op: MatMul | Incompatible dimensions for matrix multiplication" in done.stdout
+    assert "[W] LINT | Input: 'A' does not affect outputs, can be removed." in done.stdout
+    assert "2 nodes pass, 3 fail, 1 were not reached" in done.stdout
+    document = json.loads(layerwise("check", "lint", "m.onnx", "--json", cwd=tmp_path).stdout)
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert {key: document[key] for key in report} == report
+    assert (document["exit_code"], document["result"]["unjudged"]) == (1, 1)
+
+
+def test_the_command_takes_inputs_and_onnxruntime_options(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(models.dynamic_model().SerializeToString())
+    words = ("--input-shapes", "x:[3,5]", "--val-range", "[-1,1]", "--providers", "cpu")
+    level = ("--graph-optimization-level", "ORT_DISABLE_ALL")
+    assert layerwise("check", "lint", "m.onnx", *words, *level, cwd=tmp_path).returncode == 0
+    assert layerwise("check", "lint", "m.onnx", "--input-shapes", "nope:[1]", cwd=tmp_path).returncode == 2
+    assert layerwise("check", "lint", "none.onnx", cwd=tmp_path).returncode == 1

@@ -92,6 +92,15 @@ def _overflowing(path: Path) -> None:
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
 
 
+def _replay(tactic: int) -> dict[str, object]:
+    """A tactic replay of one layer, as --save-tactics writes it."""
+    fields = {"dtype": "DataType.FLOAT", "strides": [4, 1], "vectorized_dim": -1, "components_per_element": 1}
+    tensor = {**fields, "polygraphy_class": "TensorInfo"}
+    algorithm = {"implementation": 1, "tactic": tactic, "inputs": [tensor], "outputs": [tensor]}
+    layers = {"conv": {**algorithm, "polygraphy_class": "Algorithm"}}
+    return {"replay": layers, "polygraphy_class": "TacticReplayData"}
+
+
 def prepare(folder: Path) -> Path:
     """Write every file that a row of the table names into `folder`, and return it."""
     from polygraphy.backend.onnxrt import OnnxrtRunner, SessionFromOnnx
@@ -114,5 +123,8 @@ def prepare(folder: Path) -> Path:
         runner = OnnxrtRunner(SessionFromOnnx(str(folder / f"{name}.onnx")))
         Comparator.run([runner], data_loader=loader).save(str(folder / f"{name}_outputs.json"))
     save_json([dict(feed) for feed in loader], str(folder / "inputs.json"))
+    for name in ("good", "bad"):
+        (folder / "replays" / name).mkdir(parents=True)
+        (folder / "replays" / name / "0.json").write_text(json.dumps(_replay(len(name))))
     (folder / "rename.json").write_text(json.dumps({"output": "output"}))
     return folder

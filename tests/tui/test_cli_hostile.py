@@ -51,12 +51,21 @@ def assert_harmless(done: Done) -> None:
         ("run", "h.onnx", "--onnxrt", "--onnxrt", "--onnx-outputs", "\u202enope"),
         ("run", "h.onnx", "--onnxrt", "--gen-script", "-", "--mark", "\x1b[31m'\n"),
         ("inspect", "model", "h.onnx", "--show", "layers", "attrs", "weights"),
+        ("inspect", "diff", "h.onnx", "other.onnx", "--all"),
+        ("inspect", "diff", "h.onnx", "other.onnx", "--bytes"),
+        ("check", "lint", "h.onnx"),
+        ("check", "lint", "other.onnx", "-v"),
+        ("check", "lint", "other.onnx", "--json"),
+        ("check", "compatibility", "other.onnx", "--onnxrt", "--onnx"),
         ("\x1b[31mword",),
         ("jobs", "show", "\x1b[31m1"),
     ],
 )
 def test_names_are_shown_never_obeyed(tmp_path: Path, words: tuple[str, ...]) -> None:
-    hostile_model(tmp_path / "h.onnx")
+    model = onnx.load(hostile_model(tmp_path / "h.onnx"))
+    for node in model.graph.node[::2]:
+        node.attribute.append(helper.make_attribute(f"{node.name}!", node.name))
+    onnx.save(model, tmp_path / "other.onnx")
     assert_harmless(layerwise(*words, cwd=tmp_path))
 
 

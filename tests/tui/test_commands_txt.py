@@ -1,5 +1,6 @@
 """Command lines that people already have: each runs here, or ends in the one error that says what is missing."""
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -31,6 +32,15 @@ def identity(path: Path, name: str, dtype: int, shape: list[int | str]) -> None:
     onnx.save(helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)]), path)
 
 
+def replay() -> dict[str, object]:
+    """A tactic replay of one layer, as --save-tactics writes it."""
+    fields = {"dtype": "DataType.FLOAT", "strides": [4, 1], "vectorized_dim": -1, "components_per_element": 1}
+    tensor = {**fields, "polygraphy_class": "TensorInfo"}
+    algorithm = {"implementation": 1, "tactic": 2, "inputs": [tensor], "outputs": [tensor]}
+    layers = {"conv": {**algorithm, "polygraphy_class": "Algorithm"}}
+    return {"replay": layers, "polygraphy_class": "TacticReplayData"}
+
+
 def outputs(value: float) -> RunResults:
     results = RunResults()
     results.add([{"Y": np.full((1, 3, 8, 8), value, np.float32)}], 0.1, "runner")
@@ -51,6 +61,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     outputs(0.5).save(place / "outputs_fp32.json")
     outputs(0.5).save(place / "outputs.json")
     outputs(0.5).save(place / "inference_results.json")
+    for name, value in (("expected", 1.0), ("actual", 1.0005)):
+        outputs(value).save(place / f"{name}.json")
+    (place / "replays" / "good").mkdir(parents=True)
+    for name in ("build1.json", "build2.json", "replay.json", "model.tactic", "replays/good/0.json"):
+        (place / name).write_text(json.dumps(replay()))
     save_json([feed], place / "model-input.txt")
     outputs(0.5).save(place / "model-output.txt")
     (place / "example.py").write_text("def load_network(): pass\n")

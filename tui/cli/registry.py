@@ -69,7 +69,7 @@ COMMANDS: dict[str, Leaf | Branch] = {
             "bisect": Leaf("tui.cli.debug.bisect", "bisect", "find the first node after which it fails", timed=True),
             "repeat": Leaf("tui.cli.debug.repeat", "repeat", "try the same again and again, and count", timed=True),
             "bundle": Leaf("tui.cli.debug.bundle", "bundle", "what a search found, as a folder that fails on its own"),
-            "diff-tactics": Leaf("tui.cli.diff", "debug_diff_tactics", "layers whose tactic differs between two builds"),
+            "diff-tactics": Leaf("tui.cli.diff", "debug_diff_tactics", "layers whose tactic differs between builds"),
         },
     ),
     "triage": Leaf("tui.cli.triage", "triage", "the accuracy flowchart: what kind of fault it is, with a report"),

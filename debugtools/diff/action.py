@@ -1,0 +1,142 @@
+"""Comparing two files by what they are; the job action `diff`."""
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+
+from backends.errors import BadFile, UsageError
+from backends.external_data import open_regular
+from backends.json_format import load
+from backends.results import RunResults, Stored
+from backends.results_io import load_any
+from backends.text import shown
+from debugtools.diff.files import diff_bytes, diff_folders
+from debugtools.diff.jsons import diff_json
+from debugtools.diff.models import diff_models
+from debugtools.diff.outcome import Outcome
+from debugtools.diff.spec import DiffSpec
+from debugtools.diff.tactics import diff_replays
+from debugtools.diff.tensors import diff_inputs, diff_results
+from debugtools.tactics import REPLAY_DECODERS, Replay
+
+_NAMES = {
+    "results": "saved outputs", "inputs": "saved inputs", "model": "an ONNX model", "tactics": "a tactic replay",
+    "json": "JSON", "bytes": "a file of another kind", "folder": "a folder",
+}  # fmt: skip
+
+
+class Context(Protocol):
+    """What the action needs of a job."""
+
+    params: dict[str, Any]
+
+    def log(self, text: str, level: str = "info") -> None: ...
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two. content: what was loaded to tell the kind, where that is all there is to load."""
+
+    path: Path
+    kind: str
+    content: Any = None
+
+
+def diff(context: Context) -> dict[str, Any]:
+    """Compare the files that `context.params` names (a DiffSpec).
+
+    Lines of text are log events of level "out". Result: passed (they are equal), and the outcome's kind, summary and
+    differences. BadFile for what cannot be read, UsageError for two kinds that do not go together.
+    """
+    try:
+        spec = msgspec.convert(context.params, DiffSpec)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the description of what to compare does not fit: {error}") from None
+    outcome = diff_files(spec)
+    for line in (outcome.summary, *outcome.lines(20)):
+        context.log(line, "out")
+    return {"passed": outcome.equal, **outcome.to_json()}
+
+
+def diff_files(spec: DiffSpec) -> Outcome:
+    """Compare two files or folders. Raises as `diff`."""
+    first, second = Path(spec.a), Path(spec.b)
+    if spec.as_bytes:
+        folders = first.is_dir(), second.is_dir()
+        if all(folders):
+            return diff_folders(first, second)
+        return diff_bytes(first, second)
+    a, b = _side(first), _side(second)
+    kinds = {a.kind, b.kind}
+    if len(kinds) > 1 and kinds <= {"json", "tactics"}:  # an empty replay is plain JSON too
+        return diff_json(first, second)
+    if len(kinds) > 1:
+        text = " and ".join(f"{shown(str(side.path), 200)} is {_NAMES[side.kind]}" for side in (a, b))
+        raise UsageError(f"{text}: they can only be compared byte by byte (--bytes)")
+    return _compared(a, b, spec)
+
+
+def _compared(a: Side, b: Side, spec: DiffSpec) -> Outcome:
+    if a.kind == "model":
+        return diff_models(spec)
+    if a.kind == "results":
+        return diff_results(a.content, b.content, spec)
+    if a.kind == "inputs":
+        return diff_inputs(a.content, b.content, spec)
+    if a.kind == "tactics":
+        return diff_replays(a.content, b.content)
+    if a.kind == "json":
+        return diff_json(a.path, b.path)
+    return diff_folders(a.path, b.path) if a.kind == "folder" else diff_bytes(a.path, b.path)
+
+
+def _side(path: Path) -> Side:
+    if path.is_dir():
+        with suppress(BadFile):  # no folder of iterations
+            return _data(path, load_any(path), "folder")
+        return Side(path, "folder")
+    suffix, head = path.suffix.lower(), _head(path)
+    if suffix == ".onnx":
+        return Side(path, "model")
+    if suffix in (".safetensors", ".npz"):
+        return _data(path, load_any(path), "bytes")
+    return _json_side(path) if head.lstrip()[:1] in (b"{", b"[") else Side(path, "bytes")
+
+
+def _json_side(path: Path) -> Side:
+    try:
+        found = load(path, REPLAY_DECODERS)
+    except BadFile as error:
+        return Side(path, "bytes" if "not valid JSON" in error.reason else "json")
+    if isinstance(found, Replay):
+        return Side(path, "tactics", found)
+    return _data(path, [found] if isinstance(found, dict) else found, "json")
+
+
+def _data(path: Path, found: Any, other: str) -> Side:
+    """The kind of loaded data: results, inputs, or `other`."""
+    if isinstance(found, RunResults):
+        return Side(path, "results", found)
+    if isinstance(found, list) and found and all(map(_is_feed, found)):
+        return Side(path, "inputs", found)
+    return Side(path, other)
+
+
+def _is_feed(value: Any) -> bool:
+    """Whether it is a dict of arrays, one at least."""
+    arrays = list(value.values()) if isinstance(value, dict) else []
+    return bool(arrays) and all(isinstance(array, Stored | np.ndarray) for array in arrays)
+
+
+def _head(path: Path) -> bytes:
+    """The first bytes of a regular file. BadFile if it is none."""
+    fd = open_regular(path)
+    try:
+        return os.pread(fd, 256, 0)
+    finally:
+        os.close(fd)

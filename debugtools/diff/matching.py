@@ -1,0 +1,160 @@
+"""Which node of one graph is which node of another, in linear time, by structure first and by name where that fails.
+
+A node is found from its inputs (same operator and attributes on tensors that correspond), from its readers (what makes
+the corresponding input of a node already found), by its name, or because nothing else in either graph looks like it.
+Numbered names that shift when a node is put in between do not mislead: structure goes first.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+
+from debugtools.diff.sides import GraphSide, Signature
+
+_Key = tuple[Signature, tuple[str, ...]]
+_UNKNOWN = "\0"  # no tensor's name
+
+
+class Matching:
+    """Pairs of nodes. forth: node of `a` -> node of `b`; tensors: name in `a` -> name in `b`, as far as known."""
+
+    def __init__(self, a: GraphSide, b: GraphSide, tensors: Mapping[str, str]) -> None:
+        self.a, self.b = a, b
+        self.tensors = {"": "", **tensors}
+        self.forth: dict[int, int] = {}
+        self.back: dict[int, int] = {}
+        self._fresh: deque[tuple[int, int]] = deque()
+        self._loose = False
+
+    def run(self) -> None:
+        """Find all pairs."""
+        self._forward(strict=True)
+        self._from_outputs()
+        self._backward()
+        self._by_name()
+        self._both_ways()
+        self._loose = True
+        self._fresh.extend(self.forth.items())
+        self._both_ways()
+        self._by_likeness()
+        self._both_ways()
+        self._by_name()
+
+    def _both_ways(self) -> None:
+        if not self._done:
+            self._forward()
+            self._backward()
+
+    @property
+    def _done(self) -> bool:
+        return len(self.forth) in (len(self.a.nodes), len(self.b.nodes))
+
+    def _pair(self, i: int, j: int) -> None:
+        self.forth[i], self.back[j] = j, i
+        self._fresh.append((i, j))
+        for x, y in zip(self.a.nodes[i].outputs, self.b.nodes[j].outputs, strict=False):
+            if x:
+                self.tensors.setdefault(x, y)
+
+    def _free(self, i: int, j: int) -> bool:
+        return i not in self.forth and j not in self.back
+
+    def _forward(self, *, strict: bool = False) -> None:
+        """Pair nodes whose inputs correspond. strict: not under names that stand for others in the other graph."""
+        waiting: dict[_Key, deque[int]] = {}
+        for j in self.b.order:
+            if j not in self.back:
+                for key in self._keys_of(j):
+                    waiting.setdefault(key, deque()).append(j)
+        for i in self.a.order:
+            if i in self.forth:
+                continue
+            inputs = tuple(self.tensors.get(name, _UNKNOWN) for name in self.a.nodes[i].inputs)
+            if _UNKNOWN in inputs:
+                continue
+            for key in self._keys(self.a.signatures[i], inputs):
+                chosen = self._choice(i, key, waiting.get(key), strict)
+                if chosen is not None:
+                    self._pair(i, chosen)
+                    break
+
+    def _keys(self, signature: Signature, inputs: tuple[str, ...]) -> list[_Key]:
+        """What a node may be found under: operator and attributes; loosely, by the operator alone too."""
+        exact = (signature, inputs)
+        return [exact, (signature[:2], inputs)] if self._loose else [exact]
+
+    def _keys_of(self, j: int) -> list[_Key]:
+        return self._keys(self.b.signatures[j], tuple(self.b.nodes[j].inputs))
+
+    def _choice(self, i: int, key: _Key, found: deque[int] | None, strict: bool) -> int | None:
+        if not found:
+            return None
+        namesake = self.b.by_label.get(self.a.labels[i])
+        if namesake is not None and namesake not in self.back and key in self._keys_of(namesake):
+            return namesake
+        while found and found[0] in self.back:
+            found.popleft()
+        if not found or (strict and (namesake is not None or self.b.labels[found[0]] in self.a.by_label)):
+            return None
+        return found.popleft()
+
+    def _from_outputs(self) -> None:
+        same_count = len(self.a.outputs) == len(self.b.outputs)
+        there = set(self.b.outputs)
+        for place, name in enumerate(self.a.outputs):
+            other = name if name in there else self.b.outputs[place] if same_count else None
+            if other is not None:
+                self._made_alike(name, other)
+
+    def _backward(self) -> None:
+        """Pair what makes the inputs of pairs."""
+        while self._fresh:
+            i, j = self._fresh.popleft()
+            for x, y in zip(self.a.nodes[i].inputs, self.b.nodes[j].inputs, strict=False):
+                self._made_alike(x, y)
+
+    def _made_alike(self, x: str, y: str) -> None:
+        first, second = self.a.maker.get(x), self.b.maker.get(y)
+        if first is None or second is None or first[1] != second[1] or not self._free(first[0], second[0]):
+            return
+        if self._alike(first[0], second[0]):
+            self._pair(first[0], second[0])
+
+    def _alike(self, i: int, j: int) -> bool:
+        """Same operator and attributes, and no weight where the other has another one; loosely, the operator alone."""
+        if self._loose:
+            return self.a.signatures[i][:2] == self.b.signatures[j][:2]
+        one, other = self.a.nodes[i].inputs, self.b.nodes[j].inputs
+        return (
+            self.a.signatures[i] == self.b.signatures[j]
+            and len(one) == len(other)
+            and all(
+                (x in self.a.weights) == (y in self.b.weights) and (x not in self.a.weights or self.tensors.get(x) == y)
+                for x, y in zip(one, other, strict=True)
+            )
+        )
+
+    def _by_name(self) -> None:
+        for i, label in enumerate(self.a.labels):
+            j = self.b.by_label.get(label)
+            if j is None or not self._free(i, j) or self.a.by_label.get(label) != i:
+                continue
+            if self._loose or self.a.signatures[i][:2] == self.b.signatures[j][:2]:
+                self._pair(i, j)
+
+    def _by_likeness(self) -> None:
+        """Pair what is left and unique in both: same operator, attributes and weights."""
+        found: dict[_Key, int | None] = {}
+        for j, node in enumerate(self.b.nodes):
+            if j not in self.back:
+                key = self.b.signatures[j], tuple(name for name in node.inputs if name in self.b.weights)
+                found[key] = None if key in found else j
+        mine: dict[_Key, int | None] = {}
+        for i, node in enumerate(self.a.nodes):
+            if i not in self.forth:
+                weights = tuple(self.tensors.get(name, "?") for name in node.inputs if name in self.a.weights)
+                key = self.a.signatures[i], weights
+                mine[key] = None if key in mine else i
+        for key, only in mine.items():
+            other = found.get(key)
+            if only is not None and other is not None:
+                self._pair(only, other)

@@ -1,0 +1,189 @@
+"""Two ONNX models: what was added, removed, changed and renamed, in their structure and in their weights."""
+
+import gc
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from backends.errors import BadFile
+from backends.model import ModelFile
+from backends.record_values import Value
+from backends.records import Model, read_function
+from backends.tensors import format_shape
+from backends.text import shown
+from backends.wire import WireError
+from debugtools.compare.spec import ToleranceSpec
+from debugtools.compare.tolerance import Rule, Tolerances
+from debugtools.diff.nodes import NodeChanges, graph_side, operator
+from debugtools.diff.outcome import Outcome
+from debugtools.diff.sides import GraphSide
+from debugtools.diff.spec import DiffSpec
+from debugtools.diff.weights import Weights, add_changed, described, match_weights
+from surgery.model_view import GraphView, open_view
+
+_EXACT = Rule(atol=0.0, rtol=0.0)
+
+
+@dataclass
+class Opened:
+    """A model with its main graph."""
+
+    file: ModelFile
+    data: bytes
+    head: Model
+    graph: GraphSide
+
+
+def diff_models(spec: DiffSpec) -> Outcome:
+    """Compare two models. Weights must be equal to the bit, or within the tolerances if any are given.
+
+    BadFile if one cannot be read as a model.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()  # a million small objects that live to the end: collecting costs as much as comparing
+    try:
+        with ModelFile(spec.a) as first, ModelFile(spec.b) as second:
+            return _Models(_opened(first), _opened(second), spec.tolerance).outcome()
+    except WireError as error:  # within an attribute, which is read when it is compared
+        raise BadFile(f"{spec.a} or {spec.b}", f"damaged ONNX model: {error}") from error
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _opened(file: ModelFile) -> Opened:
+    data = file.structure_bytes()
+    try:
+        view, head = open_view(file, data)
+        return Opened(file, data, head, graph_side(view))
+    except WireError as error:
+        raise BadFile(file.path, f"damaged ONNX model: {error}") from error
+
+
+class _Models:
+    def __init__(self, a: Opened, b: Opened, tolerance: ToleranceSpec) -> None:
+        self.a, self.b = a, b
+        self._tolerances = None if tolerance == ToleranceSpec() else Tolerances(tolerance)
+        self.found = Outcome("models")
+
+    def outcome(self) -> Outcome:
+        self._head()
+        self._values("inputs", self.a.graph.view.inputs, self.b.graph.view.inputs)
+        self._values("outputs", self.a.graph.view.outputs, self.b.graph.view.outputs)
+        weights = match_weights(self.a.graph, self.b.graph)
+        nodes = NodeChanges()
+        nodes.compare(self.a.graph, self.b.graph, {**self._inputs(), **weights.tensors})
+        self._functions(nodes)
+        self._operators()
+        self.found.sections += nodes.sections
+        worst = self._weights(weights)
+        self.found.summary = self._summary(nodes, weights, worst)
+        return self.found
+
+    def _head(self) -> None:
+        section, notes = self.found.section("model", "model"), self.found.section("notes", "notes", cosmetic=True)
+        x, y = self.a.head, self.b.head
+        for domain in dict.fromkeys([*x.opsets, *y.opsets]):
+            before, after = x.opsets.get(domain), y.opsets.get(domain)
+            if before != after:
+                name = f"opset {shown(domain, 80) or 'ai.onnx'}"
+                section.add(f"{name}: {_absent(before)} → {_absent(after)}", field=name, a=before, b=after)
+        if x.ir_version != y.ir_version:
+            section.add(
+                f"IR version: {x.ir_version} → {y.ir_version}", field="ir_version", a=x.ir_version, b=y.ir_version
+            )
+        for field in ("producer", "producer_version"):
+            before, after = getattr(x, field), getattr(y, field)
+            if before != after:
+                notes.add(f"{field}: {shown(before, 80)!r} → {shown(after, 80)!r}", field=field, a=before, b=after)
+
+    def _values(self, what: str, a: Sequence[Value], b: Sequence[Value]) -> None:
+        section = self.found.section(what, what)
+        before, after = ({value.name: value for value in values} for values in (a, b))
+        for name in dict.fromkeys([*before, *after]):
+            x, y = (_typed(values.get(name)) for values in (before, after))
+            if x != y:
+                section.add(f"{shown(name, 200)}: {x} → {y}", name=name, a=x, b=y)
+        if not section.items and list(before) != list(after):
+            section.add("the same, in another order", a=list(before), b=list(after))
+
+    def _inputs(self) -> Mapping[str, str]:
+        """Inputs correspond by name, what is left by position."""
+        a, b = self.a.graph.inputs, self.b.graph.inputs
+        found = {name: name for name in a if name in set(b)}
+        left = [[name for name in names if name not in found] for names in (a, b)]
+        if len(a) == len(b):
+            found.update(zip(*left, strict=True))
+        return found
+
+    def _operators(self) -> None:
+        section = self.found.section("operators", "operators")
+        before, after = (Counter(map(operator, side.graph.nodes)) for side in (self.a, self.b))
+        for op in sorted(before.keys() | after.keys()):
+            if before[op] != after[op]:
+                section.add(f"{shown(op, 80)}: {before[op]} → {after[op]}", op=op, a=before[op], b=after[op])
+
+    def _functions(self, nodes: NodeChanges) -> None:
+        before, after = (_functions(side) for side in (self.a, self.b))
+        section = self.found.section("functions", "functions")
+        for name in dict.fromkeys([*before, *after]):
+            if name in before and name in after:
+                x, y = before[name], after[name]
+                tensors = {n: n for n in x.inputs} | match_weights(x, y).tensors
+                nodes.compare(x, y, tensors, prefix=f"{shown(name, 100)}/")
+                if x.inputs != y.inputs or len(x.outputs) != len(y.outputs):
+                    section.add(f"{shown(name, 200)}: other inputs or outputs", name=name, how="changed")
+            else:
+                how = "only in the first" if name in before else "only in the second"
+                section.add(f"{shown(name, 200)}: {how}", name=name, how=how)
+
+    def _weights(self, found: Weights) -> str:
+        """Add the sections of weights; return what to say of the one that changed most."""
+        a, b = self.a.graph, self.b.graph
+        changed = self.found.section("weights changed", "weights_changed")
+        worst: tuple[float, str] = (-1.0, "")
+        for name in found.changed:
+            rule = self._tolerances.rule(name) if self._tolerances else _EXACT
+            result = add_changed(changed, a, b, name, rule)
+            if result is not None and result.totals is not None and float(result.totals.abs.high) > worst[0]:
+                worst = float(result.totals.abs.high), name
+        for title, key, names, side in (("weights only in the first", "weights_only_a", found.only_a, a),
+                                        ("weights only in the second", "weights_only_b", found.only_b, b)):  # fmt: skip
+            section = self.found.section(title, key)
+            for name in names:
+                kind = described(side.weights[name])
+                section.add(f"{shown(name, 200)} {kind['dtype']} {kind['shape']}", name=name, **kind)
+        renamed = self.found.section("weights renamed", "weights_renamed", cosmetic=True)
+        for name, other in found.renamed.items():
+            renamed.add(f"{shown(name, 200)} → {shown(other, 200)}", a=name, b=other)
+        return f", max abs {worst[0]:.4g} in {shown(worst[1], 100)!r}" if worst[1] else ""
+
+    def _summary(self, nodes: NodeChanges, weights: Weights, worst: str) -> str:
+        counts = f"{len(self.a.graph.nodes)} nodes, {len(self.a.graph.weights)} weights"
+        renamed = len(nodes.renamed.items) + len(weights.renamed)
+        aside = f" ({renamed} nodes and weights have other names)" if renamed else ""
+        if self.found.equal:
+            return f"equal: {counts}{aside}"
+        changed = next(len(s.items) for s in self.found.sections if s.key == "weights_changed")
+        return (
+            f"models differ: nodes: {len(nodes.changed.items)} changed, {len(nodes.added.items)} added, "
+            f"{len(nodes.removed.items)} removed; weights: {changed} changed{worst}, {len(weights.only_b)} added, "
+            f"{len(weights.only_a)} removed{aside}"
+        )
+
+
+def _functions(side: Opened) -> dict[str, GraphSide]:
+    found = {}
+    for span in side.head.functions:
+        function = read_function(side.data, *span)
+        name = ".".join(filter(None, (function.domain, function.graph.name, function.overload)))
+        found[name] = GraphSide(GraphView(side.file, side.data, function.graph), function.inputs, function.outputs)
+    return found
+
+
+def _typed(value: Value | None) -> str:
+    return "none" if value is None else f"{value.kind or 'untyped'} {format_shape(value.shape)}"
+
+
+def _absent(value: object) -> object:
+    return "none" if value is None else value

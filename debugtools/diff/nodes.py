@@ -1,0 +1,148 @@
+"""Nodes of two graphs that were matched: which of them changed, and how; bodies of control flow included."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from backends.records import Node
+from backends.structure import Tensor
+from backends.text import shown
+from debugtools.compare.metrics import compare_arrays
+from debugtools.compare.tolerance import Rule
+from debugtools.diff.blocks import same_bytes
+from debugtools.diff.matching import Matching
+from debugtools.diff.outcome import Section
+from debugtools.diff.sides import GraphSide
+from debugtools.diff.weights import distance, match_weights
+from surgery.describe import attribute_text
+from surgery.model_view import GraphView
+
+_LISTED = 8
+
+
+class NodeChanges:
+    """Collects the differences of nodes over the main graph, its bodies and functions."""
+
+    def __init__(self) -> None:
+        self.changed = Section("nodes changed", "nodes_changed")
+        self.removed = Section("nodes only in the first", "nodes_only_a")
+        self.added = Section("nodes only in the second", "nodes_only_b")
+        self.renamed = Section("nodes renamed", "nodes_renamed", cosmetic=True)
+
+    @property
+    def sections(self) -> list[Section]:
+        """All sections, in the order to show them."""
+        return [self.changed, self.removed, self.added, self.renamed]
+
+    def compare(self, a: GraphSide, b: GraphSide, tensors: Mapping[str, str], prefix: str = "") -> None:
+        """Match two graphs whose inputs and weights correspond by `tensors`, and note what differs."""
+        matching = Matching(a, b, tensors)
+        matching.run()
+        for i, node in enumerate(a.nodes):
+            j = matching.forth.get(i)
+            if j is None:
+                self.removed.add(prefix + node_text(a, i), node=prefix + a.labels[i], op=node.op)
+            else:
+                self._pair(matching, i, j, prefix)
+        for j, node in enumerate(b.nodes):
+            if j not in matching.back:
+                self.added.add(prefix + node_text(b, j), node=prefix + b.labels[j], op=node.op)
+        self._outputs(matching, prefix)
+
+    def _pair(self, matching: Matching, i: int, j: int, prefix: str) -> None:
+        a, b = matching.a, matching.b
+        x, y = a.nodes[i], b.nodes[j]
+        lines = [*_operators(x, y), *_inputs(matching, x, y)]
+        if a.signatures[i] != b.signatures[j] or a.has_body(i):
+            lines += self._attributes(matching, i, j, prefix)
+        if len(x.outputs) != len(y.outputs):
+            lines.append(f"outputs: {len(x.outputs)} → {len(y.outputs)}")
+        label, other = a.labels[i], b.labels[j]
+        name = shown(label, 200) if label == other else f"{shown(label, 200)} → {shown(other, 200)}"
+        if lines:
+            text = "\n".join([f"{prefix}{name} ({shown(x.op, 80)})", *(f"    {line}" for line in lines)])
+            self.changed.add(text, node=prefix + label, other=prefix + other, op=x.op, changes=lines)
+        elif label != other:
+            self.renamed.add(prefix + name, a=prefix + label, b=prefix + other, op=x.op)
+
+    def _attributes(self, matching: Matching, i: int, j: int, prefix: str) -> list[str]:
+        """What attributes differ; bodies are compared as graphs, and their nodes noted for themselves."""
+        a, b = matching.a, matching.b
+        before, after = dict(a.view.attributes(a.nodes[i])), dict(b.view.attributes(b.nodes[j]))
+        lines = []
+        for name in dict.fromkeys([*before, *after]):
+            x, y = before.get(name), after.get(name)
+            if isinstance(x, GraphView) and isinstance(y, GraphView):
+                inner, other = graph_side(x), graph_side(y)
+                tensors = {**matching.tensors, **dict(zip(inner.inputs, other.inputs, strict=False))}
+                weights = match_weights(inner, other)
+                self.compare(inner, other, {**tensors, **weights.tensors}, f"{prefix}{shown(a.labels[i], 80)}/{name}/")
+                lines += [f"{shown(name, 80)}: weight {shown(w, 100)} changed" for w in weights.changed]
+            elif not _same(a.view, x, b.view, y):
+                lines.append(f"{shown(name, 80)}: {_text(x)} → {_text(y)}{_apart(a.view, x, b.view, y)}")
+        return lines
+
+    def _outputs(self, matching: Matching, prefix: str) -> None:
+        """Graph outputs that another node makes than the one that corresponds."""
+        a, b = matching.a, matching.b
+        for x, y in zip(a.outputs, b.outputs, strict=False):
+            before, after = a.maker.get(x), b.maker.get(y)
+            if before and after and before[0] in matching.forth and matching.tensors.get(x) != y:
+                labels = a.labels[before[0]], b.labels[after[0]]
+                text = (
+                    f"{prefix}output {shown(y, 200)}: made by {shown(labels[0], 200)}, now by {shown(labels[1], 200)}"
+                )
+                self.changed.add(text, node=prefix + labels[0], other=prefix + labels[1], op="", changes=[text])
+
+
+def graph_side(view: GraphView) -> GraphSide:
+    """A graph or body with its own inputs and outputs."""
+    return GraphSide(view, [v.name for v in view.inputs], [v.name for v in view.outputs])
+
+
+def node_text(side: GraphSide, number: int) -> str:
+    """A node in one line: name, operator, what it reads and makes."""
+    node = side.nodes[number]
+    reads, makes = (_listed(names) for names in (node.inputs, node.outputs))
+    return f"{shown(side.labels[number], 200)} ({shown(operator(node), 80)}): {reads} → {makes}"
+
+
+def operator(node: Node) -> str:
+    """The operator, with its domain if that is not ONNX's."""
+    return f"{node.domain}.{node.op}" if node.domain else node.op
+
+
+def _listed(names: list[str]) -> str:
+    text = ", ".join(shown(name, 60) or "-" for name in names[:_LISTED]) or "nothing"
+    return f"{text}, … {len(names)} in all" if len(names) > _LISTED else text
+
+
+def _operators(x: Node, y: Node) -> list[str]:
+    before, after = operator(x), operator(y)
+    return [] if before == after else [f"operator: {shown(before, 80)} → {shown(after, 80)}"]
+
+
+def _inputs(matching: Matching, x: Node, y: Node) -> list[str]:
+    lines = []
+    if len(x.inputs) != len(y.inputs):
+        lines.append(f"inputs: {len(x.inputs)} → {len(y.inputs)}")
+    for slot, (name, other) in enumerate(zip(x.inputs, y.inputs, strict=False)):
+        if matching.tensors.get(name) != other:
+            lines.append(f"input {slot}: {shown(name, 100) or 'none'} → {shown(other, 100) or 'none'}")
+    return lines
+
+
+def _same(a: GraphView, x: Any, b: GraphView, y: Any) -> bool:
+    if isinstance(x, Tensor) and isinstance(y, Tensor):
+        return x.dtype == y.dtype and list(x.dims) == list(y.dims) and same_bytes(a.array(x), b.array(y))
+    return type(x) is type(y) and bool(x == y)
+
+
+def _text(value: Any) -> str:
+    return "none" if value is None else shown(attribute_text(value), 200)
+
+
+def _apart(a: GraphView, x: Any, b: GraphView, y: Any) -> str:
+    """How far two tensors are apart; nothing for other attributes."""
+    if not (isinstance(x, Tensor) and isinstance(y, Tensor)) or list(x.dims) != list(y.dims):
+        return ""
+    return f": {distance(compare_arrays(a.array(x), b.array(y), Rule(atol=0.0, rtol=0.0)))[0]}"

@@ -1,0 +1,95 @@
+"""One graph of a comparison: its nodes with what tells them apart, whatever they are called."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import Any
+
+from backends.errors import LayerwiseError
+from backends.records import Node
+from backends.structure import Tensor
+from debugtools.diff.blocks import blocks, raw
+from surgery.graph.order import topological_order
+from surgery.model_view import Elided, GraphView
+
+Signature = tuple[Any, ...]
+
+
+class GraphSide:
+    """A graph to be matched. inputs, outputs: names, in order; labels: of nodes, as people know them.
+
+    signatures: operator and attributes of each node, equal where they are equal in the other model, wherever the values
+    of tensors lie.
+    """
+
+    def __init__(self, view: GraphView, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        self.view, self.inputs, self.outputs = view, list(inputs), list(outputs)
+        self.nodes: list[Node] = list(view.nodes())
+        self.labels = [node.name or next(filter(None, node.outputs), "") for node in self.nodes]
+        self.signatures = [self._signature(node) for node in self.nodes]
+        self.weights: dict[str, Tensor] = {}
+        for tensor in view.initializers:
+            self.weights.setdefault(tensor.name, tensor)
+        self.maker: dict[str, tuple[int, int]] = {}
+        for number, node in enumerate(self.nodes):
+            for slot, name in enumerate(node.outputs):
+                if name:
+                    self.maker.setdefault(name, (number, slot))
+
+    @cached_property
+    def by_label(self) -> dict[str, int]:
+        """The node of a label, for labels that only one node has."""
+        found: dict[str, int] = {}
+        for number, label in enumerate(self.labels):
+            found[label] = -1 if label in found else number
+        return {label: number for label, number in found.items() if number >= 0 and label}
+
+    @cached_property
+    def order(self) -> list[int]:
+        """The nodes in topological order (in the file's where there is none)."""
+        maker = self.maker
+        return topological_order([[maker[n][0] for n in node.inputs if n in maker] for node in self.nodes])[0]
+
+    def has_body(self, number: int) -> bool:
+        """Whether a node has a body in one of its attributes."""
+        node = self.nodes[number]
+        return _may_have_body(self.view.attribute_bytes(node)) and any(
+            isinstance(value, GraphView) for _, value in self.view.attributes(node)
+        )
+
+    def digest(self, tensor: Tensor) -> bytes | None:
+        """A hash of type, shape and values, None for values that cannot be had."""
+        with suppress(LayerwiseError):
+            array = self.view.array(tensor)
+            digest = hashlib.blake2b(f"{array.dtype} {array.shape}".encode(), digest_size=16)
+            if array.dtype.hasobject:
+                digest.update(repr(array.tolist()).encode())
+            else:
+                for block in blocks(raw(array)):
+                    digest.update(block.data)
+            return digest.digest()
+        return None
+
+    def _signature(self, node: Node) -> Signature:
+        raw_attributes = self.view.attribute_bytes(node)
+        placed = any(b"location" in data for data in raw_attributes)
+        if placed or _may_have_body(raw_attributes):  # where tensors lie and what a body's are called does not matter
+            return node.op, node.domain, node.overload, *sorted(self._content(node))
+        return node.op, node.domain, node.overload, *sorted(raw_attributes)
+
+    def _content(self, node: Node) -> Iterator[str]:
+        for name, value in self.view.attributes(node):
+            yield f"{name} {self._text(value)}"
+
+    def _text(self, value: Any) -> str:
+        if isinstance(value, Tensor):
+            return str(self.digest(value))
+        if isinstance(value, GraphView):
+            return ",".join(node.op for node in value.nodes())
+        return f"{value.values} {value.total}" if isinstance(value, Elided) else repr(value)
+
+
+def _may_have_body(attributes: Sequence[bytes]) -> bool:
+    """Whether the tag of a graph or of graphs (fields 6 and 11 of an AttributeProto) is among the bytes."""
+    return any(b"\x32" in data or b"\x5a" in data for data in attributes)

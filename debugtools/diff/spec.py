@@ -1,0 +1,16 @@
+"""What to compare, as a plain value."""
+
+import msgspec
+
+from backends.specs import Spec
+from debugtools.compare.spec import MetricName, ToleranceSpec
+
+
+class DiffSpec(Spec, frozen=True):
+    """Two files or folders. as_bytes: whatever they hold. tolerance, metrics: for tensors; the second side divides."""
+
+    a: str
+    b: str
+    as_bytes: bool = False
+    metrics: list[MetricName] = msgspec.field(default_factory=lambda: ["simple"])
+    tolerance: ToleranceSpec = ToleranceSpec()

@@ -1,0 +1,47 @@
+"""Two tactic replays: layers whose algorithm differs."""
+
+from typing import Any
+
+from backends.text import shown
+from debugtools.diff.outcome import Outcome
+from debugtools.tactics import Algorithm, Replay
+
+
+def diff_replays(a: Replay, b: Replay) -> Outcome:
+    """Compare layer by layer."""
+    outcome = Outcome("tactics")
+    changed = outcome.section("layers with another algorithm", "changed")
+    for name, algorithm in a.layers.items():
+        other = b.layers.get(name)
+        if other is not None and other != algorithm:
+            changed.add(_text(name, algorithm, other), layer=name, a=fields(algorithm), b=fields(other))
+    for title, key, one, two in (("layers only in the first", "only_a", a, b),
+                                 ("layers only in the second", "only_b", b, a)):  # fmt: skip
+        section = outcome.section(title, key)
+        for name in one.layers:
+            if name not in two.layers:
+                section.add(shown(name, 300), layer=name)
+    common = len(a.layers.keys() & b.layers.keys())
+    verdict = "equal" if outcome.equal else "replays differ"
+    outcome.summary = f"{verdict}: {common - len(changed.items)} of {common} common layers have the same algorithm"
+    return outcome
+
+
+def _text(name: str, a: Algorithm, b: Algorithm) -> str:
+    lines = [f"Layer: {shown(name, 300)}"]
+    if (a.implementation, a.tactic) != (b.implementation, b.tactic):
+        lines.append(f"    implementation {a.implementation} → {b.implementation}, tactic {a.tactic} → {b.tactic}")
+    for what, before, after in (("input", a.inputs, b.inputs), ("output", a.outputs, b.outputs)):
+        if len(before) != len(after):
+            lines.append(f"    {what}s: {len(before)} → {len(after)}")
+        for number, (x, y) in enumerate(zip(before, after, strict=False)):
+            if x != y:
+                lines.append(f"    {what} {number}: {shown(str(x), 300)} → {shown(str(y), 300)}")
+    return "\n".join(lines)
+
+
+def fields(algorithm: Algorithm) -> dict[str, Any]:
+    """An algorithm for machines."""
+    sides = {"inputs": algorithm.inputs, "outputs": algorithm.outputs}
+    tensors = {name: [{**vars(t), "strides": list(t.strides)} for t in side] for name, side in sides.items()}
+    return {"implementation": algorithm.implementation, "tactic": algorithm.tactic, **tensors}

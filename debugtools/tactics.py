@@ -1,0 +1,127 @@
+"""Polygraphy's tactic replays: which algorithm TensorRT chose for each layer, as text and against other builds.
+
+Format (TensorRT up to 10 only): {"replay": {layer: Algorithm}}, see `polygraphy.backend.trt.algorithm_selector`.
+The data types stay text ("DataType.FLOAT"), so that TensorRT is not needed to read them.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from backends.errors import BadFile
+from backends.json_format import load
+from backends.results_io import DECODERS
+
+_MOST = 1 << 28  # bytes; a replay has some hundred a layer
+
+
+@dataclass(frozen=True)
+class TacticTensor:
+    """The format of one input or output of an algorithm. strides: in elements; the last two are None before 8.6."""
+
+    dtype: str
+    strides: tuple[int, ...]
+    vectorized_dim: int | None
+    components_per_element: int | None
+
+    def __str__(self) -> str:
+        return f"TensorInfo({self.dtype}, {self.strides}, {self.vectorized_dim}, {self.components_per_element})"
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """What TensorRT chose for a layer."""
+
+    implementation: int
+    tactic: int
+    inputs: tuple[TacticTensor, ...]
+    outputs: tuple[TacticTensor, ...]
+
+    def __str__(self) -> str:
+        head = f"(Implementation: {self.implementation}, Tactic: {self.tactic})"
+        return f"{head} | Inputs: {self.inputs} | Outputs: {self.outputs}"
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Algorithms by layer name, in the order of the file."""
+
+    layers: Mapping[str, Algorithm]
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines that `polygraphy inspect tactics` prints; names are as in the file."""
+        for name, algorithm in self.layers.items():
+            yield f"Layer: {name}"
+            yield f"    Algorithm: {algorithm}"
+
+
+def load_replay(path: str | os.PathLike[str]) -> Replay:
+    """Read a tactic replay. BadFile if the file is none."""
+    found = load(path, REPLAY_DECODERS)
+    if not isinstance(found, Replay):
+        raise BadFile(path, "not a tactic replay (as --save-tactics writes them)")
+    return found
+
+
+def load_replays(path: Path) -> tuple[dict[str, dict[Algorithm, None]], list[Path], list[Path]]:
+    """Read a replay, or all below a folder: layer -> its algorithms, the files read, and those that are no replays."""
+    layers: dict[str, dict[Algorithm, None]] = {}
+    read: list[Path] = []
+    skipped: list[Path] = []
+    for file in _files(path):
+        try:
+            if file.stat().st_size > _MOST:
+                raise BadFile(file, "too large for a tactic replay")
+            replay = load_replay(file)
+        except (BadFile, OSError):
+            skipped.append(file)
+            continue
+        read.append(file)
+        for name, algorithm in replay.layers.items():
+            layers.setdefault(name, {})[algorithm] = None
+    return layers, read, skipped
+
+
+def potentially_bad(
+    good: Mapping[str, Mapping[Algorithm, None]], bad: Mapping[str, Mapping[Algorithm, None]]
+) -> dict[str, list[Algorithm]]:
+    """Return, by layer, the algorithms of bad builds that no good build has."""
+    found = {name: [a for a in algorithms if a not in good.get(name, {})] for name, algorithms in bad.items()}
+    return {name: algorithms for name, algorithms in found.items() if algorithms}
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    return sorted(file for file in path.rglob("*") if file.is_file() and not file.is_symlink())
+
+
+def _tensor(fields: dict[str, Any]) -> TacticTensor:
+    dtype, strides = fields["dtype"], fields["strides"]
+    extra = (fields.get("vectorized_dim"), fields.get("components_per_element"))
+    numbers = [*strides, *(value for value in extra if value is not None)]
+    if not isinstance(dtype, str) or not isinstance(strides, list) or not all(type(n) is int for n in numbers):
+        raise ValueError("a TensorInfo is not what it should be")
+    return TacticTensor(dtype, tuple(strides), *extra)
+
+
+def _algorithm(fields: dict[str, Any]) -> Algorithm:
+    numbers = fields["implementation"], fields["tactic"]
+    sides = tuple(fields["inputs"]), tuple(fields["outputs"])
+    if not all(type(n) is int for n in numbers) or not all(isinstance(t, TacticTensor) for s in sides for t in s):
+        raise ValueError("an Algorithm is not what it should be")
+    return Algorithm(*numbers, *sides)
+
+
+def _replay(fields: dict[str, Any]) -> Replay:
+    layers = fields["replay"]
+    if not isinstance(layers, dict) or not all(isinstance(item, Algorithm) for item in layers.values()):
+        raise ValueError("a replay is not what it should be")
+    return Replay(layers)
+
+
+REPLAY_DECODERS = {**DECODERS, "TensorInfo": _tensor, "Algorithm": _algorithm, "TacticReplayData": _replay}

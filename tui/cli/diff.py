@@ -1,0 +1,128 @@
+"""`layerwise inspect diff`, `inspect diff-tactics` and `inspect tactics`: files against each other."""
+
+from argparse import Namespace
+from pathlib import Path
+
+from backends.errors import LayerwiseError, UsageError
+from backends.text import shown
+from tui.cli.json_output import print_json
+from tui.cli.log import INFO, Log, shown_lines
+from tui.cli.options import COMPARE_NAMES
+from tui.cli.options_compare import add_thresholds
+from tui.cli.parser import Parser
+from tui.cli.to_spec import metric_names, tolerance
+
+_SHOWN = 10
+
+
+def fill_diff(parser: Parser) -> None:
+    parser.usage = "%(prog)s A B [OPTIONS]"
+    parser.epilog = (
+        "Compared by what they hold: saved outputs or inputs tensor by tensor, models by structure and weights,\n"
+        "tactic replays layer by layer, other JSON value by value, folders file by file, all else byte by byte.\n"
+        "Exit code: 0 equal (within tolerance), 1 different, 2 an error."
+    )
+    parser.add_argument("a", help="a file or a folder")
+    parser.add_argument("b", help="the one that it is compared with; relative errors divide by it")
+    group = parser.add_argument_group("Comparison")
+    parser.own(group, "--bytes", action="store_true", help="byte by byte, whatever the files hold")
+    parser.own(group, "-r", "--recursive", action="store_true", help="accepted; folders are compared with all in them")
+    parser.own(group, "--all", action="store_true", help=f"print every difference, not {_SHOWN} of each kind")
+    parser.own(group, "--json", action="store_true", help="print one JSON document instead of the text")
+    group.add_argument("--compare", "--compare-func", nargs="+", action="extend", choices=COMPARE_NAMES,
+                       help="metrics for tensors; simple")  # fmt: skip
+    add_thresholds(parser)
+
+
+def run_diff(args: Namespace, log: Log) -> int:
+    """Compare the two; 0 equal, 1 different, 2 an error."""
+    from debugtools.diff.action import diff_files
+    from debugtools.diff.spec import DiffSpec
+
+    spec = DiffSpec(
+        a=args.a, b=args.b, as_bytes=args.bytes, metrics=metric_names(args.compare), tolerance=tolerance(args)
+    )
+    try:
+        outcome = diff_files(spec)
+    except LayerwiseError as error:
+        log.fatal(shown_lines(error))
+        return 2
+    if args.json:
+        print_json({"command": args.command, "exit_code": int(not outcome.equal), **outcome.to_json()})
+        return int(not outcome.equal)
+    log.verdict(outcome.equal, outcome.summary)
+    if log.shows(INFO):
+        for line in outcome.lines(None if args.all else _SHOWN):
+            log.continued(f"    {line}")
+    return int(not outcome.equal)
+
+
+def fill_tactics(parser: Parser) -> None:
+    parser.add_argument("tactic_replay", help="a tactic replay, as --save-tactics writes it")
+
+
+def run_tactics(args: Namespace, log: Log) -> int:
+    """Print a tactic replay."""
+    from debugtools.tactics import load_replay
+
+    log.info("\n".join(shown(line) for line in load_replay(args.tactic_replay).lines()))
+    return 0
+
+
+def fill_diff_tactics(parser: Parser) -> None:
+    parser.add_argument("--dir", default="", help="a folder with good and bad replays, in folders of these names")
+    parser.add_argument("--good", help="a folder of good replays, or one")
+    parser.add_argument("--bad", help="a folder of bad replays, or one")
+
+
+def run_diff_tactics(args: Namespace, log: Log) -> int:
+    """Say which tactics only bad builds have."""
+    if not args.dir and (args.good is None or args.bad is None):
+        raise UsageError("Either `--dir`, or both `--good` and `--bad` must be specified.")
+    return _diff_tactics(args.good or str(Path(args.dir) / "good"), args.bad or str(Path(args.dir) / "bad"), args, log)
+
+
+def _diff_tactics(good: str, bad: str, args: Namespace, log: Log) -> int:
+    from debugtools.tactics import load_replays, potentially_bad
+
+    for given in (args.dir, args.good, args.bad):
+        if given and not Path(given).exists():
+            raise UsageError(f"{shown(given, 300)}: no such file or folder")
+    loaded = []
+    for what, path in (("good", good), ("bad", bad)):
+        layers, read, skipped = load_replays(Path(path))
+        for file in skipped:
+            log.verbose(f"{shown(str(file))} does not look like a tactic replay file, skipping.")
+        log.info(f"Loaded {len(read)} {what} tactic replays.")
+        log.verbose(f"{what.title()} tactic replays: {[shown(str(file)) for file in read]}")
+        loaded.append(layers)
+    found = potentially_bad(loaded[0], loaded[1])
+    if not found:
+        log.info("Could not determine potentially bad tactics. Try providing more tactic replay files if possible.")
+        return 0
+    log.info("Found potentially bad tactics:")
+    for name, algorithms in found.items():
+        texts = [shown(str(algorithm)) for algorithm in algorithms]
+        log.info(f"Layer: {shown(name)}\n    Algorithms: {texts}")
+    return 0
+
+
+def fill_debug_diff_tactics(parser: Parser) -> None:
+    parser.add_argument("replays", nargs="*", metavar="REPLAY", help="the replays of two builds")
+    fill_diff_tactics(parser)
+
+
+def run_debug_diff_tactics(args: Namespace, log: Log) -> int:
+    """Say which layers have another algorithm in the second build, or as `inspect diff-tactics`."""
+    if not args.replays:
+        return run_diff_tactics(args, log)
+    if len(args.replays) != 2:
+        raise UsageError("give the replays of two builds, or --dir, or --good and --bad")
+    from debugtools.diff.tactics import diff_replays
+    from debugtools.tactics import load_replay
+
+    outcome = diff_replays(*map(load_replay, args.replays))
+    log.info(outcome.summary)
+    for line in outcome.lines(None):
+        log.info(line)
+    return 0
