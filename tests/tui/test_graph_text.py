@@ -137,6 +137,17 @@ def test_wrapping_keeps_the_text_and_the_width(runs: list[tuple[str, str]], cell
     assert "".join(plain(line).strip() for line in lines) == plain(runs)
 
 
+words = st.lists(st.text("ab宽", min_size=1, max_size=7), max_size=30).map(" ".join)
+
+
+@given(words, st.integers(20, 40))
+def test_wrapping_breaks_between_words(text: str, cells: int) -> None:
+    lines = wrap_runs([(text, "")], cells, 2)
+    assert " ".join(" ".join(plain(line).split()) for line in lines).split() == text.split()
+    assert all(width(line) <= cells for line in lines)
+    assert all(plain(line)[:2] == "  " and plain(line)[2] != " " for line in lines[1:])
+
+
 def test_runs_are_clipped_spread_and_merged() -> None:
     assert clip([("abc", ""), ("def", "dim")], 4) == [("abc", ""), ("d", "dim")]
     assert plain(spread([("left", "")], [("right", "")], 12)) == "left   right"

@@ -83,28 +83,35 @@ def merge(runs: Iterable[Run]) -> Line:
 
 
 def wrap_runs(runs: Line, cells: int, indent: int = 0) -> list[Line]:
-    """Break a line into lines of at most `cells` cells, later ones indented by `indent`."""
+    """Break a line into lines of at most `cells` cells, between words where that can be, later ones indented."""
     lines: list[Line] = [[]]
     room = cells
     for text, role in runs:
-        at = 0
-        while at < len(text):
-            piece = _fitting(text[at:], room)
+        left = text
+        while left:
+            piece = _fitting(left, room)
             if not piece and room < cells - indent:
                 lines.append([(" " * indent, "")])
                 room = cells - indent
+                left = left.lstrip(" ")
                 continue
-            piece = piece or text[at]
+            piece = piece or _first_cells(left, room)
             lines[-1].append((piece, role))
             room -= cell_len(piece)
-            at += len(piece)
-    return lines
+            left = left[len(piece) :]
+    return [line for number, line in enumerate(lines) if not number or plain(line).strip()]
 
 
 def _fitting(text: str, cells: int) -> str:
-    """As much of `text` as fits, to the end of a word where there is one."""
-    piece = text[: max(0, cells) + 1]
-    while piece and cell_len(piece) > cells:
-        piece = piece[:-1]
+    """As much of `text` as fits, to the end of a word; empty where its first word does not."""
+    piece = _first_cells(text, cells) if cells > 0 else ""
     whole = len(piece) == len(text) or text[len(piece)] == " "
-    return piece if whole else piece[: piece.rfind(" ") + 1] or piece
+    return piece if whole and cell_len(piece) <= cells else piece[: piece.rfind(" ") + 1]
+
+
+def _first_cells(text: str, cells: int) -> str:
+    """As much of `text` as fits, one character at least."""
+    piece = text[: cells + 1]
+    while len(piece) > 1 and cell_len(piece) > cells:
+        piece = piece[:-1]
+    return piece
