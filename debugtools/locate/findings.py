@@ -4,10 +4,12 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
+from backends.tensors import is_floating
 from backends.text import shown
 from debugtools.compare.layers import Row
 from debugtools.compare.memory import peak
 from debugtools.compare.sides import ModelSide, Side
+from debugtools.locate.crowd import Crowd
 from debugtools.locate.differences import Differences
 from debugtools.locate.evidence import evidence
 from debugtools.locate.part import Part
@@ -20,6 +22,7 @@ class Findings:
     def __init__(self, suspect: ModelSide, reference: Side) -> None:
         self._suspect, self._reference = suspect, reference
         self._suspects = Suspects()
+        self._crowd = Crowd()
         self._outputs: dict[str, bool] = {}
         self._stopped = ""
         self._tensors = 0
@@ -27,6 +30,8 @@ class Findings:
     def add(self, row: Row, suspect: Suspect | None) -> None:
         """Take in one tensor."""
         name = row["tensor"]
+        if row["local"] is not None and is_floating(row["dtype"][0]):
+            self._crowd.add(row["op"], row["local"], off=row["diagnosis"] == "kernel")
         if suspect is not None:
             self._suspects.add(suspect)
         if self._suspect.own(name) in self._suspect.model.cut.outputs:
@@ -38,7 +43,7 @@ class Findings:
 
     def any(self) -> bool:
         """Whether there is a suspect."""
-        return bool(self._chosen())
+        return bool(self._worth_telling())
 
     def unmatched(self) -> Iterator[str]:
         """Outputs of the suspect that the reference does not have."""
@@ -57,7 +62,8 @@ class Findings:
 
     def _row(self, suspect: Suspect, outputs: list[str]) -> Row:
         own, told = self._suspect.own(suspect.tensor), self._differences
-        lines = told.of(suspect.region, own) if told else []
+        like = self._crowd.told(suspect.place.op) if suspect.word == "kernel" else ""
+        lines = [*([like] if like else []), *(told.of(suspect.region, own) if told else [])]
         return suspect_row(suspect, outputs, self._suspect.model.cut, evidence(suspect, lines, self._stopped))
 
     @cached_property
@@ -77,15 +83,22 @@ class Findings:
         }  # fmt: skip
 
     def _chosen(self) -> list[tuple[Suspect, list[str]]]:
-        """Suspects worth telling: what rounding explains only if nothing else does, and something is wrong."""
+        return self._crowd.standing_out(self._worth_telling())
+
+    def _worth_telling(self) -> list[tuple[Suspect, list[str]]]:
+        """All suspects: what rounding explains only if nothing else does, and something is wrong."""
         ranked = self._suspects.ranked()
         told = [found for found in ranked if found[0].word != "clean"]
         return ranked if told or self._stopped or not all(self._outputs.values()) else []
 
     def _summary(self, rows: list[Row]) -> str:
+        level = self._crowd.level
+        usual = f"; most nodes are off by about {level:.2g}: it computes in lower precision" if level else ""
         if rows:
             first = rows[0]
-            return f"{first['diagnosis']} at #{first['i']} {first['op']} {first['node']}: {first['evidence']}"
+            return f"{first['diagnosis']} at #{first['i']} {first['op']} {first['node']}: {first['evidence']}{usual}"
+        if level:
+            return f"no node stands out{usual}, and the errors add up (see `layerwise debug precision`)"
         if self._stopped:
             return f"the suspect fails, but every node runs on the reference's tensors: {self._stopped}"
         if all(self._outputs.values()):

@@ -107,7 +107,7 @@ class Reader:
 
     def _tested(self, met: Met, error: Error) -> Error:
         """The error with what rounding the inputs once explains, where sides that compute differently disagree."""
-        in_question = error.beyond and not error.onset and error.bound and math.isfinite(error.rel)
+        in_question = error.bound < error.rel < math.inf and error.bound == error.coarse > 0 and not error.onset
         if not in_question or not self._tests or self._grounds.alike(met.name):
             return error
         self._tests -= 1
