@@ -40,6 +40,7 @@ from tui.widgets.lines import LineWidget
 
 PAGES: tuple[type[Page], ...] = (GraphScreen, ErrorsScreen, JobsScreen, DebugScreen, RunScreen)
 WATCH_EVERY = 2.0
+WARM_AFTER = 2.0
 
 
 def open_workbench(model: Path | None, root: Path | None = None, job: int | None = None) -> "Workbench":
@@ -111,8 +112,12 @@ class Workbench(CommandCenter, scope="global"):
         if self._keymap_problem:
             self.state.say(self._keymap_problem, "warn")
         self.run_worker(open_model(self.state), group="open")
+        self.state.client.keep_warm(WARM_AFTER)
         name = self.state.session.screen
         await self.show_page(name if name in self.page_names() else "graph")
+
+    def on_unmount(self) -> None:
+        self.state.client.close()
 
     # ── pages ──
 

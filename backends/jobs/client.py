@@ -18,6 +18,7 @@ from backends.jobs.process import python, spawn_detached
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
 from backends.jobs.view import JobView
+from backends.jobs.warm_pair import Prestarted, WarmPair
 
 Views = list[JobView]
 Removed = tuple[list[int], int]
@@ -32,6 +33,11 @@ class JobClient:
         self.workspace = workspace or Workspace()
         self._hub = Hub()
         self._views: dict[int, JobView] = {}
+        self._prestarted = Prestarted(self.workspace.jobs)
+
+    def keep_warm(self, after: float) -> None:
+        """Have processes ready for the next job `after` seconds from now, and again after each one."""
+        self._prestarted.keep(after)
 
     async def submit(self, spec: JobSpec) -> int:
         """Start a job that outlives this process; returns its id.
@@ -39,13 +45,13 @@ class JobClient:
         Raises LayerwiseError when it cannot be made.
         """
         folder, lock = await asyncio.to_thread(self.workspace.create, spec)
-        await asyncio.to_thread(_start, folder, lock)
+        await asyncio.to_thread(_start, folder, lock, self._prestarted.pop())
         return int(folder.name)
 
     async def retry(self, job: int) -> None:
         """Begin a new attempt of a job that has ended. Raises UsageError while it is alive."""
         folder, lock = await asyncio.to_thread(self.workspace.reopen, job)
-        await asyncio.to_thread(_start, folder, lock)
+        await asyncio.to_thread(_start, folder, lock, self._prestarted.pop())
 
     async def list(self) -> Views:
         """All jobs, oldest first."""
@@ -141,7 +147,8 @@ class JobClient:
         return await asyncio.to_thread(self.workspace.prune, jobs, keep=keep, older_than=older_than)
 
     def close(self) -> None:
-        """Stop watching. Jobs go on."""
+        """Stop watching, and end the processes that wait for a job. Jobs go on."""
+        self._prestarted.close()
         self._hub.close()
 
     def _known(self, job: int) -> JobView:
@@ -181,9 +188,10 @@ def _spilled(folder: Path, entry: dict[str, Any]) -> dict[str, Any]:
     return {"type": entry["type"], "attempt": entry["attempt"], "spill": name}
 
 
-def _start(folder: Path, lock: int) -> None:
+def _start(folder: Path, lock: int, pair: WarmPair | None) -> None:
     try:
-        spawn_detached(python("backends.jobs.supervisor", str(folder)), keep=[lock])
+        if pair is None or not pair.take(folder, lock):
+            spawn_detached(python("backends.jobs.supervisor", str(folder)), keep=[lock])
     except OSError as error:
         raise LayerwiseError(f"job {folder.name} could not be started: {error}") from error
     finally:

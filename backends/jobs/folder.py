@@ -4,6 +4,7 @@ spec.json       what to do; a folder without it is no job (yet)
 events.jsonl    the journal            replies.jsonl   what clients sent: answers, requests, cancel
 log.txt         the worker's stdout and stderr
 artifacts/      files the job made     lock            held by supervisor and worker while the job is alive
+tag             what marks the processes of a worker that was started before its job (see backends.jobs.spare)
 reserve         some KB that are given back when the disk is full, so that the failure can be written down
 """
 
@@ -17,6 +18,7 @@ SPEC = "spec.json"
 REPLIES = "replies.jsonl"
 LOG = "log.txt"
 LOCK = "lock"
+_TAG = "tag"
 _RESERVE = "reserve"
 _RESERVE_BYTES = 16384
 
@@ -34,6 +36,19 @@ def command_of(folder: Path) -> str:
     """The command line that does the job again."""
     command = raw_spec(folder).get("command") or ["layerwise", "jobs", "retry", folder.name]
     return shlex.join(str(part) for part in command)
+
+
+def mark_tag(folder: Path, tag: str) -> None:
+    """Write down what marks the worker's processes. Raises OSError."""
+    (folder / _TAG).write_text(tag)
+
+
+def tags_of(folder: Path) -> list[str]:
+    """What the processes of the job's workers are marked with: the folder, or what `mark_tag` wrote."""
+    try:
+        return [str(folder), (folder / _TAG).read_text()]
+    except (OSError, UnicodeDecodeError):
+        return [str(folder)]
 
 
 def make_reserve(folder: Path) -> None:

@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from backends.errors import LayerwiseError
 from backends.jobs import gpus, leases
@@ -17,9 +18,12 @@ from backends.jobs.events import JOURNAL, Event, read_events
 from backends.jobs.folder import LOG, REPLIES, raw_spec
 from backends.jobs.lines import LineReader
 from backends.jobs.memory import oom_kills
-from backends.jobs.process import WorkerProcess, environment
+from backends.jobs.process import LARGE_PAGES, WorkerProcess, environment, start_worker
 from backends.jobs.sleeper import Sleeper
 from backends.jobs.view import JobView
+
+if TYPE_CHECKING:
+    from backends.jobs.spare import SpareWorker
 
 GRACE = 2.0
 INFINITY = float("inf")
@@ -28,21 +32,24 @@ _DEAF = 0.01
 _LOOK_AGAIN = 2.0
 
 
-# glibc 2.35 and later: large blocks in large pages; a session of 100 MB opens in half the time. Others ignore it.
-_LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
-
-
 class Supervision:
     """One attempt of one job. `lock` is the descriptor that holds the job's lock; `on_event` is told of every
-    event of this attempt.
+    event of this attempt; `spare` is a worker that waits for it.
     """
 
-    def __init__(self, folder: Path, lock: int, on_event: Callable[[Event], None] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        lock: int,
+        on_event: Callable[[Event], None] | None = None,
+        spare: "SpareWorker | None" = None,
+    ) -> None:
         self.folder = folder
         self.lock = lock
         self.view = JobView(folder)
         self.sleeper = Sleeper()
         self._on_event = on_event
+        self._spare = spare
         self._spec = raw_spec(folder)
         self._replies = LineReader(folder / REPLIES)
         self._listener_error: BaseException | None = None
@@ -87,6 +94,7 @@ class Supervision:
             full = error.errno in DISK_ERRORS
             return Ending(DISK_FULL_EXIT) if full else Ending(error=f"the job could not be run: {error}")
         finally:
+            self._dismiss_spare()
             for fd in (held or {}).values():
                 os.close(fd)
 
@@ -138,8 +146,19 @@ class Supervision:
     def _start(self, held: dict[str, int]) -> WorkerProcess:
         wanted = self._spec.get("gpus", 0)
         named = gpus.only(list(held) if wanted else []) if held or not wanted else {}
-        env = {**_LARGE_PAGES, **environment(**self._spec.get("env", {})), **named}
-        return WorkerProcess(self.folder, self.view.attempt, env, [self.lock, *held.values()])
+        keep = [self.lock, *held.values()]
+        spare, asked = self._spare, self._spec.get("env", {})
+        if spare is not None and not asked and spare.take(self.folder, self.view.attempt, named, keep):
+            self._spare = None
+            return spare
+        self._dismiss_spare()
+        env = {**LARGE_PAGES, **environment(**asked), **named}
+        return start_worker(self.folder, self.view.attempt, env, keep)
+
+    def _dismiss_spare(self) -> None:
+        if self._spare is not None:
+            self._spare.dismiss()
+            self._spare = None
 
     def _arrange(self, worker: WorkerProcess) -> None:
         self.sleeper.process(worker.pidfd)

@@ -8,10 +8,14 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from backends.jobs import locks
 from backends.jobs.folder import LOCK
 from backends.jobs.supervise import Supervision
+
+if TYPE_CHECKING:
+    from backends.jobs.spare import SpareWorker
 
 
 def main(arguments: list[str]) -> int:
@@ -23,11 +27,16 @@ def main(arguments: list[str]) -> int:
     os.chdir("/")
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    supervision = Supervision(folder, lock)
+    see_through(folder, lock)
+    return 0
+
+
+def see_through(folder: Path, lock: int, spare: "SpareWorker | None" = None) -> None:
+    """Supervise the job to its end; SIGTERM cancels it."""
+    supervision = Supervision(folder, lock, spare=spare)
     signal.set_wakeup_fd(supervision.sleeper.wake_fd, warn_on_full_buffer=False)
     signal.signal(signal.SIGTERM, supervision.stop)
     supervision.run()
-    return 0
 
 
 if __name__ == "__main__":

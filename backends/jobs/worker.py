@@ -29,17 +29,22 @@ class Cancelled(BaseException):
 
 def main(arguments: list[str]) -> NoReturn:
     folder, attempt, parent, kept = arguments + ["1", str(os.getppid()), ""][len(arguments) - 1 :]
-    _die_with(int(parent))
-    _keep_to_myself([int(number) for number in kept.split(",") if number])
+    die_with(int(parent))
+    work(Path(folder), int(attempt), [int(number) for number in kept.split(",") if number])
+
+
+def work(folder: Path, attempt: int, kept: list[int]) -> NoReturn:
+    """Do the attempt and end this process. kept: descriptors that hold the job's lock and leases."""
+    _keep_to_myself(kept)
     _prepare()
-    status = _run(JobContext(Path(folder).resolve(), int(attempt)))
+    status = _run(JobContext(folder.resolve(), attempt))
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
     os._exit(status)
 
 
-def _die_with(parent: int) -> None:
+def die_with(parent: int) -> None:
     """Have the kernel kill this process when its parent dies, and leave if that has happened already."""
     libc = ctypes.CDLL(None)
     if hasattr(libc, "prctl"):

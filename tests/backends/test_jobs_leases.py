@@ -14,6 +14,7 @@ from support.jobs import (
     run,
     start_script,
     submit,
+    submit_warm,
     until,
     wait_for,
 )
@@ -135,6 +136,16 @@ def test_each_job_sees_its_own_gpu(jobs_home: Workspace) -> None:
     view = wait_for(jobs_home, waiting, "done")
     assert (view.result or {})["CUDA_VISIBLE_DEVICES"] == seen[1][0]
     asyncio.run(JobClient(jobs_home).cancel(jobs[0]))
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_a_job_of_a_waiting_pair_sees_its_own_gpu(jobs_home: Workspace) -> None:
+    first = submit(jobs_home, "hang", gpus=1)
+    [taken] = wait_for(jobs_home, first, "running").gpus
+    job = submit_warm(jobs_home, "environment", {"names": ["CUDA_VISIBLE_DEVICES"]}, gpus=1)
+    view = wait_for(jobs_home, job, "done")
+    assert [(view.result or {})["CUDA_VISIBLE_DEVICES"]] == [name for name in _GPUS if name != taken]
+    asyncio.run(JobClient(jobs_home).cancel(first))
 
 
 @pytest.mark.usefixtures("two_gpus")

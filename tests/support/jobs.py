@@ -88,6 +88,48 @@ def submit(home: Workspace, action: str, params: dict[str, Any] | None = None, *
     return asyncio.run(JobClient(home).submit(JobSpec(action=f"test_{action}", params=params or {}, **spec)))
 
 
+def waiting_pair(home: Workspace) -> tuple[int, int] | None:
+    """Ids of the spare worker and the warm supervisor that wait for a job of the workspace, once both do."""
+    found = {}
+    for line in processes_of(home):
+        pid, *words = line.split()
+        found |= {word: int(pid) for word in words if word.startswith("backends.jobs.") and not _has_a_job(int(pid))}
+    pair = tuple(found.get(f"backends.jobs.{name}", 0) for name in ("spare_worker", "warm_supervisor"))
+    return (pair[0], pair[1]) if all(pair) else None
+
+
+def _has_a_job(pid: int) -> bool:
+    try:
+        return any(file.path.endswith("/lock") for file in psutil.Process(pid).open_files())
+    except psutil.NoSuchProcess:
+        return True
+
+
+async def ready_pair(home: Workspace, client: JobClient) -> tuple[int, int]:
+    """Have the client start a pair; its ids."""
+    client.keep_warm(0.0)
+    deadline = time.monotonic() + 15.0
+    while (pair := waiting_pair(home)) is None:
+        assert time.monotonic() < deadline, processes_of(home)
+        await asyncio.sleep(0.02)
+    return pair
+
+
+def submit_warm(home: Workspace, action: str, params: dict[str, Any] | None = None, **spec: Any) -> int:
+    """Like `submit`, but the job is given to a pair that waits for it."""
+
+    async def main() -> int:
+        client = JobClient(home)
+        pair = await ready_pair(home, client)
+        job = await client.submit(JobSpec(action=f"test_{action}", params=params or {}, **spec))
+        client.close()
+        if not spec.get("env") and home.view(job).state != "queued":
+            assert pids_of(home, job) == pair
+        return job
+
+    return asyncio.run(main())
+
+
 def wait_for(home: Workspace, job: int, *states: str, seconds: float = 15.0) -> JobView:
     """The job once it is in one of the states."""
 

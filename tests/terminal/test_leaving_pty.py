@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 from support.big_graph import chain_model
+from support.jobs import alive, pids_of, processes_of, until, wait_for, waiting_pair
 from support.terminal import APP, ROOT, Terminal, app
+
+from backends.jobs.store import Workspace
 
 
 @pytest.fixture
@@ -47,6 +50,39 @@ def test_without_its_terminal_the_app_ends(model: Path, hangup: bool) -> None:
         terminal.hang_up()
         terminal.process.wait(10)
     assert saved(model)["marks"] == ["/encoder/layer.0/Relu_output_0"]
+
+
+@pytest.mark.parametrize("end", ["q", "SIGTERM", "SIGKILL", "hangup"])
+def test_the_processes_that_wait_for_a_job_leave_with_the_app(model: Path, end: str) -> None:
+    home = Workspace(model.parent / "home")
+    with opened(model) as terminal:
+        pair = until(lambda: waiting_pair(home))
+        terminal.until_silent()
+        assert terminal.until_silent(1.0) == 0
+        if end == "q":
+            terminal.press("q")
+        elif end == "hangup":
+            terminal.hang_up()
+        else:
+            terminal.process.send_signal(signal.Signals[end])
+        terminal.process.wait(10)
+        until(lambda: not any(map(alive, pair)), 5.0)
+    until(lambda: not processes_of(home), 5.0)
+
+
+def test_a_job_of_the_app_is_done_by_the_processes_that_waited(model: Path) -> None:
+    home = Workspace(model.parent / "home")
+    with opened(model) as terminal:
+        pair = until(lambda: waiting_pair(home))
+        terminal.press("w")
+        terminal.wait_for("this node reads no weights")
+        terminal.press("R")
+        terminal.wait_for("layerwise: every tensor")
+        terminal.press("r")
+        job = until(lambda: max(home.ids()) if len(home.ids()) > 1 else 0)
+        assert pids_of(home, job) == pair
+        until(lambda: (found := waiting_pair(home)) and found != pair)
+        assert wait_for(home, job, "done", "failed").final
 
 
 def test_leaving_gives_the_terminal_back(model: Path) -> None:

@@ -1,0 +1,49 @@
+"""The spare worker's process: `python -m backends.jobs.spare_worker JOBS PARENT SOCKET`.
+
+JOBS, the folder of jobs that it is for, only names it in lists of processes.
+"""
+
+import importlib
+import json
+import os
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+from backends.jobs.folder import LOG
+from backends.jobs.worker import die_with, work
+
+AHEAD = ("onnx", "onnxruntime", "backends.onnxrt", "surgery.cut", "surgery.sizes", "debugtools.compare.run")
+_MOST_DESCRIPTORS = 64
+
+
+def main(arguments: list[str]) -> NoReturn:
+    _, parent, number = arguments
+    die_with(int(parent))
+    with socket.socket(fileno=int(number)) as waiting:
+        waiting.set_inheritable(False)
+        for module in AHEAD:
+            with suppress(ImportError):
+                importlib.import_module(module)
+        message, kept, *_ = socket.recv_fds(waiting, 1 << 16, _MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
+    if not message:
+        os._exit(0)
+    job = json.loads(message)
+    os.environ.update(job["environment"])
+    folder = Path(job["folder"])
+    _write_to(folder / LOG)
+    work(folder, int(job["attempt"]), kept)
+
+
+def _write_to(log: Path) -> None:
+    """Make the log what is printed to, native prints too."""
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+    for stream in (1, 2):
+        os.dup2(file, stream)
+    os.close(file)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,190 @@
+"""Jobs given to a pair that waits for one: the same guarantees, and nothing left of a pair that nobody wants."""
+
+import asyncio
+import os
+import signal
+import sysconfig
+from pathlib import Path
+
+import pytest
+from support.jobs import (
+    alive,
+    events_of,
+    jobs_home,
+    kill,
+    leases_taken,
+    pids_of,
+    processes_of,
+    ready_pair,
+    row_of,
+    start_script,
+    submit_warm,
+    until,
+    wait_for,
+    waiting_pair,
+)
+
+from backends.jobs.client import JobClient
+from backends.jobs.spec import JobSpec
+from backends.jobs.store import Workspace
+
+__all__ = ["jobs_home"]
+
+_APP = (
+    "import asyncio, sys; from backends.jobs.client import JobClient; from backends.jobs.store import Workspace\n"
+    "from backends.jobs.spec import JobSpec; from support.jobs import ready_pair\n"
+    "async def main():\n"
+    "    client = JobClient()\n"
+    "    await ready_pair(Workspace(), client)\n"
+    "    if sys.argv[1] != 'nothing':\n"
+    "        await client.submit(JobSpec(action='test_rows', params={'n': 40, 'pause': 0.05}))\n"
+    "    await asyncio.sleep(3600)\n"
+    "asyncio.run(main())"
+)
+
+
+def test_a_pair_does_one_job_and_the_next_one_has_another(jobs_home: Workspace) -> None:
+    async def main() -> list[tuple[int, int]]:
+        client = JobClient(jobs_home)
+        pairs = []
+        for _ in range(2):
+            pairs.append(await ready_pair(jobs_home, client))
+            job = await client.submit(JobSpec(action="test_noisy"))
+            assert (await client.wait(job)).state == "done"
+            assert await asyncio.to_thread(pids_of, jobs_home, job) == pairs[-1]
+            assert (jobs_home.jobs / str(job) / "log.txt").read_text().splitlines() == [
+                "native \x1b[31mprint",
+                "python print",
+            ]
+        client.close()
+        return pairs
+
+    first, second = asyncio.run(main())
+    assert not set(first) & set(second)
+    until(lambda: not any(map(alive, [*first, *second])), 5.0)
+
+
+@pytest.mark.parametrize("victim", ["app", "supervisor", "worker"])
+def test_an_idle_pair_is_gone_with_the_app_and_no_half_of_it_stays(jobs_home: Workspace, victim: str) -> None:
+    app = start_script(_APP, "nothing")
+    worker, supervisor = until(lambda: waiting_pair(jobs_home))
+    kill({"app": app.pid, "supervisor": supervisor, "worker": worker}[victim])
+    if victim == "worker":
+        kill(app.pid)
+    until(lambda: not processes_of(jobs_home), 5.0)
+    app.kill()
+    app.wait()
+
+
+def test_a_job_of_a_pair_goes_on_without_the_app(jobs_home: Workspace) -> None:
+    app = start_script(_APP, "rows")
+    row_of(jobs_home, 1, "layers")
+    app.kill()
+    app.wait()
+    assert wait_for(jobs_home, 1, "done").counts["layers"] == 40
+    supervisor = pids_of(jobs_home, 1)[1]
+    until(lambda: not alive(supervisor))
+
+
+def test_a_pair_whose_worker_died_starts_another(jobs_home: Workspace) -> None:
+    async def main() -> tuple[int, tuple[int, int]]:
+        client = JobClient(jobs_home)
+        worker, supervisor = await ready_pair(jobs_home, client)
+        kill(worker)
+        await asyncio.to_thread(until, lambda: not alive(worker))
+        job = await client.submit(JobSpec(action="test_rows", params={"n": 3}))
+        assert (await client.wait(job)).state == "done"
+        client.close()
+        return supervisor, pids_of(jobs_home, job)
+
+    supervisor, (_, own) = asyncio.run(main())
+    assert own == supervisor
+
+
+def test_a_pair_that_is_gone_or_of_older_code_is_not_used(jobs_home: Workspace) -> None:
+    packages = Path(sysconfig.get_path("purelib"))
+
+    async def main() -> None:
+        client = JobClient(jobs_home)
+        for spoil in ("kill", "upgrade"):
+            pair = await ready_pair(jobs_home, client)
+            then = packages.stat()
+            if spoil == "kill":
+                kill(pair[1])
+            else:
+                os.utime(packages)
+            try:
+                job = await client.submit(JobSpec(action="test_rows", params={"n": 3}))
+            finally:
+                os.utime(packages, ns=(then.st_atime_ns, then.st_mtime_ns))
+            assert (await client.wait(job)).state == "done"
+            assert not set(await asyncio.to_thread(pids_of, jobs_home, job)) & set(pair)
+            await asyncio.to_thread(until, lambda pair=pair: not any(map(alive, pair)), 5.0)
+        client.close()
+
+    asyncio.run(main())
+
+
+def test_environment_and_folder_are_those_of_the_job(jobs_home: Workspace) -> None:
+    names = {"names": ["CUDA_VISIBLE_DEVICES", "MINE", "LAYERWISE_HOME"]}
+    expected = {"CUDA_VISIBLE_DEVICES": "", "MINE": None, "LAYERWISE_HOME": str(jobs_home.root), "cwd": "/"}
+    view = wait_for(jobs_home, submit_warm(jobs_home, "environment", names, cwd="/"), "done")
+    assert view.result == expected
+    job = submit_warm(jobs_home, "environment", names, cwd="/", env={"MINE": "1"})
+    assert wait_for(jobs_home, job, "done").result == {**expected, "MINE": "1"}
+
+
+def test_a_crash_has_its_card_with_the_stack(jobs_home: Workspace) -> None:
+    card = wait_for(jobs_home, submit_warm(jobs_home, "segfault"), "failed").card or {}
+    assert (card["kind"], card["summary"]) == ("signal", "the worker crashed: SIGSEGV")
+    assert "in segfault" in card["detail"]
+
+
+def test_cancel_while_it_waits_for_a_slot_and_while_it_runs(jobs_home: Workspace) -> None:
+    slots = len(os.sched_getaffinity(0))
+    first = submit_warm(jobs_home, "hang", cpus=slots)
+    row_of(jobs_home, first, "layers")
+    second = submit_warm(jobs_home, "hang", cpus=slots)
+    until(lambda: "CPU slot" in jobs_home.view(second).reason)
+    asyncio.run(JobClient(jobs_home).cancel(second))
+    wait_for(jobs_home, second, "cancelled")
+    until(lambda: waiting_pair(jobs_home) is None, 5.0)
+    asyncio.run(JobClient(jobs_home).cancel(first))
+    wait_for(jobs_home, first, "cancelled")
+
+
+@pytest.mark.parametrize("victim", ["worker", "supervisor"])
+@pytest.mark.parametrize("daemon", [True, False])
+def test_children_are_gone_wherever_they_went(jobs_home: Workspace, victim: str, daemon: bool) -> None:
+    job = submit_warm(jobs_home, "children", {"daemon": daemon})
+    children = row_of(jobs_home, job, "children")["pids"]
+    worker, supervisor = pids_of(jobs_home, job)
+    kill(worker if victim == "worker" else supervisor)
+    wait_for(jobs_home, job, "failed", "lost")
+    until(lambda: not any(map(alive, [worker, *children])), 1.0)
+    until(lambda: leases_taken(jobs_home) == [], 1.0)
+
+
+def test_a_forked_child_keeps_neither_lock_nor_lease(jobs_home: Workspace) -> None:
+    job = submit_warm(jobs_home, "fork_lock")
+    child = row_of(jobs_home, job, "children")["pids"][0]
+    worker, supervisor = pids_of(jobs_home, job)
+    kill(supervisor, signal.SIGKILL)
+    until(lambda: not alive(worker), 1.0)
+    until(lambda: leases_taken(jobs_home) == [], 1.0)
+    wait_for(jobs_home, job, "lost")
+    until(lambda: not alive(child), 1.0)
+
+
+def test_worker_and_supervisor_hold_the_lock_and_no_other_descriptor_of_ours(jobs_home: Workspace) -> None:
+    job = submit_warm(jobs_home, "hang")
+    row_of(jobs_home, job, "layers")
+    folder = jobs_home.jobs / str(job)
+    for pid in pids_of(jobs_home, job):
+        held = [str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir() if path.is_symlink()]
+        assert held.count(str(folder / "lock")) == 1
+    assert os.getpgid(pids_of(jobs_home, job)[0]) == pids_of(jobs_home, job)[0]
+    assert os.getsid(pids_of(jobs_home, job)[1]) not in (os.getsid(0), 0)
+    assert [event["state"] for event in events_of(jobs_home, job) if event["type"] == "state"] == ["queued", "running"]
+    asyncio.run(JobClient(jobs_home).cancel(job))
+    wait_for(jobs_home, job, "cancelled")
