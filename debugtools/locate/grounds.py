@@ -84,12 +84,16 @@ class Grounds:
             store = ArrayStore(self._limits.waiting, spill)
             stack.callback(store.close)
             streams = self._part.stream(self._plan, feeds[0], pools[0]), self._reference_stream(feeds[1], pools[1])
-            mine, theirs = (stack.enter_context(Ahead(s, self._limits.ahead, held)) for s in streams)
+            mine, theirs = (self._ahead(stream, stack) for stream in streams)
             streamed = self._streamed if isinstance(self._reference, ModelSide) else ()
             reference = Reference(theirs, streamed, self._fetcher(iteration), store)
             local = LocalRuns(self._part, self._exploder)
             regions = self._exploder.regions
             yield Walk(self._part.cut, self._plan, mine, feeds[0], self.points, reference, local, regions)
+
+    def _ahead(self, stream: Iterator[Feed], stack: ExitStack) -> Iterator[Feed]:
+        """A stream that runs ahead in a thread of its own, where memory allows."""
+        return stack.enter_context(Ahead(stream, self._limits.ahead, held)) if self._limits.ahead else stream
 
     def _original_regions(self) -> Regions:
         cuts = [self._suspect.own(point.name) for point in self.points.values() if point.unblocked is None]

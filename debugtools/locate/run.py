@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -13,7 +14,7 @@ from backends.errors import UsageError
 from backends.feeds import make_feeds
 from backends.text import shown
 from debugtools.compare.comparing import Comparer
-from debugtools.compare.memory import keep_for_reuse, keep_nothing_back, limits, resident
+from debugtools.compare.memory import Limits, keep_for_reuse, keep_nothing_back, limits, peak, resident
 from debugtools.compare.outcome import row_key
 from debugtools.compare.places import Places
 from debugtools.compare.setup import Setup
@@ -96,8 +97,7 @@ class LocateRun:
 
     def _iteration(self, number: int, feeds: tuple[Feed, Feed]) -> None:
         if self._grounds is None:
-            allowed = limits(self.spec.compare.memory_budget, resident())
-            self._grounds = Grounds(self.suspect, self.reference, feeds, allowed)
+            self._grounds = Grounds(self.suspect, self.reference, feeds, self._limits())
         grounds, mode = self._grounds, self._mode()
         with grounds.walk(number, feeds, self._pools, self.context.artifacts / "waiting") as walk:
             reader = Reader(number, self._comparer, grounds, walk, self.suspect.model.cut, mode, self.spec.bodies)
@@ -111,19 +111,33 @@ class LocateRun:
         for pool in self._pools:
             pool.forget()
 
+    def _limits(self) -> Limits:
+        """A third of a comparison's segments under a budget: regions are run beside both sides."""
+        budget = self.spec.compare.memory_budget
+        allowed = limits(budget, resident())
+        return allowed if budget is None else replace(allowed, segment=max(1, allowed.segment // 3))
+
     def _mode(self) -> str:
         if isinstance(self.reference, SavedSide):
             return "saved"
         return "executed" if self.suspect.observed.executed else "every"
 
     def _result(self) -> dict[str, Any]:
-        for text in self.findings.unmatched():
+        for text in [*self.findings.unmatched(), *self._over_budget()]:
             self.context.warn(text)
         rows = self.findings.rows(self.spec.top)
         for row in rows:
             self.context.row("suspects", row)
         seconds = time.perf_counter() - self.started
         return self.findings.result(rows) | {"seconds": seconds, "runners": [side.name for side in self.setup.sides]}
+
+    def _over_budget(self) -> Iterator[str]:
+        budget, used = self.spec.compare.memory_budget, peak()
+        if budget is not None and used > 1.1 * budget:
+            yield (
+                f"the memory budget of {budget / 1e6:.0f} MB was not kept: {used / 1e6:.0f} MB were used, "
+                "which a single node or the process itself needs"
+            )
 
 
 def two_sides(sides: list[Side]) -> tuple[ModelSide, Side]:
