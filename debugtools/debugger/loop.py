@@ -69,7 +69,7 @@ class SearchLoop:
 
     def run(self) -> Plan:
         """Ask until the search is done; the plan as it is then."""
-        while not self.plan.search.done:
+        while not self.plan.over:
             try:
                 if self._judge.parallel > 1:
                     self._several()
@@ -115,7 +115,7 @@ class SearchLoop:
         flying: dict[Future[Judgement], tuple[Candidate, Artifact | None]] = {}
         pool = ThreadPoolExecutor(self._judge.parallel, "judge")
         try:
-            while not self.plan.search.done:
+            while not self.plan.over:
                 self._launch(pool, flying)
                 if not flying:
                     return

@@ -19,7 +19,7 @@ from debugtools.debugger.start import Notes, begin
 from debugtools.debugger.verify import Verifier
 from debugtools.judging.command import CommandJudge
 from debugtools.judging.comparison import ComparisonJudge
-from debugtools.judging.hints import likely
+from debugtools.judging.hints import Survey, survey
 from debugtools.judging.person import PersonJudge
 from debugtools.judging.protocol import Judge, Judgement
 from debugtools.search.protocol import Verdict
@@ -92,9 +92,24 @@ class NodeSearch:
         width = self._judge.parallel
         if self._what == "bisect":
             return bisect_plan(self.subject, self._spec, width)
-        if self._by == "comparison" and self._notes.get("hints") is None:
-            self._notes.put(hints=likely(self.subject) if self._spec.mode == "ddmin" else [])
-        return reduce_plan(self.subject, self._spec, self._notes.get("hints") or [], width)
+        hints = self._survey.hints if self._by == "comparison" and self._spec.mode == "ddmin" else []
+        return reduce_plan(self.subject, self._spec, hints, width)
+
+    @cached_property
+    def _survey(self) -> Survey:
+        """What every node is off by itself, as the first attempt saw it."""
+        if self._notes.get("hints") is None:
+            seen = survey(self.subject)
+            self._notes.put(hints=seen.hints, level=seen.level)
+            if seen.level:
+                self._context.log(
+                    f"most nodes are off by about {seen.level:.2g} by themselves: it computes in lower precision; "
+                    "what stands out is searched"
+                )
+        return Survey(self._notes.get("hints") or [], self._notes.get("level") or 0.0)
+
+    def _machine(self) -> ComparisonJudge:
+        return ComparisonJudge(self.subject, self._start.error, self._survey.level)
 
     @cached_property
     def _best(self) -> Best:
@@ -107,7 +122,7 @@ class NodeSearch:
         if self._by == "command":
             folder = self._context.artifacts / "checks"
             return CommandJudge(self._spec, Path.cwd(), folder, self.subject.golden, self._context.log)
-        machine = ComparisonJudge(self.subject, self._start.error) if self._two else None
+        machine = self._machine() if self._two else None
         if machine is not None and (self._by == "comparison" or self._notes.get("auto")):
             return machine
         folder = Path(self._spec.folder) if self._spec.folder is not None else self._context.artifacts / "candidate"
@@ -119,4 +134,4 @@ class NodeSearch:
         if not self._two:
             return None
         self._notes.put(auto=True)
-        return ComparisonJudge(self.subject, self._start.error)
+        return self._machine()

@@ -83,7 +83,8 @@ class Outcome:
         for number, nodes in enumerate(sets, 1):
             path = best.path if number == 1 else best.path.with_name(f"{best.path.stem}_{number}{best.path.suffix}")
             found.append(verifier.found(number, [plan.order[k] for k in nodes], path, minimal))
-        return found, _told(found) + ("" if minimal else self._further(found[0]))
+        more = " There are more: mend these, then search again." if plan.enough() and not plan.search.done else ""
+        return found, _told(found) + ("" if minimal else self._further(found[0])) + more
 
     def _further(self, found: Found) -> str:
         return f" Perhaps it can be reduced further: reduce {shown(found['path'])} again, with --mode ddmin."
@@ -131,7 +132,7 @@ class Outcome:
 
 
 def _told(found: Sequence[Found]) -> str:
-    parts = "; ".join(_name(each) for each in found)
+    parts = "; ".join(_name(each) for each in found[:5]) + (f"; and {len(found) - 5} more" if len(found) > 5 else "")
     if len(found) == 1 and len(found[0]["nodes"]) > 1:
         text = f"{len(found[0]['nodes'])} nodes fail together: {parts}."
     else:

@@ -12,14 +12,25 @@ from debugtools.search.prefix import PrefixReduce
 from debugtools.search.protocol import Candidate, Search
 from debugtools.search.reduce import ReduceSearch
 
+MOST_CULPRITS = 20
+
 
 @dataclass(frozen=True)
 class Plan:
-    """A search over indices 0..m-1. order: index -> position of the node; nodes: what a candidate is made of."""
+    """A search over indices 0..m-1. order: index -> position of the node; nodes: what a candidate is made of.
+
+    enough: whether what is found suffices, though the search could go on.
+    """
 
     search: Search[Any]
     order: Sequence[int]
     nodes: Callable[[Candidate], Sequence[int]]
+    enough: Callable[[], bool] = lambda: False
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is to be asked."""
+        return self.search.done or self.enough()
 
 
 MakePlan = Callable[[], Plan]
@@ -49,7 +60,12 @@ def _ddmin(subject: Subject, hints: Sequence[int], width: int) -> Plan:
     order = subject.items
     index = {node: k for k, node in enumerate(order)}
     search = ReduceSearch(range(len(order)), hints=[index[i] for i in hints if i in index], width=width)
-    return Plan(search, order, lambda candidate: [order[k] for k in candidate.items])
+    return Plan(
+        search,
+        order,
+        lambda candidate: [order[k] for k in candidate.items],
+        lambda: len(search.result().sets) >= MOST_CULPRITS,
+    )
 
 
 def _polygraphy(subject: Subject, spec: DebugSpec, width: int) -> Plan:

@@ -26,11 +26,12 @@ class ComparisonJudge(OneAtATime):
 
     A candidate is bad if one of its outputs is off, by `InnerRules`; if it cannot be built or run it is skipped, unless
     that is the failure that is searched: then the same error is bad, and a candidate that runs is good.
+    level: as `InnerRules` takes it.
     """
 
-    def __init__(self, subject: Subject, error: str = "") -> None:
+    def __init__(self, subject: Subject, error: str = "", level: float = 0.0) -> None:
         self._subject, self._error = subject, _kind(error)
-        self._rules = InnerRules(subject.setup.spec)
+        self._rules = InnerRules(subject.setup.spec, level)
         spec = subject.suspect.spec
         self._spec = msgspec.structs.replace(spec, name="", model=None, rename={}, options=_quiet(spec.options))
 

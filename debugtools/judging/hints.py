@@ -1,14 +1,17 @@
-"""Where to look first: nodes whose own error, on the reference's tensors, is beyond rounding."""
+"""Where to look first, and what is normal: every node's own error, on the reference's tensors."""
 
 import math
+from dataclasses import dataclass, field
 from typing import Any
 
 from numpy.typing import NDArray
 
+from backends.tensors import dtype_name, is_floating
 from debugtools.compare.sides import ModelSide
 from debugtools.compare.stream import observing
 from debugtools.judging.subject import Subject
-from debugtools.locate.errors import error_of
+from debugtools.locate.crowd import Crowd
+from debugtools.locate.errors import Error, error_of
 from debugtools.locate.local import LocalRuns
 from debugtools.locate.part import Part
 from surgery.explode import Exploder
@@ -18,30 +21,55 @@ _AT_ONCE = 64  # tensors of one exploded graph
 _MOST = 100
 
 
-def likely(subject: Subject) -> list[int]:
-    """Return positions of nodes, the worst local error first; none where unfused nodes cannot tell the sides apart."""
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """hints: positions of nodes that stand out, the worst first. level: by how much (relative L2) most nodes are off by
+    themselves where the suspect computes in lower precision as a whole, else 0.
+    """
+
+    hints: list[int] = field(default_factory=list)
+    level: float = 0.0
+
+
+def survey(subject: Subject) -> Survey:
+    """Look at every node alone. Nothing is found where unfused nodes cannot tell the sides apart."""
     if _alike_unfused(subject):
-        return []
+        return Survey()
     cut = subject.cut
     exploder = Exploder(cut, [name for name in cut.maker if name in subject.tensors])
     runs = LocalRuns(Part.model(subject.suspect), exploder)
     names = [name for i in subject.items for name in cut.nodes[i].output if name in subject.tensors]
-    scores: dict[int, float] = {}
+    crowd, worst = Crowd(), dict[int, Error]()
     for at in range(0, len(names), _AT_ONCE):
         chunk = names[at : at + _AT_ONCE]
         feed = {name: subject.tensors[name] for name in exploder.feeds(chunk, subject.constants)}
         for name, made in runs.run(chunk, feed, subject.constants):
+            error = _error(subject, name, made)
             i = cut.maker[name]
-            scores[i] = max(scores.get(i, 0.0), _units(subject, name, made))
-    suspects = [i for i, units in scores.items() if units > 1]
-    return sorted(suspects, key=lambda i: (-scores[i], i))[:_MOST]
+            if not isinstance(made, str) and is_floating(dtype_name(made)) and not error.onset:
+                crowd.add(cut.nodes[i].op_type, error.rel, off=error.beyond)
+            if i not in worst or _units(error) > _units(worst[i]):
+                worst[i] = error
+    return Survey(_standing_out(subject, worst, crowd)[:_MOST], crowd.level)
 
 
-def _units(subject: Subject, name: str, made: Array | str) -> float:
-    """A local error in units of what rounding explains; a tensor that cannot be made is infinitely wrong."""
+def _standing_out(subject: Subject, worst: dict[int, Error], crowd: Crowd) -> list[int]:
+    def out(i: int, error: Error) -> bool:
+        noise = crowd.noise(subject.cut.nodes[i].op_type) if crowd.whole else 0.0
+        return _units(error) > 1 and (bool(error.onset) or not error.rel <= noise)
+
+    found = [i for i, error in worst.items() if out(i, error)]
+    return sorted(found, key=lambda i: (-_units(worst[i]), i))
+
+
+def _error(subject: Subject, name: str, made: Array | str) -> Error:
+    """A tensor that cannot be made is infinitely wrong."""
     if isinstance(made, str):
-        return math.inf
-    error = error_of(made, subject.tensors.raw(name), (), 1)
+        return Error(rel=math.inf, note=made)
+    return error_of(made, subject.tensors.raw(name), (), 1)
+
+
+def _units(error: Error) -> float:
     return math.inf if error.onset else error.units
 
 

@@ -19,23 +19,31 @@ from typing import Any, cast
 import msgspec
 from numpy.typing import NDArray
 
+from backends.tensors import dtype_name
 from debugtools.compare.metrics import Comparison, compare_arrays
 from debugtools.compare.spec import CompareSpec, MetricName
-from debugtools.compare.tolerance import Tolerances
+from debugtools.compare.tolerance import Tolerances, unit_roundoff
 
 Array = NDArray[Any]
 _WIDER = 64  # in depth: eight times the bound
+_TWICE = 2.0
 _FREE_OF_SCALE = frozenset({"simple", "cosine_similarity", "psnr", "snr"})
 
 
 class InnerRules:
-    """Compares inner tensors by a comparison's rules, made fit for them."""
+    """Compares inner tensors by a comparison's rules, made fit for them.
 
-    def __init__(self, spec: CompareSpec) -> None:
+    level: relative error that most of the suspect's nodes have by themselves, 0 for one that computes as its types do.
+    """
+
+    def __init__(self, spec: CompareSpec, level: float = 0.0) -> None:
+        self._level = level
         self._tolerances = Tolerances(msgspec.structs.replace(spec.tolerance, auto=True))
         self._metrics = cast(Sequence[MetricName], [m for m in spec.metrics if m in _FREE_OF_SCALE] or ["simple"])
 
     def compare(self, name: str, a: Array, reference: Array, depth: int) -> Comparison:
         """Compare a tensor with the reference's; depth: nodes in a row behind it in the candidate."""
         rule = self._tolerances.rule(name)
-        return compare_arrays(a, reference, rule, metrics=self._metrics, depth=_WIDER * depth)
+        unit = unit_roundoff((dtype_name(a), dtype_name(reference)))
+        wider = max(_WIDER, round((_TWICE * self._level / unit) ** 2)) if unit else _WIDER
+        return compare_arrays(a, reference, rule, metrics=self._metrics, depth=wider * depth)

@@ -79,9 +79,19 @@ class Subject:
         return frozenset(name for name in part.feeds if name in self.cut.maker and _is_index(self.tensors[name]))
 
     def describe(self, i: int) -> dict[str, Any]:
-        """A node as rows and results name it."""
+        """A node as rows and results name it; a Cast that stands for an operator (a precision round trip) as that."""
         node = self.cut.nodes[i]
-        return {"i": i, "node": node_label(node), "op": node.op_type, "outputs": [n for n in node.output if n]}
+        meant = self._meant(node) if node.op_type == "Cast" else node
+        return {"i": i, "node": node_label(meant), "op": meant.op_type, "outputs": [n for n in node.output if n]}
+
+    def _meant(self, cast: onnx.NodeProto) -> onnx.NodeProto:
+        """The operator that makes the same tensor in the reference's model, the Cast itself if there is none."""
+        side = self.setup.sides[-1]
+        if not isinstance(side, ModelSide) or side.model is self.suspect.model:
+            return cast
+        name = side.own(self.suspect.common(cast.output[0]))
+        made = side.model.cut.maker.get(name)
+        return cast if made is None else side.model.cut.nodes[made]
 
     def golden(self, artifact: Artifact) -> dict[str, Array]:
         """What the reference gives for a candidate's outputs, in its own types."""

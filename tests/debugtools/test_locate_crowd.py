@@ -63,3 +63,30 @@ def test_one_fp16_node_among_fp32_ones_is_the_culprit(tmp_path: Path) -> None:
     )
     document = json.loads(done.stdout)
     assert [suspect["node"] for suspect in document["suspects"]] == ["matmul3"]
+
+
+def test_a_model_in_fp16_is_reduced_to_what_stands_out(tmp_path: Path) -> None:
+    demo = make_demo(tmp_path)
+    sides = (demo.fp16, "--reference-model", demo.fp32, "--onnxrt", "--load-inputs", demo.inputs)
+    done = layerwise("debug", "reduce", *sides, "-o", "reduced.onnx", "--json", cwd=tmp_path)
+    result = json.loads(done.stdout)
+    assert (done.returncode, result["verified"]) == (0, True)
+    overflow = next(node for node, trouble in TROUBLE.items() if trouble == "overflow")
+    assert [[node["node"] for node in found["nodes"]] for found in result["found"]] == [[overflow]]
+    assert sorted(path.name for path in tmp_path.glob("reduced*")) == ["reduced.onnx"]
+
+
+def test_many_independent_culprits_are_cut_short(tmp_path: Path) -> None:
+    good = tower()
+    bad = tower()
+    for k in range(8):
+        bad.graph.initializer[k].CopyFrom(
+            numpy_helper.from_array(numpy_helper.to_array(bad.graph.initializer[k]) * np.float32(1.1 + k / 50), f"w{k}")
+        )
+    onnx.save(good, tmp_path / "good.onnx")
+    onnx.save(bad, tmp_path / "bad.onnx")
+    done = layerwise(
+        "debug", "reduce", "bad.onnx", "--reference-model", "good.onnx", "--onnxrt", "-o", "r.onnx", cwd=tmp_path
+    )
+    assert done.returncode == 0
+    assert "and 3 more" in done.stdout
