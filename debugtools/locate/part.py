@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import onnx
 from numpy.typing import NDArray
 
-from backends.evaluate import tensor_array
 from backends.specs import RunnerSpec
 from debugtools.compare.places import Place
 from debugtools.compare.sides import ModelSide
@@ -47,6 +46,8 @@ class Part:
 
     def weight(self, name: str) -> Array:
         """The value of an initializer. BadFile if it is damaged."""
+        from backends.evaluate import tensor_array  # it imports all reference operators
+
         return tensor_array(self.cut.initializers[name], self.folder)
 
     def weights(self, node: onnx.NodeProto) -> dict[str, Array]:
