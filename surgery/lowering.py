@@ -55,10 +55,7 @@ class Lowering:
         weights = list(self._model.graph.initializer)
         del self._model.graph.initializer[:]
         for tensor in all_tensors(self._model):  # those of bodies and attributes
-            if tensor.data_location == TensorProto.EXTERNAL:
-                tensor.raw_data = _data(tensor, source).tobytes()
-                del tensor.external_data[:]
-                tensor.ClearField("data_location")
+            _fill(tensor, source)
         with atomic_writer(self.folder / _FILE) as stream:
             for tensor in weights:
                 if tensor.data_location == TensorProto.EXTERNAL:
@@ -74,6 +71,20 @@ class Lowering:
             _write(form, low.view(np.uint8), stream)
             self._forms[tensor.name] = form
         _write(tensor, data, stream)
+
+
+def fill(model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
+    """Read the weights of `model` that lie in `folder` into it; the same object."""
+    for tensor in all_tensors(model):
+        _fill(tensor, folder)
+    return model
+
+
+def _fill(tensor: TensorProto, folder: Path) -> None:
+    if tensor.data_location == TensorProto.EXTERNAL:
+        tensor.raw_data = _data(tensor, folder).tobytes()
+        del tensor.external_data[:]
+        tensor.ClearField("data_location")
 
 
 def _data(tensor: TensorProto, folder: Path) -> Bytes:

@@ -17,6 +17,7 @@ ACTIONS: dict[str, str] = {
     "debug_reduce": "debugtools.debugger.action:debug_reduce",
     "debug_bisect": "debugtools.debugger.action:debug_bisect",
     "debug_repeat": "debugtools.debugger.action:debug_repeat",
+    "debug_precision": "debugtools.precision.action:debug_precision",
     "lint": "debugtools.lint.action:lint",
     "compatibility": "debugtools.compatibility.action:compatibility",
     "diff": "debugtools.diff.action:diff",

@@ -31,7 +31,7 @@ def save_model(spec: CompareSpec) -> None:
     path = Path(options.save_onnx)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write(model, path, options.save_external_data, options.external_data_size_threshold)
+        write_onnx(model, path, options.save_external_data, options.external_data_size_threshold)
     except (OSError, ValueError) as error:
         raise LayerwiseError(f"--save-onnx {shown(str(path))}: {shown(str(error), 300)}") from None
 
@@ -51,8 +51,8 @@ def _set_outputs(model: onnx.ModelProto, names: list[str], types: list[onnx.Valu
     model.graph.output.extend(chosen)
 
 
-def _write(model: onnx.ModelProto, path: Path, external: str | None, threshold: int | None) -> None:
-    """To a temporary name, then renamed; a model over 2 GB always keeps its weights outside."""
+def write_onnx(model: onnx.ModelProto, path: Path, external: str | None, threshold: int | None) -> None:
+    """Write a model to a temporary name, then rename it; over 2 GB it always keeps its weights outside."""
     part = path.with_name(f".{path.name[:100]}.part")
     try:
         if external is None and model.ByteSize() < onnx.checker.MAXIMUM_PROTOBUF:

@@ -67,6 +67,9 @@ COMMANDS: dict[str, Leaf | Branch] = {
             ),
             "reduce": Leaf("tui.cli.debug.reduce", "reduce", "make a failing model as small as it gets", timed=True),
             "bisect": Leaf("tui.cli.debug.bisect", "bisect", "find the first node after which it fails", timed=True),
+            "precision": Leaf(
+                "tui.cli.debug.precision", "precision", "which nodes must stay in FP32, the others in FP16", timed=True
+            ),
             "repeat": Leaf("tui.cli.debug.repeat", "repeat", "try the same again and again, and count", timed=True),
             "bundle": Leaf("tui.cli.debug.bundle", "bundle", "what a search found, as a folder that fails on its own"),
             "diff-tactics": Leaf("tui.cli.diff", "debug_diff_tactics", "layers whose tactic differs between builds"),

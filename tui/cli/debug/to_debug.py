@@ -27,10 +27,10 @@ _DEFAULTS = DebugSpec()
 
 
 def to_debug(args: Namespace, what: str) -> DebugSpec:
-    """The search that `args` describe; what: reduce, bisect or repeat. UsageError for what does not fit together."""
+    """The search that `args` describe; what: reduce, bisect, repeat or precision. UsageError for what does not fit."""
     compare = _compare(args, what)
     check = None if args.check is None else _check(args)
-    two = compare is not None and len(compare.runners) > 1
+    two = what == "precision" or (compare is not None and len(compare.runners) > 1)  # FP32 is a side of its own there
     if check is not None and args.interactive:
         raise UsageError("--interactive and --check: one of them judges, not both")
     interactive = check is None and (args.interactive or not two)
@@ -38,14 +38,26 @@ def to_debug(args: Namespace, what: str) -> DebugSpec:
         compare=compare,
         check=check,
         interactive=interactive,
-        mode=_mode(args, two and not interactive and check is None),
+        mode=_mode(args, what == "precision" or (two and not interactive and check is None)),
         artifacts=args.artifacts,
         artifacts_dir=args.artifacts_dir,
         iter_info=args.iter_info,
         load_replay=args.load_debug_replay,
         save_replay=args.save_debug_replay or (REPLAY if check is not None or interactive else None),
     )
-    return spec if what == "repeat" else _with_models(spec, args)
+    return _with_models(spec, args) if what != "repeat" else _with_count(spec, args)
+
+
+def _with_count(spec: DebugSpec, args: Namespace) -> DebugSpec:
+    """The options of repeating."""
+    rate, confidence = _chance("--rate", args.rate), _chance("--confidence", args.confidence)
+    return msgspec.structs.replace(spec, until=args.until, rate=rate, confidence=confidence)
+
+
+def _chance(option: str, value: float) -> float:
+    if not 0 < value < 1:
+        raise UsageError(f"{option} {value:g}: a probability between 0 and 1")
+    return value
 
 
 def _with_models(spec: DebugSpec, args: Namespace) -> DebugSpec:
@@ -60,7 +72,7 @@ def _with_models(spec: DebugSpec, args: Namespace) -> DebugSpec:
         folder="." if spec.interactive else None,
         keep_intermediate=args.keep_intermediate,
         flaky=_flaky(getattr(args, "flaky", None)),
-        confidence=getattr(args, "confidence", _DEFAULTS.confidence),
+        confidence=_chance("--confidence", getattr(args, "confidence", _DEFAULTS.confidence)),
     )
     stays = spec.interactive or spec.keep_intermediate or len(Path(spec.artifact).parts) > 1
     if stays and Path(spec.artifact).exists():

@@ -1,0 +1,26 @@
+"""The job action `debug_precision`."""
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from backends.errors import UsageError
+from debugtools.precision.spec import PrecisionSpec
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+
+def debug_precision(context: "JobContext") -> dict[str, Any]:
+    """Find the nodes of the model that must stay in FP32, by the PrecisionSpec in `context.params`.
+
+    Emits rows of the tables precision, verdicts, band, best and, where asked for, layers; returns the nodes, the
+    model's path and the frontier of error against low nodes. LayerwiseError for what the user can mend.
+    """
+    try:
+        spec = msgspec.convert(context.params, PrecisionSpec)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the description of the search does not fit: {error}") from None
+    from debugtools.precision.run import PrecisionRun
+
+    return PrecisionRun(context, spec).run()

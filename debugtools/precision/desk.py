@@ -1,0 +1,103 @@
+"""What a precision search does with its candidates: rows, replay, files, and the best choice so far on disk."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from backends.errors import LayerwiseError
+from backends.text import shown
+from debugtools.debugger.desk import Files
+from debugtools.debugger.plans import Plan
+from debugtools.debugger.replay import Replay, replay_key
+from debugtools.debugger.rows import Row, band_row
+from debugtools.judging.protocol import Artifact, Judgement
+from debugtools.precision.choices import Choices
+from debugtools.precision.ground import Ground
+from debugtools.search.protocol import Candidate, Verdict
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+_PATIENCE = 10.0  # the next model is written once this many times as long has passed as the last one took
+
+
+class Best:
+    """The smallest set of items that passed. path: where its model goes."""
+
+    def __init__(self, context: "JobContext", choices: Choices, path: Path) -> None:
+        self._context, self._choices, self.path = context, choices, path
+        self.items: tuple[int, ...] | None = None
+        self.measured: dict[str, Any] = {}
+        self._written: tuple[int, ...] | None = None
+        self._next = 0.0
+
+    def passed(self, items: tuple[int, ...], measured: dict[str, Any]) -> None:
+        """A choice passed."""
+        if self.items is None or len(items) < len(self.items):
+            self.items, self.measured = items, measured
+
+    def save(self, *, now: bool = True) -> None:
+        """Write the model if it is not the one on disk; unless it must be `now`, only where writing keeps up."""
+        if self.items is None or self.items == self._written or (not now and time.monotonic() < self._next):
+            return
+        started = time.monotonic()
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._choices.write(self.items, self.path)
+        except OSError as error:
+            raise LayerwiseError(f"{shown(str(self.path))} cannot be written: {error.strerror or error}") from error
+        self._next = time.monotonic() + _PATIENCE * (time.monotonic() - started)
+        self._written = self.items
+        nodes, labels = self._choices.nodes(self.items), [self._choices.items[item] for item in self.items]
+        row = {"nodes": nodes[:200], "count": len(nodes), "labels": labels[:20], "path": str(self.path)}
+        self._context.row("best", row | {"measured": self.measured})
+
+
+class PrecisionDesk:
+    """Rows, replay, files and the best model of one search."""
+
+    cached = True
+
+    def __init__(self, context: "JobContext", ground: Ground, replay: Replay, files: Files, best: Best) -> None:
+        self._context, self._ground, self._replay = context, ground, replay
+        self._files, self._best = files, best
+
+    def artifact(self, plan: Plan, candidate: Candidate, iteration: int) -> Artifact:
+        return self._ground.artifact(candidate.items, {"key": candidate.key, "phase": candidate.phase}, iteration)
+
+    def asked(self, plan: Plan, candidate: Candidate, artifact: Artifact | None) -> None:
+        assert artifact is not None
+        self._replay.begin(candidate, artifact.iteration, len(artifact.nodes))
+        self._show_band(plan, artifact.about)
+
+    def known(self, candidate: Candidate, iteration: int) -> Verdict | None:
+        return self._replay.find(candidate, iteration)
+
+    def told(
+        self, plan: Plan, candidate: Candidate, artifact: Artifact | None, judgement: Judgement, iteration: int
+    ) -> None:
+        self._add(candidate, iteration, judgement.verdict, judgement.measured)
+        self._replay.save()
+        self._files.take(judgement, replay_key(candidate.phase, iteration))
+        self._best.save(now=False)
+
+    def retold(self, plan: Plan, candidate: Candidate, verdict: Verdict, iteration: int) -> None:
+        self._add(candidate, iteration, verdict, {})
+
+    def restart(self) -> None:
+        self._replay.clear()
+        self._best.items = None
+
+    def finish(self, plan: Plan) -> None:
+        """The search is over: what was put off is written."""
+        self._replay.save()
+        self._best.save()
+        self._show_band(plan, None)
+
+    def _add(self, candidate: Candidate, iteration: int, verdict: Verdict, measured: dict[str, Any]) -> None:
+        self._replay.add(candidate, iteration, len(self._ground.choices.nodes(candidate.items)), verdict)
+        if verdict is Verdict.GOOD:
+            self._best.passed(candidate.items, measured)
+
+    def _show_band(self, plan: Plan, row: Row | None) -> None:
+        self._context.row("band", band_row(plan, len(self._ground.suspect.model.cut.nodes), None, row))

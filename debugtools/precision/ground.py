@@ -1,0 +1,73 @@
+"""What all candidates of a precision search share: the sides, the choices, the machine that measures."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from backends.errors import UsageError
+from debugtools.compare.setup import Setup
+from debugtools.judging.original import ends
+from debugtools.judging.protocol import Artifact
+from debugtools.precision.choices import Choices
+from debugtools.precision.judge import MixedJudge
+from debugtools.precision.sides import computes_low, two_sides
+from debugtools.precision.spec import PrecisionSpec
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+_SHOWN_AS_IT_IS = (
+    "the candidates have real {low} nodes, which onnxruntime computes in FP32 on a CPU: with --emulate they are FP32 "
+    "nodes between casts, which show the rounding anywhere"
+)
+
+
+class Ground:
+    """compare: the two sides. emulate: whether the runner gets FP32 nodes between Cast round trips. Close it."""
+
+    def __init__(self, context: "JobContext", spec: PrecisionSpec) -> None:
+        self.context, self.spec = context, spec
+        self.compare = two_sides(spec)
+        self._setup = Setup(self.compare)
+        self.suspect, _ = ends(self._setup)
+        real = computes_low(self.suspect.spec)
+        self.emulate = not real if spec.emulate is None else spec.emulate
+        elsewhere = spec.search.check is not None or spec.search.interactive
+        if elsewhere and not spec.emulate and not real:
+            context.warn(_SHOWN_AS_IT_IS.format(low=spec.low))
+
+    @cached_property
+    def choices(self) -> Choices:
+        """UsageError if there is nothing to choose."""
+        model, spec = self.suspect.model, self.spec
+        made = Choices(
+            model.file, model.cut.nodes, spec.low, self.context.artifacts / "weights",
+            emulate=self.emulate, emulate_files=bool(spec.emulate),
+        )  # fmt: skip
+        if not made.items:
+            made.close()
+            raise UsageError(f"no node of this model can compute in {spec.low}")
+        return made
+
+    @cached_property
+    def machine(self) -> MixedJudge:
+        """The comparison of a choice with the reference."""
+        judge = MixedJudge(self.context, self._setup, self.spec.low, self.choices.run.folder)
+        if judge.tolerance != self.compare.tolerance:
+            self.context.log(
+                f"tolerance: {judge.tolerance.rtol['']:.3g} relative, and of an output's root mean square: what "
+                f"{self.spec.low} explains at this depth (--atol, --rtol set others)"
+            )
+        return judge
+
+    def artifact(self, items: tuple[int, ...], row: dict[str, object], iteration: int = 0) -> Artifact:
+        """A choice as a candidate; row: what is known of it."""
+        suspect = self.suspect
+        feed = suspect.fit(self.machine.feeds[0], lambda text: None)
+        about = {"i": None, "node": "", "op": "", **row, "nodes": len(self.choices.nodes(items))}
+        return self.choices.artifact(items, feed, suspect.model.cut.outputs, about, iteration)
+
+    def close(self) -> None:
+        """Close sessions, remove the weights of candidates."""
+        self._setup.close()
+        if "choices" in self.__dict__:
+            self.choices.close()

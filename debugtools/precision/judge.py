@@ -1,0 +1,119 @@
+"""A choice of precision runs whole, on all inputs; its outputs are compared with the reference's."""
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from backends.errors import LayerwiseError
+from backends.results import IterationResult
+from backends.runner import Loadable, Runner, open_runner
+from debugtools.compare.setup import Setup
+from debugtools.compare.sides import Side
+from debugtools.compare.spec import ToleranceSpec
+from debugtools.compare.stream import short_lived
+from debugtools.compare.tolerance import Tolerances, rounding_bound
+from debugtools.judging.original import Feed, Original
+from debugtools.judging.protocol import Artifact, Judgement, OneAtATime
+from debugtools.precision.spec import LowType
+from debugtools.search.protocol import Verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from backends.jobs.context import JobContext
+
+Array = NDArray[Any]
+
+
+class MixedJudge(OneAtATime):
+    """folder: where the weights of candidates are. The reference's outputs are computed once and kept.
+
+    Without tolerances of the user's, or with "auto", an output passes if rounding in the low type explains its error:
+    rtol = 16 u sqrt(depth of the graph), atol = rtol * rms(reference), as debugtools.compare.tolerance has it.
+    """
+
+    def __init__(self, context: "JobContext", setup: Setup, low: LowType, folder: "Path | None" = None) -> None:
+        self._sides, self._folder = _Sides(context, setup), folder
+        self.suspect, self.feeds = self._sides.suspect, self._sides.all_feeds
+        self.memory_budget = setup.spec.memory_budget
+        self._spec = msgspec.structs.replace(short_lived(self.suspect.spec), model=None)
+        self.tolerance = self._tolerance(setup.spec.tolerance, low)
+        self._sides.use(self.tolerance)
+
+    def judge(self, artifact: Artifact | None) -> Judgement:
+        assert artifact is not None
+        return self.judge_model(Loadable(data=artifact.build(), folder=self._folder))
+
+    def judge_model(self, model: Loadable) -> Judgement:
+        """Bad from the first input on that shows it; `measured`: the worst output met."""
+        started = time.perf_counter()
+        try:
+            with open_runner(self._spec, model, name=self.suspect.name) as runner:
+                found = self._worst(runner)
+        except LayerwiseError as error:
+            found = Judgement(Verdict.BAD, "comparison", note=str(error))
+        return replace(found, seconds=time.perf_counter() - started)
+
+    def golden(self, artifact: Artifact | None = None) -> dict[str, Array]:
+        """The reference's outputs for the first input."""
+        return dict(self._sides.golden[0].outputs)
+
+    def _worst(self, runner: Runner) -> Judgement:
+        self._sides.candidate = runner
+        worst: Judgement | None = None
+        for number, feed in enumerate(self.feeds):
+            found = self._sides.judge(number, feed)
+            if found.verdict is not Verdict.GOOD:
+                return found
+            if worst is None or _error(found) > _error(worst):
+                worst = found
+        assert worst is not None
+        return worst
+
+    def _tolerance(self, given: ToleranceSpec, low: LowType) -> ToleranceSpec:
+        if given != ToleranceSpec() and not given.auto:
+            return given
+        bound = rounding_bound([low], max(self.suspect.model.cut.depth, default=1))
+        own = {name: bound * _rms(array) for name, array in self.golden().items()}
+        return msgspec.structs.replace(given, auto=False, rtol={"": bound, **given.rtol}, atol={**own, **given.atol})
+
+
+class _Sides(Original):
+    """The comparison of a plain run, with a candidate in the suspect's place."""
+
+    def __init__(self, context: "JobContext", setup: Setup) -> None:
+        super().__init__(context, setup)
+        self.candidate: Runner | None = None
+        self.all_feeds: list[Feed] = [feed for _, feed in self.feeds()]
+        self.golden = [super(_Sides, self)._run(self.reference, n, feed) for n, feed in enumerate(self.all_feeds)]
+        self.reference.close()
+
+    def use(self, tolerance: ToleranceSpec) -> None:
+        self._comparer.tolerances = Tolerances(tolerance)
+
+    def _run(self, side: Side, number: int, feed: Feed) -> IterationResult:
+        if side is not self.suspect:
+            return self.golden[number]
+        assert self.candidate is not None
+        result = self.candidate.infer(self.suspect.fit(feed, _unheard))
+        outputs = {self.suspect.common(own): array for own, array in result.outputs.items()}
+        return IterationResult(outputs, result.runtime, self.suspect.name)
+
+
+def _error(judgement: Judgement) -> float:
+    return float(judgement.measured.get("rel_l2", 0.0))
+
+
+def _rms(array: Array) -> float:
+    if array.dtype.kind not in "fc" or not array.size:
+        return 0.0
+    values = array[np.isfinite(array)].astype(np.float64)
+    return float(np.sqrt(np.mean(values * values))) if values.size else 0.0
+
+
+def _unheard(text: str) -> None:
+    """The first run has said it already."""

@@ -1,0 +1,41 @@
+"""The model that was found beside the reference, tensor by tensor."""
+
+from pathlib import Path
+
+import msgspec
+
+from backends.files import atomic_write
+from debugtools.compare.run import ComparisonRun
+from debugtools.compare.setup import Setup
+from debugtools.compare.spec import MarkSpec
+from debugtools.precision.ground import Ground
+from surgery.lowering import fill
+
+
+def layer_table(ground: Ground, kept: tuple[int, ...]) -> None:
+    """Compare every tensor of the choice that keeps `kept` with the reference's: rows of table `layers`, and the file
+    for all of them if one was asked for. LayerwiseError as a comparison raises it.
+    """
+    path = ground.context.artifacts / "observed.onnx"
+    _write(ground, kept, path)
+    suspect, *others = ground.compare.runners
+    model = ground.suspect.model.path
+    others = [
+        other if other.kind == "saved" else msgspec.structs.replace(other, model=other.model or model)
+        for other in others
+    ]
+    spec = msgspec.structs.replace(
+        ground.compare,
+        runners=[msgspec.structs.replace(suspect, model=str(path)), *others],
+        marks=MarkSpec(everything=True),
+        tolerance=ground.machine.tolerance,
+        save_outputs=ground.spec.save_layer_outputs,
+    )
+    with ComparisonRun(ground.context, Setup(spec)) as run:
+        run.run()
+
+
+def _write(ground: Ground, kept: tuple[int, ...], path: Path) -> None:
+    labels = [ground.choices.items[item] for item in kept]
+    whole = fill(ground.choices.run.model(labels), ground.choices.run.folder)
+    atomic_write(path, whole.SerializeToString())

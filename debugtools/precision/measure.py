@@ -1,0 +1,201 @@
+"""What one node alone does in low precision, and how each node passes on what is wrong with its inputs.
+
+Both from parts of the graph that run on FP32 tensors, as the suspect's runner runs them (surgery.explode): no node sees
+another's error. A node that is low rounds its inputs, its weights and its outputs; all of that is its local error.
+A node's gain for an input is the relative L2 change of an output when that input alone moves by one rounding.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backends.specs import RunnerSpec
+from backends.tensors import dtype_name, dtype_row
+from debugtools.compare.tolerance import unit_roundoff
+from debugtools.locate.errors import error_of
+from debugtools.locate.fitting import fit
+from debugtools.locate.local import LocalRuns
+from debugtools.locate.part import Part
+from surgery.cut import GraphCut
+from surgery.explode import Exploder
+from surgery.lowering import Lowering
+from surgery.node_types import tensor_types
+from surgery.precision import rounded
+from surgery.precision_plan import LowType, node_label
+
+Array = NDArray[Any]
+Tensors = Mapping[str, Array]
+_AT_ONCE = 256  # nodes of one exploded graph
+_BYTES_AT_ONCE = 64 << 20
+_APART = 3  # inputs of a node that are moved one by one; further ones move together
+
+
+@dataclass
+class Measured:
+    """local: node -> its error in low precision (relative L2; inf: overflow, or it cannot run). gains: (node, input,
+    output) -> gain. failures: node -> why it cannot run.
+    """
+
+    local: dict[int, float] = field(default_factory=dict)
+    gains: dict[tuple[int, str, str], float] = field(default_factory=dict)
+    failures: dict[int, str] = field(default_factory=dict)
+
+
+class Measurer:
+    """cut, folder: the FP32 graph and where its weights are. tensors: all that it makes, and its inputs."""
+
+    def __init__(
+        self, cut: GraphCut, folder: Path, spec: RunnerSpec, lowering: Lowering, low: LowType, tensors: Tensors
+    ) -> None:
+        self._cut, self._low, self._tensors = cut, low, tensors
+        self._unit = unit_roundoff([low])
+        self._constants = frozenset(node.output[0] for node in cut.nodes if node.op_type == "Constant")
+        labels = frozenset(lowering.labels)
+        self.nodes = [i for i, node in enumerate(cut.nodes) if node_label(node) in labels]
+        model = lowering.model(())
+        low_cut = GraphCut(model)
+        self._types = {name: dtype_row(dtype_name(number)).numpy for name, number in tensor_types(model).items()}
+        shared = [name for name in cut.maker if name in low_cut.maker]
+        self._low_runs = _Runs(low_cut, shared, lowering.folder, spec)
+        self._full_runs = _Runs(cut, list(cut.maker), folder, spec)
+
+    def measure(self, report: Callable[[int, int], None]) -> Measured:
+        """Measure all nodes, piece by piece. report(done, total) in nodes."""
+        found, done = Measured(), 0
+        lowered = frozenset(self.nodes)
+        for piece in self._pieces():
+            self._errors([i for i in piece if i in lowered], found)
+            for moved, tasks in self._groups(piece):
+                self._gains(moved, tasks, found)
+            done += len(piece)
+            report(done, len(self._cut.nodes))
+        return found
+
+    def _pieces(self) -> Iterator[list[int]]:
+        piece: list[int] = []
+        held = 0
+        for i, node in enumerate(self._cut.nodes):
+            names = [*self._cut.reads[i], *node.output]
+            nbytes = sum(self._tensors[name].nbytes for name in names if name in self._tensors)
+            if piece and (held + nbytes > _BYTES_AT_ONCE or len(piece) == _AT_ONCE):
+                yield piece
+                piece, held = [], 0
+            piece.append(i)
+            held += nbytes
+        if piece:
+            yield piece
+
+    def _errors(self, nodes: Sequence[int], found: Measured) -> None:
+        runs = self._low_runs
+        names = self._outputs(nodes, runs.has)
+        feed = {name: self._as_low(name) for name in runs.feeds(names, self._constants)}
+        for name, made in runs.run(names, feed, self._constants):
+            i = self._cut.maker[name]
+            if isinstance(made, str):
+                found.failures[i] = made
+            error = float("inf") if isinstance(made, str) else _change(made, self._tensors[name])
+            found.local[i] = max(found.local.get(i, 0.0), error)
+
+    def _as_low(self, name: str) -> Array:
+        array = self._tensors[name]
+        if array.dtype == np.float32:
+            array = rounded(array, self._low, emulate=True)
+        return fit(array, self._types.get(name))
+
+    def _groups(self, piece: Sequence[int]) -> Iterator[tuple[frozenset[str], list["_Task"]]]:
+        """Inputs that can be moved in one run: no node of a group reads a moved tensor other than its task's."""
+        groups: list[_Group] = []
+        for task in (task for i in piece for task in self._tasks(i)):
+            group = next((group for group in groups if group.takes(task)), None)
+            if group is None:
+                group = _Group()
+                groups.append(group)
+            group.add(task)
+        for group in groups:
+            yield frozenset(group.moved), group.tasks
+
+    def _tasks(self, i: int) -> Iterator["_Task"]:
+        reads = [name for name in dict.fromkeys(self._cut.reads[i]) if self._moves(name)]
+        alone = reads if len(reads) <= _APART else reads[: _APART - 1]
+        for name in alone:
+            yield _Task(i, frozenset({name}), frozenset(reads) - {name})
+        if len(alone) < len(reads):
+            yield _Task(i, frozenset(reads[len(alone) :]), frozenset(alone))
+
+    def _moves(self, name: str) -> bool:
+        """Whether a node makes it, of floating values that can be moved."""
+        made = name in self._cut.maker and name not in self._constants and name in self._tensors
+        return made and self._tensors[name].dtype == np.float32
+
+    def _gains(self, moved: frozenset[str], tasks: Sequence["_Task"], found: Measured) -> None:
+        names = self._outputs([task.node for task in tasks], self._full_runs.has)
+        wanted = self._full_runs.feeds(names, self._constants)
+        feed = {name: self._moved(name) if name in moved else self._tensors[name] for name in wanted}
+        made = dict(self._full_runs.run(names, feed, self._constants))
+        for task in tasks:
+            for name in self._outputs([task.node], made.__contains__):
+                value = made[name]
+                change = self._unit if isinstance(value, str) else _change(value, self._tensors[name])
+                for read in task.moved:
+                    found.gains[task.node, read, name] = min(change, 1.0) / self._unit
+
+    def _moved(self, name: str) -> Array:
+        """Every element moved by one rounding of the low type, up or down."""
+        array = self._tensors[name]
+        signs = np.random.default_rng(0).integers(0, 2, array.shape, np.int8) * 2 - 1
+        with np.errstate(all="ignore"):
+            return array * (1 + self._unit * signs).astype(np.float32)
+
+    def _outputs(self, nodes: Sequence[int], has: Callable[[str], bool]) -> list[str]:
+        outputs = [name for i in nodes for name in self._cut.nodes[i].output if name]
+        return [name for name in outputs if name in self._tensors and has(name)]
+
+
+@dataclass(frozen=True)
+class _Task:
+    node: int
+    moved: frozenset[str]
+    still: frozenset[str]
+
+
+class _Group:
+    def __init__(self) -> None:
+        self.moved: set[str] = set()
+        self._still: set[str] = set()
+        self._nodes: set[int] = set()
+        self.tasks: list[_Task] = []
+
+    def takes(self, task: _Task) -> bool:
+        clash = not self._still.isdisjoint(task.moved) or not self.moved.isdisjoint(task.still)
+        return task.node not in self._nodes and not clash
+
+    def add(self, task: _Task) -> None:
+        self.moved |= task.moved
+        self._still |= task.still
+        self._nodes.add(task.node)
+        self.tasks.append(task)
+
+
+class _Runs:
+    """Parts of one graph on tensors of another."""
+
+    def __init__(self, cut: GraphCut, cuts: Sequence[str], folder: Path, spec: RunnerSpec) -> None:
+        self._exploder = Exploder(cut, cuts)
+        self._runs = LocalRuns(Part(cut, folder, spec, "precision"), self._exploder)
+        self.has = self._exploder.regions.cuts.__contains__
+
+    def feeds(self, names: Sequence[str], own: frozenset[str]) -> tuple[str, ...]:
+        return self._exploder.feeds(names, own)
+
+    def run(self, names: Sequence[str], feed: Tensors, own: frozenset[str]) -> Iterator[tuple[str, Array | str]]:
+        return self._runs.run(names, feed, own) if names else iter(())
+
+
+def _change(array: Array, reference: Array) -> float:
+    """Relative L2 change; inf where shapes differ, or where values are not finite that are in the reference."""
+    error = error_of(array, reference, (), 1)
+    return float("inf") if error.onset else error.rel

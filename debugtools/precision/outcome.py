@@ -1,0 +1,94 @@
+"""The result of a precision search, in numbers and in words."""
+
+import time
+from typing import Any
+
+from backends.runner import Loadable
+from backends.text import shown
+from debugtools.debugger.history import History
+from debugtools.debugger.loop import SearchLoop
+from debugtools.debugger.replay import Replay
+from debugtools.judging.protocol import Judgement
+from debugtools.precision.desk import Best
+from debugtools.precision.frontier import frontier
+from debugtools.precision.ground import Ground
+from debugtools.search.precision import PrecisionResult
+from debugtools.search.protocol import Verdict
+from surgery.precision_plan import node_label
+
+Result = dict[str, Any]
+
+
+class Outcome:
+    """by: who judges."""
+
+    def __init__(self, ground: Ground, by: str, started: float) -> None:
+        self._ground, self._by, self._started = ground, by, started
+        self._low = ground.spec.low
+
+    def fails_in_fp32(self, full: Judgement) -> Result:
+        """There is nothing to search for."""
+        why = full.note or "an output differs by more than the tolerance"
+        text = f"The model fails in FP32 already, so that no choice of precision can pass: {why}."
+        return self._result([], full, None, text)
+
+    def result(
+        self, told: PrecisionResult, full: Judgement | None, verified: Judgement | None, best: Best, loop: SearchLoop,
+        history: History, replay: Replay,
+    ) -> Result:  # fmt: skip
+        """What the search has come to; verified: the verdict on it outside the search."""
+        if told.kept is None or verified is None:
+            text = f"No set of nodes was found that lets the model pass with the others in {self._low}."
+            found = []
+        else:
+            found = [self._found(told, verified, best)]
+            text = self._text(told, verified)
+        result = self._result(found, full, verified, text)
+        total = sum(map(len, self._ground.choices.positions))
+        all_low = next((row["verdict"] for row in history.rows if not row["phase"] and not row["nodes"]), None)
+        result |= {"frontier": frontier(history.rows, total), "all_low": all_low, "lowerable": total}
+        result |= {"checks": loop.checks, "cached": loop.cached, "replay": str(replay.path) if replay.path else None}
+        return result | {"seconds": time.perf_counter() - self._started}
+
+    def _result(self, found: list[Result], full: Judgement | None, verified: Judgement | None, text: str) -> Result:
+        good = verified is not None and verified.verdict is Verdict.GOOD
+        return {
+            "passed": bool(found) and good, "search": "precision", "by": self._by, "found": found, "low": self._low,
+            "original": full.verdict.value if full else None, "verified": good, "checks": 0, "cached": 0,
+            "replay": None, "summary": text, "frontier": [], "emulated": self._ground.emulate,
+            "seconds": time.perf_counter() - self._started,
+        }  # fmt: skip
+
+    def _found(self, told: PrecisionResult, verified: Judgement, best: Best) -> Result:
+        assert told.kept is not None
+        cut = self._ground.suspect.model.cut
+        nodes = [
+            {"i": i, "node": node_label(cut.nodes[i]), "op": cut.nodes[i].op_type, "outputs": list(cut.nodes[i].output)}
+            for i in self._ground.choices.nodes(told.kept)
+        ]
+        return {
+            "nodes": nodes,
+            "path": str(best.path), "minimal": told.minimal, "measured": verified.measured, "note": verified.note,
+            "verdict": verified.verdict.value, "file": self._file(best),
+        }  # fmt: skip
+
+    def _file(self, best: Best) -> Result | None:
+        """How the file itself fares on the runner; None where a person or a command judges."""
+        if self._by != "comparison":
+            return None
+        found = self._ground.machine.judge_model(Loadable(path=best.path))
+        return {"verdict": found.verdict.value, "measured": found.measured, "note": found.note}
+
+    def _text(self, told: PrecisionResult, verified: Judgement) -> str:
+        choices = self._ground.choices
+        count, total = len(choices.nodes(told.kept or ())), sum(map(len, choices.positions))
+        if not told.kept:
+            text = f"The model passes with all {total} nodes in {self._low}: nothing needs to stay in FP32."
+        else:
+            names = ", ".join(shown(choices.items[item], 80) for item in told.kept[:5])
+            more = f" and {len(told.kept) - 5} more" if len(told.kept) > 5 else ""
+            kind = "not one of them can be left out" if told.minimal else "fewer may do"
+            text = f"{count} of {total} nodes must stay in FP32 ({kind}): {names}{more}."
+        if verified.verdict is not Verdict.GOOD:
+            text += f" Tried once more, it did not pass: {verified.note or 'its outputs vary from run to run'}."
+        return text

@@ -1,0 +1,105 @@
+"""A precision search from beginning to end: FP32 verified, nodes measured, searched, and the result verified."""
+
+import time
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from debugtools.debugger.desk import Files
+from debugtools.debugger.history import History
+from debugtools.debugger.loop import SearchLoop
+from debugtools.debugger.plans import MakePlan, Plan
+from debugtools.debugger.replay import Replay
+from debugtools.judging.command import CommandJudge
+from debugtools.judging.person import PersonJudge
+from debugtools.judging.protocol import Judge, Judgement
+from debugtools.precision.desk import Best, PrecisionDesk
+from debugtools.precision.ground import Ground
+from debugtools.precision.layer_table import layer_table
+from debugtools.precision.outcome import Outcome
+from debugtools.precision.scores import Scores
+from debugtools.precision.spec import PrecisionSpec
+from debugtools.search.layers import LayerSearch
+from debugtools.search.precision import PrecisionSearch
+from debugtools.search.protocol import Search, Verdict
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+
+class PrecisionRun:
+    """One search as a job."""
+
+    def __init__(self, context: "JobContext", spec: PrecisionSpec) -> None:
+        self._context, self._spec = context, spec
+        self._started = time.perf_counter()
+        self._by = "command" if spec.search.check else "person" if spec.search.interactive else "comparison"
+        self._ground = Ground(context, spec)
+        self._history = History(context)
+
+    def run(self) -> dict[str, Any]:
+        """Search; the job's result."""
+        try:
+            return self._run()
+        finally:
+            self._ground.close()
+
+    def _run(self) -> dict[str, Any]:
+        ground, spec = self._ground, self._spec
+        outcome = Outcome(ground, self._by, self._started)
+        items = range(len(ground.choices.items))
+        full = self._once("original", tuple(items)) if self._by != "person" else None
+        if full is not None and full.verdict is not Verdict.GOOD:
+            return outcome.fails_in_fp32(full)
+        output = spec.search.output or str(self._context.artifacts / "mixed.onnx")
+        best = Best(self._context, ground.choices, Path(output))
+        replay = Replay(spec.search.load_replay, spec.search.save_replay)
+        files = Files(self._context, spec.search, Path.cwd())
+        desk = PrecisionDesk(self._context, ground, replay, files, best)
+        loop = SearchLoop(self._context, self._plan(), desk, self._judge, self._history, lambda: ground.machine)
+        plan = loop.run()
+        desk.finish(plan)
+        kept = plan.search.result().kept
+        verified = None if kept is None else self._once("verify", kept)
+        if kept is not None and (spec.layers or spec.save_layer_outputs):
+            layer_table(ground, kept)
+        return outcome.result(plan.search.result(), full, verified, best, loop, self._history, replay)
+
+    def _once(self, phase: str, items: tuple[int, ...]) -> Judgement:
+        """The verdict on one choice outside the search, from an earlier attempt if it had come so far."""
+        known = self._history.find(phase)
+        if known is not None:
+            return known
+        if phase == "verify" and self._by == "person":
+            return Judgement(Verdict.GOOD, "person")
+        artifact = self._ground.artifact(items, {"key": phase, "phase": phase})
+        judgement = self._new_judge().judge(artifact)  # the search's own has stopped by then
+        self._history.add(artifact.about, judgement, "")
+        return judgement
+
+    @cached_property
+    def _judge(self) -> Judge:
+        return self._new_judge()
+
+    def _new_judge(self) -> Judge:
+        search, context, machine = self._spec.search, self._context, self._ground.machine
+        if self._by == "command":
+            return CommandJudge(search, Path.cwd(), context.artifacts / "checks", machine.golden, context.log)
+        if self._by == "comparison":
+            return machine
+        folder = context.artifacts / "candidate" if search.folder is None else Path(search.folder)
+        return PersonJudge(context, folder / search.artifact, machine.golden, machine, search.keep_intermediate)
+
+    def _plan(self) -> MakePlan:
+        """How to begin the search, again after an undo."""
+        choices, spec, mode = self._ground.choices, self._spec, self._spec.search.mode
+        if mode != "ddmin":
+            return lambda: self._planned(LayerSearch(len(choices.items), mode, spec.direction))
+        scores = Scores(self._ground)
+        effects, start, width = scores.of_items(), scores.start(), self._judge.parallel
+        return lambda: self._planned(PrecisionSearch(effects, start, spec.limit, width))
+
+    def _planned(self, search: Search[Any]) -> Plan:
+        choices = self._ground.choices
+        order = [positions[0] for positions in choices.positions]
+        return Plan(search, order, lambda candidate: choices.nodes(candidate.items))

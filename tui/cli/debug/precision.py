@@ -1,0 +1,109 @@
+"""`layerwise debug precision`: which nodes must stay in FP32 for a model to pass in FP16 or bfloat16."""
+
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from backends.errors import UsageError
+from debugtools.precision.spec import PrecisionSpec
+from tui.cli import options as run_options
+from tui.cli import options_compare, options_run
+from tui.cli.debug import options
+from tui.cli.debug.precision_report import PrecisionReport
+from tui.cli.debug.searching import run_prepared
+from tui.cli.debug.to_debug import debug_job, to_debug
+from tui.cli.log import Log
+from tui.cli.parser import Parser
+
+if TYPE_CHECKING:
+    from backends.jobs.spec import JobSpec
+
+_NOT_HERE = "{flag} is not in this version: it needs quantised models. Nodes are FP16 (--fp16) or bfloat16 (--bf16)."
+
+
+def fill_precision(parser: Parser) -> None:
+    parser.usage = "%(prog)s MODEL.onnx [-o MIXED.onnx] [SIDES… | --check COMMAND…] [OPTIONS]"
+    parser.epilog = (
+        "layerwise debug precision M.onnx --atol 1e-2 --rtol 1e-2 -o mixed.onnx       # FP16 against FP32\n"
+        "layerwise debug precision M.onnx --onnxrt --providers cuda --load-inputs inputs.json -o mixed.onnx\n"
+        "layerwise debug precision M.onnx --golden-outputs golden.json --mark-all --save-layer-outputs layers.json\n"
+        "layerwise debug precision M.onnx -o mixed.onnx --check ./build_and_test.sh polygraphy_debug.onnx\n\n"
+        "The first side runs the candidates (onnxruntime on the CPU if none is given),\n"
+        "the second is the reference (the FP32 model on the first side's runner if none is given). Without tolerances, what rounding explains passes.\n"
+        + options.EXIT_CODES
+    )
+    group = parser.add_argument_group("Precision")
+    group.add_argument("-o", "--output", metavar="FILE", help="the model that passes, also while searching")
+    group.add_argument(
+        "--mode", choices=("bisect", "linear", "ddmin"),
+        help="ddmin: by measured error, then every node that can be low again (the default); bisect, linear: the first "
+        "or last nodes are kept, as Polygraphy does",
+    )  # fmt: skip
+    group.add_argument(
+        "--dir", "--direction", dest="direction", choices=("forward", "reverse"), default="forward",
+        help="for bisect and linear: keep nodes from the inputs on, or from the outputs back",
+    )  # fmt: skip
+    group.add_argument(
+        "-p", "--precision", choices=("float32", "float16"), default="float32", help="of the nodes that are kept"
+    )
+    low = group.add_mutually_exclusive_group()
+    low.add_argument("--fp16", dest="low", action="store_const", const="float16", help="the others are FP16 (default)")
+    low.add_argument("--bf16", dest="low", action="store_const", const="bfloat16", help="the others are bfloat16")
+    low.add_argument("--int8", dest="low", action="store_const", const="int8", help="not in this version")
+    low.add_argument("--fp8", dest="low", action="store_const", const="fp8", help="not in this version")
+    parser.own(
+        group, "--emulate", action="store_true",
+        help="FP32 nodes between casts, in files too: they show the rounding where FP16 is computed in FP32, as "
+        "onnxruntime does on a CPU (where two sides judge on a CPU, candidates are emulated anyway)",
+    )  # fmt: skip
+    parser.own(group, "--max-checks", type=int, default=200, metavar="N", help="then stop leaving nodes out; 200")
+    parser.own(group, "--golden-outputs", nargs="+", metavar="FILE", help="saved outputs of the model: the reference")
+    parser.own(group, "--mark-all", action="store_true", help="the layer table of the model found")
+    parser.own(group, "--save-layer-outputs", metavar="FILE", help="all its tensors and the reference's")
+    options.add_judging(parser)
+    options.add_iterating(parser)
+    _add_sides(parser)
+
+
+def _add_sides(parser: Parser) -> None:
+    run_options.add_runners(parser)
+    run_options.add_model(parser)
+    options_run.add_data(parser)
+    options_run.add_inference(parser)
+    options_compare.add_compare(parser)
+    options_run.add_onnxrt(parser)
+    run_options.add_onnx(parser)
+    options_run.add_job(parser)
+
+
+def run_precision(args: Namespace, log: Log) -> int:
+    """Search; the exit code."""
+    spec = to_precision(args)
+    return run_prepared(precision_job(spec, args), spec.search.interactive, args, log, PrecisionReport)
+
+
+def to_precision(args: Namespace) -> PrecisionSpec:
+    """The PrecisionSpec of parsed options. UsageError for what does not fit together."""
+    if args.precision != "float32" or args.low in ("int8", "fp8"):
+        flag = f"--{args.low}" if args.low in ("int8", "fp8") else f"--precision {args.precision}"
+        raise UsageError(_NOT_HERE.format(flag=flag))
+    if args.max_checks < 1:
+        raise UsageError("--max-checks must be 1 or more")
+    golden = args.golden_outputs or []
+    given = Namespace(**{**vars(args), "load_outputs": [*args.load_outputs, *golden], "mark_all": False})
+    return PrecisionSpec(
+        search=to_debug(given, "precision"),
+        low=args.low or "float16",
+        direction=args.direction,
+        emulate=args.emulate or None,
+        limit=args.max_checks,
+        layers=args.mark_all,
+        save_layer_outputs=args.save_layer_outputs,
+    )
+
+
+def precision_job(spec: PrecisionSpec, args: Namespace) -> "JobSpec":
+    """The job, with the job options of the command line."""
+    job = debug_job(spec.search, "precision", args)
+    return msgspec.structs.replace(job, params=msgspec.to_builtins(spec))
