@@ -29,9 +29,9 @@ def fill_precision(parser: Parser) -> None:
         "layerwise debug precision M.onnx --onnxrt --providers cuda --load-inputs inputs.json -o mixed.onnx\n"
         "layerwise debug precision M.onnx --golden-outputs golden.json --mark-all --save-layer-outputs layers.json\n"
         "layerwise debug precision M.onnx -o mixed.onnx --check ./build_and_test.sh polygraphy_debug.onnx\n\n"
-        "The first side runs the candidates (onnxruntime on the CPU if none is given),\n"
-        "the second is the reference (the FP32 model on the first side's runner if none is given). Without tolerances, what rounding explains passes.\n"
-        + options.EXIT_CODES
+        "The first side runs the candidates (onnxruntime on the CPU if none is given), the second is the reference\n"
+        "(the FP32 model on the first side's runner if none is given). Without tolerances, what rounding explains\n"
+        "passes.\n" + options.EXIT_CODES
     )
     group = parser.add_argument_group("Precision")
     group.add_argument("-o", "--output", metavar="FILE", help="the model that passes, also while searching")
