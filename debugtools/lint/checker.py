@@ -3,6 +3,7 @@
 The checker stops at the first finding, and a node that breaks its operator's schema would hide what is wrong with
 the graph. So where it names a node, the graph is checked again with every operator replaced by an unknown one, and
 the nodes one by one. Weights stand in as empty tensors; their sizes are checked against their places in the file.
+Inputs and outputs whose rank is not stated are no fault, though the checker wants a shape: every engine infers them.
 """
 
 from collections.abc import Iterator
@@ -28,6 +29,7 @@ def check_graph(model: onnx.ModelProto) -> tuple[list[str], bool]:
     """
     short = list(_short_weights(model))
     _empty_weights(model)
+    _give_shapes(model)
     message = _checked(model)
     bad_node = _BAD_NODE in message
     if bad_node:
@@ -83,6 +85,13 @@ def _empty_weights(model: onnx.ModelProto) -> None:
             tensor.ClearField("data_location")
             tensor.ClearField("dims")
             tensor.dims.append(0)
+
+
+def _give_shapes(model: onnx.ModelProto) -> None:
+    for graph in all_graphs(model):
+        for value in (*getattr(graph, "input", ()), *getattr(graph, "output", ())):
+            if hasattr(value, "type") and value.type.HasField("tensor_type"):
+                value.type.tensor_type.shape.SetInParent()
 
 
 def _short_weights(model: onnx.ModelProto) -> Iterator[str]:

@@ -37,7 +37,8 @@ class Linter:
                 structure = file.structure()
                 self._file(file, Pieces(structure, structure.graph))
         except BadFile as error:
-            if error.path != self.spec.model or not Path(self.spec.model).is_file():
+            path = Path(self.spec.model)
+            if Path(error.path) != path or not path.is_file():
                 raise
             self.report.add(Level.EXCEPTION, Source.LOADER, error.reason)
 

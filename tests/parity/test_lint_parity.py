@@ -1,13 +1,18 @@
 """`check lint` beside the real Polygraphy's, on known-bad kinds of graphs: the same nodes fail by the same sources."""
 
 import json
+import random
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import onnx
 import pytest
+from onnx import helper
 from support.bad_models import KINDS
+from support.graphs import random_model
 from support.linting import Report, lint_model
 
 MORE = {  # nodes that Polygraphy's report does not name, or that it does not look into
@@ -43,17 +48,37 @@ class Theirs(NamedTuple):
     report: Report | None
 
 
+def spoilt(seed: int) -> onnx.ModelProto:
+    """A random graph without bodies (Polygraphy cuts them off from what they read) with one to three bad nodes."""
+    pick = random.Random(seed)
+    model = next(m for m in map(random_model, range(100 * seed, 100 * seed + 100)) if not _has_bodies(m))
+    for node in pick.sample(list(model.graph.node), pick.randint(1, 3)):
+        if pick.random() < 0.5:
+            node.attribute.append(helper.make_attribute("bogus", 1))
+        else:
+            node.op_type = "Nonesuch"
+    return model
+
+
+def _has_bodies(model: onnx.ModelProto) -> bool:
+    return any(node.op_type == "If" for node in model.graph.node)
+
+
+MADE = {**KINDS, **{f"random_{seed}": partial(spoilt, seed) for seed in range(8)}}
+RANDOM = sorted(set(MADE) - set(KINDS))
+
+
 @pytest.fixture(scope="module")
 def theirs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Theirs]:
     """The real `polygraphy check lint` on every kind, from one process."""
     folder = tmp_path_factory.mktemp("polygraphy")
-    for name, make in KINDS.items():
+    for name, make in MADE.items():
         (folder / f"{name}.onnx").write_bytes(make().SerializeToString())
-    command = [sys.executable, "-c", _LOOP, str(folder), *KINDS]
+    command = [sys.executable, "-c", _LOOP, str(folder), *MADE]
     done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
     codes = {line.split()[1]: line.split()[2] for line in done.stdout.splitlines() if line.startswith("CODE ")}
-    assert set(codes) == set(KINDS), done.stdout[-500:] + done.stderr[-1500:]
-    return {name: Theirs(codes[name], _report(folder / f"{name}.json")) for name in KINDS}
+    assert set(codes) == set(MADE), done.stdout[-500:] + done.stderr[-1500:]
+    return {name: Theirs(codes[name], _report(folder / f"{name}.json")) for name in MADE}
 
 
 def _report(path: Path) -> Report | None:
@@ -74,6 +99,17 @@ def test_the_same_nodes_fail_and_the_same_sources_say_so(kind: str, theirs: dict
     assert set(ours["summary"]["passing"]) >= set(report["summary"]["passing"])
     more = {"onnx_graphsurgeon"} if kind in STRUCTURAL else set()
     assert _sources(ours) == _sources(report) | more
+
+
+@pytest.mark.parametrize("kind", RANDOM)
+def test_random_graphs_with_several_bad_nodes(kind: str, theirs: dict[str, Theirs], tmp_path: Path) -> None:
+    result, ours = lint_model(MADE[kind](), tmp_path)
+    code, report = theirs[kind]
+    assert report is not None and code == "1" and not result["passed"]
+    idle = {node for entry in report["lint_entries"] if entry["level"] == "warning" for node in entry.get("nodes", ())}
+    for verdict in ("passing", "failing"):  # it lets idle nodes pass that it did not try
+        assert set(ours["summary"][verdict]) - idle == set(report["summary"][verdict]) - idle
+    assert set(ours["summary"]["failing"]) == set(report["summary"]["failing"])
 
 
 @pytest.mark.parametrize("kind", ALIKE)
