@@ -11,7 +11,7 @@ from tui.state.errors import CLEAN, FOUND, NOTHING, OPEN, WRONG, ErrorsState, Ru
 
 NUMBERS = (("max-abs", "max_abs"), ("max-rel", "max_rel"), ("rel-L2", "rel_l2"))
 NUMBER_CELLS = 7
-AMPL_CELLS = 6
+AMPL_CELLS = 7
 VERDICT_CELLS = 10
 PLACE_CELLS = 5
 HEADINGS = {
