@@ -7,6 +7,8 @@ from benchmarks.faults.tables import parse
 
 WHAT = {
     "locate": ("locating", 25),
+    "reduce": ("reducing", 25),
+    "multi": ("several", 10),
     "canary": ("canaries", 4),
 }
 

@@ -2,8 +2,9 @@
 
 A fault vanishes if onnxruntime's own results say so: with all optimisations the plain outputs move by more than ten
 times the clean noise and fail, and with every tensor marked they pass. Both clean and faulty models are compared as
-a user would, optimised against not, with every tensor of the unfused graph looked at (`--mark-all --observe every`);
-and once more as executed, where looking must not move anything and the fault must still be there.
+a user would, optimised against not, with the tolerance of the dtype and with every tensor of the unfused graph looked
+at (`--tolerance auto --mark-all --observe every`); and once more as executed, where looking must not move anything
+and the fault must still be there. `locate` must find the fused nodes that hold the fault.
 """
 
 from collections.abc import Iterator
@@ -20,7 +21,8 @@ from benchmarks.faults.draft import Draft, Fault
 from benchmarks.faults.ours import run_action, two_levels
 from benchmarks.faults.plants.vanishing import VANISHING
 from benchmarks.faults.tables import Options, Table, corpora, share, table, work_folder
-from debugtools.compare.spec import MarkSpec
+from debugtools.compare.spec import MarkSpec, ToleranceSpec
+from debugtools.locate.spec import LocateSpec
 
 _TRIES = 40
 
@@ -66,12 +68,16 @@ def _one(clean: Clean, model: onnx.ModelProto, fault: Fault | None, folder: Path
     path, inputs = folder / "model.onnx", folder / "inputs.json"
     onnx.save(model, path)
     save_feeds(inputs, [clean.feed])
-    every = run_action("compare", two_levels(path, inputs, marks=MarkSpec(everything=True), observe="every"), "layers")
-    executed = run_action("compare", two_levels(path, inputs, marks=MarkSpec(everything=True)), "layers")
+    asked: dict[str, Any] = {"marks": MarkSpec(everything=True), "tolerance": ToleranceSpec(auto=True)}
+    every = run_action("compare", two_levels(path, inputs, observe="every", **asked), "layers")
+    executed = run_action("compare", two_levels(path, inputs, **asked), "layers")
+    located = run_action("locate", LocateSpec(compare=two_levels(path, inputs)), "suspects").result["suspects"]
+    region = {node["node"] for node in located[0]["region"]} if located else set()
     row: dict[str, Any] = {
         "model": clean.name, "kind": fault.kind if fault else "clean", "node": fault.node if fault else "",
         "detail": fault.detail if fault else "", "flagged": not every.result["canary"]["ok"],
         "moved": every.result["canary"]["moved"], "text": every.result["canary"]["text"],
+        "located": bool(region.intersection(fault.nodes)) if fault else not located,
         "executed_flagged": not executed.result["canary"]["ok"], "executed_passed": executed.result["passed"],
     }  # fmt: skip
     right = row["flagged"] == (fault is not None) and not row["executed_flagged"]
@@ -88,4 +94,6 @@ def _summary(rows: list[dict[str, Any]]) -> bool:
     print(f"\nfaults that vanish under marking: flagged {flagged}; clean models flagged {alarms}")
     moved, lost = share(rows, "executed_flagged"), share(faulty, "executed_passed")
     print(f"as executed: flagged {moved}; faults that pass there {lost}")
+    found, silent = share(faulty, "located"), share(clean, "located")
+    print(f"locate: fault in the first region {found}; nothing found in clean models {silent}")
     return all(row["right"] for row in rows)

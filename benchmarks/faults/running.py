@@ -79,7 +79,7 @@ def _fact(array: Array) -> Fact:
     return Fact(array.shape, array.dtype, float(array.min()), float(array.max()), bool((array == 0).any()))
 
 
-def passes(mine: Array, reference: Array) -> bool:
+def passes(mine: Array, reference: Array, atol: float = ATOL) -> bool:
     """The default pass rule, in float64: each element is near the reference, absolutely or relatively."""
     if mine.shape != reference.shape:
         return False
@@ -88,8 +88,14 @@ def passes(mine: Array, reference: Array) -> bool:
     a, b = mine.astype(np.float64), reference.astype(np.float64)
     with np.errstate(all="ignore"):
         difference = np.abs(a - b)
-        near = (difference <= ATOL) | (difference <= RTOL * np.abs(b)) | (a == b) | (np.isnan(a) & np.isnan(b))
+        near = (difference <= atol) | (difference <= RTOL * np.abs(b)) | (a == b) | (np.isnan(a) & np.isnan(b))
     return bool(near.all())
+
+
+def scale(reference: Array) -> float:
+    """The root mean square of the finite values."""
+    values = reference[np.isfinite(reference)].astype(np.float64)
+    return float(np.sqrt(np.mean(values**2))) if values.size else 0.0
 
 
 def moved(mine: Array, reference: Array) -> float:
