@@ -85,7 +85,13 @@ def _comparison(spec: "JobSpec", job: int, log: Log) -> Listener:
 def _search(spec: "JobSpec", job: int, log: Log) -> Listener:
     from tui.cli.debug.report import SearchReport
 
-    return SearchReport(log, job).event
+    return SearchReport(log, spec.action.removeprefix("debug_")).event
+
+
+def _precision(spec: "JobSpec", job: int, log: Log) -> Listener:
+    from tui.cli.debug.precision_report import PrecisionReport
+
+    return PrecisionReport(log, "precision").event
 
 
 def _locating(spec: "JobSpec", job: int, log: Log) -> Listener:
@@ -101,6 +107,7 @@ REPORTS: dict[str, Callable[["JobSpec", int, Log], Listener]] = {
     "debug_reduce": _search,
     "debug_bisect": _search,
     "debug_repeat": _search,
+    "debug_precision": _precision,
 }
 """By action; what makes a report raises ValidationError where the job's parameters are not what it expects."""
 

@@ -8,16 +8,19 @@ from tui.cli.json_output import Collector
 from tui.cli.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log, shown_lines
 
 Row = dict[str, Any]
-_PHASES = {"outputs": "model outputs", "inputs": "model inputs"}
+_PHASES = {"outputs": "reducing model outputs", "inputs": "reducing model inputs"}
+_SEARCHES = {"bisect": "bisecting the model", "repeat": "repeating"}
 _WORDS = {"good": ("PASSED", FINISH), "bad": ("FAILED", ERROR), "skip": ("SKIPPED", WARNING)}
 _NUMBERS = ("rel_l2", "max_abs", "max_rel", "exit_code")
 
 
 class SearchReport:
-    """Prints the report from the job's events."""
+    """Prints the report from the job's events. what: reduce, bisect, repeat or precision."""
 
-    def __init__(self, log: Log, job: object = None) -> None:
-        self.log, self.job = log, job
+    DOING, BEST = "reducing", "Smallest failing model so far"
+
+    def __init__(self, log: Log, what: str) -> None:
+        self.log, self._what = log, what
         self._rows: list[Row] = []
         self._phase: str | None = None
         self._numbers: dict[str, dict[str, int]] = {}
@@ -48,7 +51,7 @@ class SearchReport:
             self._announce(row["candidate"])
         elif event.get("table") == "best":
             nodes = f"{row.get('count')} node{'s' * (row.get('count') != 1)}"
-            self.log.info(f"Smallest failing model so far: {nodes}, saved to {shown(str(row.get('path')))}", "tools")
+            self.log.info(f"{self.BEST}: {nodes}, saved to {shown(str(row.get('path')))}", "tools")
 
     def _undone(self, row: Row) -> None:
         self._rows = [known for known in self._rows if known["n"] != row["n"]]
@@ -80,7 +83,8 @@ class SearchReport:
         if phase != self._phase:
             self._close()
             self._phase = phase
-            self.log.start(f"Reducing {_PHASES.get(phase, 'the model')}", source="tools")
+            text = self._doing(phase)
+            self.log.start(text[0].upper() + text[1:], source="tools")
         numbers = self._numbers.setdefault(phase, {})
         if key not in numbers:
             numbers[key] = len(numbers) + 1
@@ -99,8 +103,11 @@ class SearchReport:
             f"Finished {len(rows)} iteration(s) | Passed: {passed}/{len(rows)} | Pass Rate: {passed * 100.0 / total}%",
             source="tools",
         )
-        self.log.finish(f"Finished reducing {_PHASES.get(self._phase, 'the model')}", source="tools")
+        self.log.finish(f"Finished {self._doing(self._phase)}", source="tools")
         self._phase = None
+
+    def _doing(self, phase: str) -> str:
+        return _PHASES.get(phase) or _SEARCHES.get(self._what) or f"{self.DOING} the model"
 
     def _on_result(self, event: Row) -> None:
         result = event.get("data") or {}

@@ -1,6 +1,7 @@
 """What the commands of searches share: the job here, detached, as JSON, or in conversation."""
 
 from argparse import Namespace
+from typing import TYPE_CHECKING
 
 from backends.errors import UsageError
 from tui.cli.debug.report import SearchReport, document
@@ -10,29 +11,39 @@ from tui.cli.log import Log
 from tui.cli.progress import progress
 from tui.cli.submit import run_detached, run_here
 
+if TYPE_CHECKING:
+    from backends.jobs.spec import JobSpec
+
 
 def run_search(what: str, args: Namespace, log: Log) -> int:
     """Run the search that `args` describe; the exit code."""
     spec = to_debug(args, what)
-    job = debug_job(spec, what, args)
+    return run_prepared(debug_job(spec, what, args), spec.interactive, args, log)
+
+
+def run_prepared(
+    job: "JobSpec", interactive: bool, args: Namespace, log: Log, report: type[SearchReport] = SearchReport
+) -> int:
+    """Run a search's job as `args` want it run and shown; the exit code."""
+    what = job.action.removeprefix("debug_")
     if args.detach:
         return run_detached(job, log)
-    if args.json and spec.interactive:
+    if args.json and interactive:
         raise UsageError("--json is for machines: give --check or two sides, so that no question is asked")
     if args.json:
         collector = Collector()
         code = run_here(job, collector.event, log)
         print_json(document(collector, args.command, code))
         return code
-    if spec.interactive:
+    if interactive:
         from tui.cli.debug.interactive import converse
 
-        return converse(job, log)
-    report = SearchReport(log)
+        return converse(job, what, log)
+    told = report(log, what)
     with progress(log) as show:
 
         def listen(event: dict[str, object]) -> None:
             show(event)
-            report.event(event)
+            told.event(event)
 
         return run_here(job, listen, log)
