@@ -1,9 +1,11 @@
 """One model in many choices of precision: what all choices share is prepared once.
 
-Types are inferred once, and every weight is written once, as it is and in its low form, to one file that all choices
-refer to: a choice is then a rewritten graph of a few hundred KB, whatever the weights weigh.
+Types are inferred once, and the low form of every weight is written once, to a file that all choices refer to; the
+weights as they are stay in their own file, which gets a second name beside it (or are copied, where that cannot be). A
+choice is then a rewritten graph of a few hundred KB, whatever the weights weigh.
 """
 
+import os
 from collections.abc import Collection
 from pathlib import Path
 from typing import BinaryIO
@@ -13,7 +15,6 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto
 
-from backends.files import atomic_writer
 from backends.protos import all_tensors
 from surgery.node_types import FLOAT
 from surgery.precision import Rewrite, rounded
@@ -35,6 +36,7 @@ class Lowering:
         self._low, self._emulate, self.folder = low, emulate, folder
         self._plan = Plan.of(model, low, ())
         self._forms: dict[str, TensorProto] = {}
+        self._links: dict[str, str | None] = {}
         self._model = onnx.ModelProto()
         self._model.CopyFrom(model)
         nodes = zip(model.graph.node, self._plan.slots, strict=True)
@@ -49,14 +51,14 @@ class Lowering:
 
     def close(self) -> None:
         """Remove the weights."""
-        (self.folder / _FILE).unlink(missing_ok=True)
+        for name in (_FILE, *filter(None, self._links.values())):
+            (self.folder / name).unlink(missing_ok=True)
 
     def _move_weights(self, source: Path) -> None:
         weights = list(self._model.graph.initializer)
         del self._model.graph.initializer[:]
-        for tensor in all_tensors(self._model):  # those of bodies and attributes
-            _fill(tensor, source)
-        with atomic_writer(self.folder / _FILE) as stream:
+        fill(self._model, source)  # those of bodies and attributes
+        with (self.folder / _FILE).open("wb") as stream:
             for tensor in weights:
                 if tensor.data_location == TensorProto.EXTERNAL:
                     self._move(tensor, source, stream)
@@ -70,7 +72,23 @@ class Lowering:
             low = rounded(data.view("<f4"), self._low, emulate=self._emulate)
             _write(form, low.view(np.uint8), stream)
             self._forms[tensor.name] = form
-        _write(tensor, data, stream)
+        place = self._link(source, _entry(tensor, "location"))
+        if place is None:
+            _write(tensor, data, stream)
+        else:
+            _refer(tensor, place, _entry(tensor, "offset"), data.nbytes)
+
+    def _link(self, source: Path, location: str) -> str | None:
+        """Give a weights file a second name in `folder`; None where the file system cannot."""
+        if location not in self._links:
+            name = f"source{len(self._links)}.bin"
+            (self.folder / name).unlink(missing_ok=True)
+            try:
+                os.link((source / location).resolve(), self.folder / name)
+                self._links[location] = name
+            except OSError:
+                self._links[location] = None
+        return self._links[location]
 
 
 def fill(model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
@@ -102,7 +120,11 @@ def _entry(tensor: TensorProto, key: str) -> str:
 def _write(tensor: TensorProto, data: Bytes, stream: BinaryIO) -> None:
     """Append a tensor's bytes to the file and have the tensor refer to them."""
     stream.write(b"\0" * (-stream.tell() % _ALIGN))
-    del tensor.external_data[:]
-    for key, value in (("location", _FILE), ("offset", str(stream.tell())), ("length", str(data.nbytes))):
-        tensor.external_data.add(key=key, value=value)
+    _refer(tensor, _FILE, str(stream.tell()), data.nbytes)
     stream.write(data.data)
+
+
+def _refer(tensor: TensorProto, location: str, offset: str, length: int) -> None:
+    del tensor.external_data[:]
+    for key, value in (("location", location), ("offset", offset or "0"), ("length", str(length))):
+        tensor.external_data.add(key=key, value=value)

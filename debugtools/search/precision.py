@@ -14,6 +14,8 @@ from math import log2
 from debugtools.search.protocol import Band, BandState, Candidate, Progress, Verdict, runs
 from debugtools.search.steps import Question, Steps, Walk, ahead, bits
 
+_PATIENCE = 4
+
 
 @dataclass(frozen=True, slots=True)
 class PrecisionResult:
@@ -32,6 +34,7 @@ class PrecisionSearch:
 
     def __init__(self, scores: Sequence[float], start: int = 1, limit: int | None = None, width: int = 1) -> None:
         self._n, self._start, self._limit, self._width = len(scores), start, limit, width
+        self._scores = scores
         self._rank = sorted(range(self._n), key=lambda item: (-scores[item], item))
         self._told: dict[int, Verdict] = {}
         self._passing: int | None = None
@@ -86,7 +89,7 @@ class PrecisionSearch:
         enough = yield from self._prefix(trail)
         trail.enough = True
         if enough:
-            yield from _needed(enough, trail)
+            yield from _needed(enough, self._scores, trail)
 
     def _prefix(self, trail: "Trail") -> Steps[int]:
         """The shortest prefix of the ranking that passes where the one before does not; 0 if nothing passes."""
@@ -115,18 +118,33 @@ class Trail:
     left: float = 0.0
 
 
-def _needed(passing: int, trail: Trail) -> Steps[None]:
-    """Leave out what is not needed, ever smaller pieces, until no single item can be left out."""
+def _needed(passing: int, scores: Sequence[float], trail: Trail) -> Steps[None]:
+    """Leave out what is not needed, ever smaller pieces, until no single item can be left out.
+
+    Pieces are neighbours in the graph; those of the least predicted effect are tried first, and larger ones no further
+    after a few in a row were needed.
+    """
     size = max(1, passing.bit_count() // 2)
     while True:
-        before = passing
-        items = bits(passing)
-        for at in range(0, len(items), size):
-            less = passing & ~sum(1 << item for item in items[at : at + size])
-            trail.left = (len(items) - at) / size + (0 if size == 1 else len(items))
+        before, failed = passing, 0
+        pieces = _pieces(bits(passing), size, scores)
+        for number, piece in enumerate(pieces):
+            if size > 1 and failed == _PATIENCE:
+                break
+            less = passing & ~piece
+            trail.left = len(pieces) - number + (0 if size == 1 else passing.bit_count())
             if less and (yield Question(less)) is Verdict.GOOD:
-                passing = less
+                passing, failed = less, 0
+            else:
+                failed += 1
         if size == 1 and passing == before:
             trail.minimal.add(passing)
             return
         size = max(1, min(size // 2, passing.bit_count() // 2))
+
+
+def _pieces(items: Sequence[int], size: int, scores: Sequence[float]) -> list[int]:
+    """Masks of `size` items each, the least predicted effect first."""
+    cut = [items[at : at + size] for at in range(0, len(items), size)]
+    cut.sort(key=lambda piece: sum(scores[item] ** 2 for item in piece))
+    return [sum(1 << item for item in piece) for piece in cut]
