@@ -10,6 +10,7 @@ WHAT = {
     "reduce": ("reducing", 25),
     "multi": ("several", 10),
     "canary": ("canaries", 4),
+    "polygraphy": ("beside", 3),
 }
 
 
