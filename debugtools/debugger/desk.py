@@ -12,6 +12,7 @@ from debugtools.debugger.replay import Replay, replay_key
 from debugtools.debugger.rows import Row, about, band_row
 from debugtools.debugger.sorting import Sorter, captured
 from debugtools.debugger.spec import DebugSpec
+from debugtools.debugger.start import Notes
 from debugtools.judging.protocol import Artifact, Judgement
 from debugtools.judging.subject import Subject
 from debugtools.search.protocol import Candidate, Verdict
@@ -55,14 +56,18 @@ class Files:
 
 
 class ModelDesk:
-    """best: None for a search that makes no smaller model. quick: verdicts come by the hundred."""
+    """best: None for a search that makes no smaller model.
+
+    notes: for candidates that run in this process, by the hundred: what is tried is noted, should it bring us down.
+    """
 
     def __init__(
         self, context: "JobContext", subject: Subject, replay: Replay, files: Files, best: Best | None, *,
-        cached: bool = True, quick: bool = False,
+        cached: bool = True, notes: Notes | None = None,
     ) -> None:  # fmt: skip
         self._context, self._subject, self._replay = context, subject, replay
-        self._files, self._best, self.cached, self._quick = files, best, cached, quick
+        self._files, self._best, self.cached = files, best, cached
+        self._notes, self._quick = notes, notes is not None
         self._band = 0.0
 
     def artifact(self, plan: Plan, candidate: Candidate, iteration: int) -> Artifact:
@@ -71,7 +76,9 @@ class ModelDesk:
 
     def asked(self, plan: Plan, candidate: Candidate, artifact: Artifact | None) -> None:
         assert artifact is not None
-        if not self._quick:
+        if self._notes is not None:
+            self._notes.put(trying=candidate.key)
+        else:
             self._replay.begin(candidate, artifact.iteration, self._count(artifact))
         self._show_band(plan, candidate.position, artifact.about)
 

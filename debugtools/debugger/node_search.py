@@ -19,6 +19,7 @@ from debugtools.debugger.start import Notes, begin
 from debugtools.debugger.verify import Verifier
 from debugtools.judging.command import CommandJudge
 from debugtools.judging.comparison import ComparisonJudge
+from debugtools.judging.crash import AfterCrash, last_crash
 from debugtools.judging.hints import Survey, survey
 from debugtools.judging.person import PersonJudge
 from debugtools.judging.protocol import Judge, Judgement
@@ -77,7 +78,7 @@ class NodeSearch:
         best = self._best if self._what == "reduce" else None
         desk = ModelDesk(
             self._context, self.subject, self._replay, self._files, best,
-            cached=self._spec.flaky is None, quick=self._by == "comparison",
+            cached=self._spec.flaky is None, notes=self._notes if self._by == "comparison" else None,
         )  # fmt: skip
         loop = SearchLoop(self._context, self._plan(), desk, self._judge, self._history, self._auto)
         plan = loop.run()
@@ -108,8 +109,10 @@ class NodeSearch:
                 )
         return Survey(self._notes.get("hints") or [], self._notes.get("level") or 0.0)
 
-    def _machine(self) -> ComparisonJudge:
-        return ComparisonJudge(self.subject, self._start.error, self._survey.level)
+    def _machine(self) -> Judge:
+        judge = ComparisonJudge(self.subject, self._start.error, self._survey.level)
+        crash, key = last_crash(self._context), self._notes.get("trying")
+        return AfterCrash(judge, key, crash) if crash and key else judge
 
     @cached_property
     def _best(self) -> Best:

@@ -1,6 +1,7 @@
 """Searches whose processes die: a sample of benchmarks/soak_search, and kills at chosen instants."""
 
 import asyncio
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,12 @@ import onnx
 import pytest
 from support.debugging import saved
 from support.jobs import events_of, jobs_home, kill, pids_of, until, wait_for
-from support.models import mlp
+from support.models import conv_net, mlp
 
 from backends.jobs.client import JobClient
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
+from backends.specs import RunnerSpec
 from benchmarks.soak_search import soak
 from debugtools.compare.spec import CompareSpec
 from debugtools.debugger.spec import CheckSpec, DebugSpec
@@ -64,3 +66,28 @@ def test_a_check_in_flight_dies_with_the_worker_and_is_done_again(
     checked = [row for row in after if row["by"] == "command"]
     assert len((tmp_path / "runs").read_text().splitlines()) == len(checked) + 1
     assert [node.name for node in onnx.load("reduced.onnx").graph.node] == ["/fc2/Add"]
+
+
+def test_a_candidate_that_brings_the_worker_down_is_skipped(jobs_home: Workspace, tmp_path: Path) -> None:
+    """SIGSEGV, as native code dies by it, while a candidate runs; SIGKILL would have been somebody else's."""
+    bad, good = saved(tmp_path, conv_net(channels=8, size=48), "conv1")
+    slow = [RunnerSpec(kind="reference"), RunnerSpec(kind="onnxrt", threads=1, model=str(good))]
+    spec = DebugSpec(compare=CompareSpec(model=str(bad), runners=slow), mode="linear")
+    number = asyncio.run(
+        JobClient(jobs_home).submit(JobSpec(action="debug_reduce", params=msgspec.to_builtins(spec), cwd=str(tmp_path)))
+    )
+
+    def trying() -> str:
+        rows = [e["row"] for e in events_of(jobs_home, number) if e["type"] == "row" and e["table"] == "search"]
+        return str(next((row["trying"] for row in reversed(rows) if "trying" in row), ""))
+
+    until(trying)
+    kill(pids_of(jobs_home, number)[0], signal.SIGSEGV)
+    assert "SIGSEGV" in wait_for(jobs_home, number, "failed").card["summary"]
+    key = trying()
+    assert key not in [row["key"] for row in verdicts(jobs_home, number)]
+    asyncio.run(JobClient(jobs_home).retry(number))
+    view = wait_for(jobs_home, number, "done", seconds=90)
+    (skipped,) = [row for row in verdicts(jobs_home, number) if row["key"] == key]
+    assert skipped["verdict"] == "skip" and "SIGSEGV" in skipped["note"]
+    assert [node["node"] for node in view.result["found"][0]["nodes"]] == ["conv1"]
