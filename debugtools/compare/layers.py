@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from debugtools.compare.metrics import Comparison, worst
 from debugtools.compare.moments import Moments, Side
 from debugtools.compare.places import Place, Places
@@ -228,7 +226,11 @@ def side_stats(side: Side | None, shape: tuple[int, ...], order: dict[str, float
 
 def place_of(flat: int, shape: tuple[int, ...]) -> list[int]:
     """The index per dimension of a flat index."""
-    return [int(i) for i in np.unravel_index(flat, shape)] if shape and 0 not in shape else []
+    place = []
+    for length in reversed(shape if 0 not in shape else ()):
+        flat, at = divmod(flat, length)
+        place.append(at)
+    return place[::-1]
 
 
 def _first_place(found: list[tuple[int, tuple[int, ...]]]) -> list[int] | None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
+from backends.errors import LayerwiseError
 from backends.tensors import is_floating
 from backends.text import shown
 from debugtools.compare.layers import Row
@@ -23,6 +24,7 @@ class Findings:
         self._suspect, self._reference = suspect, reference
         self._suspects = Suspects()
         self._crowd = Crowd()
+        self._failures: list[str] = []
         self._outputs: dict[str, bool] = {}
         self._stopped = ""
         self._tensors = 0
@@ -34,11 +36,23 @@ class Findings:
             self._crowd.add(row["op"], row["local"], off=row["diagnosis"] == "kernel")
         if suspect is not None:
             self._suspects.add(suspect)
-        if self._suspect.own(name) in self._suspect.model.cut.outputs:
+            if suspect.failure:
+                self._failures.append(suspect.failure)
+        if name in self._graph_outputs:
             self._outputs[name] = self._outputs.get(name, True) and row["passed"] is True
 
+    @cached_property
+    def _graph_outputs(self) -> frozenset[str]:
+        """The suspect's outputs, by the comparison's names."""
+        return frozenset(map(self._suspect.common, self._suspect.model.cut.outputs))
+
     def walked(self, stopped: str, tensors: int) -> None:
-        """An iteration over so many tensors is done; stopped: where the suspect failed."""
+        """An iteration over so many tensors is done; stopped: where the suspect failed.
+
+        LayerwiseError if all nodes failed for one reason: then it is not the nodes'.
+        """
+        if len(self._failures) == tensors > 1 and len(set(self._failures)) == 1:
+            raise LayerwiseError(f"the suspect cannot run at all: {self._failures[0]}")
         self._stopped, self._tensors = self._stopped or stopped, tensors
 
     def any(self) -> bool:

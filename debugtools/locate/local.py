@@ -5,7 +5,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError
+from backends.errors import LayerwiseError, MissingDependency, UsageError
 from backends.runner import Loadable, open_runner
 from backends.tensors import dtype_name, to_onnx
 from debugtools.compare.stream import observing
@@ -13,6 +13,7 @@ from debugtools.locate.part import Part
 from surgery.explode import Exploder
 
 Array = NDArray[Any]
+Result = Array | str | None
 MANY_FAILURES = 200
 """Sessions that may be spent on finding out which regions of a graph fail."""
 
@@ -26,13 +27,18 @@ class LocalRuns:
 
     def run(
         self, names: Sequence[str], feed: Mapping[str, Array], own: Collection[str]
-    ) -> Iterator[tuple[str, Array | str]]:
-        """Give each tensor of `names` as its region makes it, or why it cannot.
+    ) -> Iterator[tuple[str, Result]]:
+        """Give each tensor of `names` as its region makes it, or why it cannot; None for what cannot be fed.
 
         feed: at least what the regions read; own: tensors of Constant nodes that are taken as they are.
+        MissingDependency if the backend is not there.
         """
         try:
             made = self._infer(names, feed, own)
+        except MissingDependency:
+            raise
+        except UsageError:  # strings beside types that NumPy lacks
+            yield from self._halves(names, feed, own, None)
         except LayerwiseError as error:
             yield from self._halves(names, feed, own, str(error))
         else:
@@ -49,8 +55,8 @@ class LocalRuns:
         return {exploded.gives[given]: array for given, array in outputs.items() if given in exploded.gives}
 
     def _halves(
-        self, names: Sequence[str], feed: Mapping[str, Array], own: Collection[str], why: str
-    ) -> Iterator[tuple[str, Array | str]]:
+        self, names: Sequence[str], feed: Mapping[str, Array], own: Collection[str], why: str | None
+    ) -> Iterator[tuple[str, Result]]:
         self._tries -= 1
         if len(names) == 1 or self._tries < 0:
             yield from ((name, why) for name in names)

@@ -5,7 +5,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError
+from backends.errors import LayerwiseError, MissingDependency
 from backends.text import shown
 from debugtools.compare.store import ArrayStore
 
@@ -38,6 +38,8 @@ class Reference:
     def _go_on(self, name: str) -> None:
         try:
             made = next(self._stream, None)
+        except MissingDependency:
+            raise
         except LayerwiseError as error:
             raise LayerwiseError(f"the reference fails before {shown(name, 120)!r}: {error}") from None
         if made is None:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError
+from backends.errors import LayerwiseError, MissingDependency
 from debugtools.compare.canary import same_bits
 from debugtools.locate.errors import relative_l2
 from debugtools.locate.fitting import fit, fits, nudged
-from debugtools.locate.local import LocalRuns
+from debugtools.locate.local import LocalRuns, Result
 from debugtools.locate.points import Point
 from debugtools.locate.reference import Reference
 from surgery.randomness import Randomness
@@ -100,6 +100,8 @@ class Walk:
             return {}
         try:
             return next(self._stream, {})
+        except MissingDependency:
+            raise
         except LayerwiseError as error:
             self.stopped = str(error)
             return {}
@@ -114,7 +116,7 @@ class Walk:
                 self._own.add(tensor)
 
     def _meet(self, here: Sequence[str], made: Mapping[str, Array]) -> Iterator[Met]:
-        found: dict[str, Array | str | None] = {t: made.get(t) for t in here if t in made and self._fed_alike(t)}
+        found: dict[str, Result] = {t: made.get(t) for t in here if t in made and self._fed_alike(t)}
         found.update((t, None) for t in here if self._is_random(t) or not self._fits(t))
         asked = [tensor for tensor in here if tensor not in found]
         if asked:
@@ -133,7 +135,7 @@ class Walk:
         """
         feed = {name: nudged(array) for name, array in self._feeds([met.tensor]).items()}
         ((_, made),) = self._local.run([met.tensor], feed, self._own)
-        if isinstance(made, str) or met.local is None:
+        if made is None or isinstance(made, str) or met.local is None:
             return 0.0
         unblocked = self._points[met.tensor].unblocked
         made = made if unblocked is None else unblocked(made)
@@ -161,7 +163,7 @@ class Walk:
                 feed[name] = fit(self._reference.get(point.name), self._types.get(name))
         return feed
 
-    def _met(self, tensor: str, made: Array | None, local: Array | str | None) -> Met:
+    def _met(self, tensor: str, made: Array | None, local: Result) -> Met:
         point = self._points[tensor]
         failure, own = (local, None) if isinstance(local, str) else ("", local)
         same = own is made

@@ -13,7 +13,7 @@ from support.comparing import run_compare
 from support.locating import ORT, REFERENCE, Located, between, run_locate, spec_for
 from support.models import conv_net, mlp
 
-from backends.errors import LayerwiseError, UsageError
+from backends.errors import LayerwiseError, MissingDependency, UsageError
 from backends.jobs.events import EventWriter
 from backends.specs import FeedSpec, RunnerSpec
 from debugtools.compare import memory
@@ -125,6 +125,18 @@ def test_nothing_in_common_and_wrong_sides_are_told(tmp_path: Path) -> None:
     golden = saved(mlp(), tmp_path / "golden.json", MarkSpec())
     with pytest.raises(UsageError, match="the first side"):
         run_locate(LocateSpec(compare=msgspec.structs.replace(spec.compare, runners=[golden, ORT])))
+
+
+def test_a_backend_that_is_not_there_is_no_suspect(tmp_path: Path) -> None:
+    spec = spec_for(mlp(), mlp(), tmp_path).compare
+    missing = msgspec.structs.replace(ORT, providers=["coreml"])
+    for runners in ([missing, spec.runners[1]], [ORT, msgspec.structs.replace(missing, model=spec.runners[1].model)]):
+        with pytest.raises(MissingDependency):
+            run_locate(LocateSpec(compare=msgspec.structs.replace(spec, runners=runners)))
+    (tmp_path / "ops.so").write_text("not a library")
+    broken = msgspec.structs.replace(ORT, custom_ops=[str(tmp_path / "ops.so")])
+    with pytest.raises(LayerwiseError, match=r"cannot run at all.*not a custom-op library"):
+        run_locate(LocateSpec(compare=msgspec.structs.replace(spec, runners=[broken, spec.runners[1]])))
 
 
 def test_a_reference_that_fails_is_told_with_its_node(tmp_path: Path) -> None:
