@@ -1,4 +1,4 @@
-"""Beside real Polygraphy, on the same faults in the same run: its bisecting `debug reduce` against locating and reducing.
+"""Beside real Polygraphy, same faults and same run: its bisecting `debug reduce` against locating and reducing.
 
 Polygraphy's check is a two-sided comparison on onnxruntime (theirs.py). Ours: the command line from a cold start, and
 with the model open, which is the same action in a process that has its imports done and has seen the files before.
