@@ -2,18 +2,21 @@
 
 from collections.abc import Mapping
 
+OUTER = "LAYERWISE_OUTER_GPUS"  # what CUDA_VISIBLE_DEVICES was outside of all jobs
+_ALL = "all"
+
 
 def visible_gpus(environment: Mapping[str, str]) -> list[str] | None:
     """UUIDs of the GPUs that may be used, in the driver's order; None when there is no way to find out.
 
     nvidia-ml-py answers if it is installed, else nvidia-smi. CUDA_VISIBLE_DEVICES in `environment` narrows
-    the list.
+    the list; inside a job, which sees its own GPUs only, what it was outside.
     """
     found = _from_nvml()
     if found is None:
         found = _from_nvidia_smi()
-    wanted = environment.get("CUDA_VISIBLE_DEVICES")
-    return found if found is None or wanted is None else _narrowed(found, wanted)
+    wanted = environment.get(OUTER) or environment.get("CUDA_VISIBLE_DEVICES", _ALL)
+    return found if found is None or wanted == _ALL else _narrowed(found, wanted)
 
 
 def _from_nvml() -> list[str] | None:
@@ -63,6 +66,7 @@ def _narrowed(found: list[str], wanted: str) -> list[str]:
     return chosen
 
 
-def only(gpus: list[str]) -> dict[str, str]:
-    """The environment in which a process sees these GPUs and no other."""
-    return {"CUDA_VISIBLE_DEVICES": ",".join(gpus)}
+def only(gpus: list[str], environment: Mapping[str, str]) -> dict[str, str]:
+    """What to change in `environment` so that a process sees these GPUs and no other; jobs it starts see all again."""
+    outer = environment.get(OUTER) or environment.get("CUDA_VISIBLE_DEVICES", _ALL)
+    return {"CUDA_VISIBLE_DEVICES": ",".join(gpus), OUTER: outer}

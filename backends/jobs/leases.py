@@ -9,7 +9,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from backends.errors import LayerwiseError
+from backends.errors import LayerwiseError, UsageError
 from backends.jobs import locks
 
 
@@ -40,9 +40,9 @@ def cpu_line(workspace: Path, count: int) -> "Line":
 
 
 def gpu_line(gpus: list[str], count: int) -> "Line":
-    """The line for `count` of these GPUs. Raises LayerwiseError when there are not so many."""
+    """The line for `count` of these GPUs. Raises UsageError when there are not so many."""
     if count > len(gpus):
-        raise LayerwiseError(
+        raise UsageError(
             f"the job asks for {count} GPU(s) and this machine shows {len(gpus)}: {', '.join(gpus) or 'none'}"
         )
     return Line(leases_root() / "gpu", gpus, count, "GPU")

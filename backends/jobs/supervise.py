@@ -145,7 +145,7 @@ class Supervision:
 
     def _start(self, held: dict[str, int]) -> WorkerProcess:
         wanted = self._spec.get("gpus", 0)
-        named = gpus.only(list(held) if wanted else []) if held or not wanted else {}
+        named = gpus.only(list(held) if wanted else [], os.environ) if held or not wanted else {}
         keep = [self.lock, *held.values()]
         spare, asked = self._spare, self._spec.get("env", {})
         if spare is not None and not asked and spare.take(self.folder, self.view.attempt, named, keep):

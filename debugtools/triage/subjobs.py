@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.errors import LayerwiseError
+from backends.errors import LayerwiseError, UsageError
 from backends.jobs.inline import run_inline
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
@@ -42,7 +42,7 @@ class SubJobs:
         return self.run("compare", msgspec.to_builtins(spec), title)
 
     def run(self, action: str, params: dict[str, Any], title: str) -> Done:
-        """Run a job to its end. LayerwiseError if the triage itself is being cancelled."""
+        """Run a job to its end. LayerwiseError if the triage is being cancelled, UsageError if the request is wrong."""
         rows: dict[str, list[dict[str, Any]]] = {}
         job = JobSpec(
             action=action, params=params, title=f"triage: {title}", command=self._command,
@@ -51,6 +51,8 @@ class SubJobs:
         view = run_inline(job, self._listener(rows, title), self._workspace)
         if view.state == "cancelled":
             raise LayerwiseError(f"cancelled while: {title}")
+        if (view.card or {}).get("exit_code") == UsageError.exit_code:
+            raise UsageError(f"{title} {view.card['summary']}" if view.card else title)
         problem = str((view.card or {}).get("summary", "")) or ("" if view.state == "done" else view.state)
         return Done(view.id, view.result or {}, rows, problem)
 

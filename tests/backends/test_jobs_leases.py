@@ -162,6 +162,17 @@ def test_worker_and_supervisor_both_hold_the_lease(jobs_home: Workspace) -> None
 
 
 @pytest.mark.usefixtures("two_gpus")
+@pytest.mark.parametrize(("wanted", "found"), [(None, "GPU-aaaa-1"), ("1", "GPU-bbbb-2")])
+def test_a_job_without_gpus_may_run_jobs_that_have_some(
+    jobs_home: Workspace, monkeypatch: pytest.MonkeyPatch, wanted: str | None, found: str
+) -> None:
+    if wanted is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", wanted)
+    view = run(jobs_home, "outer", cpus=0)
+    assert view.result == {"inside": found, "here": ""}
+
+
+@pytest.mark.usefixtures("two_gpus")
 def test_more_gpus_than_there_are(jobs_home: Workspace) -> None:
     card = run(jobs_home, "rows", gpus=3).card or {}
     assert card["kind"] == "error"

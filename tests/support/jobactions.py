@@ -31,6 +31,7 @@ NAMES = (
     "fill_journal",
     "big_row",
     "noisy",
+    "outer",
     "environment",
     "fill_spill",
     "limited",
@@ -167,6 +168,17 @@ def noisy(context: JobContext) -> dict[str, Any]:
 
 def environment(context: JobContext) -> dict[str, Any]:
     return {**{name: os.environ.get(name) for name in context.params["names"]}, "cwd": str(Path.cwd())}
+
+
+def outer(context: JobContext) -> dict[str, Any]:
+    """Runs a job of its own, as a triage does."""
+    from backends.jobs.inline import run_inline
+    from backends.jobs.spec import JobSpec
+    from backends.jobs.store import Workspace
+
+    params = {"names": ["CUDA_VISIBLE_DEVICES"]}
+    view = run_inline(JobSpec(action="test_environment", params=params, gpus=1), lambda event: None, Workspace())
+    return {"inside": (view.result or {}).get("CUDA_VISIBLE_DEVICES"), "here": os.environ["CUDA_VISIBLE_DEVICES"]}
 
 
 def fill_spill(context: JobContext) -> dict[str, Any]:
