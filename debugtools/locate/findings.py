@@ -16,6 +16,9 @@ from debugtools.locate.evidence import evidence
 from debugtools.locate.part import Part
 from debugtools.locate.suspects import Suspect, Suspects, suspect_row
 
+_PRODUCTS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul", "Einsum", "LSTM", "GRU", "RNN", "Attention"})
+_TF32 = 1e-2
+
 
 class Findings:
     """Takes in rows and suspects of the sides."""
@@ -77,8 +80,15 @@ class Findings:
     def _row(self, suspect: Suspect, outputs: list[str]) -> Row:
         own, told = self._suspect.own(suspect.tensor), self._differences
         like = self._crowd.told(suspect.place.op) if suspect.word == "kernel" else ""
-        lines = [*([like] if like else []), *(told.of(suspect.region, own) if told else [])]
+        lines = [*([like] if like else []), *self._tf32(suspect), *(told.of(suspect.region, own) if told else [])]
         return suspect_row(suspect, outputs, self._suspect.model.cut, evidence(suspect, lines, self._stopped))
+
+    def _tf32(self, suspect: Suspect) -> list[str]:
+        """TF32 alone moves products by about 3e-4; on CUDA it is on unless switched off."""
+        spec = self._suspect.spec
+        on = spec.tf32 is not False and any(name.lower() in ("cuda", "gpu") for name in spec.providers)
+        products = on and suspect.place.op in _PRODUCTS and suspect.local is not None and suspect.local.rel < _TF32
+        return ["TF32 is on: run it with tf32=false to see whether that is all"] if products else []
 
     @cached_property
     def _differences(self) -> Differences | None:
