@@ -8,7 +8,6 @@ sampled at fixed places; on the CPU convolutions work on blocks of 8 or 16 chann
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,12 +52,27 @@ def fingerprint(array: Array) -> Print | None:
     return Print(array.shape, array.reshape(-1)[places].astype(np.float64))
 
 
-def unblock(array: Array, block: int, channels: int) -> Array:
-    """Return an NCHWc tensor, given as (N, C rounded up, ...) with `block` channels innermost, as (N, C, ...)."""
-    n, c, *rest = array.shape
-    blocked = array.reshape(n, c // block, *rest, block)
-    plain = np.moveaxis(blocked, -1, 2).reshape(n, c, *rest)
-    return np.ascontiguousarray(plain[:, :channels])
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """The layout of an NCHWc tensor, (N, C rounded up, ...) with `block` channels innermost; called, it gives the
+    tensor as (N, C, ...)."""
+
+    block: int
+    channels: int
+
+    def __call__(self, array: Array) -> Array:
+        n, c, *rest = array.shape
+        blocked = array.reshape(n, c // self.block, *rest, self.block)
+        plain = np.moveaxis(blocked, -1, 2).reshape(n, c, *rest)
+        return np.ascontiguousarray(plain[:, : self.channels])
+
+    def back(self, array: Array) -> Array:
+        """Return a tensor (N, C, ...) in this layout, channels that are not there filled with zeros."""
+        n, c, *rest = array.shape
+        whole = np.zeros((n, -(-c // self.block) * self.block, *rest), array.dtype)
+        whole[:, :c] = array
+        apart = whole.reshape(n, -1, self.block, *rest)
+        return np.ascontiguousarray(np.moveaxis(apart, 2, -1)).reshape(whole.shape)
 
 
 def executed_graph(side: ModelSide, folder: Path, originals: Mapping[str, Print], feed: Mapping[str, Array]) -> Graph:
@@ -87,7 +101,7 @@ def executed_graph(side: ModelSide, folder: Path, originals: Mapping[str, Print]
             known.add(own)
             graph.names[name] = (
                 own,
-                (partial(unblock, block=block, channels=originals[own].shape[1]) if block else None),
+                Blocked(block, originals[own].shape[1]) if block else None,
             )
         elif not match:
             graph.unmatched.append(f"{shown(name, 80)} of {shown(side.name, 60)}: {problem}")
@@ -146,7 +160,7 @@ def _as_shape(array: Array, shape: tuple[int, ...], block: int) -> Array | None:
     fits = array.ndim == len(shape) >= 3 and array.shape[0] == shape[0] and array.shape[2:] == shape[2:]
     if not fits or array.shape[1] % block or not 0 <= array.shape[1] - shape[1] < block:
         return None
-    return unblock(array, block, shape[1])
+    return Blocked(block, shape[1])(array)
 
 
 def _distance(a: Print, b: Print) -> float:

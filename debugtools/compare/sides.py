@@ -22,6 +22,7 @@ from debugtools.compare.spec import CompareSpec, Observing
 from debugtools.compare.stream import GraphStream, SessionPool
 
 if TYPE_CHECKING:
+    from debugtools.compare.executed import Blocked
     from surgery.cut import GraphCut, Segment
 
 Array = NDArray[Any]
@@ -32,14 +33,14 @@ Feed = Mapping[str, Array]
 class Graph:
     """The graph that a side is observed in: the model's own, or the one that onnxruntime made of it.
 
-    names: the graph's tensor -> the side's tensor, and what brings its values into the side's layout; None: the same
-    names. unmatched: tensors of the graph that are none of the model's.
+    names: the graph's tensor -> the side's tensor, and the layout that it has in the graph if it has one of its own;
+    None: the same names. unmatched: tensors of the graph that are none of the model's.
     """
 
     cut: "GraphCut"
     folder: Path
     executed: bool = False
-    names: dict[str, tuple[str, Callable[[Array], Array] | None]] | None = None
+    names: "dict[str, tuple[str, Blocked | None]] | None" = None
     unmatched: list[str] = field(default_factory=list)
 
     def makes(self) -> dict[str, str]:
@@ -160,8 +161,8 @@ class ModelSide(Side):
             if graph.names is None:
                 yield self.common(name), array
             elif name in graph.names:
-                own, unblocked = graph.names[name]
-                yield self.common(own), unblocked(array) if unblocked else array
+                own, layout = graph.names[name]
+                yield self.common(own), layout(array) if layout else array
 
 
 class SavedSide(Side):

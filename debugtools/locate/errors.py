@@ -23,9 +23,9 @@ class Error:
     """A tensor's error. rel: relative L2 (inf where shapes or types forbid a number); abs: the largest.
 
     bound: relative error that rounding in the tensor's type explains, 0 where nothing is rounded (integers, bool,
-    strings). coarse: the same with rounding to lower types inside the region. condition: what rounding the inputs
-    explains, 0 where nobody looked. onset: 'overflow' or 'nan' where values are not finite that are in the reference.
-    note: what forbids a number.
+    strings). coarse: the same with rounding to lower types inside the region. condition: what long sums and rounding
+    the inputs explain, 0 where nobody looked. onset: 'overflow' or 'nan' where values are not finite that are in the
+    reference. note: what forbids a number.
     """
 
     rel: float = 0.0

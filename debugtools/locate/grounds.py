@@ -48,7 +48,7 @@ class Grounds:
         if not self.points:
             raise UsageError("the sides have no tensor in common: names must match exactly; map others with --rename")
         self._plan = self._part.cut.segments(self.points, limits.segment, mine)
-        self._exploder = Exploder(self._part.cut, [t for t, point in self.points.items() if point.unblocked is None])
+        self._exploder = Exploder(self._part.cut, self.points)
         self._regions = self._exploder.regions if not suspect.observed.executed else self._original_regions()
         self._streamed = [point.name for point in self.points.values() if reference.has(point.name)]
         self._reference_plan = self._cut_reference(theirs)
@@ -96,7 +96,7 @@ class Grounds:
         return stack.enter_context(Ahead(stream, self._limits.ahead, held)) if self._limits.ahead else stream
 
     def _original_regions(self) -> Regions:
-        cuts = [self._suspect.own(point.name) for point in self.points.values() if point.unblocked is None]
+        cuts = [self._suspect.own(point.name) for point in self.points.values()]
         return Regions(self._suspect.model.cut, cuts)
 
     def _reference_sizes(self, feed: Feed, mine: Sizes) -> Sizes:

@@ -1,11 +1,12 @@
 """The tensors at which the suspect's graph is held against the reference."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
 
+from debugtools.compare.executed import Blocked
 from debugtools.compare.sides import ModelSide, Side
 
 Array = NDArray[Any]
@@ -13,13 +14,18 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A tensor that both sides have. name: the comparison's; unblocked: brings its values into the model's layout.
-
-    A tensor in a layout of its own can be looked at, but the reference's cannot be fed in its place.
-    """
+    """A tensor that both sides have. name: the comparison's; layout: what it has in the suspect's observed graph."""
 
     name: str
-    unblocked: Callable[[Array], Array] | None = None
+    layout: Blocked | None = None
+
+    def plain(self, array: Array) -> Array:
+        """The suspect's tensor as the model has it."""
+        return self.layout(array) if self.layout else array
+
+    def fed(self, array: Array) -> Array:
+        """The reference's tensor as the suspect's graph takes it."""
+        return self.layout.back(array) if self.layout else array
 
 
 def find_points(
@@ -30,14 +36,16 @@ def find_points(
     opaque: names in that graph that are no tensors (sequences, optionals, maps); theirs: those in the reference's.
     """
     names = suspect.observed.names
-    found: Mapping[str, tuple[str, Any]] = names if names is not None else {t: (t, None) for t in suspect.made}
+    found: Mapping[str, tuple[str, Blocked | None]] = (
+        names if names is not None else {t: (t, None) for t in suspect.made}
+    )
     points = {}
     for tensor in suspect.observed.cut.maker:
         if tensor in found and tensor not in opaque:
-            own, unblocked = found[tensor]
+            own, layout = found[tensor]
             name = suspect.common(own)
             if gives(reference, name) and reference.own(name) not in theirs:
-                points[tensor] = Point(name, unblocked)
+                points[tensor] = Point(name, layout)
     return points
 
 

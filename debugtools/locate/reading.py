@@ -15,6 +15,7 @@ from debugtools.locate.diagnosis import diagnose
 from debugtools.locate.errors import Error, error_from, error_of
 from debugtools.locate.grounds import Grounds
 from debugtools.locate.inside import enter
+from debugtools.locate.sums import sum_bound
 from debugtools.locate.suspects import Suspect
 from debugtools.locate.walk import Met, Walk
 
@@ -40,10 +41,12 @@ class Reader:
         self._cut, self._mode, self._bodies, self._tests = cut, mode, bodies, _MOST_TESTS
         self._ledger = Ledger(comparer.places)
         self._errors: dict[str, float] = {}
+        self._shapes = {name: array.shape for name, array in walk.feed.items()}
 
     def read(self, met: Met) -> tuple[Row, Suspect | None]:
         """Return the tensor's row, and what there is to suspect."""
         place, region = self._comparer.places.place(met.name), self._grounds.region(met.name)
+        self._shapes[self._comparer.sides[0].own(met.name)] = met.reference.shape
         result, accumulated, judged = self._accumulated(met, place.depth)
         local = self._local(met, result, region)
         word = "kernel" if met.failure else diagnose(local, accumulated, *judged)
@@ -103,15 +106,25 @@ class Reader:
             error = error_from(result, met.local, met.reference, low, len(region))
         else:
             error = error_of(met.local, met.reference, low, len(region))
-        return self._tested(met, error)
+        return self._tested(met, error, region)
 
-    def _tested(self, met: Met, error: Error) -> Error:
-        """The error with what rounding the inputs once explains, where sides that compute differently disagree."""
+    def _tested(self, met: Met, error: Error, region: Sequence[int]) -> Error:
+        """The error with what its condition explains, where sides that compute differently disagree: a long sum, or
+        how far the result moves when the inputs are rounded once."""
         in_question = error.bound < error.rel < math.inf and error.bound == error.coarse > 0 and not error.onset
-        if not in_question or not self._tests or self._grounds.alike(met.name):
+        if not in_question or self._grounds.alike(met.name):
             return error
-        self._tests -= 1
-        return replace(error, condition=SAFETY * self._walk.response(met))
+        nodes = [self._cut.nodes[i] for i in region]
+        kinds = dtype_name(met.reference), dtype_name(met.local) if met.local is not None else ""
+        condition = sum_bound(nodes, self._shape, met.reference.size, kinds)
+        if condition < error.rel and self._tests:
+            self._tests -= 1
+            condition = max(condition, SAFETY * self._walk.response(met))
+        return replace(error, condition=condition)
+
+    def _shape(self, name: str) -> tuple[int, ...] | None:
+        weight = self._cut.initializers.get(name)
+        return tuple(weight.dims) if weight is not None else self._shapes.get(name)
 
     def _inputs(self, region: Sequence[int]) -> float:
         """The largest error of what a region reads."""

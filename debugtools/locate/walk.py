@@ -62,7 +62,7 @@ class Walk:
         local: LocalRuns,
         regions: Regions,
     ) -> None:
-        self._cut, self._stream, self._feed, self._points = cut, stream, feed, points
+        self._cut, self._stream, self.feed, self._points = cut, stream, feed, points
         self._reference, self._local, self.regions = reference, local, regions
         self._here = [[t for i in segment.nodes for t in cut.nodes[i].output if t in points] for segment in plan]
         self._over = self._last_uses()
@@ -110,7 +110,7 @@ class Walk:
         """Remember a tensor's type, and whether it is the reference's."""
         self._types[tensor] = array.dtype
         point = self._points[tensor]
-        if point.unblocked is None and same_bits(array, self._reference.get(point.name)):
+        if same_bits(point.plain(array), self._reference.get(point.name)):
             self._same.add(tensor)
             if self._cut.nodes[self._cut.maker[tensor]].op_type == "Constant":
                 self._own.add(tensor)
@@ -137,8 +137,7 @@ class Walk:
         ((_, made),) = self._local.run([met.tensor], feed, self._own)
         if made is None or isinstance(made, str) or met.local is None:
             return 0.0
-        unblocked = self._points[met.tensor].unblocked
-        made = made if unblocked is None else unblocked(made)
+        made = self._points[met.tensor].plain(made)
         return relative_l2(made, met.local)[0] if made.shape == met.local.shape else 0.0
 
     def _is_random(self, tensor: str) -> bool:
@@ -158,16 +157,15 @@ class Walk:
         for name in self.regions.joint(names).feeds:
             point = self._points.get(name)
             if point is None:
-                feed[name] = self._feed[name]
+                feed[name] = self.feed[name]
             else:
-                feed[name] = fit(self._reference.get(point.name), self._types.get(name))
+                feed[name] = point.fed(fit(self._reference.get(point.name), self._types.get(name)))
         return feed
 
     def _met(self, tensor: str, made: Array | None, local: Result) -> Met:
         point = self._points[tensor]
         failure, own = (local, None) if isinstance(local, str) else ("", local)
         same = own is made
-        if point.unblocked is not None:
-            made = None if made is None else point.unblocked(made)
-            own = made if same or own is None else point.unblocked(own)
+        made = None if made is None else point.plain(made)
+        own = made if same else None if own is None else point.plain(own)
         return Met(tensor, point.name, self._reference.get(point.name), made, own, failure)

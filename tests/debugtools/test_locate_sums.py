@@ -1,0 +1,42 @@
+"""What long sums explain."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import helper
+
+from debugtools.locate.sums import sum_bound
+
+FLOATS = ("float32", "float32")
+SHAPES = {"a": (4, 300), "b": (300, 8), "x": (2, 16, 30, 30), "w": (32, 16, 3, 3)}
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), count=st.integers(1, 100_000), signed=st.booleans())
+def test_sums_one_after_the_other_stay_within_the_bound(seed: int, count: int, signed: bool) -> None:
+    rows = np.random.default_rng(seed).standard_normal((16, count)).astype(np.float32)
+    values = rows if signed else np.abs(rows)
+    naive = np.cumsum(values, axis=1, dtype=np.float32)[:, -1].astype(np.float64)
+    exact = values.sum(axis=1, dtype=np.float64)
+    node = helper.make_node("ReduceSum", ["v"], ["s"])
+    bound = sum_bound([node], {"v": values.shape}.get, 16, FLOATS)
+    assert np.linalg.norm(naive - exact) <= bound * np.linalg.norm(exact) + 1e-300
+
+
+@pytest.mark.parametrize(
+    ("node", "size", "terms"),
+    [
+        (helper.make_node("MatMul", ["a", "b"], ["y"]), 32, 300),
+        (helper.make_node("Gemm", ["b", "a"], ["y"], transA=1), 32, 300),
+        (helper.make_node("Conv", ["x", "w"], ["y"]), 1, 16 * 9),
+        (helper.make_node("GlobalAveragePool", ["x"], ["y"]), 32, 900),
+        (helper.make_node("ReduceMean", ["a"], ["y"], axes=[1]), 4, 300),
+        (helper.make_node("Softmax", ["a"], ["y"]), 1200, 300),
+        (helper.make_node("InstanceNormalization", ["x", "w", "w"], ["y"]), 1, 900),
+        (helper.make_node("Add", ["x", "x"], ["y"]), 1, 1),
+        (helper.make_node("MatMul", ["unknown", "b"], ["y"]), 1, 1),
+    ],
+)
+def test_the_length_of_a_sum_is_read_from_shapes(node: object, size: int, terms: int) -> None:
+    assert sum_bound([node], SHAPES.get, size, FLOATS) == 2 * 2.0**-24 * np.sqrt(terms)  # type: ignore[list-item]
