@@ -19,6 +19,7 @@ from debugtools.debugger.start import Notes, begin
 from debugtools.debugger.verify import Verifier
 from debugtools.judging.command import CommandJudge
 from debugtools.judging.comparison import ComparisonJudge
+from debugtools.judging.costs import expected_seconds
 from debugtools.judging.crash import AfterCrash, last_crash
 from debugtools.judging.hints import Survey, survey
 from debugtools.judging.person import PersonJudge
@@ -92,9 +93,18 @@ class NodeSearch:
     def _plan(self) -> MakePlan:
         width = self._judge.parallel
         if self._what == "bisect":
-            return bisect_plan(self.subject, self._spec, width)
+            return bisect_plan(self.subject, self._spec, width, self._seconds())
         hints = self._survey.hints if self._by == "comparison" and self._spec.mode == "ddmin" else []
-        return reduce_plan(self.subject, self._spec, hints, width)
+        return reduce_plan(self.subject, self._spec, hints, width, self._seconds())
+
+    def _seconds(self) -> list[float] | None:
+        """Expected seconds of the items in this process, as the first attempt saw them; a command's are all alike."""
+        if self._by != "comparison":
+            return None
+        if self._notes.get("seconds") is None:
+            self._notes.put(seconds=[round(cost, 6) for cost in expected_seconds(self.subject, self.subject.items)])
+        found: list[float] = self._notes.get("seconds")
+        return found
 
     @cached_property
     def _survey(self) -> Survey:

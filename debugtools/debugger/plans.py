@@ -36,30 +36,32 @@ class Plan:
 MakePlan = Callable[[], Plan]
 
 
-def reduce_plan(subject: Subject, spec: DebugSpec, hints: Sequence[int], width: int) -> MakePlan:
-    """How to begin a reduction, again after an undo. hints: positions of likely culprits."""
+def reduce_plan(
+    subject: Subject, spec: DebugSpec, hints: Sequence[int], width: int, seconds: Sequence[float] | None
+) -> MakePlan:
+    """How to begin a reduction, again after an undo. hints: positions of likely culprits; seconds: of each item."""
     if spec.mode == "ddmin":
-        return lambda: _ddmin(subject, hints, width)
+        return lambda: _ddmin(subject, hints, width, seconds)
     return lambda: _polygraphy(subject, spec, width)
 
 
-def bisect_plan(subject: Subject, spec: DebugSpec, width: int) -> MakePlan:
-    """How to begin a bisection over prefixes of the topological order."""
+def bisect_plan(subject: Subject, spec: DebugSpec, width: int, seconds: Sequence[float] | None) -> MakePlan:
+    """How to begin a bisection over prefixes of the topological order. seconds: expected, of each item."""
     order, flaky = subject.items, spec.flaky
 
     def begin() -> Plan:
-        search: Search[Any] = BisectSearch(len(order), ways=width)
+        search: Search[Any] = BisectSearch(len(order), seconds, width)
         if flaky is not None:
-            search = FlakyBisect(len(order), flaky.false_good, flaky.false_bad, 1 - spec.confidence)
+            search = FlakyBisect(len(order), flaky.false_good, flaky.false_bad, 1 - spec.confidence, seconds)
         return Plan(search, order, lambda candidate: order[: (candidate.position or 0) + 1])
 
     return begin
 
 
-def _ddmin(subject: Subject, hints: Sequence[int], width: int) -> Plan:
+def _ddmin(subject: Subject, hints: Sequence[int], width: int, seconds: Sequence[float] | None) -> Plan:
     order = subject.items
     index = {node: k for k, node in enumerate(order)}
-    search = ReduceSearch(range(len(order)), hints=[index[i] for i in hints if i in index], width=width)
+    search = ReduceSearch(range(len(order)), seconds, [index[i] for i in hints if i in index], width)
     return Plan(
         search,
         order,

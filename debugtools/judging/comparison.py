@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError
+from backends.errors import LayerwiseError, MissingDependency
 from backends.runner import Loadable, Runner, open_runner
 from debugtools.compare.metrics import Comparison, worst
 from debugtools.judging.conditioning import may_be_rounding, moved, only_magnified
@@ -53,6 +53,8 @@ class ComparisonJudge(OneAtATime):
                 if self._error:
                     return Verdict.GOOD, {}, "it runs"
                 return self._compared(artifact, runner, feed, made)
+        except MissingDependency:
+            raise
         except LayerwiseError as error:
             same = bool(self._error) and _kind(str(error)) == self._error
             return (Verdict.BAD if same else Verdict.SKIP), {}, str(error)

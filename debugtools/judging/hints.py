@@ -44,6 +44,8 @@ def survey(subject: Subject) -> Survey:
         chunk = names[at : at + _AT_ONCE]
         feed = {name: subject.tensors[name] for name in exploder.feeds(chunk, subject.constants)}
         for name, made in runs.run(chunk, feed, subject.constants):
+            if made is None:
+                continue
             error = _error(subject, name, made)
             i = cut.maker[name]
             if not isinstance(made, str) and is_floating(dtype_name(made)) and not error.onset:

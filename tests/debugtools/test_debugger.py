@@ -8,13 +8,18 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from support.debugging import ORT, planted, saved, search, sides
+from support.debugging import ORT, job_folder, planted, saved, search, sides
 from support.models import conv_net, from_text, mlp
 
 from backends.errors import LayerwiseError, UsageError
+from backends.jobs.context import JobContext
 from backends.specs import FeedSpec, RunnerSpec
+from debugtools.compare.setup import Setup
 from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 from debugtools.debugger.spec import DebugSpec
+from debugtools.judging.costs import expected_seconds
+from debugtools.judging.original import Original
+from debugtools.judging.subject import Subject
 from layerwise.comparator import RunResults
 
 pytestmark = pytest.mark.usefixtures("workspace")
@@ -210,3 +215,16 @@ def test_requests_that_cannot_be_met_are_told(tmp_path: Path) -> None:
     three = sides(bad, good)
     with pytest.raises(UsageError, match="two sides"):
         search(DebugSpec(compare=msgspec.structs.replace(three, runners=[*three.runners, ORT])))
+
+
+def test_a_search_counts_in_expected_seconds(tmp_path: Path) -> None:
+    """Nodes that take long are dear."""
+    bad, good = saved(tmp_path, conv_net(channels=16, size=64), "fc")
+    setup = Setup(sides(bad, good))
+    context = JobContext(job_folder(DebugSpec(), "bisect"), 1)
+    number, feed = next(Original(context, setup).feeds())
+    subject = Subject(context, setup, number, feed)
+    cost = dict(zip(names(onnx.load(bad)), expected_seconds(subject, subject.items), strict=True))
+    subject.close()
+    setup.close()
+    assert cost["conv1"] > cost["conv0"] > cost["relu0"] > cost["flatten"] > 0
