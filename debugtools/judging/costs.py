@@ -29,8 +29,8 @@ def _seconds(subject: Subject, i: int) -> float:
     node = graph.nodes[i]
     made = [tensors.raw(name) for name in node.output if name and name in tensors]
     weights = [math.prod(graph.initializers[name].dims) for name in graph.reads[i] if name in graph.initializers]
-    moved = sum(array.nbytes for array in made) + 4 * sum(weights)
-    work = max((array.size for array in made), default=0) * _depth(subject, i)
+    moved: int = sum(array.nbytes for array in made) + 4 * sum(weights)
+    work: float = max((array.size for array in made), default=0) * _depth(subject, i)
     return _NODE + moved / _BYTES + work / _MULTIPLY_ADDS
 
 
