@@ -92,9 +92,10 @@ class NodeSearch:
 
     def _plan(self) -> MakePlan:
         width = self._judge.parallel
+        hinted = self._by == "comparison" and (self._what == "bisect" or self._spec.mode == "ddmin")
+        hints = self._survey.hints if hinted else []
         if self._what == "bisect":
-            return bisect_plan(self.subject, self._spec, width, self._seconds())
-        hints = self._survey.hints if self._by == "comparison" and self._spec.mode == "ddmin" else []
+            return bisect_plan(self.subject, self._spec, hints, width, self._seconds())
         return reduce_plan(self.subject, self._spec, hints, width, self._seconds())
 
     def _seconds(self) -> list[float] | None:

@@ -6,8 +6,8 @@ from typing import Any
 
 from debugtools.debugger.spec import DebugSpec
 from debugtools.judging.subject import Subject
-from debugtools.search.bisect import BisectSearch
 from debugtools.search.flaky import FlakyBisect
+from debugtools.search.hinted import HintedBisect
 from debugtools.search.prefix import PrefixReduce
 from debugtools.search.protocol import Candidate, Search
 from debugtools.search.reduce import ReduceSearch
@@ -45,12 +45,15 @@ def reduce_plan(
     return lambda: _polygraphy(subject, spec, width)
 
 
-def bisect_plan(subject: Subject, spec: DebugSpec, width: int, seconds: Sequence[float] | None) -> MakePlan:
+def bisect_plan(
+    subject: Subject, spec: DebugSpec, hints: Sequence[int], width: int, seconds: Sequence[float] | None
+) -> MakePlan:
     """How to begin a bisection over prefixes of the topological order. seconds: expected, of each item."""
     order, flaky = subject.items, spec.flaky
+    guess = order.index(min(hints)) if hints and min(hints) in order else None
 
     def begin() -> Plan:
-        search: Search[Any] = BisectSearch(len(order), seconds, width)
+        search: Search[Any] = HintedBisect(len(order), seconds, width, guess)
         if flaky is not None:
             search = FlakyBisect(len(order), flaky.false_good, flaky.false_bad, 1 - spec.confidence, seconds)
         return Plan(search, order, lambda candidate: order[: (candidate.position or 0) + 1])
