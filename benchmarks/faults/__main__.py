@@ -11,6 +11,7 @@ WHAT = {
     "multi": ("several", 10),
     "canary": ("canaries", 4),
     "polygraphy": ("beside", 3),
+    "inputs": ("hidden", 4),
 }
 
 
