@@ -29,12 +29,13 @@ def run_app(
     from tui.workbench import open_workbench
 
     under_ssh = "SSH_CONNECTION" in os.environ or "SSH_TTY" in os.environ
+    before: Path | None = None
     while True:
-        bench = open_workbench(path, workspace, job)
+        bench = open_workbench(path, workspace, job, before)
         bench.run(mouse=not under_ssh if mouse is None else mouse)
         if bench.next_model is None:
             return bench.return_code or 0
-        path, job = bench.next_model, None
+        path, job, before = bench.next_model, None, bench.state.session.model
 
 
 def check_terminal() -> None:

@@ -43,15 +43,20 @@ WATCH_EVERY = 2.0
 WARM_AFTER = 2.0
 
 
-def open_workbench(model: Path | None, root: Path | None = None, job: int | None = None) -> "Workbench":
-    """The app on `model` with the session that the workspace remembers; with `job`, on that comparison's table."""
+def open_workbench(
+    model: Path | None, root: Path | None = None, job: int | None = None, before: Path | None = None
+) -> "Workbench":
+    """The app on `model` with the session that the workspace remembers; with `job`, on that comparison's table.
+
+    before: the model to go back to.
+    """
     workspace = Workspace(root)
     store = SessionStore(workspace.root)
     state = AppState(workspace, JobClient(workspace), store.load(model), choose_glyphs())
     if job is not None:
         state.session.set_compare_job(str(job))
         state.session.set_screen("errors")
-    return Workbench(state, store)
+    return Workbench(state, store, before)
 
 
 class Frame(Screen[None]):
@@ -71,8 +76,9 @@ class Workbench(CommandCenter, scope="global"):
     #pages { height: 1fr; }
     """
 
-    def __init__(self, state: AppState, store: SessionStore) -> None:
+    def __init__(self, state: AppState, store: SessionStore, before: Path | None = None) -> None:
         super().__init__(state)
+        self._before = before
         self._pages: dict[str, Page] = {}
         self._keeper = SessionKeeper(state, store)
         self.next_model: Path | None = None
@@ -109,6 +115,8 @@ class Workbench(CommandCenter, scope="global"):
         self._followers = (
             ErrorsController(self.state), JobsController(self.state), DebugController(self.state),
         )  # fmt: skip
+        if self._before is not None:
+            self.state.say(f":back opens {shown(self._before.name, 60)} again")
         if self._keymap_problem:
             self.state.say(self._keymap_problem, "warn")
         self.run_worker(open_model(self.state), group="open")
@@ -136,11 +144,12 @@ class Workbench(CommandCenter, scope="global"):
         self._show_footer()
 
     def on_page_footer_changed(self) -> None:
-        self._show_footer()
+        if self.query(Footer):  # gone already when the app is being left
+            self._show_footer()
 
     def _show_footer(self) -> None:
         """Commands with a word for the footer, without global ones whose key means something else on this page."""
-        own = [*self.page.footer_keys(), *in_scopes((self.page.SCOPE,))]
+        own = self.page.footer_commands()
         taken = {key for found in own for key in found.keys.split(",")}
         elsewhere = [found for found in in_scopes(("global",)) if not taken.intersection(found.keys.split(","))]
         self.query_one(Footer).show([found for found in (*own, *elsewhere) if found.footer])
@@ -166,6 +175,13 @@ class Workbench(CommandCenter, scope="global"):
             return
         self.next_model = path
         self.leave()
+
+    @command("app.back", "back to the model that was open before", line="back")
+    def back(self) -> None:
+        if self._before is None:
+            self.state.say("no other model was open before")
+        else:
+            self.open_model(str(self._before))
 
     @command("app.graph", "graph screen", keys="1", line="graph")
     async def show_graph(self) -> None:

@@ -27,6 +27,7 @@ class JobContext:
         self.writer = EventWriter(folder)
         self._questions = 0
         self._last_progress = 0.0
+        self._last_unit = ""
 
     @property
     def spec(self) -> Any:
@@ -36,10 +37,10 @@ class JobContext:
         return load_spec(self.folder)
 
     def progress(self, done: float, total: float | None, unit: str = "", text: str = "") -> None:
-        """Say how far the work is. At most 20 times a second, and always when it is complete."""
+        """Say how far the work is. At most 20 times a second, and always when it is complete or counts anew."""
         now = time.monotonic()
-        if now - self._last_progress >= _PROGRESS_EVERY or done == total:
-            self._last_progress = now
+        if now - self._last_progress >= _PROGRESS_EVERY or done == total or unit != self._last_unit:
+            self._last_progress, self._last_unit = now, unit
             self.writer.write("progress", done=done, total=total, unit=unit, text=text)
 
     def log(self, text: str, level: str = "info") -> None:

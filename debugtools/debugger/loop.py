@@ -69,6 +69,7 @@ class SearchLoop:
 
     def run(self) -> Plan:
         """Ask until the search is done; the plan as it is then."""
+        self._progress({})
         while not self.plan.over:
             try:
                 if self._judge.parallel > 1:

@@ -19,13 +19,23 @@ class DebugController:
         self.state: DebugState = app.debug
         self._soon = Coalesce(self.state.on_change.emit)
         self._task: asyncio.Task[None] | None = None
-        self._unsubscribe = app.session.on_debug_job.subscribe(self._job_changed)
+        self._attempt = 0
+        self._unsubscribe = (
+            app.session.on_debug_job.subscribe(self._job_changed), app.jobs.on_change.subscribe(self._goes_on),
+        )  # fmt: skip
         self._job_changed()
 
     def close(self) -> None:
         """Stop following."""
-        self._unsubscribe()
+        for unsubscribe in self._unsubscribe:
+            unsubscribe()
         self._stop()
+
+    def _goes_on(self) -> None:
+        """Follow anew a job that had ended and was started again."""
+        attempt = self._app.jobs.attempt(self.state.job)
+        if self._task is not None and self._task.done() and attempt > self._attempt:
+            self._job_changed()
 
     def _job_changed(self) -> None:
         self._stop()
@@ -37,7 +47,8 @@ class DebugController:
 
     def _open(self, job: int) -> None:
         try:
-            spec = self._app.workspace.view(job).spec
+            view = self._app.workspace.view(job)
+            spec, self._attempt = view.spec, view.attempt
         except LayerwiseError as error:
             self._app.say(f"job {job}: {error}", "bad")
             return

@@ -26,9 +26,18 @@ class ErrorsController:
         self.state = app.errors
         self._soon = Coalesce(self._show)
         self._task: asyncio.Task[None] | None = None
+        self._attempt = 0
         self._nodes = NodeErrors(app.session, self.state.table)
-        self._unsubscribe = app.session.on_compare_job.subscribe(self._job_changed)
+        self._unsubscribe = (
+            app.session.on_compare_job.subscribe(self._job_changed), app.jobs.on_change.subscribe(self._goes_on),
+        )  # fmt: skip
         self._job_changed()
+
+    def _goes_on(self) -> None:
+        """Follow anew a job that had ended and was started again."""
+        attempt = self._app.jobs.attempt(int(self.state.job or 0))
+        if self._task is not None and self._task.done() and attempt > self._attempt:
+            self._job_changed()
 
     def _job_changed(self) -> None:
         self.open(self._app.session.compare_job)
@@ -45,7 +54,8 @@ class ErrorsController:
 
     def close(self) -> None:
         """Stop following."""
-        self._unsubscribe()
+        for unsubscribe in self._unsubscribe:
+            unsubscribe()
         self._stop()
 
     def _stop(self) -> None:
@@ -56,7 +66,8 @@ class ErrorsController:
 
     def _read_spec(self, job: str) -> None:
         try:
-            spec = self._app.workspace.view(job).spec
+            view = self._app.workspace.view(job)
+            spec, self._attempt = view.spec, view.attempt
             compare = self.state.spec = msgspec.convert(spec.params, CompareSpec)
         except (LayerwiseError, msgspec.ValidationError) as error:
             self._app.say(f"job {job}: {error}", "bad")

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 
 from backends.errors import LayerwiseError
@@ -11,6 +11,7 @@ from backends.jobs.folder import LOG
 from backends.jobs.view import JobView
 from backends.text import shown
 from tui.presenters.jobs import summary
+from tui.state.debugging import SEARCHES, compare_params
 from tui.state.questions import Question
 from tui.state.shared import AppState
 
@@ -36,12 +37,24 @@ class JobsController:
             self._app.say(f"the jobs cannot be read: {error}", "bad")
 
     def _show_newest(self, views: Sequence[JobView]) -> None:
-        """With no comparison on view, take the newest of the open model, wherever it was started."""
+        """With no comparison or search on view, take the newest of the open model, wherever it was started."""
         session = self._app.session
-        if session.compare_job is None and session.model is not None:
-            found = [view.id for view in views if compares(view, session.model)]
+        if session.compare_job is None:
+            found = [view.id for view in views if self._about_model(view, ("compare",))]
             if found:
                 session.set_compare_job(str(max(found)))
+        if session.debug_job is None:
+            found = [view.id for view in views if self._about_model(view, SEARCHES)]
+            if found:
+                session.set_debug_job(max(found))
+
+    def _about_model(self, view: JobView, actions: Container[str]) -> bool:
+        """Whether a job does one of `actions` to the open model."""
+        model, spec = self._app.session.model, self._app.jobs.spec(view)
+        if model is None or spec is None or spec.action not in actions:
+            return False
+        compare = spec.params if spec.action == "compare" else compare_params(spec.params)
+        return bool(compare.get("model")) and Path(spec.cwd, str(compare["model"])) == model
 
     def close(self) -> None:
         """Stop watching."""
@@ -53,6 +66,17 @@ class JobActions:
 
     def __init__(self, app: AppState) -> None:
         self._app = app
+
+    def show(self, view: JobView) -> str:
+        """Put a job on view; the name of the screen that shows it, "" where none does."""
+        spec = self._app.jobs.spec(view)
+        if spec is not None and spec.action == "compare":
+            self._app.session.set_compare_job(str(view.id))
+            return "errors"
+        if spec is not None and spec.action in SEARCHES:
+            self._app.session.set_debug_job(view.id)
+            return "debug"
+        return ""
 
     async def cancel(self, job: int) -> None:
         try:
@@ -82,22 +106,14 @@ class JobActions:
         self._app.say(f"{len(removed)} jobs removed, {freed / 1e6:.1f} MB freed")
 
     def prunable(self, what: str) -> list[int]:
-        """Ended jobs: `failed` ones, `old` ones (a week) or `all`; never the comparison on view."""
+        """Ended jobs: `failed` ones, `old` ones (a week) or `all`; never the comparison or the search on view."""
         ended = [view for view in self._app.jobs.views if view.final]
         if what == "failed":
             ended = [view for view in ended if view.state != "done"]
         elif what == "old":
             ended = [view for view in ended if (view.ended or 0.0) < time.time() - OLD]
-        return [view.id for view in ended if str(view.id) != self._app.session.compare_job]
-
-
-def compares(view: JobView, model: Path) -> bool:
-    """Whether a job is a comparison of `model`."""
-    try:
-        spec = view.spec
-    except LayerwiseError:
-        return False
-    return spec.action == "compare" and bool(spec.params.get("model")) and Path(spec.cwd, spec.params["model"]) == model
+        on_view = (self._app.session.compare_job, str(self._app.session.debug_job))
+        return [view.id for view in ended if str(view.id) not in on_view]
 
 
 async def read_tail(view: JobView) -> tuple[list[Event], str]:

@@ -51,10 +51,11 @@ def pointer_line(position: int | None, total: int, cells: int, text: str) -> Lin
     return [(" " * before + text + " ", ""), ("^", "accent")]
 
 
-def legend(glyphs: Glyphs) -> Line:
-    """What the signs mean."""
+def legend(search: str, glyphs: Glyphs) -> Line:
+    """What the signs mean in a kind of search."""
     marks = _ASCII if glyphs.ellipsis == "~" else _UNICODE
     words = {"good": "good", "bad": "bad", "unknown": "not known", "skipped": "skipped", "asked": "asked now"}
+    words |= {"good": "may be low", "bad": "in FP32"} if search == "precision" else {}
     line: Line = []
     for state, word in words.items():
         line += [(marks[state], _ROLES[state]), (f" {word}  ", "dim")]

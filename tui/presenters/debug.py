@@ -1,102 +1,93 @@
-"""A search as styled text: what it is, the band, the candidate, what was answered, what was found."""
+"""The middle of the Debug screen: the question with what speaks for an answer, the best so far, what was found."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from backends.text import shown
-from tui.presenters.band import band_line, legend, pointer_line
 from tui.presenters.debug_rows import measured_text
 from tui.presenters.glyphs import Glyphs
 from tui.presenters.jobs import card_lines
-from tui.presenters.numbers import span_text
+from tui.presenters.numbers import size_text
 from tui.presenters.text import Line, wrap_runs
 from tui.state.debugging import DebugState
 from tui.state.questions import Question
 
 Row = Mapping[str, Any]
 _STARTS = (
-    ("L", "locate", "which node is wrong by itself: one pass, a table of suspects"),
+    ("L", "locate", "which nodes are wrong by themselves, from one pass"),
     ("d", "reduce", "the smallest part of the model that still fails"),
     ("b", "bisect", "the first node at which it goes wrong"),
     ("i", "bisect by hand", "you answer good or bad; the artifact lies on disk"),
     ("p", "precision", "which nodes must stay FP32"),
     ("t", "triage", "the accuracy flowchart, step by step, with a report"),
 )
+_LONG_WORDS = {"auto": "let the machine finish"}
+_FOUND, _POINTS = 8, 20
 
 
-def empty_lines(ready: str) -> list[Line]:
+def empty_lines(ready: str, cells: int) -> list[Line]:
     """What can be started; `ready`: on what, or why nothing can."""
-    lines: list[Line] = [[("No search yet. ", "strong"), (ready, "")], []]
+    lines = [*wrap_runs([("No search yet. ", "strong"), (ready, "")], cells), []]
     return [*lines, *([(f"  {key}  ", "key"), (f"{word:<16}", "strong"), (text, "dim")] for key, word, text in _STARTS)]
 
 
-def head_lines(debug: DebugState, sides: str, cells: int, glyphs: Glyphs) -> list[Line]:
-    """Search, sides, how far it is; below it the band and where it asks."""
-    line: Line = [(f"{debug.search}  ", "strong"), (f"{sides}  ", ""), *_state(debug)]
-    lines = [line]
-    if debug.band:
-        total = sum(count for _, count in debug.band)
-        lines += [band_line(debug.band, cells, glyphs), pointer_line(debug.position, total, cells, _where(debug))]
-        lines.append(legend(glyphs))
-    return lines
-
-
-def _state(debug: DebugState) -> Line:
-    role = {"failed": "bad", "lost": "bad", "waiting": "warn", "done": "good"}.get(debug.state, "dim")
-    line: Line = [(f"job {debug.job} {debug.state}", role)]
-    if debug.live and debug.total:
-        line.append((f"  {debug.done:g} of about {debug.total:g}", ""))
-    elif debug.live and debug.done:
-        line.append((f"  {debug.done:g}", ""))
-    if debug.result is not None and debug.result.get("seconds") is not None:
-        line.append((f"  {span_text(float(debug.result['seconds']))}", "dim"))
-    return line
-
-
-def _where(debug: DebugState) -> str:
-    candidate = debug.candidate
-    node = shown(str(candidate.get("node") or candidate.get("key") or ""), 60)
-    return (
-        f"#{debug.position} {shown(str(candidate.get('op', '')), 30)} {node}".strip()
-        if debug.position is not None
-        else ""
-    )
-
-
-def body_lines(debug: DebugState, question: Question | None, cells: int, glyphs: Glyphs) -> list[Line]:
-    """The question with what speaks for an answer, the best so far, the result or the crash."""
+def body_lines(
+    debug: DebugState, question: Question | None, cells: int, glyphs: Glyphs, sizes: Mapping[str, int] | None = None
+) -> list[Line]:
+    """sizes: path -> bytes of the artifact's files."""
     lines: list[Line] = []
     if question is not None:
-        lines += _question(question, cells)
+        lines += question_lines(question, cells, sizes or {})
     elif debug.live:
-        lines += wrap_runs([("now       ", "dim"), (shown(debug.text or "starting", 300), "")], cells, 10)
+        lines += _field("now", debug.text or "starting", cells)
         lines += _candidate(debug.candidate, cells)
     if debug.best is not None and debug.result is None:
-        lines += _best(debug.best, cells)
+        lines += _best(debug.best, "pass in FP32" if debug.search == "precision" else "still fail", cells)
     if debug.result is not None:
         lines += _result(debug, cells, glyphs)
     if debug.card is not None:
         lines += card_lines(dict(debug.card), cells, glyphs)
-    return lines
+    return [*lines, *_notes(debug, cells), *_next(debug)]
 
 
-def _question(question: Question, cells: int) -> list[Line]:
+def _field(name: str, text: str, cells: int, role: str = "") -> list[Line]:
+    return wrap_runs([(f"{name:<10}", "dim"), (shown(text, 600), role)], cells, 10)
+
+
+def question_lines(question: Question, cells: int, sizes: Mapping[str, int]) -> list[Line]:
+    """What is asked, the files to try, what the machine measured, the answers."""
+    files = question.more.get("artifact")
+    files = {str(what): str(path) for what, path in files.items()} if isinstance(files, dict) else {}
     text = question.text.splitlines()[0] if question.text else ""
+    for path in files.values():
+        text = text.replace(path, Path(path).name)
     lines = wrap_runs([("question  ", "warn"), (shown(text, 400), "strong")], cells, 10)
-    for name, path in (question.more.get("artifact") or {}).items():
-        lines += wrap_runs([(f"{shown(str(name), 8):<10}", "dim"), (shown(str(path), 400), "")], cells, 10)
-    for text in question.more.get("evidence") or []:
-        lines += wrap_runs([("evidence  ", "dim"), (shown(str(text), 400), "")], cells, 10)
+    lines += _artifact(files, sizes, cells)
+    for evidence in question.more.get("evidence") or []:
+        lines += _field("evidence", str(evidence), cells)
     lines += _candidate(question.more.get("candidate") or {}, cells)
-    measured, suggested = question.more.get("measured"), question.more.get("suggestion")
-    if measured:
-        lines += wrap_runs([("measured  ", "dim"), (measured_text(measured), "")], cells, 10)
-    if suggested:
-        lines.append([("suggests  ", "dim"), (shown(str(suggested), 20), "strong"), (" (the verdict is yours)", "dim")])
+    lines += _measured(question.more.get("measured"), question.more.get("suggestion"), cells)
     answers: Line = [("answers   ", "dim")]
     for key, word in question.choices():
-        answers += [(f"{key or ':answer'} ", "key"), (f"{shown(word, 30)}   ", "")]
-    return [*lines, answers]
+        answers += [(f"{key or ':answer'} ", "key"), (f"{shown(_LONG_WORDS.get(word, word), 30)}   ", "")]
+    return [*lines, *wrap_runs(answers, cells, 10)]
+
+
+def _artifact(files: Mapping[str, str], sizes: Mapping[str, int], cells: int) -> list[Line]:
+    if not files:
+        return []
+    names = (f"{Path(path).name} ({size_text(sizes[path])})" if path in sizes else Path(path).name
+             for path in files.values())  # fmt: skip
+    folder = str(Path(next(iter(files.values()))).parent)
+    return [*_field("artifact", ", ".join(names), cells), *_field("in", f"{folder}  (y copies a path)", cells)]
+
+
+def _measured(measured: Any, suggested: Any, cells: int) -> list[Line]:
+    line: Line = [("measured  ", "dim"), (measured_text(measured) if isinstance(measured, dict) else "", "")]
+    if suggested:
+        line += [("   suggests ", "dim"), (shown(str(suggested), 20), "strong"), (" (the verdict is yours)", "dim")]
+    return wrap_runs(line, cells, 10) if measured or suggested else []
 
 
 def _candidate(candidate: Row, cells: int) -> list[Line]:
@@ -108,35 +99,75 @@ def _candidate(candidate: Row, cells: int) -> list[Line]:
         if isinstance(names, list) and names:
             more = f" and {len(names) - 3} more" if len(names) > 3 else ""
             text += f"  {word} {', '.join(shown(str(name), 60) for name in names[:3])}{more}"
-    return wrap_runs([("candidate ", "dim"), (text, "")], cells, 10)[:3]
+    return _field("candidate", text, cells)[:3]
 
 
-def _best(best: Row, cells: int) -> list[Line]:
+def _best(best: Row, what: str, cells: int) -> list[Line]:
     labels = best.get("labels") or []
-    names = ", ".join(shown(str(name), 60) for name in labels[:4]) + (" …" if len(labels) > 4 else "")
-    lines = wrap_runs(
-        [("best      ", "dim"), (f"{len(best.get('nodes') or labels)} nodes still fail: {names}", "")], cells, 10
-    )
-    if best.get("path"):
-        lines += wrap_runs([("on disk   ", "dim"), (shown(str(best["path"]), 400), "")], cells, 10)
-    return lines
+    more = f" and {len(labels) - 4} more" if len(labels) > 4 else ""
+    names = ", ".join(shown(str(name), 60) for name in labels[:4]) + more
+    lines = _field("best", f"{len(best.get('nodes') or labels)} nodes {what}: {names}", cells)
+    return lines + (_field("on disk", str(best["path"]), cells) if best.get("path") else [])
 
 
 def _result(debug: DebugState, cells: int, glyphs: Glyphs) -> list[Line]:
     result = debug.result or {}
     good = bool(result.get("passed"))
     role, glyph = ("good", glyphs.good) if good else ("warn", glyphs.bad)
-    text = shown(str(result.get("summary") or result.get("advice") or debug.state), 600)
-    lines = wrap_runs([(f"{glyph} ", role), (text, "strong")], cells, 2)
-    for entry in debug.found[:8]:
-        nodes = entry.get("nodes") or []
-        names = "; ".join(
-            f"#{n.get('i')} {shown(str(n.get('op')), 30)} {shown(str(n.get('node')), 80)}" for n in nodes[:4]
-        )
-        more = f" and {len(nodes) - 4} more" if len(nodes) > 4 else ""
-        lines += wrap_runs([("found     ", "dim"), (names + more, "bad")], cells, 10)
-        if entry.get("path"):
-            lines += wrap_runs([("          ", ""), (shown(str(entry["path"]), 400), "dim")], cells, 10)
-    for name, path in (result.get("files") or {}).items():
-        lines += wrap_runs([(f"{shown(str(name), 8):<10}", "dim"), (shown(str(path), 400), "")], cells, 10)
+    lines = wrap_runs([(f"{glyph} ", role), (shown(_summary(debug, result), 600), "strong")], cells, 2)
+    for entry in debug.found[:_FOUND]:
+        lines += _found(entry, "in FP32" if debug.search == "precision" else "found", cells)
+    for number, point in enumerate((result.get("frontier") or [])[:_POINTS]):
+        text = f"{point['low']:>6} low {point['kept']:>6} FP32   {measured_text(point)}"
+        lines += _field("" if number else "frontier", f"{text}   {point['verdict']}", cells)
+    files = [str(path) for path in (result.get("files") or {}).values()]
+    names = ", ".join(Path(path).name for path in files)
+    return lines + (_field("written", f"{names} in {Path(files[0]).parent}", cells) if files else [])
+
+
+def _summary(debug: DebugState, result: Row) -> str:
+    suspects = result.get("suspects") or []
+    if debug.search == "locate" and debug.rows:  # its own is the first row's
+        return f"{len(debug.rows)} of {result.get('n_suspects', len(debug.rows))} suspects, worst first"
+    if debug.search == "triage" and suspects:
+        first = suspects[0]
+        return f"{first.get('diagnosis')} at #{first.get('i')} {first.get('op')} {first.get('node')}"
+    return str(result.get("summary") or result.get("advice") or ("done" if result.get("passed") else debug.state))
+
+
+def _found(entry: Row, word: str, cells: int) -> list[Line]:
+    nodes = entry.get("nodes") or []
+    names = "; ".join(f"#{n.get('i')} {shown(str(n.get('op')), 30)} {shown(str(n.get('node')), 80)}" for n in nodes[:4])
+    more = f" and {len(nodes) - 4} more" if len(nodes) > 4 else ""
+    lines = _field(word, names + more, cells, "bad")
+    if entry.get("measured"):
+        lines += _field("measured", measured_text(entry["measured"]), cells)
+    if entry.get("note"):
+        lines += _field("note", str(entry["note"]), cells)
+    return lines + (_field("model", str(entry["path"]), cells) if entry.get("path") else [])
+
+
+def _notes(debug: DebugState, cells: int) -> list[Line]:
+    """Its last warnings, and while it runs what it said last."""
+    lines: list[Line] = []
+    for number, (level, text) in enumerate(debug.said, 1):
+        warns = level in ("warning", "error")
+        if warns or (debug.live and number == len(debug.said)):
+            lines += _field("note", text, cells, "warn" if warns else "dim")[:3]
     return lines
+
+
+def _next(debug: DebugState) -> list[Line]:
+    """The keys that go on from here."""
+    keys: list[tuple[str, str]] = []
+    if debug.state in ("cancelled", "lost", "failed"):
+        keys = [("r", "goes on where it stopped: all answers are kept")]
+    elif debug.ended and debug.search == "locate" and debug.rows:
+        keys = [("d", "reduces"), ("B", "writes a repro bundle"), ("E", "shows the layer table")]
+    elif debug.ended and debug.model_path():
+        bundle = [] if debug.search == "precision" else [("B", "writes a repro bundle")]
+        keys = [("o", "opens the model found"), *bundle]
+    line: Line = [("next      ", "dim")]
+    for key, text in keys:
+        line += [(f"{key} ", "key"), (f"{text}   ", "")]
+    return [line] if keys else []

@@ -1,6 +1,7 @@
 """Numbers, sizes and times as short text."""
 
 import math
+import time
 from typing import Any
 
 
@@ -37,6 +38,12 @@ def span_text(seconds: float | None) -> str:
         return f"{minutes} min {int(seconds % 60)} s"
     hours = minutes // 60
     return f"{hours} h {minutes % 60} min" if hours < 48 else f"{hours // 24} days"
+
+
+def clock_text(at: float, now: float) -> str:
+    """A time of day as `12:41`, `21 Nov 12:41` where that was another day (local time)."""
+    form = "%H:%M" if time.localtime(at)[:3] == time.localtime(now)[:3] else "%d %b %H:%M"
+    return time.strftime(form, time.localtime(at))
 
 
 def age_text(seconds: float) -> str:

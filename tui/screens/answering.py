@@ -25,9 +25,10 @@ class Answering(Page):
     def asked(self) -> Question | None:
         """The open question of the job in view."""
         view = self.job_in_view()
-        return None if view is None else read_question(view.id, view.question, self._taken_keys())
+        return None if view is None else read_question(view.id, view.question, self.taken_keys())
 
-    def _taken_keys(self) -> set[str]:
+    def taken_keys(self) -> set[str]:
+        """Keys that mean something else on this page."""
         bound = in_scopes((self.SCOPE, "list", "pane", "global"))
         return {key for found in bound for key in found.keys.split(",")}
 
@@ -89,6 +90,26 @@ class Answering(Page):
 
     def _send(self, question: Question, word: str) -> None:
         self.run_worker(JobActions(self.state).answer(question, word), group="job-action")
+
+    def offer_cancel(self) -> None:
+        """Stop the job in view, once the user has said so again."""
+        view = self.job_in_view()
+        if view is None or view.final:
+            self.state.say("this job has ended" if view else "no job")
+            return
+        choices = [Choice([("y  ", "key"), (f"cancel job {view.id}", "bad")], view.id, "y"),
+                   Choice([("n  ", "key"), ("let it run", "")], None, "n")]  # fmt: skip
+        self.app.push_screen(PickScreen(f"Cancel job {view.id}?", choices, self.state.glyphs), self._cancelled)
+
+    def _cancelled(self, job: object) -> None:
+        if isinstance(job, int):
+            self.run_worker(JobActions(self.state).cancel(job), group="job-action")
+
+    def retry_in_view(self) -> None:
+        """Run the job in view again where it stopped."""
+        view = self.job_in_view()
+        if view is not None:
+            self.run_worker(JobActions(self.state).retry(view.id), group="job-action")
 
     def answers(self, prefix: str) -> list[str]:
         """Completions of an answer."""

@@ -1,28 +1,37 @@
 """The Debug screen: a search for the culprit as it goes, the question it waits with, and what it has found."""
 
+import time
 from pathlib import Path
 
 from textual import on
 from textual.app import ComposeResult
 from textual.events import Resize
 
-from backends.errors import LayerwiseError
 from backends.jobs.view import JobView
-from tui.commands import command
+from tui.commands import Command, command, in_scopes
 from tui.controllers.debug_start import SEARCH_WORDS
 from tui.presenters.compare_text import side_names
-from tui.presenters.debug import body_lines, empty_lines, head_lines
+from tui.presenters.debug import body_lines, empty_lines
+from tui.presenters.debug_detail import row_detail
+from tui.presenters.debug_head import head_lines
 from tui.presenters.debug_rows import heading, row_line
 from tui.presenters.text import Line
-from tui.screens.answering import Answering
-from tui.screens.pick import PickScreen, yank_choices
-from tui.screens.searching import Searching
+from tui.screens.debug_found import DebugFound
+from tui.state.coalesce import Coalesce
+from tui.state.debugging import Row
+from tui.state.questions import Question, read_question
 from tui.state.shared import AppState
 from tui.widgets.detail_pane import DetailPane
 from tui.widgets.lines import LinesView, OneLine
 from tui.widgets.virtual_list import GUTTER, VirtualList
 
-HEAD_LINES = 4
+TALL = 32
+LEAST_ROWS = 3
+DETAIL_WAIT = 0.06
+ASKING = ("debug.open", "debug.yank", "debug.cancel", "debug.pane")
+RUNNING = ("debug.node", "debug.cancel", "debug.open")
+ENDED = ("debug.node", "debug.open", "debug.bundle", "debug.yank", "debug.retry")
+STARTS = ("debug.locate", "debug.reduce", "debug.bisect", "debug.by_hand", "debug.precision", "debug.triage")
 
 
 class DebugRows:
@@ -36,23 +45,25 @@ class DebugRows:
 
     def row(self, i: int, cells: int) -> Line:
         debug = self._app.debug
-        return row_line(debug.search, debug.rows[debug.place(i)], cells, self._app.glyphs)
+        return row_line(debug.search, debug.row_at(i), cells, self._app.glyphs)
 
 
-class DebugScreen(Answering, Searching, scope="debug"):
-    """The band above, the question and the result in the middle, the history below."""
+class DebugScreen(DebugFound, scope="debug"):
+    """The band above, the question, the result and the row under the cursor in the middle, the history below."""
 
     DEFAULT_CSS = """
-    DebugScreen #debug-head { height: auto; max-height: 4; min-height: 1; }
+    DebugScreen #debug-head { height: auto; max-height: 5; min-height: 1; }
     DebugScreen #debug-body { height: 1fr; min-height: 4; }
-    DebugScreen #debug-rows { height: 40%; min-height: 3; }
+    DebugScreen #debug-rows { height: 45%; min-height: 3; }
     DebugScreen.empty #debug-rows, DebugScreen.empty #debug-heading { display: none; }
     """
 
     def __init__(self, state: AppState) -> None:
         super().__init__(state)
-        self.debug = state.debug
         self._list = VirtualList(DebugRows(state), glyphs=state.glyphs, id="debug-rows")
+        self._shown: tuple[object, ...] = ()
+        self._offers: tuple[str, ...] = ()
+        self._body_soon = Coalesce(self._show_body, DETAIL_WAIT)
 
     def compose(self) -> ComposeResult:
         yield LinesView(id="debug-head")
@@ -74,33 +85,99 @@ class DebugScreen(Answering, Searching, scope="debug"):
     def on_resize(self, event: Resize) -> None:
         self.call_after_refresh(self._changed)
 
+    def row_in_view(self) -> Row:
+        return self.debug.row_at(self._list.cursor)
+
     def job_in_view(self) -> JobView | None:
         return next((view for view in self.state.jobs.views if view.id == self.debug.job), None)
+
+    def asked(self) -> Question | None:
+        """From the events of the search, which come sooner than the list of jobs."""
+        return read_question(self.debug.job, self.debug.question, self.taken_keys())
 
     # ── drawing ──
 
     def _changed(self) -> None:
         if not self.display or not self.size.width:
             return
-        cells, glyphs = self.size.width - 2, self.state.glyphs
         self.set_class(not self.debug.job, "empty")
-        head, body = self.query_one("#debug-head", LinesView), self.query_one("#debug-body", DetailPane)
-        if not self.debug.job:
-            head.set_lines([])
-            body.set_lines([[(" ", ""), *line] for line in empty_lines(self.starter.ready())])
-            return
-        lines = head_lines(self.debug, self._sides(), cells, glyphs)[:HEAD_LINES]
-        head.styles.height = len(lines)
-        head.set_lines([[(" ", ""), *line] for line in lines])
-        body.set_lines([[(" ", ""), *line] for line in body_lines(self.debug, self.asked(), cells, glyphs)])
+        self._show_head()
+        self._show_body()
         names: Line = [("  ", "head"), *heading(self.debug.search, self._list.size.width - GUTTER)]
         self.query_one("#debug-heading", OneLine).set_line(names)
         self._list.sync()
-        self.question_changed()
+        self._show_footer()
 
-    def _sides(self) -> str:
-        compare = self.debug.compare
-        return " against ".join(side_names(compare.runners)) if compare is not None else ""
+    def _show_head(self) -> None:
+        head, compare = self.query_one("#debug-head", LinesView), self.debug.compare
+        sides = side_names(compare.runners) if compare is not None and len(compare.runners) > 1 else []
+        tall = self.app.size.height >= TALL
+        lines: list[Line] = []
+        if self.debug.job:
+            lines = head_lines(self.debug, sides, self.size.width - 2, self.state.glyphs, time.time(), tall=tall)
+        head.styles.height = max(1, len(lines))
+        head.set_lines([[(" ", ""), *line] for line in lines])
+
+    @on(VirtualList.Highlighted, "#debug-rows")
+    def _cursor_moved(self) -> None:
+        self._body_soon.touch()
+
+    def _show_body(self) -> None:
+        if not self.is_mounted:
+            return
+        body, question, cells = self.query_one("#debug-body", DetailPane), self.asked(), self.size.width - 2
+        row = self.row_in_view()
+        lines = self._body(question, row, cells) if self.debug.job else empty_lines(self.starter.ready(), cells)
+        about = (self.debug.job, question.id if question else "", self.debug.state, row.get("n"), self._list.cursor)
+        last = max(0, len(lines) - body.size.height)
+        top, self._shown = min(last, body.top) if about == self._shown else 0, about
+        self._share_height(len(lines) + 1 if question else 0)
+        body.set_lines([[(" ", ""), *line] for line in lines], top)
+
+    def _share_height(self, needed: int) -> None:
+        """A question is seen whole, the history gets what is left; else each has its share, suspects no more than
+        there are.
+        """
+        rest = self.size.height - len(self.query_one("#debug-head", LinesView).lines) - 1
+        share = self.size.height * 45 // 100
+        if needed:
+            share = rest - needed
+        elif self.debug.search == "locate":
+            share = min(share, len(self.debug.rows))
+        self._list.styles.height = max(LEAST_ROWS, share)
+
+    def _body(self, question: Question | None, row: Row, cells: int) -> list[Line]:
+        """Where nothing waits for an answer, the row under the cursor in full, too."""
+        files = question.more.get("artifact") if question else None
+        paths = files.values() if isinstance(files, dict) else ()
+        sizes = {str(path): Path(path).stat().st_size for path in paths if Path(path).is_file()}
+        lines = body_lines(self.debug, question, cells, self.state.glyphs, sizes)
+        detail = row_detail(self.debug.search, row, cells) if question is None else []
+        return [*lines, [], *detail] if lines and detail else lines or detail
+
+    # ── keys that matter now ──
+
+    def _show_footer(self) -> None:
+        self.question_changed()
+        offers = self._offered_now()
+        if offers != self._offers:
+            self._offers = offers
+            self.post_message(self.FooterChanged())
+
+    def footer_commands(self) -> list[Command]:
+        own = {found.id: found for found in in_scopes((self.SCOPE,))}
+        return [*self.footer_keys(), *(own[name] for name in self._offered_now())]
+
+    def _offered_now(self) -> tuple[str, ...]:
+        if self.asked() is not None:
+            return tuple(name for name in ASKING if name != "debug.open" or self.model_in_view())
+        if self.debug.live:
+            return tuple(name for name in RUNNING if name != "debug.open" or self.model_in_view())
+        useless = set() if self.model_in_view() else {"debug.open"}
+        useless |= set() if self.sets_in_view() else {"debug.bundle"}
+        useless |= set() if self.debug.state in ("failed", "cancelled", "lost") else {"debug.retry"}
+        useless |= set() if self.debug.rows else {"debug.node"}
+        return tuple(name for name in (ENDED if self.debug.job else ()) if name not in useless) + STARTS
 
     # ── starting ──
 
@@ -120,7 +197,7 @@ class DebugScreen(Answering, Searching, scope="debug"):
     def by_hand(self) -> None:
         self.start_search("bisect", by_hand=True)
 
-    @command("debug.precision", "which nodes must stay FP32", keys="p", line="precision")
+    @command("debug.precision", "which nodes must stay FP32", keys="p", footer="precision", line="precision")
     def precision(self) -> None:
         self.start_search("precision")
 
@@ -139,67 +216,21 @@ class DebugScreen(Answering, Searching, scope="debug"):
         """Completions of a search's name."""
         return [name for name in SEARCH_WORDS if name.startswith(prefix)]
 
-    # ── the search in view ──
+    # ── the search on view ──
 
     @command("debug.answer", "answer the question", keys="a", line="answer TEXT", complete="answers")
     def answer(self, text: str = "") -> None:
         super().answer(text)
 
-    @command("debug.cancel", "stop the search; what it has found stays", keys="K", footer="cancel")
+    @command("debug.cancel", "stop the search (asks first); what it has found stays", keys="K", footer="cancel")
     def cancel(self) -> None:
-        view = self.job_in_view()
-        if view is None or view.final:
-            self.state.say("no search is running")
-        else:
-            self.run_worker(self.starter.cancel(view.id), group="job-action")
+        self.offer_cancel()
 
-    @command("debug.retry", "go on with a search that has ended", keys="r", line="retry")
+    @command("debug.retry", "go on with a search that has ended", keys="r", footer="go on", line="retry")
     def retry(self) -> None:
-        view = self.job_in_view()
-        if view is not None:
-            self.run_worker(self.starter.retry(view.id), group="job-action")
+        self.retry_in_view()
 
-    @on(VirtualList.Selected, "#debug-rows")
-    @command("debug.node", "the row's node in the Graph screen", keys="enter", footer="graph", line="node")
-    def show_node(self) -> None:
-        node = self.starter.node_of(self._row())
-        if node < 0:
-            self.state.say("this row names no node of the open model")
-            return
-        self.session.select_node(node)
-        self.post_message(self.Open("graph"))
-
-    def _row(self) -> dict[str, object]:
-        cursor = self._list.cursor
-        return self.debug.rows[self.debug.place(cursor)] if cursor < len(self.debug.rows) else {}
-
-    @command("debug.open", "open the candidate, or the model that was found", keys="o", footer="open model",
-             line="open-found")  # fmt: skip
-    def open_found(self) -> None:
-        question = self.asked()
-        artifact = question.more.get("artifact") if question else None
-        path = artifact.get("model") if isinstance(artifact, dict) else self.debug.model_path()
-        if not path or not Path(path).is_file():
-            self.state.say("there is no model yet")
-        else:
-            self.post_message(self.OpenModel(Path(path)))
-
-    @command("debug.bundle", "write a repro bundle of what was found", keys="B", footer="bundle", line="bundle FOLDER")
-    def bundle(self, folder: str = "") -> None:
-        self.run_worker(self._bundle(folder), group="debug-start")
-
-    async def _bundle(self, folder: str) -> None:
-        try:
-            self.state.say(await self.starter.bundle(self.debug, self._row(), folder), "good")
-        except LayerwiseError as error:
-            self.state.say(str(error), "bad")
-
-    @command("debug.yank", "copy the command line, a path or the answer", keys="y", footer="yank")
-    def yank(self) -> None:
-        choices = yank_choices(self.starter.yank_targets(self.debug, self.asked()))
-        if choices:
-            self.app.push_screen(PickScreen("Copy", choices, self.state.glyphs), self._yanked)
-
-    def _yanked(self, text: object) -> None:
-        if isinstance(text, str):
-            self.post_message(self.Yank(text))
+    @command("debug.pane", "scroll the text, or back to the list", keys="tab", footer="text")
+    def toggle_pane(self) -> None:
+        body = self.query_one("#debug-body", DetailPane)
+        (self.main_widget() if body.has_focus else body).focus()

@@ -131,35 +131,22 @@ class JobsScreen(Answering, scope="jobs"):
     # ── commands ──
 
     @on(VirtualList.Selected, "#jobs-list")
-    @command("jobs.open", "show its layer table", keys="enter", footer="open", line="open-job")
+    @command("jobs.open", "show its layer table, or its search", keys="enter", footer="open", line="open-job")
     def open_job(self) -> None:
         view = self.job_in_view()
-        spec = self.state.jobs.spec(view) if view else None
-        if view is None or spec is None or spec.action != "compare":
-            self.state.say("only a comparison has a layer table")
-            return
-        self.session.set_compare_job(str(view.id))
-        self.post_message(self.Open("errors"))
+        page = self._actions.show(view) if view else ""
+        if page:
+            self.post_message(self.Open(page))
+        else:
+            self.state.say("only a comparison or a search has a screen of its own")
 
     @command("jobs.cancel", "cancel the job (asks first)", keys="K", footer="cancel")
     def cancel(self) -> None:
-        view = self.job_in_view()
-        if view is None or view.final:
-            self.state.say("this job has ended" if view else "no job")
-            return
-        choices = [Choice([("y  ", "key"), (f"cancel job {view.id}", "bad")], view.id, "y"),
-                   Choice([("n  ", "key"), ("let it run", "")], None, "n")]  # fmt: skip
-        self.app.push_screen(PickScreen(f"Cancel job {view.id}?", choices, self.state.glyphs), self._cancel)
-
-    def _cancel(self, job: object) -> None:
-        if isinstance(job, int):
-            self.run_worker(self._actions.cancel(job), group="job-action")
+        self.offer_cancel()
 
     @command("jobs.retry", "start it again; finished rows are kept", keys="r", footer="retry")
     def retry(self) -> None:
-        view = self.job_in_view()
-        if view is not None:
-            self.run_worker(self._actions.retry(view.id), group="job-action")
+        self.retry_in_view()
 
     @command("jobs.answer", "answer the job's question (its own keys do, too)", keys="A", line="answer TEXT",
              complete="answers")  # fmt: skip

@@ -7,7 +7,7 @@ from textual.events import Key
 from textual.message import Message
 from textual.widget import Widget
 
-from tui.commands import Command, Commanded
+from tui.commands import Command, Commanded, in_scopes
 from tui.state.session import Session
 from tui.state.shared import AppState
 
@@ -70,6 +70,12 @@ class Page(Commanded, Container):
     def footer_keys(self) -> list[Command]:
         """Keys that mean something on this page right now only, for footer and help."""
         return []
+
+    def footer_commands(self) -> list[Command]:
+        """The page's commands in the order in which the footer shows them; those without a word are left out."""
+        now = self.footer_keys()
+        taken = {found.keys for found in now}
+        return [*now, *(found for found in in_scopes((self.SCOPE,)) if not taken.intersection(found.keys.split(",")))]
 
     def shown_again(self) -> None:
         """The page came to the front: catch up with the state."""

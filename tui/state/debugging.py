@@ -18,7 +18,9 @@ SEARCHES = {
 class DebugState:
     """Plain data with a signal. `take` brings one event of the journal in.
 
-    rows: verdicts of a search, suspects of a locate job, steps of a triage; those undone are not among them.
+    rows: verdicts of a search, suspects of a locate job, steps of a triage; a verdict that was undone stays, and says
+    so. done, total: checks of a search; counted: how far a job is that counts something else. question: the open
+    one, {"id", "question"}; asked_at: unix seconds of the last one. said: (level, text) of the last notes.
     """
 
     def __init__(self) -> None:
@@ -28,17 +30,19 @@ class DebugState:
     def open(self, job: int, action: str, params: Row) -> None:
         """Begin with another job; 0 is none."""
         self.job, self.action, self.params = job, action, params
-        self.compare = _compare(params)
+        self.compare = compare_of(params)
         self.state = ""
         self.rows: list[Row] = []
         self.band: list[tuple[str, int]] = []
         self.position: int | None = None
         self.candidate: Row = {}
         self.best: Row | None = None
-        self.done, self.total, self.text = 0.0, 0.0, ""
+        self.done, self.total, self.text, self.counted = 0.0, 0.0, "", ""
+        self.question: Row | None = None
+        self.asked_at = 0.0
         self.result: Row | None = None
         self.card: Row | None = None
-        self.said: list[str] = []
+        self.said: list[tuple[str, str]] = []
 
     @property
     def search(self) -> str:
@@ -48,6 +52,31 @@ class DebugState:
     @property
     def live(self) -> bool:
         return self.state in ("queued", "running", "waiting")
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ("done", "failed", "cancelled", "lost")
+
+    @property
+    def answered(self) -> int:
+        """How many of a person's answers count."""
+        return sum(row.get("by") == "person" and row.get("key") != "original" for row in self.counting)
+
+    @property
+    def counting(self) -> list[Row]:
+        """The verdicts that were not undone."""
+        return [row for row in self.rows if not row.get("undone")]
+
+    @property
+    def seconds_left(self) -> float | None:
+        """What the machine is expected to need for the checks that are left; None where that is not known."""
+        times = [row.get("seconds") for row in self.counting if row.get("by") in ("comparison", "command")]
+        known = [float(seconds) for seconds in times if isinstance(seconds, int | float)]
+        return sum(known) / len(known) * max(0.0, self.total - self.done) if known and self.total else None
+
+    def row_at(self, line: int) -> Row:
+        """The row that a line of the list shows, empty if there is none."""
+        return self.rows[self.place(line)] if 0 <= line < len(self.rows) else {}
 
     def place(self, line: int) -> int:
         """The row that a line of the list shows: verdicts stand newest first."""
@@ -72,12 +101,23 @@ class DebugState:
 
     def _on_state(self, event: Row) -> None:
         self.state = str(event.get("state", ""))
+        self.question = self.question if self.state == "waiting" else None
         if self.state == "queued":
             self.result = self.card = None
+            self.counted = ""
+            self.rows = [] if self.search == "locate" else self.rows  # a later attempt tells them again
+
+    def _on_question(self, event: Row) -> None:
+        self.question = {"id": event.get("id"), "question": event.get("question")}
+        self.asked_at = float(event.get("t") or 0.0)
 
     def _on_progress(self, event: Row) -> None:
-        self.done, self.total = float(event.get("done") or 0), float(event.get("total") or 0)
+        done, total, unit = float(event.get("done") or 0), float(event.get("total") or 0), str(event.get("unit") or "")
         self.text = str(event.get("text") or "")
+        if unit == "checks":
+            self.done, self.total, self.counted = done, total, ""
+        else:
+            self.counted = f"{done:g} of {total:g} {unit}" if total else f"{done:g} {unit}"
 
     def _on_row(self, event: Row) -> None:
         row = event.get("row")
@@ -95,7 +135,7 @@ class DebugState:
 
     def _verdict(self, row: Row) -> None:
         if row.get("undo"):
-            self.rows = [known for known in self.rows if known.get("n") != row.get("n")]
+            self.rows = [known | {"undone": True} if known.get("n") == row.get("n") else known for known in self.rows]
         else:
             self.rows.append(row)
 
@@ -114,14 +154,23 @@ class DebugState:
         self.card = event
 
     def _on_log(self, event: Row) -> None:
-        self.said = [*self.said[-5:], str(event.get("text", ""))]
+        level = "warning" if event.get("type") == "warning" else str(event.get("level") or "info")
+        self.said = [*self.said[-2:], (level, str(event.get("text", "")))]
 
     _on_warning = _on_log
 
 
-def _compare(params: Row) -> CompareSpec | None:
-    """The comparison that a search is about, None where a command or a person alone judges."""
+def compare_params(params: Row) -> Row:
+    """The comparison among a search's parameters, empty where a command or a person alone judges."""
+    search = params.get("search")  # a precision search holds another
+    found = (search if isinstance(search, dict) else params).get("compare")
+    return found if isinstance(found, dict) else {}
+
+
+def compare_of(params: Row) -> CompareSpec | None:
+    """The same as a value, None where there is none."""
+    found = compare_params(params)
     try:
-        return msgspec.convert(params["compare"], CompareSpec) if params.get("compare") else None
+        return msgspec.convert(found, CompareSpec) if found else None
     except msgspec.ValidationError:
         return None

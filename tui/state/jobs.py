@@ -33,6 +33,10 @@ class JobsState:
                 self._specs[view.id] = None
         return self._specs[view.id]
 
+    def attempt(self, job: int) -> int:
+        """How often a job was started, 0 if it is not known."""
+        return next((view.attempt for view in self.views if view.id == job), 0)
+
     def index_of(self, job: int) -> int:
         """The line of a job, or -1."""
         return next((line for line, view in enumerate(self.views) if view.id == job), -1)

@@ -17,6 +17,7 @@ from tui.cli.parser import Parser
 from tui.cli.progress import progress
 from tui.cli.run import gpus_for
 from tui.cli.submit import job_spec, run_here
+from tui.state.debugging import compare_params
 
 if TYPE_CHECKING:
     from backends.jobs.view import JobView
@@ -25,29 +26,30 @@ _SEARCHES = ("locate", "debug_reduce", "debug_bisect")
 
 
 def fill_bundle(parser: Parser) -> None:
-    parser.usage = "%(prog)s [JOB] [-o DIR] [--number N]"
+    parser.usage = "%(prog)s [JOB] [-o DIR] [--number N | --nodes I…]"
     parser.epilog = (
         "layerwise debug reduce BAD.onnx --reference-model GOOD.onnx --onnxrt\n"
-        "layerwise debug bundle -o bug-1234          # of the newest search\n\n"
+        "layerwise debug bundle -o bug-1234          # of the newest search\n"
+        "layerwise debug bundle 7 --nodes 14         # of a node that no search has found; 7 may be a comparison\n\n"
         "The folder holds the model, its inputs, the golden outputs, versions, a README, and repro.py, which needs\n"
         "numpy and onnxruntime only. Exit code: 0 the script fails there, as it should, 1 it does not, 2 wrong usage."
     )
     parser.add_argument("job", nargs="?", help="number of a locate, reduce or bisect job; the newest if none is given")
     parser.add_argument("-o", "--output", metavar="DIR", help="a new folder; bundle-JOB if none is given")
     parser.add_argument("--number", type=int, default=1, metavar="N", help="of several findings, the Nth; 1")
+    parser.add_argument("--nodes", type=int, nargs="+", default=[], metavar="I", help="these nodes, by position")
+    parser.add_argument("--iteration", type=int, default=0, metavar="K", help="whose inputs and golden outputs; 0")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
 def run_bundle(args: Namespace, log: Log) -> int:
     """Write the bundle and try it; the exit code."""
     view = _search(args.job)
-    compare = view.spec.params.get("compare")
-    if compare is None:
-        raise UsageError(f"job {view.id} has no two sides: a bundle needs the reference's outputs")
-    nodes = culprits(view.result, args.number - 1)
+    compare = _compare(view)
+    nodes = args.nodes or culprits(view.result, args.number - 1)
     target = Path(args.output or f"bundle-{view.id}").absolute()
-    spec = BundleSpec(compare=msgspec.convert(compare, CompareSpec), nodes=nodes, output=str(target))
-    command = ["layerwise", "debug", "bundle", str(view.id), "-o", str(target), "--number", str(args.number)]
+    spec = BundleSpec(compare=compare, nodes=nodes, iteration=args.iteration, output=str(target))
+    command = ["layerwise", "debug", "bundle", str(view.id), "-o", str(target), *_which(args)]
     job = job_spec("bundle", msgspec.to_builtins(spec), f"bundle {target}", command, gpus=gpus_for(spec.compare, None))
     job = msgspec.structs.replace(job, cwd=view.spec.cwd)
     collector = Collector()
@@ -63,6 +65,21 @@ def run_bundle(args: Namespace, log: Log) -> int:
     elif collector.result is not None:
         log.verdict(code == 0, f"{shown(str(target), 1000)}: {collector.result['summary']}")
     return code
+
+
+def _which(args: Namespace) -> list[str]:
+    """The options that say which nodes, and of which iteration."""
+    line = ["--nodes", *map(str, args.nodes)] if args.nodes else ["--number", str(args.number)]
+    return [*line, *(["--iteration", str(args.iteration)] if args.iteration else [])]
+
+
+def _compare(view: "JobView") -> CompareSpec:
+    """The two sides of a search or a comparison. UsageError if it has none."""
+    asked = view.spec
+    params = asked.params if asked.action == "compare" else compare_params(asked.params)
+    if len(params.get("runners") or []) < 2:
+        raise UsageError(f"job {view.id} has no two sides: a bundle needs the reference's outputs")
+    return msgspec.convert(params, CompareSpec)
 
 
 def _search(asked: str | None) -> "JobView":

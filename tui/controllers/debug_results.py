@@ -1,0 +1,104 @@
+"""What the user does with what a search has found: a node, a bundle, a copy."""
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from backends.errors import UsageError
+from backends.jobs.spec import JobSpec
+from debugtools.bundle.spec import BundleSpec
+from debugtools.compare.spec import CompareSpec
+from tui.controllers.run import wants_gpu
+from tui.state.debugging import DebugState
+from tui.state.questions import Question
+from tui.state.shared import AppState
+
+if TYPE_CHECKING:
+    from surgery.graph import GraphIndex
+
+Row = dict[str, Any]
+
+
+class DebugResults:
+    """Bundles are jobs; each method that waits for one gives what to tell the user. written: the last one's folder."""
+
+    def __init__(self, app: AppState) -> None:
+        self._app = app
+        self.written = ""
+
+    async def bundle(self, debug: DebugState, nodes: list[int], iteration: int, folder: str) -> str:
+        """Write a repro bundle of these nodes of a search's suspect."""
+        if debug.compare is None:
+            raise UsageError("a bundle needs two sides: the reference gives its golden outputs")
+        of_row = f"-{nodes[0]}" if debug.search == "locate" else ""
+        name = folder or f"bundle-{debug.job}{of_row}"
+        return await self.bundle_of(debug.job, debug.compare, nodes, iteration, name)
+
+    async def bundle_of(self, job: int, compare: CompareSpec, nodes: list[int], iteration: int, folder: str) -> str:
+        """Write a repro bundle of nodes of the suspect that `job` is about."""
+        target = Path(folder).expanduser().absolute()
+        spec = BundleSpec(compare=compare, nodes=nodes, iteration=iteration, output=str(target))
+        which = [*(["--nodes", *map(str, nodes)] if nodes else []),
+                 *(["--iteration", str(iteration)] if iteration else [])]  # fmt: skip
+        bundle = JobSpec(
+            action="bundle", params=msgspec.to_builtins(spec), title=f"bundle {target}",
+            command=["layerwise", "debug", "bundle", str(job), "-o", str(target), *which],
+            gpus=wants_gpu(compare), cwd=self._app.workspace.view(job).spec.cwd, source="tui",
+        )  # fmt: skip
+        number = await self._app.client.submit(bundle)
+        self._app.say(f"job {number}: bundle started")
+        view = await self._app.client.wait(number)
+        if view.result is None:
+            raise UsageError(f"job {number}: {(view.card or {}).get('summary', view.state)}")
+        self.written = str(target)
+        return f"{_from_here(target)}: {view.result.get('summary', 'written')}"
+
+    def yank_targets(self, debug: DebugState, question: Question | None) -> list[tuple[str, str, str]]:
+        """(key, what, text) of what can be copied."""
+        targets = []
+        view = next((view for view in self._app.jobs.views if view.id == debug.job), None)
+        spec = self._app.jobs.spec(view) if view else None
+        if spec is not None and spec.command:
+            targets.append(("c", "command", shlex.join(spec.command)))
+        artifact = question.more.get("artifact") if question else None
+        if isinstance(artifact, dict):
+            targets += [(str(what)[0], str(what), str(path)) for what, path in artifact.items()]
+        files = (debug.result or {}).get("files") or {}
+        targets += [(str(what)[0], str(what), str(path)) for what, path in files.items()]
+        path = debug.model_path()
+        targets += [("f", "found model", path)] if path else []
+        return [*targets, ("b", "bundle", self.written)] if self.written else targets
+
+
+def _from_here(path: Path) -> str:
+    """A path as short as it can be told."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+def suspect_sets(debug: DebugState, row: Row) -> list[tuple[str, list[int]]]:
+    """(name, nodes) of each set of nodes that a search speaks against; of a suspect in `row` only that one."""
+    if debug.search == "precision":  # its nodes are right, but not to be lowered
+        return []
+    if debug.search == "locate":
+        sets = [row.get("region") or [row]] if row else []
+    else:
+        sets = [entry.get("nodes") or [] for entry in debug.found]
+        sets += [suspect.get("region") or [suspect] for suspect in (debug.result or {}).get("suspects") or []]
+    return [(_named(nodes), [int(node["i"]) for node in nodes]) for nodes in sets if nodes]
+
+
+def _named(nodes: list[Row]) -> str:
+    more = f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
+    return ", ".join(f"#{node.get('i')} {node.get('op', '')} {node.get('node', '')}" for node in nodes[:3]) + more
+
+
+def node_of(index: "GraphIndex | None", row: Row) -> int:
+    """The node of the open model that a row is about, -1 if none."""
+    name = row.get("node")
+    if index is None or not isinstance(name, str) or not name:
+        return -1
+    node = index.find_node(name)
+    tensor = index.find_tensor(name) if node < 0 else -1
+    return index.producer(tensor) if tensor >= 0 else node
