@@ -13,7 +13,9 @@ from surgery.cut import GraphCut
 
 
 def effects(cut: GraphCut, measured: Measured) -> dict[int, float]:
-    """Node -> predicted relative error of the outputs if it alone is low; inf where it overflows or cannot run."""
+    """Node -> predicted relative error of the outputs if it alone is low; inf where it overflows or cannot run, even
+    where small errors reach nothing.
+    """
     reach = sensitivities(cut, measured.gains)
     return {
         i: _product(local, max((reach[name] for name in cut.nodes[i].output if name), default=0.0))
@@ -45,5 +47,4 @@ def enough(effect: Mapping[int, float], allowed: float) -> int:
 
 
 def _product(local: float, reach: float) -> float:
-    """What reaches nothing has no effect, however wrong it is."""
-    return local * reach if local and reach else 0.0
+    return local if math.isinf(local) else local * reach

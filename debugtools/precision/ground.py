@@ -51,7 +51,7 @@ class Ground:
     @cached_property
     def machine(self) -> MixedJudge:
         """The comparison of a choice with the reference."""
-        judge = MixedJudge(self.context, self._setup, self.spec.low, self.choices.run.folder)
+        judge = MixedJudge(self.context, self._setup, self.spec.low, self.choices.run.folder, emulate=self.emulate)
         if judge.tolerance != self.compare.tolerance:
             self.context.log(
                 f"tolerance: {judge.tolerance.rtol['']:.3g} relative, and of an output's root mean square: what "

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from backends.errors import LayerwiseError
 from backends.results import IterationResult
 from backends.runner import Loadable, Runner, open_runner
+from backends.specs import RunnerSpec
 from debugtools.compare.setup import Setup
 from debugtools.compare.sides import Side
 from debugtools.compare.spec import ToleranceSpec
@@ -32,30 +33,39 @@ Array = NDArray[Any]
 class MixedJudge(OneAtATime):
     """folder: where the weights of candidates are. The reference's outputs are computed once and kept.
 
+    emulate: candidates are FP32 nodes between casts. They run as they are written unless the user chose a level of
+    optimisation: onnxruntime would fuse LayerNorms over the casts, into nodes that it then refuses.
+
     Without tolerances of the user's, or with "auto", an output passes if rounding in the low type explains its error:
     rtol = 16 u sqrt(depth of the graph), atol = rtol * rms(reference), as debugtools.compare.tolerance has it.
     """
 
-    def __init__(self, context: "JobContext", setup: Setup, low: LowType, folder: "Path | None" = None) -> None:
+    def __init__(self, context: "JobContext", setup: Setup, low: LowType, folder: "Path", *, emulate: bool) -> None:
         self._sides, self._folder = _Sides(context, setup), folder
         self.suspect, self.feeds = self._sides.suspect, self._sides.all_feeds
         self.memory_budget = setup.spec.memory_budget
-        self._spec = msgspec.structs.replace(short_lived(self.suspect.spec), model=None)
+        spec = short_lived(self.suspect.spec)
+        level = spec.graph_optimization_level or ("disable" if emulate and spec.kind == "onnxrt" else None)
+        self._spec = msgspec.structs.replace(spec, model=None, graph_optimization_level=level)
         self.tolerance = self._tolerance(setup.spec.tolerance, low)
         self._sides.use(self.tolerance)
 
     def judge(self, artifact: Artifact | None) -> Judgement:
         assert artifact is not None
-        return self.judge_model(Loadable(data=artifact.build(), folder=self._folder))
+        return self._judged(Loadable(data=artifact.build(), folder=self._folder), self._spec)
 
-    def judge_model(self, model: Loadable) -> Judgement:
+    def judge_file(self, path: "Path") -> Judgement:
+        """The verdict on a file, run as configured."""
+        return self._judged(Loadable(path=path), msgspec.structs.replace(self.suspect.spec, model=None))
+
+    def _judged(self, model: Loadable, spec: RunnerSpec) -> Judgement:
         """Bad from the first input on that shows it; `measured`: the worst output met."""
         started = time.perf_counter()
         try:
-            with open_runner(self._spec, model, name=self.suspect.name) as runner:
+            with open_runner(spec, model, name=self.suspect.name) as runner:
                 found = self._worst(runner)
         except LayerwiseError as error:
-            found = Judgement(Verdict.BAD, "comparison", note=str(error))
+            found = Judgement(Verdict.SKIP, "comparison", note=str(error))
         return replace(found, seconds=time.perf_counter() - started)
 
     def golden(self, artifact: Artifact | None = None) -> dict[str, Array]:

@@ -5,6 +5,7 @@ another's error. A node that is low rounds its inputs, its weights and its outpu
 A node's gain for an input is the relative L2 change of an output when that input alone moves by one rounding.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,7 @@ from backends.tensors import dtype_name, dtype_row
 from debugtools.compare.tolerance import unit_roundoff
 from debugtools.locate.errors import error_of
 from debugtools.locate.fitting import fit
-from debugtools.locate.local import LocalRuns
+from debugtools.locate.local import LocalRuns, Result
 from debugtools.locate.part import Part
 from surgery.cut import GraphCut
 from surgery.explode import Exploder
@@ -31,6 +32,7 @@ Array = NDArray[Any]
 Tensors = Mapping[str, Array]
 _AT_ONCE = 256  # nodes of one exploded graph
 _BYTES_AT_ONCE = 64 << 20
+_MASKED, _ALIKE = -9000.0, 0.99
 _APART = 3  # inputs of a node that are moved one by one; further ones move together
 
 
@@ -97,7 +99,7 @@ class Measurer:
             i = self._cut.maker[name]
             if isinstance(made, str):
                 found.failures[i] = made
-            error = float("inf") if isinstance(made, str) else _change(made, self._tensors[name])
+            error = _change(made, self._tensors[name]) if isinstance(made, np.ndarray) else math.inf
             found.local[i] = max(found.local.get(i, 0.0), error)
 
     def _as_low(self, name: str) -> Array:
@@ -139,7 +141,7 @@ class Measurer:
         for task in tasks:
             for name in self._outputs([task.node], made.__contains__):
                 value = made[name]
-                change = self._unit if isinstance(value, str) else _change(value, self._tensors[name])
+                change = _change(value, self._tensors[name]) if isinstance(value, np.ndarray) else self._unit
                 for read in task.moved:
                     found.gains[task.node, read, name] = min(change, 1.0) / self._unit
 
@@ -191,11 +193,31 @@ class _Runs:
     def feeds(self, names: Sequence[str], own: frozenset[str]) -> tuple[str, ...]:
         return self._exploder.feeds(names, own)
 
-    def run(self, names: Sequence[str], feed: Tensors, own: frozenset[str]) -> Iterator[tuple[str, Array | str]]:
+    def run(self, names: Sequence[str], feed: Tensors, own: frozenset[str]) -> Iterator[tuple[str, Result]]:
         return self._runs.run(names, feed, own) if names else iter(())
 
 
 def _change(array: Array, reference: Array) -> float:
-    """Relative L2 change; inf where shapes differ, or where values are not finite that are in the reference."""
+    """Relative L2 change; inf where shapes differ, or where values are not finite that are in the reference.
+
+    Large negative numbers that mask others out (-10000, -1e9 before a softmax) are left aside: they would hide the
+    rest, and may well become -inf.
+    """
+    if array.shape != reference.shape:
+        return math.inf
+    seen = _unmasked(reference)
+    if seen is not None:
+        array, reference = array[seen], reference[seen]
     error = error_of(array, reference, (), 1)
-    return float("inf") if error.onset else error.rel
+    return math.inf if error.onset else error.rel
+
+
+def _unmasked(array: Array) -> NDArray[np.bool_] | None:
+    """Where an array is no mask; None if it has none."""
+    lowest = float(array.min(initial=0)) if array.dtype.kind == "f" else 0.0
+    if not -math.inf < lowest <= _MASKED:
+        return None
+    seen = array > lowest / 2
+    masks = array[~seen]
+    alike = masks.size > 1 and float(masks.max()) < _ALIKE * lowest
+    return seen if alike and seen.any() and lowest < -1000 * np.median(np.abs(array[seen])) else None

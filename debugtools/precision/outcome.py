@@ -3,7 +3,6 @@
 import time
 from typing import Any
 
-from backends.runner import Loadable
 from backends.text import shown
 from debugtools.debugger.history import History
 from debugtools.debugger.loop import SearchLoop
@@ -76,7 +75,7 @@ class Outcome:
         """How the file itself fares on the runner; None where a person or a command judges."""
         if self._by != "comparison":
             return None
-        found = self._ground.machine.judge_model(Loadable(path=best.path))
+        found = self._ground.machine.judge_file(best.path)
         return {"verdict": found.verdict.value, "measured": found.measured, "note": found.note}
 
     def _text(self, told: PrecisionResult, verified: Judgement) -> str:
