@@ -12,6 +12,7 @@ WHAT = {
     "canary": ("canaries", 4),
     "polygraphy": ("beside", 3),
     "inputs": ("hidden", 4),
+    "flaky": ("unsteady", 1),
 }
 
 
