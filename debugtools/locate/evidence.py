@@ -15,6 +15,8 @@ def evidence(suspect: Suspect, differences: Sequence[str], stopped: str) -> list
     """
     lines = [_failure(suspect) if suspect.failure else _local(suspect)]
     lines += _accumulated(suspect, stopped)
+    if len(suspect.region) > 1:
+        lines.append(f"made by {len(suspect.region)} nodes from tensors that both sides have")
     return [line for line in [*lines, *differences] if line]
 
 

@@ -99,11 +99,11 @@ class Findings:
         return Differences(Part.model(mine), Part.model(theirs), lambda name: theirs.own(mine.common(name)))
 
     def result(self, rows: list[Row]) -> dict[str, Any]:
-        """The fields of the job's result; passed: something was found."""
+        """The fields of the job's result; passed: something was found; level: how far most nodes are off, 0 if few."""
         return {
             "passed": bool(rows), "suspects": rows, "n_suspects": len(self._chosen()), "tensors": self._tensors,
             "stopped": self._stopped, "outputs_differ": not all(self._outputs.values()),
-            "summary": self._summary(rows), "peak_memory": peak(),
+            "summary": self._summary(rows), "level": self._crowd.level, "peak_memory": peak(),
         }  # fmt: skip
 
     def _chosen(self) -> list[tuple[Suspect, list[str]]]:
