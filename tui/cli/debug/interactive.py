@@ -23,14 +23,14 @@ _LETTERS = {"p": "good", "f": "bad", "g": "good", "b": "bad", "s": "skip", "u": 
 _HELP = "p (g): it passed   f (b): it failed   s: skip it   u: take the last answer back   a: let the machine finish"
 
 
-def converse(job: "JobSpec", what: str, log: Log) -> int:
+def converse(job: "JobSpec", report: SearchReport, log: Log) -> int:
     """Run a search that asks, under a supervisor of its own: its question outlives this terminal. The exit code."""
     from backends.jobs.store import Workspace
 
     log.say(START, "Starting interactive debugging session since no `--check` command was provided", source="tools")
     number = submit(job)
     try:
-        answered = asyncio.run(_converse(number, what, log))
+        answered = asyncio.run(_converse(number, report, log))
     except KeyboardInterrupt:
         answered = False
     if not answered:
@@ -42,10 +42,10 @@ def converse(job: "JobSpec", what: str, log: Log) -> int:
     return exit_code(view)
 
 
-async def _converse(job: int, what: str, log: Log) -> bool:
+async def _converse(job: int, report: SearchReport, log: Log) -> bool:
     """Report and ask until the job has ended; False if the answers end before."""
     asker = VerdictAsker(log, NoBar())
-    following = asyncio.create_task(Follower(job, SearchReport(log, what).event, None, asker).run())
+    following = asyncio.create_task(Follower(job, report.event, None, asker).run())
     ended = asyncio.create_task(asker.ended.wait())
     await asyncio.wait({following, ended}, return_when=asyncio.FIRST_COMPLETED)
     ended.cancel()
@@ -75,7 +75,7 @@ class VerdictAsker(Asker):
             self._log.info(_HELP)
             self._told = True
         self._suggest(question)
-        prompt = f">>> {question.text.replace('pass or fail', '[p]ass or [f]ail')} "
+        prompt = f">>> {shown(question.text).replace('pass or fail', '[p]ass or [f]ail')} "
         with self._bar.hidden():
             while True:
                 print(prompt, end="", flush=True)

@@ -25,7 +25,6 @@ def run_prepared(
     job: "JobSpec", interactive: bool, args: Namespace, log: Log, report: type[SearchReport] = SearchReport
 ) -> int:
     """Run a search's job as `args` want it run and shown; the exit code."""
-    what = job.action.removeprefix("debug_")
     if args.detach:
         return run_detached(job, log)
     if args.json and interactive:
@@ -35,11 +34,11 @@ def run_prepared(
         code = run_here(job, collector.event, log)
         print_json(document(collector, args.command, code))
         return code
+    told = report(log, job.action.removeprefix("debug_"))
     if interactive:
         from tui.cli.debug.interactive import converse
 
-        return converse(job, what, log)
-    told = report(log, what)
+        return converse(job, told, log)
     with progress(log) as show:
 
         def listen(event: dict[str, object]) -> None:
