@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from backends.errors import LayerwiseError, UsageError
+from backends.jobs.folder import raw_spec
 from tui.cli.follow import Follower, messages
 from tui.cli.json_output import Collector, print_json
 from tui.cli.log import WARNING, Log, shown_lines
@@ -54,11 +55,15 @@ def run_attach(args: Namespace, log: Log) -> int:
 def follow_job(job: int, log: Log) -> None:
     """Report on a job from its start to its end, with live progress and its questions asked on a terminal."""
     from backends.jobs.store import Workspace
+    from tui.cli.asking import Asker
     from tui.cli.debug.interactive import VerdictAsker
 
-    report = _report(Workspace().view(job), log)
+    view = Workspace().view(job)
+    report = _report(view, log)
+    searching = str(raw_spec(view.folder).get("action")).startswith("debug_")
     with progress(log) as show:
-        asyncio.run(Follower(job, report, show, VerdictAsker(log, show)).run())
+        asker = VerdictAsker(log, show) if searching else Asker(log, show)
+        asyncio.run(Follower(job, report, show, asker).run())
 
 
 def _report(view: "JobView", log: Log) -> Listener:
