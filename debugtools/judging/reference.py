@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.errors import LayerwiseError
-from backends.tensors import dtype_name, dtype_row
+from backends.tensors import dtype_name, dtype_row, to_numpy
 from debugtools.compare.memory import limits, resident
 from debugtools.compare.sides import ModelSide, SavedSide, Side
 from debugtools.compare.store import ArrayStore
 from debugtools.compare.stream import SessionPool
 from debugtools.locate.fitting import fit
+from surgery.inferred import inferred_tensors
 from surgery.node_types import tensor_types
 from surgery.sizes import Estimate, estimates
 
@@ -28,16 +29,18 @@ Report = Callable[[int, int, str], None]
 class ReferenceTensors(Mapping[str, Array]):
     """Tensors by the suspect's names: its inputs, and all that the reference has too. Close it to free them.
 
-    feed: the inputs as the comparison names them. folder: where what goes over the memory budget waits.
+    feed: the inputs as the comparison names them. folder: where what goes over the memory budget waits. warn: told if
+    the reference cannot run, which then costs nothing but values; None: it must run.
     """
 
     def __init__(
         self, suspect: ModelSide, reference: Side, iteration: int, feed: Mapping[str, Array], folder: Path,
-        budget: int | None, report: Report,
+        budget: int | None, report: Report, warn: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
         self._suspect, self._reference, self._iteration = suspect, reference, iteration
         allowed = limits(budget, resident())
         self._store = ArrayStore(allowed.waiting, folder)
+        self._zeros: dict[str, Array] = {}
         self._feed = dict(suspect.fit(feed, _unheard))
         known = _sizes(suspect, self._feed)
         other = isinstance(reference, ModelSide) and reference.model is not suspect.model
@@ -46,7 +49,28 @@ class ReferenceTensors(Mapping[str, Array]):
         self._names = dict(self._shared(known, theirs))
         self._types = _types(suspect.model.cut) if other or isinstance(reference, SavedSide) else {}
         if isinstance(reference, ModelSide):
-            self._run(reference, fed, theirs, allowed.segment, report)
+            try:
+                self._run(reference, fed, theirs, allowed.segment, report)
+            except LayerwiseError as error:
+                if warn is None:
+                    raise
+                self._infer(str(error), warn)
+
+    def _infer(self, why: str, warn: Callable[[str], None]) -> None:
+        """Take zeros of the inferred type and shape for what could not be run; what is not known cannot be fed."""
+        cut = self._suspect.model.cut
+        infos = inferred_tensors(cut.model, {name: array.shape for name, array in self._feed.items()})
+        missing = [tensor for tensor, name in self._names.items() if name not in self._store]
+        for tensor in missing:
+            if tensor in infos:
+                shape = [int(dim or 0) for dim in infos[tensor].shape or ()]
+                self._zeros[self._names[tensor]] = np.broadcast_to(np.zeros((), to_numpy(infos[tensor].dtype)), shape)
+            else:
+                del self._names[tensor]
+        warn(
+            f"{len(missing)} tensors could not be computed ({why}): types and shapes are inferred, and candidates' "
+            "inputs hold zeros in their place"
+        )
 
     def _shared(self, known: Sizes, theirs: Sizes) -> Iterator[tuple[str, str]]:
         """The suspect's tensors that the reference has too, with the comparison's names."""
@@ -86,6 +110,8 @@ class ReferenceTensors(Mapping[str, Array]):
     def _raw(self, name: str) -> Array:
         if name in self._store:
             return self._store.get(name)
+        if name in self._zeros:
+            return self._zeros[name]
         if isinstance(self._reference, SavedSide):
             self._store.put(name, np.asarray(self._reference.fetch(self._iteration, name)))
             return self._store.get(name)

@@ -48,7 +48,8 @@ class Subject:
         def report(done: int, total: int, name: str) -> None:
             context.progress(done, total, "reference tensors", name)
 
-        self.tensors = ReferenceTensors(self.suspect, reference, iteration, feed, folder, budget, report)
+        warn = context.warn if reference is self.suspect else None
+        self.tensors = ReferenceTensors(self.suspect, reference, iteration, feed, folder, budget, report, warn)
         self.constants = self._constants()
         self.cuts = LiveCuts(self.cut, self.tensors, self.constants)
         self.targets = _targets(setup, self.suspect, self.cut)

@@ -224,6 +224,19 @@ def test_wrong_requests_are_told_before_anything_runs(here: Path) -> None:
         search(spec(check("/fc3/Add", fail_regex=["("])))
 
 
+def test_a_model_that_cannot_run_here_is_reduced_by_a_command(here: Path) -> None:
+    """An operator that only the user's own engine has: shapes are inferred, what nobody knows stays together."""
+    model = mlp(layers=6)
+    model.graph.node[9].op_type, model.graph.node[9].domain = "SomebodysPlugin", "somewhere"
+    model.opset_import.add(domain="somewhere", version=1)
+    onnx.save(model, "model.onnx")
+    done = search(spec(check("/fc1/Add"), mode="ddmin"))
+    assert done.found == [["/fc1/Add"]] and "are inferred" in done.texts("warning")
+    plugin = search(spec(check("/fc3/MatMul"), mode="ddmin"))
+    nodes = plugin.result["found"][0]
+    assert "/fc3/MatMul" in {node["node"] for node in [*nodes["nodes"], *nodes["glue"]]}
+
+
 # Replays
 
 
