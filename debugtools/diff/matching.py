@@ -7,11 +7,13 @@ Numbered names that shift when a node is put in between do not mislead: structur
 
 from collections import deque
 from collections.abc import Mapping
+from itertools import islice
 
 from debugtools.diff.sides import GraphSide, Signature
 
 _Key = tuple[Signature, tuple[str, ...]]
 _UNKNOWN = "\0"  # no tensor's name
+_LOOK = 8  # nodes alike that are looked at for one whose names do not speak against it
 
 
 class Matching:
@@ -93,9 +95,19 @@ class Matching:
             return namesake
         while found and found[0] in self.back:
             found.popleft()
-        if not found or (strict and (namesake is not None or self.b.labels[found[0]] in self.a.by_label)):
-            return None
-        return found.popleft()
+        look = islice(found, _LOOK)
+        fitting = [j for j in look if j not in self.back and not (strict and self._others(i, j))]
+        alike = (j for j in fitting if self.a.readers[i] == self.b.readers[j])
+        return next(alike, fitting[0] if fitting else None)
+
+    def _others(self, i: int, j: int) -> bool:
+        """Whether the name of one, or of what it makes, stands for another node in the other graph."""
+        return (
+            self.b.by_label.get(self.a.labels[i], j) != j
+            or self.a.by_label.get(self.b.labels[j], i) != i
+            or self.b.maker.get(next(iter(self.a.nodes[i].outputs), ""), (j,))[0] != j
+            or self.a.maker.get(next(iter(self.b.nodes[j].outputs), ""), (i,))[0] != i
+        )
 
     def _from_outputs(self) -> None:
         same_count = len(self.a.outputs) == len(self.b.outputs)
@@ -122,7 +134,7 @@ class Matching:
     def _alike(self, i: int, j: int) -> bool:
         """Same operator and attributes, and no weight where the other has another one; loosely, the operator alone."""
         if self._loose:
-            return self.a.signatures[i][:2] == self.b.signatures[j][:2]
+            return self._same_operator(i, j)
         one, other = self.a.nodes[i].inputs, self.b.nodes[j].inputs
         return (
             self.a.signatures[i] == self.b.signatures[j]
@@ -134,12 +146,16 @@ class Matching:
         )
 
     def _by_name(self) -> None:
+        """Pair nodes of one name, or whose first outputs have one name."""
         for i, label in enumerate(self.a.labels):
-            j = self.b.by_label.get(label)
-            if j is None or not self._free(i, j) or self.a.by_label.get(label) != i:
-                continue
-            if self._loose or self.a.signatures[i][:2] == self.b.signatures[j][:2]:
-                self._pair(i, j)
+            namesake = self.b.by_label.get(label) if self.a.by_label.get(label) == i else None
+            maker = self.b.maker.get(next(iter(self.a.nodes[i].outputs), ""))
+            for j in (namesake, maker[0] if maker and maker[1] == 0 else None):
+                if j is not None and self._free(i, j) and (self._loose or self._same_operator(i, j)):
+                    self._pair(i, j)
+
+    def _same_operator(self, i: int, j: int) -> bool:
+        return self.a.signatures[i][:2] == self.b.signatures[j][:2]
 
     def _by_likeness(self) -> None:
         """Pair what is left and unique in both: same operator, attributes and weights."""

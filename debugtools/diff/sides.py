@@ -51,6 +51,16 @@ class GraphSide:
         maker = self.maker
         return topological_order([[maker[n][0] for n in node.inputs if n in maker] for node in self.nodes])[0]
 
+    @cached_property
+    def readers(self) -> list[list[str]]:
+        """The operators that read each node's outputs, sorted."""
+        found: list[list[str]] = [[] for _ in self.nodes]
+        for node in self.nodes:
+            for name in node.inputs:
+                if name in self.maker:
+                    found[self.maker[name][0]].append(node.op)
+        return [sorted(operators) for operators in found]
+
     def has_body(self, number: int) -> bool:
         """Whether a node has a body in one of its attributes."""
         node = self.nodes[number]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 from support import models
@@ -21,7 +21,7 @@ from debugtools.diff.outcome import Outcome
 from debugtools.diff.spec import DiffSpec
 
 Model = onnx.ModelProto
-many = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+many = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def compared(a: Model, b: Model, folder: Path, **fields: Any) -> Outcome:
@@ -98,6 +98,8 @@ def test_other_names_do_not_make_another_model(seed: int, tmp_path: Path) -> Non
 @given(seed=st.integers(0, 10_000), place=st.integers(0, 24), rename=st.booleans())
 def test_one_changed_attribute_is_one_changed_node(seed: int, place: int, rename: bool, tmp_path: Path) -> None:
     model = random_model(seed)
+    twins = len({(node.op_type, *node.input) for node in model.graph.node}) < len(model.graph.node)
+    assume(not (rename and twins))  # of two nodes alike, nothing tells which is which once all names are others
     other = renamed(model) if rename else copied(model)
     model.graph.node[place].attribute.append(helper.make_attribute("mark", 1))
     outcome = compared(model, other, tmp_path)
