@@ -12,6 +12,9 @@ from debugtools.compare.spec import MetricName
 from debugtools.compare.tolerance import Rule, rounding_bound
 
 Array = NDArray[Any]
+_WORD = np.uint64
+_COPIED = 1 << 16  # bytes up to which two copies are compared faster than the arrays
+_CHUNK = 1 << 19
 
 
 class Canary:
@@ -64,8 +67,12 @@ def same_bits(a: Array, b: Array) -> bool:
         return False
     if a.dtype.hasobject:
         return bool(np.array_equal(a, b))
-    return bool(
-        np.array_equal(
-            np.ascontiguousarray(a).reshape(-1).view(np.uint8), np.ascontiguousarray(b).reshape(-1).view(np.uint8)
-        )
+    if a.nbytes <= _COPIED:
+        return a.tobytes() == b.tobytes()
+    first, second = (np.ascontiguousarray(side).reshape(-1).view(np.uint8) for side in (a, b))
+    return all(
+        bool((first[at : at + _CHUNK].view(_WORD) == second[at : at + _CHUNK].view(_WORD)).all())
+        if at + _CHUNK <= first.size
+        else first[at:].tobytes() == second[at:].tobytes()
+        for at in range(0, first.size, _CHUNK)
     )

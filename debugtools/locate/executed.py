@@ -7,8 +7,6 @@ from typing import Any
 from numpy.typing import NDArray
 
 from debugtools.compare.canary import same_bits
-from debugtools.compare.executed import executed_graph, original_prints
-from debugtools.compare.frame import alike_unfused
 from debugtools.compare.sides import ModelSide, Side
 from debugtools.compare.spec import CompareSpec
 from debugtools.locate.errors import error_of
@@ -20,6 +18,8 @@ def wanted(spec: CompareSpec, suspect: ModelSide, reference: Side) -> bool:
     """Whether to look at the executed graph from the start: as asked, or because unfused sides cannot differ."""
     if suspect.spec.kind != "onnxrt" or spec.observe == "every":
         return False
+    from debugtools.compare.frame import alike_unfused  # with all that a comparison saves
+
     return spec.observe == "executed" or alike_unfused(suspect, reference)
 
 
@@ -31,6 +31,8 @@ def can_tell(spec: CompareSpec, suspect: ModelSide) -> bool:
 
 def observe_executed(suspect: ModelSide, feed: Feed, folder: Path) -> None:
     """Have the suspect observed in the graph that its session runs. LayerwiseError if it cannot be written."""
+    from debugtools.compare.executed import executed_graph, original_prints
+
     suspect.observe(None)
     suspect.observe(executed_graph(suspect, folder, original_prints(suspect, feed), feed))
 
