@@ -22,6 +22,7 @@ from tui.commands import command, in_scopes
 from tui.controllers.debugging import DebugController
 from tui.controllers.errors import ErrorsController
 from tui.controllers.jobs import JobsController
+from tui.controllers.local_errors import LocalErrors
 from tui.controllers.opening import open_model
 from tui.keymaps import read_keymap, use_keymap
 from tui.leaving import SessionKeeper, on_end_signals, terminal_is_there
@@ -113,7 +114,8 @@ class Workbench(CommandCenter, scope="global"):
         line = self.query_one(CommandBar)
         line.complete, line.submit = self.complete_line, self.run_line
         self._followers = (
-            ErrorsController(self.state), JobsController(self.state), DebugController(self.state),
+            ErrorsController(self.state), LocalErrors(self.state), JobsController(self.state),
+            DebugController(self.state),
         )  # fmt: skip
         if self._before is not None:
             self.state.say(f":back opens {shown(self._before.name, 60)} again")

@@ -60,7 +60,7 @@ def test_suspects_with_their_evidence_and_a_bundle_of_one(pair: tuple[Path, Path
     async def story(bench: Bench) -> None:
         await bench.compare(compare_spec(pair[1], pair[0]))
         await bench.press("4", "L")
-        await bench.see("1 of 1 suspects", "kernel  wrong by itself", f"weight w{BAD_LAYER} is not the reference's")
+        await bench.see("1 of 1 suspects", "kernel  off by more than", f"weight w{BAD_LAYER} is not the reference's")
         await bench.press("B")
         await bench.see("its script fails on its own, as it should")
         assert (tmp_path / f"bundle-{bench.app.state.debug.job}-{2 * BAD_LAYER}" / "repro.py").is_file()

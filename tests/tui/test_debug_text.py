@@ -158,7 +158,7 @@ def test_a_suspect_and_a_step_in_full() -> None:
         "region": [{"i": 13, "node": "n13"}, {"i": 14, "node": "n14"}],
     }  # fmt: skip
     text = "\n".join(plain(line) for line in row_detail("locate", suspect, 80))
-    for part in ("#14 MatMul n14", "wrong by itself", "weight w7", "local 0.2 (max abs 0.1)", "#13 n13, #14 n14"):
+    for part in ("#14 MatMul n14", "off by more than", "weight w7", "local 0.2 (max abs 0.1)", "#13 n13, #14 n14"):
         assert part in text
     step = {"title": "Input data", "question": "Does it?", "answer": "no", "by": "user", "seconds": 0.2,
             "evidence": ["5 seeds fail"], "advice": "take real data"}  # fmt: skip

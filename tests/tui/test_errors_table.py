@@ -131,15 +131,75 @@ def test_no_text_breaks_the_filter(text: str) -> None:
 def test_each_sort_puts_the_worst_first_and_reverses() -> None:
     state = state_of(*FIVE)
     first = {}
-    for _ in SORTS:
+    for _ in range(len(SORTS) - 1):
         first[state.sort] = state.place(0)
         state.cycle_sort()
+    assert state.sort == "graph" and "local" not in first  # not shown: not a column to sort by
     assert first["graph"] == 0
     assert first["max_abs"] in (2, 3)
     assert first["verdict"] in (1, 2)
     assert first["op"] == 0
+    state.sort_by("tensor")
     state.reverse_sort()
     assert state.place(0) == 4
+
+
+def located(i: int, local: float, word: str) -> dict[str, Any]:
+    return layer(i, local=local, local_abs=2 * local, diagnosis=word)
+
+
+def lines_of(state: ErrorsState, cells: int) -> list[str]:
+    return [plain(row_line(state.table, int(place), cells, UNICODE)) for place in state.order]
+
+
+def test_local_errors_join_the_rows_before_they_come_or_after() -> None:
+    state = state_of(layer(0), layer(1, passed=False, finding="leap"))
+    for i, local, word in ((0, 1e-7, "clean"), (1, 0.25, "kernel"), (2, 3e-7, "propagated")):
+        state.table.join(located(i, local, word))
+    state.table.join(located(9, 1.0, "kernel"))  # the comparison has no such row
+    state.table.add(layer(2, passed=False, finding="propagated"))
+    state.refresh()
+    assert [state.table.row(place)["local"] for place in range(3)] == [1e-7, 0.25, 3e-7]
+    assert state.table.numbers("local_abs").tolist() == [2e-7, 0.5, 6e-7]
+    assert [line.split()[-1] for line in lines_of(state, 76)] == ["ok", "kernel", "propagated"]
+    assert shown(state, "local>1e-3 and diagnosis==kernel") == [1]
+    assert shown(state, "accum>1e-3") == shown(state, "rel_l2>1e-3")
+    state.set_filter("")
+    state.sort_by("local")
+    assert [int(state.table.numbers("i")[place]) for place in state.order] == [1, 2, 0]
+    state.table.add(layer(1, passed=False, max_abs=7.0))  # reported again: what was joined stays
+    assert (state.table.row(1)["local"], state.table.row(1)["max_abs"]) == (0.25, 7.0)
+    assert state.table.numbers("local")[1] == 0.25
+
+
+def test_a_suspect_is_told_apart_from_what_is_off_like_all_others() -> None:
+    state = state_of(*(layer(i, passed=i < 1) for i in range(4)))
+    for i in range(4):
+        state.table.join(located(i, 2e-4, "kernel"))
+    assert state.table.at_fault().tolist() == [False, True, True, True]
+    state.table.imprecise = True
+    state.accuse({"i": 2, "op": "Add", "node": "n", "outputs": ["/layer.2/out"], "diagnosis": "ill-conditioned",
+                  "evidence": "it grows"})  # fmt: skip
+    state.refresh()
+    assert state.table.at_fault().tolist() == [False, False, True, False]
+    assert [line.split()[-1] for line in lines_of(state, 120)] == ["ok", "failed", "ill-conditioned", "failed"]
+    assert shown(state, "suspect") == [2] and shown(state, "diagnosis==ill-conditioned") == [2]
+    state.set_filter("")
+    assert (state.next_leap(-1, 1), state.next_leap(2, 1)) == (2, -1)
+    detail = "\n".join(plain(line) for line in detail_lines(state.table.row(2), ["a", "b"], 100, "it grows"))
+    assert "local rel-L2 2.000e-04" in detail and "makes small differences" in detail and "it grows" in detail
+
+
+@given(st.integers(76, 200), st.booleans(), st.sampled_from(SORTS))
+def test_columns_line_up_with_their_names(cells: int, local: bool, sort: str) -> None:
+    state = state_of(layer(0, passed=False))
+    if local:
+        state.table.join(located(0, 0.125, "ill-conditioned"))
+    names, row = plain(heading(cells, sort, False, UNICODE, local)), lines_of(state, cells)[0]
+    assert width([(names, "")]) == width([(row, "")]) == cells
+    if local and sort != "local":
+        assert names.index("local") + 5 == row.index("0.125") + 5
+        assert row.rstrip().endswith("ill-conditioned")
 
 
 def test_first_bad_and_leaps() -> None:

@@ -52,10 +52,11 @@ class DebugStarter:
         """Submit a search and put it on view; the job. target: the tensor that goes wrong, None for the outputs."""
         compare = self.compare()
         action, spec, line = _request(search, compare, by_hand, target)
-        waits = by_hand or search == "triage"  # holds no slot and no GPU while it waits
+        cpus = 0 if by_hand or search == "triage" else 1  # what waits for a person holds no slot
+        gpus = 0 if search == "triage" else wants_gpu(compare)  # its steps lease their own
         job = JobSpec(
             action=action, params=msgspec.to_builtins(spec), title=f"{search} {compare_title(compare)}", command=line,
-            gpus=0 if waits else wants_gpu(compare), cpus=0 if waits else 1, cwd=self._folder(), source="tui",
+            gpus=gpus, cpus=cpus, cwd=self._folder(), source="tui",
         )  # fmt: skip
         number = await self._app.client.submit(job)
         self._app.session.set_debug_job(number)

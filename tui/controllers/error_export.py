@@ -27,7 +27,8 @@ def export_rows(errors: ErrorsState, path: Path) -> int:
 
 def text_lines(errors: ErrorsState) -> Iterator[str]:
     """The table as people read it."""
-    for line in [*head_lines(errors, EXPORT_CELLS, UNICODE), heading(EXPORT_CELLS, "graph", False, UNICODE)]:
+    names = heading(EXPORT_CELLS, "graph", False, UNICODE, errors.table.has_local)
+    for line in [*head_lines(errors, EXPORT_CELLS, UNICODE), names]:
         yield plain(line).rstrip()
     for place in errors.order:
         yield plain(row_line(errors.table, int(place), EXPORT_CELLS, UNICODE)).rstrip()

@@ -11,6 +11,7 @@ from debugtools.compare.spec import CompareSpec
 from tui.controllers.node_errors import NodeErrors
 from tui.presenters.compare_text import rule_text, side_names
 from tui.state.coalesce import Coalesce
+from tui.state.debugging import compare_params
 from tui.state.errors import RunFacts
 from tui.state.shared import AppState
 
@@ -68,7 +69,8 @@ class ErrorsController:
         try:
             view = self._app.workspace.view(job)
             spec, self._attempt = view.spec, view.attempt
-            compare = self.state.spec = msgspec.convert(spec.params, CompareSpec)
+            params = compare_params(spec.params) if spec.action == "locate" else spec.params
+            compare = self.state.spec = msgspec.convert(params, CompareSpec)
         except (LayerwiseError, msgspec.ValidationError) as error:
             self._app.say(f"job {job}: {error}", "bad")
             return
@@ -111,11 +113,14 @@ class ErrorsController:
             place = self.state.table.add(row)
             self._nodes.note(place)
             facts.iteration = max(facts.iteration, int(row.get("iteration") or 0))
+        elif event.get("table") == "suspects" and isinstance(row, dict):
+            self.state.accuse(row)
 
     def _on_result(self, event: Event, facts: RunFacts) -> None:
         data = event.get("data")
         facts.result = data if isinstance(data, dict) else {}
         facts.iterations = int(facts.result.get("iterations") or facts.iterations)
+        self.state.table.imprecise = self.state.table.imprecise or bool(facts.result.get("level"))
 
     def _on_card(self, event: Event, facts: RunFacts) -> None:
         facts.card = event

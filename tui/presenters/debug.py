@@ -128,7 +128,9 @@ def _result(debug: DebugState, cells: int, glyphs: Glyphs) -> list[Line]:
 def _summary(debug: DebugState, result: Row) -> str:
     suspects = result.get("suspects") or []
     if debug.search == "locate" and debug.rows:  # its own is the first row's
-        return f"{len(debug.rows)} of {result.get('n_suspects', len(debug.rows))} suspects, worst first"
+        level = result.get("level")
+        usual = f"; most nodes are off by about {level:.2g}: it computes in lower precision" if level else ""
+        return f"{len(debug.rows)} of {result.get('n_suspects', len(debug.rows))} suspects, worst first{usual}"
     if debug.search == "triage" and suspects:
         first = suspects[0]
         return f"{first.get('diagnosis')} at #{first.get('i')} {first.get('op')} {first.get('node')}"

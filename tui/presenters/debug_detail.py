@@ -5,19 +5,11 @@ from typing import Any
 
 from backends.text import shown
 from tui.presenters.debug_rows import measured_text
+from tui.presenters.error_detail import DIAGNOSES
 from tui.presenters.numbers import sig, span_text
 from tui.presenters.text import Line, wrap_runs
 
 Row = Mapping[str, Any]
-WORDS = {
-    "kernel": "wrong by itself: off by more than rounding explains, on the reference's own inputs",
-    "ill-conditioned": "computes rightly, but makes small differences of its inputs large",
-    "overflow": "a value that is not finite first appears here",
-    "nan": "NaN first appears here",
-    "propagated": "hands on what came in",
-    "clean": "as exact as its dtype allows",
-}
-"""What a diagnosis means."""
 _MOST = 1000
 
 
@@ -37,7 +29,8 @@ def _field(name: str, text: str, cells: int, role: str = "") -> list[Line]:
 def _suspect(row: Row, cells: int) -> list[Line]:
     word = str(row.get("diagnosis") or "")
     lines = _field("suspect", f"#{row.get('i')} {row.get('op', '')} {row.get('node', '')}", cells, "strong")
-    lines += wrap_runs([("diagnosis ", "dim"), (shown(word, 20), "bad"), (f"  {WORDS.get(word, '')}", "")], cells, 10)
+    meaning = f"  {DIAGNOSES.get(word, '')}"
+    lines += wrap_runs([("diagnosis ", "dim"), (shown(word, 20), "bad"), (meaning, "")], cells, 10)
     lines += _field("evidence", str(row.get("evidence") or ""), cells)
     errors = f"local {sig(row.get('local'))} (max abs {sig(row.get('local_abs'))})   accumulated "
     errors += f"{sig(row.get('accumulated'))}   amplification {sig(row.get('amplification'))}   as relative L2"

@@ -4,11 +4,25 @@ from typing import Any
 
 from backends.text import shown
 from tui.presenters.numbers import index_text, shape_text, sig
-from tui.presenters.text import Line, fit
+from tui.presenters.text import Line, fit, wrap_runs
+from tui.state.error_table import FAULTS
+
+DIAGNOSES = {
+    "kernel": "off by more than rounding explains, on the reference's own inputs",
+    "ill-conditioned": "computes rightly, but makes small differences of its inputs large",
+    "overflow": "a value that is not finite first appears here",
+    "nan": "NaN first appears here",
+    "propagated": "hands on what came in",
+    "clean": "as exact as its dtype allows",
+}
+"""What a diagnosis means."""
 
 
-def detail_lines(row: dict[str, Any], names: list[str], cells: int) -> list[Line]:
-    """What is known of one row: name, place, types, both sides' statistics, the worst elements."""
+def detail_lines(row: dict[str, Any], names: list[str], cells: int, evidence: str = "") -> list[Line]:
+    """What is known of one row: name, place, types, both sides' statistics, the worst elements, its own error.
+
+    evidence: what speaks against its node.
+    """
     lines: list[Line] = [
         [(shown(str(row.get("tensor", "")), cells), "strong")],
         [("node ", "dim"), (shown(str(row.get("node", "")) or "(no name)", max(20, cells - 30)), ""),
@@ -19,6 +33,8 @@ def detail_lines(row: dict[str, Any], names: list[str], cells: int) -> list[Line
     lines += _side_lines(row, names, cells)
     lines.append([])
     lines += _error_lines(row)
+    lines += _local_line(row)
+    lines += wrap_runs([(shown(evidence, 2 * cells), "strong")], cells)[:2] if evidence else []
     note = str(row.get("note") or "")
     return [*lines, [(shown(note, cells), "warn")]] if note else lines
 
@@ -85,6 +101,17 @@ def _error_lines(row: dict[str, Any]) -> list[Line]:
     ]  # fmt: skip
 
 
+def _local_line(row: dict[str, Any]) -> list[Line]:
+    word = str(row.get("diagnosis") or "")
+    if not word:
+        return []
+    return [
+        [("local rel-L2 ", "dim"), (sig(row.get("local"), 4), "strong"), ("  max abs ", "dim"),
+         (sig(row.get("local_abs"), 4), ""), (f"  {word}: ", "bad" if word in FAULTS else "dim"),
+         (DIAGNOSES.get(word, ""), "")],
+    ]  # fmt: skip
+
+
 def _similarity(row: dict[str, Any]) -> Line:
     line: Line = []
     for key, title in (("rel_l2", "rel-L2"), ("cosine", "cosine"), ("psnr", "psnr"), ("snr", "snr")):
@@ -104,10 +131,14 @@ COLUMN_HELP: tuple[tuple[str, str], ...] = (
     ("rel-L2", "length of a - b over length of b, for the whole tensor"),
     ("ampl", "error out / largest error in (rel-L2); above 1 the layer"),
     ("", "makes it worse, at 1 it only hands it on"),
+    ("local", "rel-L2 of the layer alone, on the reference's inputs (L)"),
+    ("accum", "rel-L2 of the whole run: the column rel-L2"),
     ("verdict", "ok or failed under the tolerance"),
     ("", "leap, overflow, nan: the trouble starts in this layer"),
     ("", "propagated: the layer hands on what came in"),
     ("", "skip, random: from random numbers, other ones on each side"),
+    ("", "kernel: wrong by itself; ill-conditioned: makes small"),
+    ("", "differences large; clean: as exact as its dtype allows"),
     ("minimap", "the whole list in the right-most column: full blocks"),
     ("", "where trouble starts, half ones where it goes on"),
 )

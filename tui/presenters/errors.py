@@ -1,63 +1,96 @@
 """The layer error table as styled text."""
 
 import math
+from dataclasses import dataclass
 
 from backends.text import shown
 from tui.presenters.glyphs import Glyphs
 from tui.presenters.numbers import sig
-from tui.presenters.text import Line, fit, merge
+from tui.presenters.text import Line, Run, fit, merge
 from tui.state.error_table import FAILED, PASSED, ErrorTable
 from tui.state.errors import CLEAN, FOUND, NOTHING, OPEN, WRONG, ErrorsState, RunFacts
 
 NUMBERS = (("max-abs", "max_abs"), ("max-rel", "max_rel"), ("rel-L2", "rel_l2"))
+LOCAL_NUMBERS = (("local", "local"), ("accum", "rel_l2"))
 NUMBER_CELLS = 7
-AMPL_CELLS = 7
+AMPL_CELLS = 6
 VERDICT_CELLS = 10
+DIAGNOSIS_CELLS = 15
 PLACE_CELLS = 5
+WIDE = 100
 HEADINGS = {
     "graph": "#", "max_abs": "max-abs", "max_rel": "max-rel", "rel_l2": "rel-L2", "ampl": "ampl",
-    "verdict": "verdict", "op": "op", "tensor": "tensor",
+    "verdict": "verdict", "op": "op", "tensor": "tensor", "local": "local",
 }  # fmt: skip
 
 
-def widths(cells: int) -> tuple[int, int, int]:
-    """Cells of the op, tensor and mode columns (mode 0: not shown) in a list `cells` wide."""
-    op, mode = (14, 9) if cells >= 100 else (10, 0)
+@dataclass(frozen=True)
+class Columns:
+    """Cells of the op, tensor, mode (0: not shown) and verdict columns; numbers: (heading, key) of those shown."""
+
+    op: int
+    tensor: int
+    mode: int
+    verdict: int
+    numbers: tuple[tuple[str, str], ...]
+
+
+def columns(cells: int, local: bool) -> Columns:
+    """The columns of a list `cells` wide. local: local errors are known; where it is narrow they take the place of
+    the largest differences.
+    """
+    op, mode = (14, 9) if cells >= WIDE else (10, 0)
+    numbers = NUMBERS if not local else (NUMBERS[0], *LOCAL_NUMBERS) if cells >= WIDE else LOCAL_NUMBERS
+    verdict = DIAGNOSIS_CELLS if local else VERDICT_CELLS
     fixed = 2 + PLACE_CELLS + 1 + op + 1 + (mode + 1 if mode else 0) + 1
-    numbers = len(NUMBERS) * (NUMBER_CELLS + 1) + AMPL_CELLS + 1 + VERDICT_CELLS
-    return op, max(8, cells - fixed - numbers), mode
+    taken = len(numbers) * (NUMBER_CELLS + 1) + AMPL_CELLS + 1 + verdict
+    return Columns(op, max(8, cells - fixed - taken), mode, verdict, numbers)
 
 
-def heading(cells: int, sort: str, reverse: bool, glyphs: Glyphs) -> Line:
+def heading(cells: int, sort: str, reverse: bool, glyphs: Glyphs, local: bool = False) -> Line:
     """The column names; the sorted column carries an arrow."""
-    op, tensor, mode = widths(cells)
+    shape = columns(cells, local)
     arrow = ("^" if reverse else "v") if glyphs.ellipsis == "~" else ("▴" if reverse else "▾")
+    sorted_by = "accum" if local and sort == "rel_l2" else HEADINGS[sort]
 
     def name(text: str) -> str:
-        return text + arrow if text == HEADINGS[sort] else text
+        return text + arrow if text == sorted_by else text
 
-    text = f"  {name('#'):>{PLACE_CELLS}} {fit(name('op'), op)} {fit(name('tensor'), tensor)} "
-    text += f"{fit('mode', mode)} " if mode else ""
-    text += " ".join(f"{name(title):>{NUMBER_CELLS}}" for title, _ in NUMBERS)
+    text = f"  {name('#'):>{PLACE_CELLS}} {fit(name('op'), shape.op)} {fit(name('tensor'), shape.tensor)}"
+    text += f" {fit('mode', shape.mode)}" if shape.mode else ""
+    text += "".join(f"{name(title):>{NUMBER_CELLS + 1}}" for title, _ in shape.numbers)  # the arrow takes the gap
     return [(fit(f"{text} {name('ampl'):>{AMPL_CELLS}} {name('verdict')}", cells, keep="start"), "head")]
 
 
 def row_line(table: ErrorTable, place: int, cells: int, glyphs: Glyphs) -> Line:
     """One row of the table, `cells` wide: at most three runs, one when it passed."""
-    op, tensor, mode = widths(cells)
+    shape = columns(cells, table.has_local)
     verdict = int(table.verdicts()[place])
-    kind = fit(_label(table, "op", place), op, glyphs.ellipsis)
+    kind = fit(_label(table, "op", place), shape.op, glyphs.ellipsis)
     text = f"{table.numbers('i')[place]:>{PLACE_CELLS}.0f} {kind} "
-    text += f"{fit(short_name(table.tensors[place]), tensor, glyphs.ellipsis, keep='end')} "
-    text += f"{fit(_label(table, 'mode', place), mode, glyphs.ellipsis)} " if mode else ""
-    text += " ".join(f"{sig(float(table.numbers(key)[place])):>{NUMBER_CELLS}}" for _, key in NUMBERS)
-    ampl = float(table.numbers("ampl")[place])
-    text += f" {'-' if math.isnan(ampl) else sig(ampl):>{AMPL_CELLS}} "
-    finding = _label(table, "finding", place)
+    text += f"{fit(short_name(table.tensors[place]), shape.tensor, glyphs.ellipsis, keep='end')} "
+    text += f"{fit(_label(table, 'mode', place), shape.mode, glyphs.ellipsis)} " if shape.mode else ""
+    text += " ".join(f"{_number(table, key, place):>{NUMBER_CELLS}}" for _, key in shape.numbers)
+    text += f" {_number(table, 'ampl', place):>{AMPL_CELLS}} "
+    word, role = _word(table, place, verdict)
     glyph = {FAILED: glyphs.bad, PASSED: glyphs.good}.get(verdict, " ")
-    word = finding or {FAILED: "failed", PASSED: "ok"}.get(verdict, "-")
-    role = verdict_role(verdict, finding)
-    return merge([(f"{glyph} ", role), (text, ""), (fit(word, VERDICT_CELLS, glyphs.ellipsis), role)])
+    return merge([(f"{glyph} ", role), (text, ""), (fit(word, shape.verdict, glyphs.ellipsis), role)])
+
+
+def _number(table: ErrorTable, key: str, place: int) -> str:
+    value = float(table.numbers(key)[place])
+    return "-" if math.isnan(value) and key in ("ampl", "local") else sig(value)
+
+
+def _word(table: ErrorTable, place: int, verdict: int) -> Run:
+    """The diagnosis of what is at fault or hands an error on, else the finding, else the verdict; and its role."""
+    finding, diagnosis = _label(table, "finding", place), _label(table, "diagnosis", place)
+    if bool(table.numbers("suspect")[place] == 1):
+        return diagnosis, "bad" if verdict == FAILED else "warn"
+    told = finding
+    if verdict == FAILED and diagnosis not in ("", "clean") and not (table.imprecise and diagnosis == "kernel"):
+        told = diagnosis
+    return told or {FAILED: "failed", PASSED: "ok"}.get(verdict, "-"), verdict_role(verdict, told)
 
 
 def short_name(tensor: str) -> str:
@@ -123,7 +156,8 @@ def _standing(state: ErrorsState, glyphs: Glyphs) -> Line:
         tolerance: Line = [("   tolerance ", "dim"), (facts.tolerance, "")]
     else:
         tolerance = []
-    return merge([*line, *_canary(facts), *tolerance])
+    locating: Line = [(f"   {state.locating}", "dim")] if state.locating else []
+    return merge([*line, *_canary(facts), *locating, *tolerance])
 
 
 def _progress_text(facts: RunFacts, rows: int) -> str:

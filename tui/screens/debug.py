@@ -128,7 +128,7 @@ class DebugScreen(DebugFound, scope="debug"):
         body, question, cells = self.query_one("#debug-body", DetailPane), self.asked(), self.size.width - 2
         row = self.row_in_view()
         lines = self._body(question, row, cells) if self.debug.job else empty_lines(self.starter.ready(), cells)
-        about = (self.debug.job, question.id if question else "", self.debug.state, row.get("n"), self._list.cursor)
+        about = (self.debug.job, question.id if question else "", row.get("n"), self._list.cursor)
         last = max(0, len(lines) - body.size.height)
         top, self._shown = min(last, body.top) if about == self._shown else 0, about
         self._share_height(len(lines) + 1 if question else 0)

@@ -8,13 +8,12 @@ from textual.events import Resize
 from backends.files import user_path
 from tui.commands import command
 from tui.controllers.error_export import export_rows, yank_targets
-from tui.controllers.node_errors import node_of_row
 from tui.controllers.tensor import TensorController
 from tui.presenters.error_detail import detail_lines, help_lines
 from tui.presenters.errors import head_lines, heading, row_line
 from tui.presenters.text import Line
+from tui.screens.error_searches import ErrorSearches
 from tui.screens.pick import Choice, PickScreen, yank_choices
-from tui.screens.searching import Searching
 from tui.screens.tensor_panel import TensorPanel
 from tui.state.coalesce import Coalesce
 from tui.state.errors import SORTS
@@ -43,14 +42,14 @@ class ErrorRows:
         return row_line(errors.table, errors.place(i), cells, self._app.glyphs)
 
 
-class ErrorsScreen(Searching, scope="errors"):
+class ErrorsScreen(ErrorSearches, scope="errors"):
     """Table, minimap beside it, detail of the row below where there is room; enter opens a tensor's values."""
 
     DEFAULT_CSS = """
     ErrorsScreen #errors-head { height: 2; }
     ErrorsScreen.told #errors-head { height: 3; }
     ErrorsScreen #errors-table { width: 1fr; }
-    ErrorsScreen #errors-detail { height: 12; display: none; }
+    ErrorsScreen #errors-detail { height: 15; display: none; }
     ErrorsScreen.tall #errors-detail { display: block; }
     ErrorsScreen #tensor { display: none; }
     ErrorsScreen.on-tensor #tensor { display: block; }
@@ -59,7 +58,6 @@ class ErrorsScreen(Searching, scope="errors"):
 
     def __init__(self, state: AppState) -> None:
         super().__init__(state)
-        self.errors = state.errors
         self._list = VirtualList(ErrorRows(state), glyphs=state.glyphs, id="layers")
         self._map = Minimap(state.errors, state.glyphs)
         self._tensor = TensorPanel(state, TensorController(state))
@@ -88,6 +86,9 @@ class ErrorsScreen(Searching, scope="errors"):
     def main_widget(self) -> VirtualList | TensorPanel:
         return self._tensor if self.has_class("on-tensor") else self._list
 
+    def place_in_view(self) -> int:
+        return self.errors.place(self._list.cursor)
+
     def shown_again(self) -> None:
         self._changed()
 
@@ -114,7 +115,7 @@ class ErrorsScreen(Searching, scope="errors"):
         self.set_class(len(head) > 2, "told")
         self.query_one("#errors-head", LinesView).set_lines(head)
         cells = self._list.size.width - GUTTER
-        names: Line = [("  ", "head"), *heading(cells, errors.sort, errors.reverse, glyphs)]
+        names: Line = [("  ", "head"), *heading(cells, errors.sort, errors.reverse, glyphs, errors.table.has_local)]
         self.query_one("#errors-heading", OneLine).set_line(names)
         self.query_one("#errors-filter", LineInput).set_tail(self._filter_tail())
         self._show_map()
@@ -137,7 +138,8 @@ class ErrorsScreen(Searching, scope="errors"):
             return
         row = None if place < 0 else self.errors.table.row(place)
         cells = max(20, self.size.width - 2)
-        lines = detail_lines(row, self.errors.facts.runners, cells) if row is not None else []
+        told = self.errors.evidence.get(str(row.get("tensor")), "") if row is not None else ""
+        lines = detail_lines(row, self.errors.facts.runners, cells, told) if row is not None else []
         pane.set_lines([[(" ", ""), *line] for line in lines])
 
     @on(VirtualList.Highlighted, "#layers")
@@ -194,6 +196,7 @@ class ErrorsScreen(Searching, scope="errors"):
 
     @command("errors.sort_by", "sort by a column", line="sort COLUMN", complete="columns")
     def sort_by(self, name: str = "") -> None:
+        name = {"accum": "rel_l2"}.get(name, name)
         if name in SORTS:
             self.errors.sort_by(name)
             self._reordered()
@@ -241,39 +244,6 @@ class ErrorsScreen(Searching, scope="errors"):
             self.state.say(otherwise)
         else:
             self._list.move_to(line)
-
-    @command("errors.node", "the row's node in the Graph screen", keys="o", footer="graph", line="node")
-    def show_node(self) -> None:
-        index, place = self.session.index, self.errors.place(self._list.cursor)
-        if index is None or place < 0:
-            self.state.say("no graph to show it in" if place >= 0 else "no row")
-            return
-        node = node_of_row(index, self.errors.table, place)
-        if node < 0:
-            self.state.say("this tensor is not made by a node of the open model", "warn")
-            return
-        self.session.select_node(node)
-        self.post_message(self.Open("graph"))
-
-    # ── searches ──
-
-    @command("errors.reduce", "reduce: the smallest part that makes this tensor wrong", keys="d", footer="reduce",
-             line="reduce")  # fmt: skip
-    def reduce(self) -> None:
-        self._search("reduce")
-
-    @command("errors.bisect", "bisect: the first node at which this tensor goes wrong", keys="b", footer="bisect",
-             line="bisect")  # fmt: skip
-    def bisect(self) -> None:
-        self._search("bisect")
-
-    @command("errors.locate", "locate: which nodes are wrong by themselves", keys="L", footer="locate", line="locate")
-    def locate(self) -> None:
-        self.start_search("locate")
-
-    def _search(self, search: str) -> None:
-        place = self.errors.place(self._list.cursor)
-        self.start_search(search, target=str(self.errors.table.row(place)["tensor"]) if place >= 0 else None)
 
     # ── one tensor ──
 

@@ -13,15 +13,20 @@ class Searching(Page):
         super().__init__(state)
         self.starter = DebugStarter(state)
 
-    def start_search(self, search: str, *, by_hand: bool = False, target: str | None = None) -> None:
-        """Submit a search and show it. target: the tensor that goes wrong, None for the outputs."""
-        self.run_worker(self._start(search, by_hand, target), group="debug-start")
+    def start_search(
+        self, search: str, *, by_hand: bool = False, target: str | None = None, then: str = ""
+    ) -> None:
+        """Submit a search and show it. target: the tensor that goes wrong, None for the outputs. then: what comes of
+        it here, where this page is to stay.
+        """
+        self.run_worker(self._start(search, by_hand, target, then), group="debug-start")
 
-    async def _start(self, search: str, by_hand: bool, target: str | None) -> None:
+    async def _start(self, search: str, by_hand: bool, target: str | None, then: str) -> None:
         try:
             job = await self.starter.start(search, by_hand=by_hand, target=target)
         except LayerwiseError as error:
             self.state.say(str(error), "bad")
             return
-        self.state.say(f"job {job}: {search} started")
-        self.post_message(self.Open("debug"))
+        self.state.say(f"job {job}: {search} started" + (f"; {then}" if then else ""))
+        if not then:
+            self.post_message(self.Open("debug"))

@@ -17,11 +17,13 @@ NUMBER_FIELDS = {
     "err": "max_abs", "abs": "max_abs", "max_abs": "max_abs", "rel": "max_rel", "max_rel": "max_rel",
     "mean_abs": "mean_abs", "mean_rel": "mean_rel", "rel_l2": "rel_l2", "l2": "l2", "cosine": "cosine",
     "psnr": "psnr", "snr": "snr", "ampl": "ampl", "i": "i", "size": "size", "over": "over", "nan": "nan",
-    "inf": "inf", "iteration": "iteration", "pair": "pair",
+    "inf": "inf", "iteration": "iteration", "pair": "pair", "local": "local", "local_abs": "local_abs",
+    "accum": "rel_l2",
 }  # fmt: skip
-LABEL_FIELDS = {"op": "op", "mode": "mode", "dtype": "dtype", "finding": "finding"}
+LABEL_FIELDS = {"op": "op", "mode": "mode", "dtype": "dtype", "finding": "finding",
+                "diagnosis": "diagnosis"}  # fmt: skip
 NAME_FIELDS = ("tensor", "node", "name")
-FLAGS = ("failed", "passed", "unknown", "found")
+FLAGS = ("failed", "passed", "unknown", "found", "suspect")
 LONGEST = 500
 FIELDS = (*NUMBER_FIELDS, *LABEL_FIELDS, *NAME_FIELDS)
 

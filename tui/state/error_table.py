@@ -13,9 +13,13 @@ Ints = npt.NDArray[np.int32]
 
 FAILED, PASSED, UNKNOWN = 0, 1, 2
 BATCH = 512
-NUMBERS = ("max_abs", "max_rel", "mean_abs", "mean_rel", "rel_l2", "l2", "cosine", "psnr", "snr", "ampl")
+NUMBERS = ("max_abs", "max_rel", "mean_abs", "mean_rel", "rel_l2", "l2", "cosine", "psnr", "snr", "ampl",
+           "local", "local_abs", "suspect")  # fmt: skip
 WHOLE = ("iteration", "i", "size", "over")
-LABELS = ("op", "mode", "finding", "dtype")
+LABELS = ("op", "mode", "finding", "dtype", "diagnosis")
+
+FAULTS = ("kernel", "ill-conditioned", "overflow", "nan")
+"""Diagnoses of a layer that brings an error in, or makes one large."""
 
 
 class Column:
@@ -63,7 +67,11 @@ def side_text(value: object) -> str:
 
 
 class ErrorTable:
-    """Rows of the table "layers" (one per iteration, pair and tensor), the newest report of a row winning."""
+    """Rows of the table "layers" (one per iteration, pair and tensor), the newest report of a row winning.
+
+    has_local: some rows say what the layer does on the reference's inputs, and a diagnosis. imprecise: most layers are
+    off alike, so that only suspects are at fault.
+    """
 
     def __init__(self) -> None:
         self.count = 0
@@ -72,6 +80,7 @@ class ErrorTable:
         self.nodes: list[str] = []
         self._rows = PackedRows()
         self._places: dict[int, int] = {}
+        self._keys: list[int] = []
         self._latest = Column(np.int32)
         self._numbers = {name: Column(np.float64) for name in NUMBERS}
         self._whole = {name: Column(np.int64) for name in WHOLE}
@@ -81,32 +90,72 @@ class ErrorTable:
         self._inf = Column(np.int64)
         self._pair = Column(np.int32)
         self._new: list[tuple[int, int, Mapping[str, Any]]] = []
+        self.has_local = False
+        self.imprecise = False
+        self._local: dict[int, tuple[Any, Any, Any]] = {}
+        self._suspects: dict[int, str] = {}
+        self._joined: list[int] = []
 
     def __len__(self) -> int:
         return self.count
 
     def add(self, row: Mapping[str, Any]) -> int:
         """Take a row as the journal has it and return its place; a row seen before is replaced."""
-        tensor = str(row.get("tensor", ""))
-        pair = row.get("pair") or (0, 1)
-        key = hash((row.get("iteration", 0), pair[0], pair[1], tensor))
+        key = _key(row)
         place = self._places.get(key, self.count)
         if place == self.count:
             self._places[key] = place
             self.count += 1
-            self.tensors.append(tensor)
+            self._keys.append(key)
+            self.tensors.append(str(row.get("tensor", "")))
             self.nodes.append(str(row.get("node", "")))
         self.changes += 1
+        self.has_local = self.has_local or "diagnosis" in row
+        if key in self._local or key in self._suspects:
+            self._joined.append(place)
         self._new.append((place, self._rows.append(dict(row)), row))
         if len(self._new) >= BATCH:
             self._fill()
         return place
 
+    def join(self, row: Mapping[str, Any]) -> None:
+        """Take local error and diagnosis of a tensor, for the row of the same tensor, come it before or after."""
+        key = _key(row)
+        self._local[key] = row.get("local"), row.get("local_abs"), row.get("diagnosis")
+        self._note_joined(key)
+
+    def accuse(self, row: Mapping[str, Any]) -> None:
+        """Take a suspect; of its tensors' rows its diagnosis is the one that counts."""
+        for name in row.get("outputs") or []:
+            key = _key({"iteration": row.get("iteration", 0), "tensor": name})
+            self._suspects[key] = str(row.get("diagnosis") or "")
+            self._note_joined(key)
+
+    def _note_joined(self, key: int) -> None:
+        self.has_local = True
+        if key in self._places:
+            self.changes += 1
+            self._joined.append(self._places[key])
+
     def _fill(self) -> None:
-        """Bring the rows that came since the last look into the columns, all at once."""
+        """Bring what came since the last look into the columns, all at once."""
         new, self._new = self._new, []
-        if not new:
-            return
+        if new:
+            self._fill_rows(new)
+        joined, self._joined = self._joined, []
+        if joined:
+            self._fill_local([place for place in joined if self._keys[place] in self._local])
+            accused = [place for place in joined if self._keys[place] in self._suspects]
+            self._numbers["suspect"].put(accused, [1.0] * len(accused))
+            self._labels["diagnosis"].put(accused, [self._suspects[self._keys[place]] for place in accused])
+
+    def _fill_local(self, places: list[int]) -> None:
+        found = [self._local[self._keys[place]] for place in places]
+        self._numbers["local"].put(places, [number(local) for local, _, _ in found])
+        self._numbers["local_abs"].put(places, [number(largest) for _, largest, _ in found])
+        self._labels["diagnosis"].put(places, [side_text(word) for _, _, word in found])
+
+    def _fill_rows(self, new: list[tuple[int, int, Mapping[str, Any]]]) -> None:
         places = [place for place, _, _ in new]
         rows = [row for _, _, row in new]
         self._latest.put(places, [packed for _, packed, _ in new])
@@ -122,9 +171,13 @@ class ErrorTable:
         self._pair.put(places, [int((row.get("pair") or (0, 1))[0]) for row in rows])
 
     def row(self, place: int) -> dict[str, Any]:
-        """Return the whole row, as the journal has it."""
+        """Return the whole row, as the journal has it, with what was joined to it."""
         self._fill()
-        return self._rows[int(self._latest.first(self.count)[place])]
+        row = self._rows[int(self._latest.first(self.count)[place])]
+        local, largest, word = self._local.get(self._keys[place], (None, None, None))
+        joined = {"local": local, "local_abs": largest, "diagnosis": word} if word is not None else {}
+        accused = self._suspects.get(self._keys[place])
+        return {**row, **joined, **({"diagnosis": accused} if accused else {})}
 
     def numbers(self, name: str) -> Floats:
         """Return a column of numbers (NaN where unknown), one per row in order of arrival."""
@@ -153,6 +206,13 @@ class ErrorTable:
         wanted = [name != "" if kinds is None else name in set(kinds) for name in names]
         return np.array(wanted, bool)[codes] if names else np.zeros(0, bool)
 
+    def at_fault(self) -> npt.NDArray[np.bool_]:
+        """Return which rows are wrong by themselves: suspects, and what fails with a diagnosis that says so."""
+        codes, names = self.labels("diagnosis")
+        faults = FAULTS[1:] if self.imprecise else FAULTS
+        wanted = np.array([name in faults for name in names] or [False], bool)
+        return np.asarray((self.numbers("suspect") == 1) | (wanted[codes] & (self.verdicts() == FAILED)))
+
     def in_graph_order(self) -> Ints:
         """Return the places sorted by iteration, pair and position in the graph."""
         keys = (self.numbers("i"), self.numbers("pair"), self.numbers("iteration"))
@@ -163,6 +223,12 @@ class ErrorTable:
         order = self.in_graph_order()
         bad = order[self.verdicts()[order] == FAILED]
         return int(bad[0]) if len(bad) else -1
+
+
+def _key(row: Mapping[str, Any]) -> int:
+    """The same for all reports of a tensor of one pair of sides in one iteration."""
+    pair = row.get("pair") or (0, 1)
+    return hash((row.get("iteration", 0), pair[0], pair[1], str(row.get("tensor", ""))))
 
 
 def _verdict(passed: object) -> int:

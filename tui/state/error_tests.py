@@ -56,6 +56,8 @@ class Flag:
     def mask(self, table: ErrorTable) -> Mask:
         if self.name == "found":
             return table.found()
+        if self.name == "suspect":
+            return np.asarray(table.numbers("suspect") == 1)
         wanted = {"failed": FAILED, "passed": PASSED, "unknown": UNKNOWN}[self.name]
         return np.asarray(table.verdicts() == wanted)
 

@@ -13,7 +13,7 @@ from tui.state.error_table import FAILED, PASSED, UNKNOWN, ErrorTable, Ints
 from tui.state.error_tests import Test
 from tui.state.signal import Signal
 
-SORTS = ("graph", "max_abs", "max_rel", "rel_l2", "ampl", "verdict", "op", "tensor")
+SORTS = ("graph", "max_abs", "max_rel", "local", "rel_l2", "ampl", "verdict", "op", "tensor")
 LEAPS = ("leap", "overflow", "nan")
 NOTHING, CLEAN, OPEN, WRONG, FOUND = range(5)
 
@@ -40,7 +40,11 @@ class RunFacts:
 
 
 class ErrorsState:
-    """One job's rows, in the order in which they are shown. `on_change` comes at most 4 times a second."""
+    """One job's rows, in the order in which they are shown. `on_change` comes at most 4 times a second.
+
+    locating: how far the job is whose local errors join the rows, "" if none is. evidence: tensor -> what speaks
+    against it.
+    """
 
     def __init__(self) -> None:
         self.on_change: Signal[[]] = Signal()
@@ -53,6 +57,8 @@ class ErrorsState:
         self.sort = "graph"
         self.reverse = False
         self.order: Ints = np.zeros(0, np.int32)
+        self.locating = ""
+        self.evidence: dict[str, str] = {}
         self._filter: Test | None = None
         self._seen = -1
 
@@ -62,8 +68,15 @@ class ErrorsState:
         self.spec = None
         self.table = ErrorTable()
         self.facts = RunFacts()
+        self.locating, self.evidence = "", {}
         self._seen = -1
         self.refresh()
+
+    def accuse(self, row: dict[str, Any]) -> None:
+        """Take a suspect of a locate job: its diagnosis, and what speaks against it."""
+        self.table.accuse(row)
+        text = f"#{row.get('i')} {row.get('op')} {row.get('node')}: {row.get('evidence', '')}"
+        self.evidence.update((str(name), text) for name in row.get("outputs") or [])
 
     def set_filter(self, text: str) -> None:
         """Apply a filter; one that does not parse leaves the last good one and sets `filter_problem`."""
@@ -77,8 +90,10 @@ class ErrorsState:
         self.refresh()
 
     def cycle_sort(self) -> None:
-        """Sort by the next column, worst first where the column is an error."""
-        self.sort_by(SORTS[(SORTS.index(self.sort) + 1) % len(SORTS)])
+        """Sort by the next column that is shown, worst first where the column is an error."""
+        names = [name for name in SORTS if name != "local" or self.table.has_local]
+        place = names.index(self.sort) if self.sort in names else 0
+        self.sort_by(names[(place + 1) % len(names)])
 
     def sort_by(self, name: str) -> None:
         """Sort by one of SORTS."""
@@ -125,8 +140,8 @@ class ErrorsState:
         return self.table.first_bad()
 
     def next_leap(self, index: int, step: int) -> int:
-        """Return the next (step -1: previous) line with a leap, overflow or NaN, else a failed one, or -1."""
-        lines = np.flatnonzero(self.table.found(LEAPS)[self.order])
+        """Return the next (step -1: previous) line where an error starts or leaps, else a failed one, or -1."""
+        lines = np.flatnonzero((self.table.found(LEAPS) | self.table.at_fault())[self.order])
         if not len(lines):
             lines = np.flatnonzero(self.table.verdicts()[self.order] == FAILED)
         ahead = lines[lines > index] if step > 0 else lines[lines < index][::-1]
@@ -153,7 +168,7 @@ class ErrorsState:
         by_verdict = np.zeros(3, np.int8)
         by_verdict[[FAILED, PASSED, UNKNOWN]] = WRONG, CLEAN, OPEN
         severity = by_verdict[self.table.verdicts()]
-        severity[self.table.found(LEAPS) & (severity == WRONG)] = FOUND
+        severity[(self.table.found(LEAPS) | self.table.at_fault()) & (severity == WRONG)] = FOUND
         return severity
 
 

@@ -1,0 +1,120 @@
+"""Local errors of the comparison on view: the rows of a locate job of the same sides join its rows."""
+
+import asyncio
+import time
+from typing import Any
+
+import msgspec
+
+from backends.errors import LayerwiseError
+from backends.jobs.view import JobView
+from debugtools.compare.spec import CompareSpec
+from tui.state.coalesce import Coalesce
+from tui.state.debugging import compare_of
+from tui.state.shared import AppState
+
+SLICE = 0.02
+Event = dict[str, Any]
+
+
+class LocalErrors:
+    """Watches the jobs for the newest locate job that is later than the comparison and has its sides and inputs."""
+
+    def __init__(self, app: AppState) -> None:
+        self._app = app
+        self.state = app.errors
+        self._job = 0
+        self._table = self.state.table
+        self._task: asyncio.Task[None] | None = None
+        self._soon = Coalesce(self._show)
+        self._unsubscribe = (
+            app.jobs.on_change.subscribe(self._look), app.session.on_compare_job.subscribe(self._begin),
+        )  # fmt: skip
+        self._look()
+
+    def close(self) -> None:
+        """Stop following."""
+        for unsubscribe in self._unsubscribe:
+            unsubscribe()
+        self._stop()
+
+    def _begin(self) -> None:
+        self._stop()
+        self._look()
+
+    def _stop(self) -> None:
+        self._soon.cancel()
+        self._job = 0
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    def _look(self) -> None:
+        found = self._newest()
+        if found and (found != self._job or self._table is not self.state.table):
+            self._stop()
+            self._job, self._table = found, self.state.table
+            self._task = asyncio.create_task(self._follow(found))
+
+    def _newest(self) -> int:
+        """The locate job to take local errors from, 0 if there is none."""
+        spec, shown = self.state.spec, self._shown()
+        if spec is None or shown is None:
+            return 0
+        later = (view.id for view in self._app.jobs.views if view.created > shown.created and self._fits(view, spec))
+        return max(later, default=0)
+
+    def _shown(self) -> JobView | None:
+        """The comparison on view; None for a locate job, whose rows have local errors of their own."""
+        view = next((view for view in self._app.jobs.views if str(view.id) == self.state.job), None)
+        spec = self._app.jobs.spec(view) if view else None
+        return view if spec is not None and spec.action == "compare" else None
+
+    def _fits(self, view: JobView, spec: CompareSpec) -> bool:
+        job = self._app.jobs.spec(view)
+        if job is None or job.action != "locate" or view.state in ("failed", "cancelled", "lost"):
+            return False
+        compare, shown = compare_of(job.params), self._shown()
+        mine = self._app.jobs.spec(shown) if shown else None
+        same_folder = mine is not None and mine.cwd in ("", job.cwd)
+        return same_folder and compare is not None and _what(compare) == _what(spec)
+
+    async def _follow(self, job: int) -> None:
+        try:
+            rested = time.monotonic()
+            async for event in self._app.client.events(job):
+                self._take(event)
+                if time.monotonic() - rested > SLICE:
+                    await asyncio.sleep(0)
+                    rested = time.monotonic()
+        except LayerwiseError as error:
+            self._app.say(f"job {job}: {error}", "bad")
+
+    def _take(self, event: Event) -> None:
+        kind, row, data = event.get("type"), event.get("row"), event.get("data")
+        if kind == "progress" and event.get("total"):
+            self.state.locating = f"locating {event.get('done', 0):g} of {event['total']:g}"
+        elif kind == "row" and isinstance(row, dict):
+            self._take_row(str(event.get("table")), row)
+        elif kind == "result" and isinstance(data, dict):
+            self.state.table.imprecise = bool(data.get("level"))
+        elif kind == "state" and event.get("state") == "done":
+            self.state.locating = f"local errors of job {self._job}"
+        elif kind == "state" and event.get("state") in ("failed", "cancelled", "lost"):
+            self.state.locating = f"job {self._job}, locate: {event['state']}"
+        self._soon.touch()
+
+    def _take_row(self, table: str, row: Event) -> None:
+        if table == "layers":
+            self.state.table.join(row)
+        elif table == "suspects":
+            self.state.accuse(row)
+
+    def _show(self) -> None:
+        self.state.refresh()
+        self.state.on_change.emit()
+
+
+def _what(spec: CompareSpec) -> bytes:
+    """What is run on what, as bytes that compare."""
+    return msgspec.json.encode((spec.model, spec.runners, spec.feeds))

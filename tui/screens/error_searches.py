@@ -1,0 +1,76 @@
+"""What starts from a row of the layer error table: searches, a bundle, the way to the node."""
+
+from typing import Any
+
+from backends.errors import LayerwiseError
+from tui.commands import command
+from tui.controllers.debug_results import DebugResults
+from tui.controllers.node_errors import node_of_row
+from tui.screens.searching import Searching
+from tui.state.shared import AppState
+
+
+class ErrorSearches(Searching, scope="errors"):
+    """Base of the Errors screen, which says what row the cursor is on."""
+
+    def __init__(self, state: AppState) -> None:
+        super().__init__(state)
+        self.errors = state.errors
+        self._results = DebugResults(state)
+
+    def place_in_view(self) -> int:
+        """The table's row under the cursor, -1 if there is none."""
+        raise NotImplementedError
+
+    @command("errors.node", "the row's node in the Graph screen", keys="o", footer="graph", line="node")
+    def show_node(self) -> None:
+        index, place = self.session.index, self.place_in_view()
+        if index is None or place < 0:
+            self.state.say("no graph to show it in" if place >= 0 else "no row")
+            return
+        node = node_of_row(index, self.errors.table, place)
+        if node < 0:
+            self.state.say("this tensor is not made by a node of the open model", "warn")
+            return
+        self.session.select_node(node)
+        self.post_message(self.Open("graph"))
+
+    @command("errors.reduce", "reduce: the smallest part that makes this tensor wrong", keys="d", footer="reduce",
+             line="reduce")  # fmt: skip
+    def reduce(self) -> None:
+        self.start_search("reduce", target=self._tensor_in_view())
+
+    @command("errors.bisect", "bisect: the first node at which this tensor goes wrong", keys="b", footer="bisect",
+             line="bisect")  # fmt: skip
+    def bisect(self) -> None:
+        self.start_search("bisect", target=self._tensor_in_view())
+
+    @command("errors.locate", "locate: the local error of every layer joins the table", keys="L", footer="locate",
+             line="locate")  # fmt: skip
+    def locate(self) -> None:
+        self.start_search("locate", then="its local errors join the table; 4 shows the suspects")
+
+    def _tensor_in_view(self) -> str | None:
+        row = self._row_in_view()
+        return str(row["tensor"]) if row else None
+
+    def _row_in_view(self) -> dict[str, Any]:
+        place = self.place_in_view()
+        return self.errors.table.row(place) if place >= 0 else {}
+
+    @command("errors.bundle", "write a repro bundle of the row's node", keys="B", line="bundle FOLDER")
+    def bundle(self, folder: str = "") -> None:
+        row = self._row_in_view()
+        if isinstance(row.get("i"), int) and row["i"] >= 0:
+            self.run_worker(self._bundle(row, folder), group="debug-start")
+        else:
+            self.state.say("this row has no node")
+
+    async def _bundle(self, row: dict[str, Any], folder: str) -> None:
+        job, node, iteration = self.errors.job, int(row["i"]), int(row.get("iteration") or 0)
+        target = folder or f"bundle-{job}-{node}"
+        try:
+            compare = self.starter.compare()
+            self.state.say(await self._results.bundle_of(int(job), compare, [node], iteration, target), "good")
+        except LayerwiseError as error:
+            self.state.say(str(error), "bad")
