@@ -4,7 +4,7 @@ A fault vanishes if onnxruntime's own results say so: with all optimisations the
 times the clean noise and fail, and with every tensor marked they pass. Both clean and faulty models are compared as
 a user would, optimised against not, with the tolerance of the dtype and with every tensor of the unfused graph looked
 at (`--tolerance auto --mark-all --observe every`); and once more as executed, where looking must not move anything
-and the fault must still be there. `locate` must find the fused nodes that hold the fault.
+and the fault must still be there. `locate` must find the fused nodes that hold the fault, and `debug reduce` what is left when no node more can go without the fault.
 """
 
 from collections.abc import Iterator
@@ -16,12 +16,14 @@ import onnx
 
 from backends.feeds import save_feeds
 from benchmarks.faults import running
+from benchmarks.faults.check import Checker, label
 from benchmarks.faults.corpus import COUNTS, Clean
 from benchmarks.faults.draft import Draft, Fault
 from benchmarks.faults.ours import run_action, two_levels
 from benchmarks.faults.plants.vanishing import VANISHING
 from benchmarks.faults.tables import Options, Table, corpora, share, table, work_folder
 from debugtools.compare.spec import MarkSpec, ToleranceSpec
+from debugtools.debugger.spec import DebugSpec
 from debugtools.locate.spec import LocateSpec
 
 _TRIES = 40
@@ -74,6 +76,7 @@ def _one(clean: Clean, model: onnx.ModelProto, fault: Fault | None, folder: Path
     located = run_action("locate", LocateSpec(compare=two_levels(path, inputs)), "suspects").result["suspects"]
     region = {node["node"] for node in located[0]["region"]} if located else set()
     row: dict[str, Any] = {
+        **(_reduced(clean, model, fault, path, inputs) if fault else {}),
         "model": clean.name, "kind": fault.kind if fault else "clean", "node": fault.node if fault else "",
         "detail": fault.detail if fault else "", "flagged": not every.result["canary"]["ok"],
         "moved": every.result["canary"]["moved"], "text": every.result["canary"]["text"],
@@ -87,6 +90,19 @@ def _one(clean: Clean, model: onnx.ModelProto, fault: Fault | None, folder: Path
     )
 
 
+def _reduced(clean: Clean, model: onnx.ModelProto, fault: Fault, path: Path, inputs: Path) -> dict[str, Any]:
+    """What `debug reduce` leaves of optimised against not: the nodes that are fused wrongly, which fail only together."""
+    result = run_action("debug_reduce", DebugSpec(compare=two_levels(path, inputs)), "best").result
+    order = [label(node) for node in model.graph.node]
+    found = [[order[node["i"]] for node in (*item["nodes"], *item["glue"])] for item in result["found"]]
+    checker = Checker(model, running.all_tensors(model, clean.feed))
+    return {
+        "left": [len(nodes) for nodes in found], "checks": result["checks"],
+        "reduced": bool(found) and all(checker.fails(nodes) and set(nodes) & set(fault.nodes) for nodes in found),
+        "minimal": bool(found) and all(checker.minimal(nodes) for nodes in found),
+    }  # fmt: skip
+
+
 def _summary(rows: list[dict[str, Any]]) -> bool:
     clean = [row for row in rows if row["kind"] == "clean"]
     faulty = [row for row in rows if row["kind"] != "clean"]
@@ -96,4 +112,6 @@ def _summary(rows: list[dict[str, Any]]) -> bool:
     print(f"as executed: flagged {moved}; faults that pass there {lost}")
     found, silent = share(faulty, "located"), share(clean, "located")
     print(f"locate: fault in the first region {found}; nothing found in clean models {silent}")
+    reduced, minimal = share(faulty, "reduced"), share(faulty, "minimal")
+    print(f"reduce: to nodes of the fault {reduced}, 1-minimal {minimal}")
     return all(row["right"] for row in rows)
