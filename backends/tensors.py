@@ -92,7 +92,7 @@ def dtype_name(kind: Array | np.dtype[Any] | int) -> str:
     dtype = np.dtype(kind) if isinstance(kind, np.dtype) else kind.dtype
     if dtype.kind in "OUST":
         return "string"
-    row = _BY_NUMPY.get(dtype.newbyteorder("="))
+    row = _BY_NUMPY.get(dtype) or _BY_NUMPY.get(dtype.newbyteorder("="))
     return row.name if row else str(dtype)
 
 

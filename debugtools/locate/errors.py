@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -57,15 +58,14 @@ class Error:
 def error_of(x: Array, reference: Array, low: Iterable[str], depth: int) -> Error:
     """Return the error of `x`; low: further dtypes that it was rounded to; depth: rounded steps behind it."""
     if same_bits(x, reference):
-        bound = rounding_bound((dtype_name(x),), depth)
-        return Error(bound=bound, coarse=rounding_bound((dtype_name(x), *low), depth) if bound else 0.0)
+        bound, coarse = _bounds((dtype_name(x),), tuple(low), depth)
+        return Error(bound=bound, coarse=coarse)
     return error_from(compare_arrays(x, reference, _RULE, metrics=()), x, reference, low, depth)
 
 
 def error_from(result: Comparison, x: Array, reference: Array, low: Iterable[str], depth: int) -> Error:
     """The same for tensors that were compared already."""
-    bound = rounding_bound(result.dtypes, depth)
-    coarse = rounding_bound([*result.dtypes, *low], depth) if bound else 0.0
+    bound, coarse = _bounds(result.dtypes, tuple(low), depth)
     if result.totals is None:
         size = 0.0 if result.over == 0 else math.inf
         return Error(size, size, bound, coarse, note=result.note)
@@ -74,6 +74,12 @@ def error_from(result: Comparison, x: Array, reference: Array, low: Iterable[str
     if rel is None or not math.isfinite(rel) or not math.isfinite(largest):
         rel, largest = relative_l2(x, reference)
     return Error(rel, largest, bound, coarse, onset=onset)
+
+
+@lru_cache(4096)
+def _bounds(dtypes: tuple[str, ...], low: tuple[str, ...], depth: int) -> tuple[float, float]:
+    bound = rounding_bound(dtypes, depth)
+    return bound, rounding_bound((*dtypes, *low), depth) if bound else 0.0
 
 
 def _onset(result: Comparison) -> str:
