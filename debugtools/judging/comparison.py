@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from backends.errors import LayerwiseError, MissingDependency
 from backends.runner import Loadable, Runner, open_runner
 from debugtools.compare.metrics import Comparison, worst
-from debugtools.judging.conditioning import may_be_rounding, moved, only_magnified
+from debugtools.judging.conditioning import Rounding
 from debugtools.judging.protocol import Artifact, Judgement, OneAtATime
 from debugtools.judging.rules import InnerRules
 from debugtools.judging.subject import Subject
@@ -64,17 +64,14 @@ class ComparisonJudge(OneAtATime):
     ) -> tuple[Verdict, dict[str, Any], str]:
         depths = self._depths(artifact)
         closest: dict[str, Any] = {}
-        again: Mapping[str, Array] | None = None
+        rounding = Rounding(runner, feed)
         note = ""
         for name in artifact.gives:
             if name not in made:
                 return Verdict.SKIP, {}, f"it gives no value for {name}"
             result = self._rules.compare(name, made[name], self._subject.tensors.raw(name), depths[name])
             if result.passed is False:
-                if not may_be_rounding(result):
-                    return Verdict.BAD, measured(name, result), ""
-                again = again or runner.infer(moved(feed)).outputs
-                if not only_magnified(result, made[name], again[name]):
+                if not rounding.explains(result, name, made[name]):
                     return Verdict.BAD, measured(name, result), ""
                 note = f"{name} is off by no more than rounded inputs move it"
             if not closest or (result.rel_l2 or 0.0) > closest.get("rel_l2", 0.0):

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.debugging import ORT, job_folder, planted, saved, search, sides
-from support.models import conv_net, from_text, mlp
+from support.models import conv_net, from_text, mlp, with_weights
 
 from backends.errors import LayerwiseError, UsageError
 from backends.jobs.context import JobContext
@@ -99,6 +99,30 @@ def test_rounding_that_adds_up_has_no_culprit(tmp_path: Path) -> None:
     done = search(DebugSpec(compare=spec))
     assert done.result["original"] == "bad" and done.result["found"] == [] and not done.result["passed"]
     assert "no node by more than rounding explains" in done.result["summary"]
+
+
+def test_what_magnifies_rounding_is_no_culprit(tmp_path: Path) -> None:
+    """A difference of two means that agree in six digits: correct evaluations differ by a tenth of it."""
+    model = from_text(
+        """m (float[1,5001] x) => (float[1,1] y) <float c = {0.50001}> {
+            [mean] a = ReduceMean<keepdims=1>(x)
+            [difference] d = Sub(a, c)
+            [scaled] y = Mul(d, k)
+        }"""
+    )
+    with_weights(model, k=np.array(1000, np.float32))
+    onnx.save(model, tmp_path / "m.onnx")
+    from backends.feeds import save_feeds
+
+    x = np.random.default_rng(1).random((1, 5001)).astype(np.float32)
+    save_feeds(tmp_path / "in.json", [{"x": x - x.mean() + np.float32(0.50002)}])
+    spec = CompareSpec(
+        model=str(tmp_path / "m.onnx"), runners=[ORT, RunnerSpec(kind="reference")],
+        feeds=FeedSpec(files=[str(tmp_path / "in.json")]), tolerance=ToleranceSpec(atol={"y": 0.0}, rtol={"y": 0.0}),
+    )  # fmt: skip
+    done = search(DebugSpec(compare=spec))
+    assert done.result["original"] == "bad" and done.table("verdicts")[0]["measured"]["rel_l2"] > 1e-4
+    assert done.result["found"] == [] and "no node by more than rounding explains" in done.result["summary"]
 
 
 def test_the_iteration_that_fails_is_searched(tmp_path: Path) -> None:
