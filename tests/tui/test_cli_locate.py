@@ -75,6 +75,13 @@ def test_nothing_found_is_exit_code_1_and_wrong_usage_2(models: Path) -> None:
         assert "Traceback" not in done.stdout + done.stderr
 
 
+def test_options_of_run_that_change_nothing_here_are_told(models: Path) -> None:
+    done = layerwise("debug", "locate", *SIDES, "--save-outputs", "out.json", "--fail-fast", cwd=models)
+    assert "--save-outputs has no effect on locating" in done.stdout
+    assert "--fail-fast has no effect on locating" in done.stdout and "--warm-up" not in done.stdout
+    assert not (models / "out.json").exists()
+
+
 def test_a_detached_job_is_attached_to(models: Path) -> None:
     started = layerwise("debug", "locate", *SIDES, "--detach", cwd=models)
     assert started.returncode == 0 and "layerwise attach 1" in started.stdout

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from backends.errors import UsageError
+from debugtools.compare.spec import CompareSpec
 from debugtools.locate.spec import LocateSpec
 from tui.cli import options, options_compare, options_run, values
 from tui.cli.debug.locate_report import LocateReport, document
@@ -22,6 +23,15 @@ from tui.cli.to_spec import to_request
 
 if TYPE_CHECKING:
     from backends.jobs.spec import JobSpec
+
+_UNUSED = {
+    "postprocess": "--postprocess", "postprocess_script": "--postprocess-func-script", "metrics": "--compare",
+    "compare_script": "--compare-func-script", "check_average": "--check-average", "fail_fast": "--fail-fast",
+    "validate": "--validate", "warm_up": "--warm-up", "sequential": "--sequential-runners",
+    "save_inputs": "--save-inputs", "save_input_blob": "--save-input-blob", "save_outputs": "--save-outputs",
+    "save_accuracy": "--save-accuracy-results", "save_heatmaps": "--save-heatmaps",
+    "save_error_plots": "--save-error-metrics-plot",
+}  # fmt: skip
 
 
 def fill_locate(parser: Parser) -> None:
@@ -54,6 +64,8 @@ def fill_locate(parser: Parser) -> None:
 def run_locate(args: Namespace, log: Log) -> int:
     """Run the job that `args` describe and print the suspects; the exit code."""
     spec = to_locate(args)
+    for option in _without_effect(spec.compare):
+        log.warning(f"{option} has no effect on locating")
     job = _job(spec, args)
     if args.detach:
         return run_detached(job, log)
@@ -82,6 +94,12 @@ def to_locate(args: Namespace) -> LocateSpec:
     request = to_request(Namespace(**{**unset, **vars(args)}))
     compare = msgspec.structs.replace(request.spec, statistics=bool(args.statistics))
     return LocateSpec(compare=compare, bodies=args.bodies, top=args.top)
+
+
+def _without_effect(spec: CompareSpec) -> list[str]:
+    """Options of `run` that are set and that locating does not look at."""
+    plain = CompareSpec()
+    return [option for field, option in _UNUSED.items() if getattr(spec, field) != getattr(plain, field)]
 
 
 def locate_line(spec: LocateSpec) -> list[str]:
