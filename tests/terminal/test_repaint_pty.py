@@ -32,5 +32,7 @@ def test_the_screen_is_what_a_full_repaint_shows(tmp_path: Path, seed: int, colu
                 terminal.pump(0.05)
             for key in ("escape", "escape", "1"):
                 terminal.cost(key)
+            terminal.wait_for("[1 Graph]")
+            terminal.until_silent()
             before = terminal.text
             assert before == after_full_repaint(terminal), keys
