@@ -101,6 +101,24 @@ def test_rounding_that_adds_up_has_no_culprit(tmp_path: Path) -> None:
     assert "no node by more than rounding explains" in done.result["summary"]
 
 
+def test_what_fails_only_with_what_comes_before_it(tmp_path: Path) -> None:
+    """Eight nodes in a row, each off by less than rounding explains; together they are not."""
+
+    def model(factor: float) -> onnx.ModelProto:
+        calls = [f"Mul(t{k}, w)" if 2 <= k < 10 else f"Relu(t{k})" for k in range(20)]
+        body = " ".join(f"[n{k}] t{k + 1} = {call}" for k, call in enumerate(calls))
+        made = from_text(f"m (float[8] t0) => (float[8] t20) {{ {body} }}")
+        return with_weights(made, w=np.array(factor, np.float32))
+
+    onnx.save(model(1.0), tmp_path / "good.onnx")
+    onnx.save(model(1.0 + 5e-6), tmp_path / "bad.onnx")
+    done = search(DebugSpec(compare=sides(tmp_path / "bad.onnx", tmp_path / "good.onnx")), "bisect")
+    (found,) = done.result["found"]
+    assert done.result["verified"] and "only with what comes before it" in done.result["summary"]
+    first = int(found["nodes"][0]["node"].removeprefix("n"))
+    assert found["with_all_before"] == first + 1 == len(onnx.load(found["path"]).graph.node) > 1
+
+
 def test_what_magnifies_rounding_is_no_culprit(tmp_path: Path) -> None:
     """A difference of two means that agree in six digits: correct evaluations differ by a tenth of it."""
     model = from_text(
