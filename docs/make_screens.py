@@ -100,6 +100,15 @@ async def visit(camera: Camera, app: Workbench, spec: CompareSpec) -> None:
     await camera.take("errors-filter")
     await camera.press("escape", "o")
     await camera.take("graph-errors", "[1 Graph]")
+    await camera.press("4", "i")
+    await camera.see("b bad")
+    await camera.press("b")
+    await camera.see("2 ✗ bad")
+    await camera.take("debug", "question")
+    for view in await app.state.client.list():
+        if not view.final:
+            await app.state.client.cancel(view.id)
+            await app.state.client.wait(view.id)
     await app.state.client.wait(await app.state.client.submit(broken_job(spec)))
     await camera.press("3")
     await camera.take("jobs", "failed")
