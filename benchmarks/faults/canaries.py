@@ -4,7 +4,8 @@ A fault vanishes if onnxruntime's own results say so: with all optimisations the
 times the clean noise and fail, and with every tensor marked they pass. Both clean and faulty models are compared as
 a user would, optimised against not, with the tolerance of the dtype and with every tensor of the unfused graph looked
 at (`--tolerance auto --mark-all --observe every`); and once more as executed, where looking must not move anything
-and the fault must still be there. `locate` must find the fused nodes that hold the fault, and `debug reduce` what is left when no node more can go without the fault.
+and the fault must still be there. `locate` must find the fused nodes that hold the fault, and `debug reduce` what is
+left when no node more can go without the fault.
 """
 
 from collections.abc import Iterator
@@ -91,7 +92,7 @@ def _one(clean: Clean, model: onnx.ModelProto, fault: Fault | None, folder: Path
 
 
 def _reduced(clean: Clean, model: onnx.ModelProto, fault: Fault, path: Path, inputs: Path) -> dict[str, Any]:
-    """What `debug reduce` leaves of optimised against not: the nodes that are fused wrongly, which fail only together."""
+    """What `debug reduce` leaves: the nodes that are fused wrongly, which fail only together."""
     result = run_action("debug_reduce", DebugSpec(compare=two_levels(path, inputs)), "best").result
     order = [label(node) for node in model.graph.node]
     found = [[order[node["i"]] for node in (*item["nodes"], *item["glue"])] for item in result["found"]]

@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.faults.draft import Draft, Fault
 
-OFFSETS = (3e3, 1e4)
+OFFSETS = (1e4, 3e4)
 
 
 def order(draft: Draft, i: int, random: np.random.Generator) -> Fault | None:
