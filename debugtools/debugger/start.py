@@ -61,6 +61,7 @@ def begin(context: "JobContext", setup: Setup, history: History, notes: Notes, c
             continue
         if notes.get("iteration") is None:
             notes.put(iteration=number)
+        setup.close()  # the whole models' sessions: candidates have their own
         start.subject = start.subject or Subject(context, setup, number, feed)
         return start
     return Start(None, last)
