@@ -53,7 +53,7 @@ class DebugResults:
         if view.result is None:
             raise UsageError(f"job {number}: {(view.card or {}).get('summary', view.state)}")
         self.written = str(target)
-        return f"{_from_here(target)}: {view.result.get('summary', 'written')}"
+        return f"{view.result.get('summary', 'bundle written')}: {_from_here(target)}"
 
     def yank_targets(self, debug: DebugState, question: Question | None) -> list[tuple[str, str, str]]:
         """(key, what, text) of what can be copied."""
