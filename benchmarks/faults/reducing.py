@@ -27,8 +27,6 @@ def main(options: Options) -> bool:
             with work_folder() as folder:
                 for planted in corpus.singles(options.count):
                     reduce_one(corpus.clean, planted, folder, rows)
-                    if planted.number == 0:
-                        _command_line(corpus.clean.name, folder)
         return summary(rows.rows)
 
 
@@ -48,6 +46,8 @@ def reduce_one(clean: Clean, planted: Planted, folder: Path, rows: Table) -> Non
         "verified": done.result["verified"], "checks": done.result["checks"], "seconds": round(done.seconds, 3),
         "summary": done.result["summary"],
     }  # fmt: skip
+    if planted.number == 0:
+        row["command_line"] = _command_line(clean.name, folder)
     good = row["all_found"] and row["minimal"] and not row["wrong"]
     kinds = ", ".join(fault.kind for fault in planted.faults)
     rows.add(
@@ -73,7 +73,8 @@ def _all(culprits: list[set[str]], found: list[list[str]]) -> bool:
     return all(any(culprit.intersection(nodes) for nodes in found) for culprit in culprits)
 
 
-def _command_line(name: str, folder: Path) -> None:
+def _command_line(name: str, folder: Path) -> dict[str, float]:
     run = measure([*OURS, "debug", "reduce", "suspect.onnx", "-o", "reduced.onnx", *SIDES], folder)
     shutil.rmtree(folder / "home", ignore_errors=True)
     print(f"{name:18} command line: reduce {run.wall:.2f} s, {run.peak:.0f} MB", flush=True)
+    return {"seconds": round(run.wall, 2), "peak": round(run.peak)}
