@@ -76,8 +76,8 @@ class GraphCut:
     ) -> list[Segment]:
         """Return segments that together make every `wanted` tensor, each node once.
 
-        limit: bytes of outputs and weights a segment may have by the `known` estimates (a single node may have more);
-        None is one segment. Sequences, optionals and maps never cross a cut.
+        limit: bytes of outputs and weights (each once) a segment may have by the `known` estimates (a single node may
+        have more); None is one segment. Sequences, optionals and maps never cross a cut.
         """
         wanted = set(wanted)
         nodes = self.needed(wanted)
@@ -142,31 +142,36 @@ class GraphCut:
     ) -> list[list[int]]:
         groups: list[list[int]] = [[]]
         sizes: dict[str, int] = {}
+        weights: set[str] = set()
         held, open_opaque = 0, 0
         for i in nodes:
-            cost = self._cost(i, wanted, known, sizes)
-            if groups[-1] and held + cost > limit and open_opaque <= i:
+            made, read = self._made_bytes(i, wanted, known, sizes), set(self.reads[i]) & self.initializers.keys()
+            if groups[-1] and held + made + self._weight_bytes(read - weights) > limit and open_opaque <= i:
                 groups.append([])
-                held = 0
+                weights, held = set(), 0
             groups[-1].append(i)
-            held += cost
+            held += made + self._weight_bytes(read - weights)
+            weights |= read
             for name in self.nodes[i].output:
                 if known.get(name, _UNKNOWN).opaque:
                     open_opaque = max(open_opaque, last.get(name, i) + 1)
         return groups
 
-    def _cost(self, i: int, wanted: set[str], known: Mapping[str, Estimate], sizes: dict[str, int]) -> int:
-        """Bytes that a node adds to a segment. A size that is not known is taken to be its largest input's."""
+    def _weight_bytes(self, names: Iterable[str]) -> int:
+        return sum(_external_bytes(self.initializers[name]) for name in names)
+
+    def _made_bytes(self, i: int, wanted: set[str], known: Mapping[str, Estimate], sizes: dict[str, int]) -> int:
+        """Bytes of a node's wanted outputs. A size that is not known is taken to be its largest input's."""
         guess = max(
             (self._size(name, known, sizes) for name in self.reads[i] if name not in self.initializers),
             default=0,
         )
-        cost = sum(_weight_bytes(self.initializers[name]) for name in self.reads[i] if name in self.initializers)
+        made = 0
         for name in self.nodes[i].output:
             nbytes = known.get(name, _UNKNOWN).nbytes
             sizes[name] = guess if nbytes is None else nbytes
-            cost += sizes[name] if name in wanted else 0
-        return cost
+            made += sizes[name] if name in wanted else 0
+        return made
 
     def _size(self, name: str, known: Mapping[str, Estimate], sizes: Mapping[str, int]) -> int:
         return sizes.get(name) or known.get(name, _UNKNOWN).nbytes or 0
@@ -175,7 +180,7 @@ class GraphCut:
 _UNKNOWN = Estimate()
 
 
-def _weight_bytes(tensor: onnx.TensorProto) -> int:
+def _external_bytes(tensor: onnx.TensorProto) -> int:
     for entry in tensor.external_data:
         if entry.key == "length" and entry.value.isdigit():
             return int(entry.value)
