@@ -201,7 +201,8 @@ def plant(folder: Path) -> None:
 
 def main(target: Path) -> None:
     folder = Path(tempfile.mkdtemp(prefix="layerwise-transcript-"))
-    log = [f"An interactive bisection over a lost connection: python docs/make_transcript.py\nPlanted: {FAULT}, 2 % off\n"]
+    title = "An interactive bisection over a lost connection: python docs/make_transcript.py"
+    log = [f"{title}\nPlanted: {FAULT}, 2 % off\n"]
     open_terminals: list[Terminal] = []
     try:
         plant(folder)
