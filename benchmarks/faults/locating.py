@@ -36,12 +36,13 @@ def _one(clean: Clean, planted: Planted, files: Files, rows: Table) -> None:
     suspects = done.result["suspects"]
     rank = next((k for k, row in enumerate(suspects, 1) if row["node"] in fault.nodes), None)
     named = bool(suspects) and any(node["node"] == fault.node for node in suspects[0]["region"])
-    plain, bare = run_action("compare", two_models(files), "layers").seconds, bare_runs(clean, planted)
+    plain, bare = run_action("compare", two_models(files), "layers"), bare_runs(clean, planted)
     row: dict[str, Any] = planted.row() | {
         "rank": rank, "first": rank == 1, "named": named, "suspects": done.result["n_suspects"],
         "diagnosis": suspects[0]["diagnosis"] if suspects else "", "local": suspects[0]["local"] if suspects else None,
-        "seconds": round(done.seconds, 3), "plain_run": round(plain, 3), "bare_run": round(bare, 3),
-        "of_three": round(done.seconds / plain / 3, 3),
+        "seconds": round(done.seconds, 3), "plain_run": round(plain.seconds, 3), "bare_run": round(bare, 3),
+        "of_three": round(done.seconds / plain.seconds / 3, 3),
+        "of_three_cpu": round(done.cpu / plain.cpu / 3, 3),
     }  # fmt: skip
     if planted.number == 0:
         row["command_line"] = _command_line(clean.name, files.suspect.parent)
@@ -49,7 +50,8 @@ def _one(clean: Clean, planted: Planted, files: Files, rows: Table) -> None:
     rows.add(
         row,
         f"{mark}{clean.name:18} {fault.kind:22} rank {rank} of {row['suspects']}  {row['diagnosis']:15} "
-        f"{done.seconds:6.2f} s, {row['of_three']:.2f} of three plain runs  {fault.node}: {fault.detail}",
+        f"{done.seconds:6.2f} s, {row['of_three']:.2f} of three plain runs "
+        f"({row['of_three_cpu']:.2f} by CPU)  {fault.node}: {fault.detail}",
     )
 
 
