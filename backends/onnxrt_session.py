@@ -54,15 +54,22 @@ def open_session(spec: RunnerSpec, model: Loadable, *, save_to: Path | None = No
         _save_optimized(options, save_to)
     providers = [(name, _provider_options(spec, name)) for name in wanted]
     with in_words("onnxruntime cannot load the model", model):
-        session = _session(source, options, providers)
+        session = _session(source, options, providers, spec.options.get("disabled_optimizers"))
     check_providers(session, wanted)
     return session
 
 
-def _session(source: str | bytes, options: Any, providers: list[tuple[str, dict[str, str]]]) -> Any:
-    """Open it without onnxruntime's fallback, which replaces a provider that fails by the CPU, silently."""
+def _session(
+    source: str | bytes, options: Any, providers: list[tuple[str, dict[str, str]]], without: list[str] | None
+) -> Any:
+    """Open it without onnxruntime's fallback, which replaces a provider that fails by the CPU, silently.
+
+    without: optimizers to leave out, by onnxruntime's names.
+    """
     try:
-        return onnxruntime.InferenceSession(source, options, providers=providers, enable_fallback=0)
+        return onnxruntime.InferenceSession(
+            source, options, providers=providers, enable_fallback=0, disabled_optimizers=without
+        )
     except RuntimeError as error:
         if "Please install" in str(error):  # what onnxruntime says when TensorRT's libraries are missing
             raise _not_started(TENSORRT) from None

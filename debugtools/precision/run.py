@@ -17,10 +17,10 @@ from debugtools.precision.desk import Best, PrecisionDesk
 from debugtools.precision.ground import Ground
 from debugtools.precision.layer_table import layer_table
 from debugtools.precision.outcome import Outcome
-from debugtools.precision.scores import Scores
+from debugtools.precision.scores import measured
 from debugtools.precision.spec import PrecisionSpec
 from debugtools.search.layers import LayerSearch
-from debugtools.search.precision import PrecisionSearch
+from debugtools.search.precision import PrecisionSearch, Scores
 from debugtools.search.protocol import Search, Verdict
 
 if TYPE_CHECKING:
@@ -95,9 +95,15 @@ class PrecisionRun:
         choices, spec, mode = self._ground.choices, self._spec, self._spec.search.mode
         if mode != "ddmin":
             return lambda: self._planned(LayerSearch(len(choices.items), mode, spec.direction))
-        scores = Scores(self._ground)
-        effects, start, width = scores.of_items(), scores.start(), self._judge.parallel
-        return lambda: self._planned(PrecisionSearch(effects, start, spec.limit, width))
+        width = self._judge.parallel
+        return lambda: self._planned(PrecisionSearch(len(choices.items), self._scores, spec.limit, width))
+
+    def _scores(self) -> Scores:
+        return self._measured
+
+    @cached_property
+    def _measured(self) -> Scores:
+        return measured(self._ground)
 
     def _planned(self, search: Search[Any]) -> Plan:
         choices = self._ground.choices

@@ -13,67 +13,60 @@ from debugtools.judging.reference import ReferenceTensors
 from debugtools.precision.effect import effects, enough
 from debugtools.precision.ground import Ground
 from debugtools.precision.measure import Measurer
+from debugtools.search.precision import Scores
 from surgery.precision_plan import node_label
 
 Array = NDArray[Any]
 _TABLE = "precision"
 
 
-class Scores:
-    """effect: node -> predicted relative error of the outputs. Rows of table `precision`: i, node, op, outputs, local,
-    effect.
+def measured(ground: Ground) -> Scores:
+    """The effect of each of the ground's choices, and how many to keep at first: so many that the predicted error of
+    the rest is within the tolerance. Rows of table `precision`: i, node, op, outputs, local, effect.
     """
+    effect = _earlier(ground) or _measure(ground)
+    items = [max(effect.get(i, 0.0) for i in positions) for positions in ground.choices.positions]
+    allowed = _allowed(ground.machine.tolerance, ground.machine.golden())
+    return Scores(items, max(1, enough(dict(enumerate(items)), allowed)))
 
-    def __init__(self, ground: Ground) -> None:
-        self._context, self._choices, self._judge = ground.context, ground.choices, ground.machine
-        self._low = ground.spec.low
-        context, choices = self._context, self._choices
-        wanted = {i for positions in choices.positions for i in positions}
-        rows = {row["i"]: row for row in context.previous_rows(_TABLE)}
-        self.effect = {i: float(row["effect"]) for i, row in rows.items() if i in wanted}
-        if self.effect.keys() != wanted:
-            self.effect = self._measure()
 
-    def of_items(self) -> list[float]:
-        """The effect of each item of the choices."""
-        return [max(self.effect.get(i, 0.0) for i in positions) for positions in self._choices.positions]
+def _earlier(ground: Ground) -> dict[int, float] | None:
+    """What an earlier attempt measured; None if it did not get through."""
+    rows = {row["i"]: float(row["effect"]) for row in ground.context.previous_rows(_TABLE)}
+    wanted = {i for positions in ground.choices.positions for i in positions}
+    return rows if rows.keys() == wanted else None
 
-    def start(self) -> int:
-        """How many items to keep at first: so many that the rest's predicted error is within the tolerance."""
-        allowed = _allowed(self._judge.tolerance, self._judge.golden())
-        return max(1, enough(dict(enumerate(self.of_items())), allowed))
 
-    def _measure(self) -> dict[int, float]:
-        suspect, context = self._judge.suspect, self._context
-        cut, file = suspect.model.cut, suspect.model.file
-        feed = suspect.fit(self._judge.feeds[0], lambda text: None)
-        budget = self._judge.memory_budget
+def _measure(ground: Ground) -> dict[int, float]:
+    machine, context = ground.machine, ground.context
+    suspect = ground.suspect
+    cut, feed = suspect.model.cut, suspect.fit(machine.feeds[0], lambda text: None)
 
-        def streamed(done: int, total: int, name: str) -> None:
-            context.progress(done, total, "FP32 tensors", name)
+    def streamed(done: int, total: int, name: str) -> None:
+        context.progress(done, total, "FP32 tensors", name)
 
-        tensors = ReferenceTensors(suspect, suspect, 0, feed, context.artifacts / "fp32", budget, streamed)
-        try:
-            measurer = Measurer(cut, file.folder, suspect.spec, self._choices.run, self._low, tensors)
-            measured = measurer.measure(lambda done, total: context.progress(done, total, "nodes measured"))
-        finally:
-            tensors.close()
-        effect = effects(cut, measured)
-        for i in sorted(effect):
-            node = cut.nodes[i]
-            about = {"i": i, "node": node_label(node), "op": node.op_type, "outputs": [n for n in node.output if n]}
-            context.row(_TABLE, about | {"local": measured.local[i], "effect": effect[i]})
-        self._tell(measured.failures)
-        return effect
+    tensors = ReferenceTensors(suspect, suspect, 0, feed, context.artifacts / "fp32", machine.memory_budget, streamed)
+    try:
+        measurer = Measurer(cut, suspect.model.file.folder, suspect.spec, ground.choices.run, ground.spec.low, tensors)
+        found = measurer.measure(lambda done, total: context.progress(done, total, "nodes measured"))
+    finally:
+        tensors.close()
+    effect = effects(cut, found)
+    for i in sorted(effect):
+        node = cut.nodes[i]
+        about = {"i": i, "node": node_label(node), "op": node.op_type, "outputs": [n for n in node.output if n]}
+        context.row(_TABLE, about | {"local": found.local[i], "effect": effect[i]})
+    _tell(ground, found.failures)
+    return effect
 
-    def _tell(self, failures: Mapping[int, str]) -> None:
-        if failures:
-            nodes = self._judge.suspect.model.cut.nodes
-            i, why = next(iter(failures.items()))
-            self._context.warn(
-                f"{len(failures)} nodes do not run in {self._low} and are kept first, such as "
-                f"{shown(node_label(nodes[i]), 120)}: {why}"
-            )
+
+def _tell(ground: Ground, failures: Mapping[int, str]) -> None:
+    if failures:
+        i, why = next(iter(failures.items()))
+        name = shown(node_label(ground.suspect.model.cut.nodes[i]), 120)
+        ground.context.warn(
+            f"{len(failures)} nodes do not run in {ground.spec.low} and are kept first, such as {name}: {why}"
+        )
 
 
 def _allowed(tolerance: ToleranceSpec, golden: Mapping[str, Array]) -> float:

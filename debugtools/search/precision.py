@@ -6,8 +6,9 @@ nodes (delta debugging by complements, as ddmin's second half): every set on the
 stopped at any time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import blake2b
 from math import log2
 
@@ -25,17 +26,23 @@ class PrecisionResult:
     minimal: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """effects: predicted effect of each node's being low, the larger the worse. start: how many are kept first."""
+
+    effects: Sequence[float]
+    start: int = 1
+
+
 class PrecisionSearch:
     """Asks "does the model pass with these nodes in FP32, the others low?" about sets of positions 0..n-1.
 
-    scores: predicted effect of each node's being low, the larger the worse. start: how many are kept first.
-    limit: verdicts after which nothing more is left out; None: no limit. width: how many candidates to offer at once.
+    scores: called once it is known that something must be kept; always gives the same. limit: verdicts after which
+    nothing more is left out; None: no limit. width: how many candidates to offer at once.
     """
 
-    def __init__(self, scores: Sequence[float], start: int = 1, limit: int | None = None, width: int = 1) -> None:
-        self._n, self._start, self._limit, self._width = len(scores), start, limit, width
-        self._scores = scores
-        self._rank = sorted(range(self._n), key=lambda item: (-scores[item], item))
+    def __init__(self, n: int, scores: Callable[[], Scores], limit: int | None = None, width: int = 1) -> None:
+        self._n, self._measure, self._limit, self._width = n, scores, limit, width
         self._told: dict[int, Verdict] = {}
         self._passing: int | None = None
         self._trail = Trail()
@@ -89,11 +96,11 @@ class PrecisionSearch:
         enough = yield from self._prefix(trail)
         trail.enough = True
         if enough:
-            yield from _needed(enough, self._scores, trail)
+            yield from _needed(enough, self._scores.effects, trail)
 
     def _prefix(self, trail: "Trail") -> Steps[int]:
         """The shortest prefix of the ranking that passes where the one before does not; 0 if nothing passes."""
-        low, high, size = 0, self._n + 1, max(1, min(self._start, self._n))
+        low, high, size = 0, self._n + 1, max(1, min(self._scores.start, self._n))
         while high - low > 1:
             trail.left = log2(high - low) + 1
             if (yield Question(self._first(size))) is Verdict.GOOD:
@@ -105,6 +112,15 @@ class PrecisionSearch:
 
     def _first(self, size: int) -> int:
         return sum(1 << item for item in self._rank[:size])
+
+    @cached_property
+    def _scores(self) -> Scores:
+        return self._measure()
+
+    @cached_property
+    def _rank(self) -> list[int]:
+        effects = self._scores.effects
+        return sorted(range(self._n), key=lambda item: (-effects[item], item))
 
 
 @dataclass

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from polygraphy.tools.debug.subtool.precision import BisectMarker, LinearMarker
 
 from debugtools.search.layers import Direction, LayerSearch
-from debugtools.search.precision import PrecisionSearch
+from debugtools.search.precision import PrecisionSearch, Scores
 from debugtools.search.protocol import Candidate, Verdict
 
 Judge = Callable[[frozenset[int]], Verdict]
@@ -39,6 +39,10 @@ def run(search: PrecisionSearch | LayerSearch, judge: Judge) -> list[tuple[Candi
     return told
 
 
+def search_of(scores: list[float], start: int = 1, limit: int | None = None, width: int = 1) -> PrecisionSearch:
+    return PrecisionSearch(len(scores), lambda: Scores(scores, start), limit, width)
+
+
 def noisy_scores(n: int, truth: set[int], seed: int) -> list[float]:
     """The truth among the upper tenth."""
     rng = random.Random(seed)
@@ -49,7 +53,7 @@ def noisy_scores(n: int, truth: set[int], seed: int) -> list[float]:
 @given(st.integers(1, 300), st.data(), st.integers(0, 99), st.integers(1, 400))
 def test_finds_just_what_is_needed(n: int, data: st.DataObject, seed: int, start: int) -> None:
     truth = data.draw(st.sets(st.integers(0, n - 1), max_size=min(n, 12)))
-    search = PrecisionSearch(noisy_scores(n, truth, seed), start)
+    search = search_of(noisy_scores(n, truth, seed), start)
     run(search, needs(truth))
     assert search.result().kept == tuple(sorted(truth)) and search.result().minimal
 
@@ -63,7 +67,7 @@ def test_whatever_the_verdicts_the_answer_passed(
     n: int, judge: Judge, start: int, limit: int | None, width: int
 ) -> None:
     scores = noisy_scores(n, set(), n)
-    search = PrecisionSearch(scores, start, limit, width)
+    search = search_of(scores, start, limit, width)
     told = run(search, judge)
     verdicts = {frozenset(candidate.items): verdict for candidate, verdict in told}
     result = search.result()
@@ -78,7 +82,7 @@ def test_whatever_the_verdicts_the_answer_passed(
         assert result.minimal
     assert sum(length for _, length in search.band()) == n
 
-    again = PrecisionSearch(scores, start, limit)
+    again = search_of(scores, start, limit)
     for tell in told:
         again.tell(*tell)
     assert again.done and (again.result(), again.band()) == (result, search.band())
@@ -88,25 +92,25 @@ def test_few_runs_where_the_scores_are_good() -> None:
     checks = []
     for seed in range(30):
         truth = set(range(200, 206)) | {400}
-        search = PrecisionSearch(noisy_scores(468, truth, seed), start=8)
+        search = search_of(noisy_scores(468, truth, seed), start=8)
         checks.append(len(run(search, needs(truth))))
     assert sum(checks) / len(checks) <= 12 * log2(468)
-    exact = PrecisionSearch([1.0 if item in truth else 0.0 for item in range(468)], start=len(truth))
+    exact = search_of([1.0 if item in truth else 0.0 for item in range(468)], start=len(truth))
     assert len(run(exact, needs(truth))) <= 2 * len(truth) + 10
 
 
 def test_a_limit_ends_with_a_set_that_passes() -> None:
     truth = set(range(0, 300, 10))
-    search = PrecisionSearch([0.0] * 300, limit=20)
+    search = search_of([0.0] * 300, limit=20)
     told = run(search, needs(truth))
     assert len(told) <= 21 and truth <= set(search.result().kept or ()) and not search.result().minimal
 
 
 def test_nothing_is_found_where_fp32_fails_too() -> None:
-    search = PrecisionSearch([0.1] * 40)
+    search = search_of([0.1] * 40)
     run(search, lambda kept: Verdict.BAD)
     assert search.result().kept is None
-    assert frozenset(range(40)) in {frozenset(c.items) for c, _ in run(PrecisionSearch([0.1] * 40), needs({99}))}
+    assert frozenset(range(40)) in {frozenset(c.items) for c, _ in run(search_of([0.1] * 40), needs({99}))}
 
 
 @settings(deadline=None)
@@ -124,3 +128,12 @@ def test_layers_are_asked_as_polygraphy_asks(n: int, data: st.DataObject, direct
     assert [candidate.items for candidate, _ in told] == expected
     passed = [candidate.items for candidate, verdict in told if verdict is Verdict.GOOD]
     assert search.result().kept == min(passed, key=len, default=None)
+
+
+def test_nothing_is_measured_where_nothing_must_be_kept() -> None:
+    def never() -> Scores:
+        raise AssertionError("measured")
+
+    search = PrecisionSearch(10, never)
+    run(search, needs(set()))
+    assert search.result().kept == () and search.result().minimal
