@@ -83,7 +83,7 @@ def _summary(rows: list[dict[str, Any]]) -> bool:
     for kind, found in kinds.items():
         print(f"  {kind:22} first {share(found, 'first')}")
     slow = [row for row in rows if row["of_three"] >= 1]
-    print(
-        f"slower than three plain runs: {len(slow)} of {len(rows)}; culprit in the first region: {share(rows, 'named')}"
-    )
+    by_cpu = [row for row in rows if row["of_three_cpu"] >= 1]
+    print(f"slower than three plain runs: {len(slow)} of {len(rows)}, {len(by_cpu)} by CPU time")
+    print(f"culprit in the first region: {share(rows, 'named')}")
     return sum(row["first"] for row in rows) >= 0.95 * len(rows) and not slow
