@@ -44,7 +44,7 @@ class CommandJudge:
         self._command = resolved(spec.check, home)
         self._numbers = count(1 + max((int(p.name) for p in folder.glob("*") if p.name.isdecimal()), default=0))
         self._running: set[subprocess.Popen[bytes]] = set()
-        self._lock, self._stopped = threading.Lock(), False
+        self._lock, self._stops = threading.Lock(), 0
         self.fixed = len(Path(spec.artifact).parts) != 1
 
     @property
@@ -57,24 +57,25 @@ class CommandJudge:
         started = time.perf_counter()
         made = [self._spec.artifact, *self._spec.artifacts, *([self._spec.iter_info] if self._spec.iter_info else [])]
         with self._lock:
-            number = next(self._numbers)
+            number, stops = next(self._numbers), self._stops
         folder = CheckFolder(self._folder / str(number) / "run", self._home, made)
         if artifact is not None:
             self._write(artifact, folder.path)
-        code = self._run(folder)
+        code = self._run(folder, stops)
         outputs = [folder.path.parent / name for name in ("stdout.txt", "stderr.txt")]
         measured: dict[str, Any] = {"exit_code": code, "output": str(folder.path.parent)}
         if code is None:
-            verdict, note = Verdict.SKIP, "stopped" if self._stopped else f"took longer than {self._check.timeout:g} s"
+            late = f"took longer than {self._check.timeout:g} s"
+            verdict, note = Verdict.SKIP, "stopped" if self._stops > stops else late
         else:
             verdict, note = Verdict.GOOD if self._rule.passed(code, outputs) else Verdict.BAD, ""
         seconds = time.perf_counter() - started
         return Judgement(verdict, "command", seconds, measured, note, folder.path.parent)
 
     def stop(self) -> None:
-        """Kill what runs; nobody waits for it any more."""
+        """Kill what runs; nobody waits for it any more. What is asked afterwards runs as ever."""
         with self._lock:
-            self._stopped = True
+            self._stops += 1
             for process in self._running:
                 kill_tree(process.pid)
 
@@ -93,7 +94,7 @@ class CommandJudge:
         if self._spec.iter_info:
             (run / self._spec.iter_info).write_text(json.dumps({"iteration": artifact.iteration}, indent=4))
 
-    def _run(self, folder: CheckFolder) -> int | None:
+    def _run(self, folder: CheckFolder, stops: int) -> int | None:
         """The exit code, -N for signal N; None if it did not end in time."""
         place = folder.path.parent
         env = {key: value for key, value in os.environ.items() if (key, value) != ("CUDA_VISIBLE_DEVICES", "")}
@@ -104,11 +105,11 @@ class CommandJudge:
             )  # fmt: skip
         with self._lock:
             self._running.add(process)
-            if self._stopped:
+            if self._stops > stops:
                 kill_tree(process.pid)
         try:
             code = self._wait(process, [Follower(place / name) for name in ("stdout.txt", "stderr.txt")])
-            return None if self._stopped else code
+            return None if self._stops > stops else code
         finally:
             with self._lock:
                 self._running.discard(process)
