@@ -43,9 +43,10 @@ class ReduceSteps:
         rest, hints, passed = (1 << self.n) - 1, list(self.hints), 0
         self.trail.left = log2(self.n) + 3 if self.n else 0
         while rest:
-            if self.trail.found and not (yield from self._fails(rest)):
+            passes = bool(self.trail.found) and not (yield from self._fails(rest))
+            smallest = yield from self._alone(rest, hints)  # even in a rest that passes: what fails alone may not show
+            if passes and not smallest:
                 return
-            smallest = yield from self._alone(rest, hints)
             if not smallest:
                 if not (yield from self._fails(rest)):
                     return

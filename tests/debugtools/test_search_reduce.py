@@ -117,9 +117,18 @@ def test_one_fault_without_a_hint_takes_log_n_checks(fault: int) -> None:
 @settings(deadline=None)
 @given(st.integers(0, 909))
 def test_a_right_hint_takes_two_checks(fault: int) -> None:
-    search = ReduceSearch(range(910), hints=[fault, 1, 2])
+    search = ReduceSearch(range(910), hints=[fault])
     asked = [candidate.items for candidate, _ in run(search, any_of([(fault,)]))]
     assert asked == [(fault,), tuple(node for node in range(910) if node != fault)]
+
+
+def test_a_hint_that_fails_alone_is_found_in_a_rest_that_passes() -> None:
+    def weak(nodes: frozenset[int]) -> Verdict:
+        return Verdict.BAD if 7 in nodes or nodes == {3} else Verdict.GOOD
+
+    search = ReduceSearch(range(100), hints=[7, 3, 5])
+    run(search, weak)
+    assert search.result().sets == ((7,), (3,)) and search.result().exhausted
 
 
 def test_wrong_hints_cost_no_more_than_a_search() -> None:
