@@ -19,15 +19,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SIZES = ((80, 24), (120, 40), (180, 50))
+QUICK = 4
 ONLY = {180: ("graph", "graph-errors")}
 os.environ.update(LC_ALL="C.UTF-8", TEXTUAL_ANIMATIONS="none", PYTHONPATH=str(ROOT))
 sys.path.insert(0, str(ROOT))
 
+import msgspec  # noqa: E402
 from textual.pilot import Pilot  # noqa: E402
 
 from backends.jobs.spec import JobSpec  # noqa: E402
 from backends.specs import FeedSpec, RunnerSpec  # noqa: E402
 from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec  # noqa: E402
+from debugtools.debugger.spec import CheckSpec, DebugSpec  # noqa: E402
 from surgery.demo import make_demo  # noqa: E402
 from tui.controllers.run import compare_job  # noqa: E402
 from tui.workbench import Workbench, open_workbench  # noqa: E402
@@ -100,21 +103,54 @@ async def visit(camera: Camera, app: Workbench, spec: CompareSpec) -> None:
     await camera.take("errors-filter")
     await camera.press("escape", "o")
     await camera.take("graph-errors", "[1 Graph]")
-    await camera.press("4", "i")
-    await camera.see("b bad")
-    await camera.press("b")
-    await camera.see("2 ✗ bad")
-    await camera.take("debug", "question")
-    for view in await app.state.client.list():
-        if not view.final:
-            await app.state.client.cancel(view.id)
-            await app.state.client.wait(view.id)
+    await search(camera, app, spec)
     await app.state.client.wait(await app.state.client.submit(broken_job(spec)))
     await camera.press("3")
     await camera.take("jobs", "failed")
     await camera.press("question_mark")
     await camera.take("help", "Help")
     await camera.press("escape")
+
+
+async def search(camera: Camera, app: Workbench, spec: CompareSpec) -> None:
+    """The Debug screen's kinds of search, and what locating adds to the layer table."""
+    await camera.press("4")
+    await camera.take("debug-empty", "No search yet")
+    await camera.press("i")
+    await camera.see("suggests")
+    await camera.press("b")
+    await camera.see("2 ✗ bad")
+    await camera.take("debug-question", "question 2")
+    await camera.press("L")
+    await camera.take("debug-locate", "suspects, worst first")
+    await camera.press("2", "g", "right_square_bracket", "e")
+    await camera.take("errors-local", "local errors of job")
+    await camera.press("4", "d")
+    await camera.take("debug-found", "opens the model found")
+    await camera.press("t")
+    await camera.see("e yes   n no")
+    await camera.press("e")
+    await camera.take("debug-triage", "step 2, waiting for you")
+    app.state.session.set_debug_job(await app.state.client.submit(slow_search(spec)))
+    await camera.take("debug-searching", f"{QUICK + 1} ✗ bad")
+    for view in await app.state.client.list():
+        if not view.final:
+            await app.state.client.cancel(view.id)
+            await app.state.client.wait(view.id)
+
+
+def slow_search(spec: CompareSpec) -> JobSpec:
+    """A bisection by a command that takes its time from the fifth candidate on; it passes what is small."""
+    script = Path(str(spec.model)).parent / "judge.sh"
+    script.write_text(
+        f"""echo x >> {script}.count
+        test $(wc -l < {script}.count) -gt {QUICK + 1} && sleep 600
+        test $(stat -c %s layerwise_debug.onnx) -lt 4000000""".replace("        ", "")
+    )
+    script.with_suffix(".sh.count").unlink(missing_ok=True)
+    check = CheckSpec(command=["sh", str(script)])
+    debug = DebugSpec(compare=spec, check=check, artifact="layerwise_debug.onnx")
+    return JobSpec(action="debug_bisect", params=msgspec.to_builtins(debug), title="bisect by a command", cpus=0)
 
 
 def broken_job(spec: CompareSpec) -> JobSpec:

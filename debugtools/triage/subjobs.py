@@ -32,7 +32,7 @@ class SubJobs:
     """Runs jobs for a triage, one after the other; their progress is told as the triage's own."""
 
     def __init__(self, context: "JobContext", compare: CompareSpec) -> None:
-        self._context, self._workspace = context, Workspace()
+        self._context, self._workspace = context, Workspace(context.folder.parent.parent)
         providers = [name.lower() for runner in compare.runners for name in runner.providers]
         self._gpus = int(any(name.startswith(_GPU) for name in providers))
         self._command = list(context.raw.get("command", []))
@@ -65,5 +65,3 @@ class SubJobs:
                 self._context.progress(event["done"], event["total"], unit, title)
 
         return listen
-
-

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from tui.presenters.glyphs import Glyphs
-from tui.presenters.text import Line, merge
+from tui.presenters.text import Line, fit, merge
 
 _ROLES = {"good": "good", "bad": "bad", "asked": "accent", "skipped": "warn", "unknown": "dim"}
 _UNICODE = {"good": "█", "bad": "▒", "asked": "▲", "skipped": "╳", "unknown": "·"}
@@ -40,15 +40,17 @@ def cell_states(runs: Sequence[tuple[str, int]], cells: int) -> list[str]:
     return [next((state for state in _FIRST if state in found), "unknown") for found in seen]
 
 
-def pointer_line(position: int | None, total: int, cells: int, text: str) -> Line:
-    """A line that points at a node from below the band, with `text` beside it."""
+def pointer_line(position: int | None, total: int, cells: int, text: str, ellipsis: str = "…") -> Line:
+    """A line that points at a node from below the band, with `text` beside it, cut where neither side has room."""
     if position is None or total <= 0 or cells < 3:
         return [(text, "")]
     cell = 1 + min(cells - 3, position * (cells - 2) // total)
-    before = cell - cell_len(text) - 1
-    if before < 0 or cell + 2 + cell_len(text) <= cells:
-        return [(" " * cell + "^ ", "accent"), (text, "")]
-    return [(" " * before + text + " ", ""), ("^", "accent")]
+    before, after, needed = cell - 1, cells - cell - 2, cell_len(text)
+    if needed <= after or after >= before:
+        beside = text if needed <= after else fit(text, after, ellipsis)
+        return [(" " * cell + "^ ", "accent"), (beside, "")]
+    beside = text if needed <= before else fit(text, before, ellipsis)
+    return [(" " * (before - cell_len(beside)) + beside + " ", ""), ("^", "accent")]
 
 
 def legend(search: str, glyphs: Glyphs) -> Line:

@@ -40,15 +40,14 @@ def body_lines(
     if question is not None:
         lines += question_lines(question, cells, sizes or {})
     elif debug.live:
-        lines += _field("now", debug.text or "starting", cells)
-        lines += _candidate(debug.candidate, cells)
+        lines += _candidate(debug.candidate, cells) or _field("now", debug.text or "starting", cells)
     if debug.best is not None and debug.result is None:
         lines += _best(debug.best, "pass in FP32" if debug.search == "precision" else "still fail", cells)
     if debug.result is not None:
         lines += _result(debug, cells, glyphs)
     if debug.card is not None:
         lines += card_lines(dict(debug.card), cells, glyphs)
-    return [*lines, *_notes(debug, cells), *_next(debug)]
+    return [*lines, *_notes(debug, question is not None, cells), *_next(debug)]
 
 
 def _field(name: str, text: str, cells: int, role: str = "") -> list[Line]:
@@ -84,10 +83,12 @@ def _artifact(files: Mapping[str, str], sizes: Mapping[str, int], cells: int) ->
 
 
 def _measured(measured: Any, suggested: Any, cells: int) -> list[Line]:
-    line: Line = [("measured  ", "dim"), (measured_text(measured) if isinstance(measured, dict) else "", "")]
+    text = measured_text(measured) if isinstance(measured, dict) else ""
+    line: Line = [("measured  ", "dim"), (text, ""), ("   ", "")] if text else []
     if suggested:
-        line += [("   suggests ", "dim"), (shown(str(suggested), 20), "strong"), (" (the verdict is yours)", "dim")]
-    return wrap_runs(line, cells, 10) if measured or suggested else []
+        line += [("suggests  " if not text else "suggests ", "dim"), (shown(str(suggested), 20), "strong")]
+        line.append((" (the verdict is yours)", "dim"))
+    return wrap_runs(line, cells, 10) if line else []
 
 
 def _candidate(candidate: Row, cells: int) -> list[Line]:
@@ -149,12 +150,12 @@ def _found(entry: Row, word: str, cells: int) -> list[Line]:
     return lines + (_field("model", str(entry["path"]), cells) if entry.get("path") else [])
 
 
-def _notes(debug: DebugState, cells: int) -> list[Line]:
-    """Its last warnings, and while it runs what it said last."""
+def _notes(debug: DebugState, asks: bool, cells: int) -> list[Line]:
+    """Its last warnings, and while it works what it said last."""
     lines: list[Line] = []
-    for number, (level, text) in enumerate(debug.said, 1):
-        warns = level in ("warning", "error")
-        if warns or (debug.live and number == len(debug.said)):
+    for number, (kind, text) in enumerate(debug.said, 1):
+        warns = kind == "warning"
+        if warns or (debug.live and not asks and number == len(debug.said)):
             lines += _field("note", text, cells, "warn" if warns else "dim")[:3]
     return lines
 

@@ -48,7 +48,8 @@ def _question(debug: DebugState) -> str:
 def _progress(debug: DebugState) -> str:
     if debug.counted or not debug.done:
         return f"   {debug.counted}" if debug.counted else ""
-    text = f"   {debug.done:,.0f}" + (f" of about {debug.total:,.0f}" if debug.total else "") + " checks"
+    total = f" of about {max(debug.judged, debug.total):,.0f}" if debug.total else ""
+    text = f"   {debug.judged:,}{total} checks"
     left = debug.seconds_left
     return text + (f", about {span_text(left)} left" if left is not None and left >= 1 else "")
 
@@ -75,7 +76,8 @@ def _band(debug: DebugState, cells: int, glyphs: Glyphs) -> list[Line]:
         node: Row = next(iter(debug.found[0].get("nodes") or []), {})
         at, text = node.get("i"), _node_text(node)
     at = at if isinstance(at, int) else None
-    return [band_line(debug.band, cells, glyphs), pointer_line(at, total, cells, text if at is not None else "")]
+    text = text if at is not None else ""
+    return [band_line(debug.band, cells, glyphs), pointer_line(at, total, cells, text, glyphs.ellipsis)]
 
 
 def _where(debug: DebugState) -> str:

@@ -34,7 +34,7 @@ def detail_lines(row: dict[str, Any], names: list[str], cells: int, evidence: st
     lines.append([])
     lines += _error_lines(row)
     lines += _local_line(row)
-    lines += wrap_runs([(shown(evidence, 2 * cells), "strong")], cells)[:2] if evidence else []
+    lines += wrap_runs([(shown(evidence, 1000), "strong")], cells)[:2] if evidence else []
     note = str(row.get("note") or "")
     return [*lines, [(shown(note, cells), "warn")]] if note else lines
 

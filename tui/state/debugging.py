@@ -20,7 +20,7 @@ class DebugState:
 
     rows: verdicts of a search, suspects of a locate job, steps of a triage; a verdict that was undone stays, and says
     so. done, total: checks of a search; counted: how far a job is that counts something else. question: the open
-    one, {"id", "question"}; asked_at: unix seconds of the last one. said: (level, text) of the last notes.
+    one, {"id", "question"}; asked_at: unix seconds of the last one. said: ("log" or "warning", text) of the last notes.
     """
 
     def __init__(self) -> None:
@@ -61,6 +61,12 @@ class DebugState:
     def answered(self) -> int:
         """How many of a person's answers count."""
         return sum(row.get("by") == "person" and row.get("key") != "original" for row in self.counting)
+
+    @property
+    def judged(self) -> int:
+        """Checks of the search that are done: rows come at once, progress now and then."""
+        told = sum(not str(row.get("phase") or "").startswith(("original", "verify")) for row in self.counting)
+        return max(int(self.done), told)
 
     @property
     def counting(self) -> list[Row]:
@@ -154,8 +160,10 @@ class DebugState:
         self.card = event
 
     def _on_log(self, event: Row) -> None:
-        level = "warning" if event.get("type") == "warning" else str(event.get("level") or "info")
-        self.said = [*self.said[-2:], (level, str(event.get("text", "")))]
+        text = " ".join(str(event.get("text", "")).split())
+        if text.endswith("====="):  # the title of something that is empty
+            return
+        self.said = [*self.said[-2:], (str(event.get("type")), text)]
 
     _on_warning = _on_log
 
