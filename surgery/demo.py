@@ -67,12 +67,8 @@ def demo_model() -> onnx.ModelProto:
     for layer in range(LAYERS):
         hidden = _layer(build, f"/encoder/layer.{layer}", layer, hidden)
     build.node("Identity", "/encoder/Identity", [hidden], output="last_hidden_state")
-    first = build.node(
-        "Gather", "/pooler/Gather", [hidden, build.constant("/pooler/first", np.int64(0))], axis=1
-    )
-    pooled = build.node(
-        "Tanh", "/pooler/activation/Tanh", [build.linear("/pooler/dense", first, HIDDEN, HIDDEN)]
-    )
+    first = build.node("Gather", "/pooler/Gather", [hidden, build.constant("/pooler/first", np.int64(0))], axis=1)
+    pooled = build.node("Tanh", "/pooler/activation/Tanh", [build.linear("/pooler/dense", first, HIDDEN, HIDDEN)])
     logits = build.linear("/classifier", pooled, HIDDEN, CLASSES)
     build.node("Identity", "/classifier/Identity", [logits], output="logits")
     return build.model()
@@ -148,9 +144,7 @@ class _Builder:
 
 def _embeddings(build: _Builder) -> str:
     table = build.constant("embeddings.word.weight", 0.5 * build.random.standard_normal((VOCABULARY, HIDDEN)))
-    places = build.constant(
-        "embeddings.position.weight", 0.1 * build.random.standard_normal((1, TOKENS, HIDDEN))
-    )
+    places = build.constant("embeddings.position.weight", 0.1 * build.random.standard_normal((1, TOKENS, HIDDEN)))
     words = build.node("Gather", "/embeddings/word/Gather", [table, "input_ids"])
     return build.layer_norm("/embeddings/LayerNorm", build.node("Add", "/embeddings/Add", [words, places]))
 
@@ -160,9 +154,7 @@ def _layer(build: _Builder, name: str, layer: int, hidden: str) -> str:
     projected = build.linear(f"{name}/attention/output/dense", context, HIDDEN, HIDDEN)
     added = build.node("Add", f"{name}/attention/output/Add", [projected, hidden])
     attended = build.layer_norm(f"{name}/attention/output/LayerNorm", added)
-    inner = _gelu(
-        build, f"{name}/intermediate", build.linear(f"{name}/intermediate/dense", attended, HIDDEN, INNER)
-    )
+    inner = _gelu(build, f"{name}/intermediate", build.linear(f"{name}/intermediate/dense", attended, HIDDEN, INNER))
     bias, scale = _massive() if layer == MASSIVE_LAYER else (None, None)
     dense = build.linear(f"{name}/output/dense", inner, INNER, HIDDEN, bias=bias)
     return build.layer_norm(
@@ -179,9 +171,7 @@ def _massive() -> tuple[Array, Array]:
 
 def _attention(build: _Builder, name: str, hidden: str, *, sharp: bool) -> str:
     query, key = (_project(build, f"{name}/{part}", hidden, sharp=sharp) for part in ("query", "key"))
-    value = _heads(
-        build, f"{name}/value", build.linear(f"{name}/value", hidden, HIDDEN, HIDDEN), [0, 2, 1, 3]
-    )
+    value = _heads(build, f"{name}/value", build.linear(f"{name}/value", hidden, HIDDEN, HIDDEN), [0, 2, 1, 3])
     query = _heads(build, f"{name}/query", query, [0, 2, 1, 3])
     key = _heads(build, f"{name}/key", key, [0, 2, 3, 1])
     product = build.node("MatMul", f"{name}/MatMul", [query, key])

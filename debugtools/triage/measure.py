@@ -104,4 +104,3 @@ def layerwise(case: Case) -> Finding:
         told.append(f"first bad: #{first['i']} {first['op']} {first['node']}: {first['finding'] or 'over tolerance'}")
     visible = failed(done) and not done.problem and canary.get("ok", True)
     return Finding("yes" if visible else "no", told, [done.job], {"compare_job": done.job})
-
