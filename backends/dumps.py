@@ -83,6 +83,7 @@ class DumpWriter(WholeOrNothing):
         """Write the header and put the file in place."""
         metadata = self.metadata | ({EXTRA: json.dumps(self._extra)} if self._extra else {})
         header = json.dumps(({"__metadata__": metadata} if metadata else {}) | self._entries).encode()
+        self._spool.flush()
         if self._in_place and self._offset >= LARGE and len(header) <= ROOM - 8:
             self._file.seek(0)
             self._file.write(struct.pack("<Q", ROOM - 8) + header.ljust(ROOM - 8))
@@ -93,9 +94,11 @@ class DumpWriter(WholeOrNothing):
 
     def _copy(self, header: bytes) -> None:
         with atomic_writer(self.path) as stream:
-            stream.write(struct.pack("<Q", len(header)) + header)
+            target = PacedStream(stream)
+            target.write(struct.pack("<Q", len(header)) + header)
             self._file.seek(ROOM)
-            shutil.copyfileobj(self._file, PacedStream(stream), 1 << 20)
+            shutil.copyfileobj(self._file, target, 1 << 20)
+            target.flush()
 
     def abort(self) -> None:
         """Forget everything; nothing is left on disk."""

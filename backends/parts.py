@@ -51,10 +51,11 @@ class _Apart:
         self.streams = [PacedStream(opened) for opened in self._files]
 
     def close(self, between: bytes, end: bytes) -> None:
+        for stream in self.streams:
+            stream.flush()
         for place in range(len(self._files) - 1, 0, -1):
             self._join(place, between)
         first = self._files[0]
-        self._files[-1].flush()
         os.pwrite(first.fileno(), end, os.fstat(first.fileno()).st_size)
         publish(first, self._path)
         self.abort()
@@ -62,7 +63,6 @@ class _Apart:
     def _join(self, place: int, between: bytes) -> None:
         """Move the text at `place`, and all behind it, to the end of the one before."""
         before, start = self._files[place - 1], place * GAP
-        self._files[place].flush()
         before.write(between)
         size = os.fstat(before.fileno()).st_size - start
         if size < LARGE:
@@ -97,6 +97,7 @@ class _Files:
             first.write(between)
             stream.append_to(first)
         first.write(end)
+        first.flush()
         self._stack.close()
 
     def abort(self) -> None:

@@ -55,4 +55,6 @@ def publish(file: BinaryIO, target: Path) -> None:
 def _copy(file: BinaryIO, target: Path) -> None:
     file.seek(0)
     with atomic_writer(target) as stream:
-        shutil.copyfileobj(file, PacedStream(stream), 1 << 20)
+        copy = PacedStream(stream)
+        shutil.copyfileobj(file, copy, 1 << 20)
+        copy.flush()
