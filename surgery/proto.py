@@ -1,10 +1,15 @@
 """Small tools for building changed copies of a ModelProto."""
 
 from collections import Counter
+from collections.abc import Collection
+from typing import TypeVar
 
 import onnx
+from google.protobuf.message import Message
 
 from backends.reads import subgraphs
+
+Proto = TypeVar("Proto", bound=Message)
 
 
 def all_names(graph: onnx.GraphProto) -> Counter[str]:
@@ -30,18 +35,21 @@ def fresh(taken: Counter[str], wish: str) -> str:
 
 def shell(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model without its nodes, weights and value_info; nothing large is copied."""
-    bare = onnx.ModelProto()
-    for field, value in model.ListFields():
-        if field.name != "graph":
-            _set(bare, field.name, value)
-    for field, value in model.graph.ListFields():
-        if field.name not in ("node", "initializer", "value_info"):
-            _set(bare.graph, field.name, value)
+    bare = remainder(model, ("graph",))
+    bare.graph.CopyFrom(remainder(model.graph, ("node", "initializer", "value_info")))
     return bare
 
 
-def _set(message: onnx.ModelProto | onnx.GraphProto, name: str, value: object) -> None:
-    if isinstance(value, str | int | bytes):
-        setattr(message, name, value)
-    else:
-        getattr(message, name).extend(value)
+def remainder(message: Proto, left_out: Collection[str]) -> Proto:
+    """Return a copy of `message` without some of its fields, which are not copied."""
+    copy: Proto = type(message)()
+    for field, value in message.ListFields():
+        if field.name in left_out:
+            continue
+        if isinstance(value, str | int | bytes):
+            setattr(copy, field.name, value)
+        elif isinstance(value, Message):
+            getattr(copy, field.name).CopyFrom(value)
+        else:
+            getattr(copy, field.name).extend(value)
+    return copy

@@ -1,0 +1,88 @@
+"""Who makes and who reads which tensor of a graph: carried over from one version to the next."""
+
+from collections.abc import Iterable
+from functools import cached_property
+
+import onnx
+
+from backends.reads import reads, subgraphs
+from surgery.proto import all_names
+
+_BODY_KINDS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
+_WORTH_CARRYING = 4  # a change of more than a fourth of the nodes is indexed afresh
+
+
+class Lookups:
+    """makers: tensor -> the first node that makes it. readers: tensor -> nodes that read it, captures of bodies
+    included, each once, in no particular order. by_name: name -> nodes of that name. bodied: nodes with bodies, by id.
+    """
+
+    def __init__(self, nodes: tuple[onnx.NodeProto, ...]) -> None:
+        self.nodes = nodes
+        self.makers: dict[str, onnx.NodeProto] = {}
+        self.readers: dict[str, tuple[onnx.NodeProto, ...]] = {}
+        self.by_name: dict[str, tuple[onnx.NodeProto, ...]] = {}
+        self.bodied: dict[int, onnx.NodeProto] = {}
+        self._add(nodes)
+
+    def carried(self, nodes: tuple[onnx.NodeProto, ...]) -> "Lookups":
+        """Return the lookups of `nodes`, which mostly are the same objects."""
+        if nodes is self.nodes:
+            return self
+        gone, new = difference(self.nodes, nodes)
+        if (len(gone) + len(new)) * _WORTH_CARRYING > len(nodes):
+            return Lookups(nodes)
+        other = Lookups(())
+        other.nodes, other.makers, other.bodied = nodes, dict(self.makers), dict(self.bodied)
+        other.readers, other.by_name = dict(self.readers), dict(self.by_name)
+        other._remove(gone)
+        other._add(new)
+        return other
+
+    @cached_property
+    def inner_names(self) -> frozenset[str]:
+        """Every tensor name inside the bodies of the graph's nodes."""
+        return frozenset(name for node in self.bodied.values() for body in subgraphs(node) for name in all_names(body))
+
+    def _add(self, nodes: Iterable[onnx.NodeProto]) -> None:
+        makers, readers, by_name = self.makers, self.readers, self.by_name
+        for node in nodes:
+            if any(attribute.type in _BODY_KINDS for attribute in node.attribute):
+                self.bodied[id(node)] = node
+                names = reads(node)
+            else:
+                names = list(dict.fromkeys(node.input))
+            for name in names:
+                readers[name] = (*readers[name], node) if name in readers else (node,)
+            for name in node.output:
+                makers.setdefault(name, node)
+            if node.name:
+                by_name[node.name] = (*by_name[node.name], node) if node.name in by_name else (node,)
+        makers.pop("", None)
+        readers.pop("", None)
+
+    def _remove(self, nodes: Iterable[onnx.NodeProto]) -> None:
+        for node in nodes:
+            self.bodied.pop(id(node), None)
+            for name in reads(node):
+                _drop(self.readers, name, node)
+            for name in node.output:
+                if self.makers.get(name) is node:
+                    del self.makers[name]
+            _drop(self.by_name, node.name, node)
+
+
+def difference(
+    old: tuple[onnx.NodeProto, ...], new: tuple[onnx.NodeProto, ...]
+) -> tuple[list[onnx.NodeProto], list[onnx.NodeProto]]:
+    """Return the nodes (objects) that only `old` has, and those that only `new` has."""
+    old_ids, new_ids = set(map(id, old)), set(map(id, new))
+    return [n for n in old if id(n) not in new_ids], [n for n in new if id(n) not in old_ids]
+
+
+def _drop(table: dict[str, tuple[onnx.NodeProto, ...]], name: str, node: onnx.NodeProto) -> None:
+    rest = tuple(other for other in table.get(name, ()) if other is not node)
+    if rest:
+        table[name] = rest
+    else:
+        table.pop(name, None)
