@@ -1,0 +1,87 @@
+"""Saving a structure as a model: its weights are streamed from the files they lie in, never gathered."""
+
+import os
+from contextlib import ExitStack
+from pathlib import Path
+
+import onnx
+
+from backends.errors import LayerwiseError, UsageError
+from backends.files import atomic_writer
+from backends.protos import all_tensors
+from backends.text import shown
+from surgery.streamed import embed, is_external, nbytes, place, write_apart, write_streamed
+from surgery.structure import Structure
+
+ONE_FILE_LIMIT = (1 << 31) - (1 << 20)  # bytes; protobuf takes 2 GB
+THRESHOLD = 1024  # bytes; smaller weights stay in the model's own file
+
+
+def save(
+    structure: Structure,
+    path: Path,
+    *,
+    external: Path | None = None,
+    threshold: int = THRESHOLD,
+    overwrite: bool = False,
+) -> None:
+    """Write `structure` to `path`, whole or not at all.
+
+    external: a file beside `path` for weights of `threshold` bytes and more. Without it they are embedded, unless
+    the base model keeps its own outside, or all would pass 2 GB: then they go to "<name>.data" beside `path`.
+    UsageError if a file is there already and `overwrite` is not set; LayerwiseError if it cannot be written.
+    """
+    model = structure.proto()
+    weights = [tensor for tensor in model.graph.initializer if is_external(tensor)]
+    if external is None and (_keeps_weights_outside(structure, weights) or _size(model, weights) > ONE_FILE_LIMIT):
+        external = path.with_name(f"{path.name}.data")
+    own = [] if external is None else [tensor for tensor in model.graph.initializer if nbytes(tensor) >= threshold]
+    data = path.parent / external if external and own else None
+    for file in filter(None, (path, data)):
+        if file.exists() and not overwrite:
+            raise UsageError(f"{shown(str(file))} is there already: choose another name, or say to overwrite it")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write(model, own, path, data, structure.folder)
+    except (OSError, ValueError) as error:
+        raise LayerwiseError(f"{shown(str(path))} cannot be written: {shown(str(error), 300)}") from None
+
+
+def _keeps_weights_outside(structure: Structure, weights: list[onnx.TensorProto]) -> bool:
+    if structure.base is None or structure.folder is None:
+        return False
+    base = structure.base.relative_to(structure.folder).as_posix()
+    return any(place(tensor)[0] != base for tensor in weights)
+
+
+def _size(model: onnx.ModelProto, weights: list[onnx.TensorProto]) -> int:
+    return int(model.ByteSize()) + sum(map(nbytes, weights))
+
+
+def _write(
+    model: onnx.ModelProto, weights: list[onnx.TensorProto], path: Path, data: Path | None, folder: Path | None
+) -> None:
+    """Write the model, its initializers in their order; `weights` are those that go to `data`."""
+    order, apart = list(model.graph.initializer), {id(tensor) for tensor in weights}
+    del model.graph.initializer[:]
+    inside = order if data else []
+    for tensor in (*all_tensors(model), *(t for t in inside if id(t) not in apart)):
+        if is_external(tensor):
+            assert folder is not None
+            embed(tensor, folder)
+    with ExitStack() as files:
+        stream = files.enter_context(atomic_writer(path))  # renamed last: what it refers to is in place by then
+        if data is None:
+            write_streamed(stream, model, order, folder)
+            return
+        location = _location(data, path)
+        moved = iter(write_apart(files.enter_context(atomic_writer(data)), location, weights, folder))
+        model.graph.initializer.extend(next(moved) if id(tensor) in apart else tensor for tensor in order)
+        stream.write(model.SerializeToString())
+
+
+def _location(data: Path, path: Path) -> str:
+    location = os.path.relpath(data, path.parent)
+    if location.startswith(".."):
+        raise UsageError(f"weights must lie beside {shown(str(path))} or below, not at {shown(str(data))}")
+    return Path(location).as_posix()

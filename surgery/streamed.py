@@ -1,0 +1,114 @@
+"""Writing models whose weights go from file to file, or from memory, without being gathered first."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import onnx
+
+from backends.wire import BYTES, put_bytes, put_varint
+
+_GRAPH, _INITIALIZER, _RAW_DATA = 7, 5, 9  # fields of ModelProto, GraphProto and TensorProto, onnx.proto
+_ALIGN = 4096
+_CHUNK = 1 << 24
+
+
+def place(tensor: onnx.TensorProto) -> tuple[str, int, int]:
+    """Location, offset and length of external data, as `ModelFile.structure` states them."""
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    return entries["location"], int(entries.get("offset", 0)), int(entries.get("length", 0))
+
+
+def is_external(tensor: onnx.TensorProto) -> bool:
+    """True if the tensor's values lie in a file."""
+    return bool(tensor.data_location == tensor.EXTERNAL)
+
+
+def nbytes(tensor: onnx.TensorProto) -> int:
+    """Bytes of a tensor's values, external or raw."""
+    return place(tensor)[2] if is_external(tensor) else len(tensor.raw_data)
+
+
+def embed(tensor: onnx.TensorProto, folder: Path) -> None:
+    """Read a tensor's external data into it."""
+    location, offset, length = place(tensor)
+    with (folder / location).open("rb") as stream:
+        stream.seek(offset)
+        tensor.raw_data = stream.read(length)
+    _strip(tensor)
+
+
+def write_streamed(
+    stream: BinaryIO, model: onnx.ModelProto, weights: Sequence[onnx.TensorProto], folder: Path | None
+) -> None:
+    """Write the model with `weights` (external ones lie under `folder`) as further initializers embedded in it."""
+    heads = [_head(tensor) for tensor in weights]
+    graph = model.graph.SerializeToString()
+    model.ClearField("graph")
+    outside = sum(nbytes(tensor) for tensor in weights if is_external(tensor))
+    size = len(graph) + sum(len(head) for head in heads) + outside
+    stream.write(model.SerializeToString() + put_varint(_GRAPH << 3 | BYTES) + put_varint(size) + graph)
+    for head, tensor in zip(heads, weights, strict=True):
+        stream.write(head)
+        if is_external(tensor):
+            _copy(stream, tensor, folder)
+
+
+def write_apart(
+    stream: BinaryIO, location: str, weights: Sequence[onnx.TensorProto], folder: Path | None
+) -> list[onnx.TensorProto]:
+    """Write the values of `weights` to a file that models will know as `location`; return tensors that refer to it."""
+    moved, at = [], 0
+    for tensor in weights:
+        start = -(-at // _ALIGN) * _ALIGN
+        stream.write(b"\0" * (start - at))
+        _copy(stream, tensor, folder)
+        moved.append(_referring(tensor, location, start))
+        at = start + nbytes(tensor)
+    return moved
+
+
+def _referring(tensor: onnx.TensorProto, location: str, offset: int) -> onnx.TensorProto:
+    moved = _bare(tensor)
+    moved.data_location = moved.EXTERNAL
+    for key, value in (("location", location), ("offset", str(offset)), ("length", str(nbytes(tensor)))):
+        moved.external_data.add(key=key, value=value)
+    return moved
+
+
+def _bare(tensor: onnx.TensorProto) -> onnx.TensorProto:
+    """The tensor without its values."""
+    bare = onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
+    bare.doc_string = tensor.doc_string
+    bare.metadata_props.extend(tensor.metadata_props)
+    return bare
+
+
+def _strip(tensor: onnx.TensorProto) -> None:
+    del tensor.external_data[:]
+    tensor.ClearField("data_location")
+
+
+def _head(tensor: onnx.TensorProto) -> bytes:
+    """An initializer field, of an external tensor only up to where its raw bytes begin."""
+    if not is_external(tensor):
+        return put_bytes(_INITIALIZER, tensor.SerializeToString())
+    length = nbytes(tensor)
+    inner: bytes = _bare(tensor).SerializeToString() + put_varint(_RAW_DATA << 3 | BYTES) + put_varint(length)
+    return put_varint(_INITIALIZER << 3 | BYTES) + put_varint(len(inner) + length) + inner
+
+
+def _copy(stream: BinaryIO, tensor: onnx.TensorProto, folder: Path | None) -> None:
+    if not is_external(tensor):
+        stream.write(tensor.raw_data)
+        return
+    assert folder is not None
+    location, offset, length = place(tensor)
+    with (folder / location).open("rb") as source:
+        source.seek(offset)
+        while length > 0:
+            data = source.read(min(_CHUNK, length))
+            if not data:
+                raise OSError(f"{folder / location} has become shorter")
+            stream.write(data)
+            length -= len(data)
