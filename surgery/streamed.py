@@ -79,7 +79,8 @@ def _referring(tensor: onnx.TensorProto, location: str, offset: int) -> onnx.Ten
 def _bare(tensor: onnx.TensorProto) -> onnx.TensorProto:
     """The tensor without its values."""
     bare = onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
-    bare.doc_string = tensor.doc_string
+    if tensor.doc_string:
+        bare.doc_string = tensor.doc_string
     bare.metadata_props.extend(tensor.metadata_props)
     return bare
 
