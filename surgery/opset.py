@@ -1,0 +1,165 @@
+"""A model in another opset, by onnx's version converter; weights stay where they are.
+
+The converter knows few ways down. Where it has none, a step of one version is still taken if the operators, as
+the model uses them, differ in nothing but the types that they take (Add 14 and 13, say) and the types fit.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+import onnx
+import onnx.inliner
+import onnx.version_converter
+from onnx import defs, helper
+
+from backends.errors import LayerwiseError
+from backends.protos import all_graphs
+from backends.text import shown
+from surgery.structure import Structure
+
+_NO_WAY = re.compile(r"No (?:Adapter|Previous|Schema).*")
+_FLATTENED = frozenset({"Softmax", "LogSoftmax", "Hardmax"})  # before 13 they flatten what lies behind their axis
+_STANDARD = ("", "ai.onnx")
+Formals = Sequence[defs.OpSchema.FormalParameter]
+
+
+def convert_opset(structure: Structure, version: int, note: Callable[[str], None] = lambda text: None) -> Structure:
+    """Return the model in opset `version` of ONNX's own domain; `note` gets what the user should know.
+
+    Local functions are inlined first: the converter loses them. LayerwiseError where there is no way, naming the
+    operators.
+    """
+    newest = defs.onnx_opset_version()
+    if not 1 <= version <= newest:
+        raise LayerwiseError(f"there is no opset {version} here: 1 to {newest}")
+    if opset_of(structure) == version:
+        return structure
+    model = structure.proto()
+    if model.functions:
+        note(f"{len(model.functions)} local functions are inlined: onnx's converter cannot keep them")
+        model = onnx.inliner.inline_local_functions(model)
+    model = _converted(_named_standard(model), version, note)
+    model.ir_version = max(structure.ir_version, helper.find_min_ir_version_for(model.opset_import, True))
+    return Structure.from_proto(model, structure.folder, structure.base)
+
+
+def opset_of(structure: Structure) -> int:
+    """Return the version of ONNX's own domain; 1 where the model states none."""
+    return next((structure.opsets[name] for name in _STANDARD if name in structure.opsets), 1)
+
+
+def _named_standard(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The converter knows ONNX's own domain by its empty name only."""
+    for entry in model.opset_import:
+        entry.domain = "" if entry.domain == "ai.onnx" else entry.domain
+    for graph in all_graphs(model):
+        for node in graph.node:
+            node.domain = "" if node.domain == "ai.onnx" else node.domain
+    return model
+
+
+def _converted(model: onnx.ModelProto, version: int, note: Callable[[str], None]) -> onnx.ModelProto:
+    try:
+        return _one_way(model, version)
+    except LayerwiseError:
+        start = _opset(model)
+        if abs(version - start) < 2 and version > start:
+            raise
+    step = 1 if version > start else -1
+    for to in range(start + step, version + step, step):
+        model = _step(model, to, note)
+    return model
+
+
+def _step(model: onnx.ModelProto, to: int, note: Callable[[str], None]) -> onnx.ModelProto:
+    """One version up or down."""
+    try:
+        return _one_way(model, to)
+    except LayerwiseError as error:
+        start = _opset(model)
+        changed = _changed_operators(model, start, to)
+        if changed:
+            raise LayerwiseError(f"{error} (operators that are not the same there: {', '.join(changed)})") from None
+    relabelled = _relabelled(model, to)
+    note(f"opset {start} to {to}: onnx's converter has no way; the operators used differ in the types they take alone")
+    return relabelled
+
+
+def _one_way(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
+    start = _opset(model)
+    if version < 13 <= start:
+        _state_axes(model, version)
+    try:
+        return onnx.version_converter.convert_version(model, version)
+    except Exception as error:  # ConvertError, RuntimeError
+        found = _NO_WAY.search(str(error))
+        reason = (found.group() if found else str(error)).replace("$", "")
+        raise LayerwiseError(f"opset {start} to {version}: onnx cannot convert it: {shown(reason, 300)}") from None
+
+
+def _state_axes(model: onnx.ModelProto, version: int) -> None:
+    """The converter leaves these as they are, though their axis means something else, and is another by default,
+    before opset 13: only the last axis is the same there, from opset 11 on."""
+    nodes = (node for graph in all_graphs(model) for node in graph.node if node.op_type in _FLATTENED)
+    for node in nodes:
+        stated = next((a for a in node.attribute if a.name == "axis"), None)
+        if version < 11 or (stated is not None and stated.i != -1):
+            raise LayerwiseError(
+                f"opset {version}: {node.op_type} {shown(node.name or node.output[0], 120)!r} has no equal: before "
+                "opset 13 it takes its axis and all behind it together"
+            )
+        if stated is None:
+            node.attribute.append(helper.make_attribute("axis", -1))
+
+
+def _relabelled(model: onnx.ModelProto, to: int) -> onnx.ModelProto:
+    result = onnx.ModelProto()
+    result.CopyFrom(model)
+    for entry in result.opset_import:
+        entry.version = entry.version if entry.domain else to
+    try:
+        onnx.shape_inference.infer_shapes(result, check_type=True)
+    except Exception as error:  # InferenceError, RuntimeError
+        raise LayerwiseError(f"opset {to} does not take the model's types: {shown(str(error), 300)}") from None
+    return result
+
+
+def _changed_operators(model: onnx.ModelProto, start: int, to: int) -> list[str]:
+    """Operators that differ between two opsets, as the model uses them, in more than the types they take."""
+    nodes = [node for graph in all_graphs(model) for node in graph.node if not node.domain]
+    return sorted({shown(node.op_type, 60) for node in nodes if not _same_but_for_types(node, start, to)})
+
+
+def _same_but_for_types(node: onnx.NodeProto, start: int, to: int) -> bool:
+    try:
+        old, new = (defs.get_schema(node.op_type, version, "") for version in (start, to))
+    except defs.SchemaError:
+        return False
+    if old.since_version == new.since_version:
+        return True
+    fits = _formals_fit(old.inputs, new.inputs, node.input) and _formals_fit(old.outputs, new.outputs, node.output)
+    return fits and not new.deprecated and _attributes_fit(old, new, {attribute.name for attribute in node.attribute})
+
+
+def _attributes_fit(old: defs.OpSchema, new: defs.OpSchema, used: set[str]) -> bool:
+    """Those of both opsets are equal, those of one are not used."""
+    common = old.attributes.keys() & new.attributes.keys()
+    return used <= common and all(_told(old.attributes[name]) == _told(new.attributes[name]) for name in common)
+
+
+def _told(attribute: "defs.OpSchema.Attribute") -> object:
+    return attribute.type, attribute.required, attribute.default_value.SerializeToString()
+
+
+def _formals_fit(old: Formals, new: Formals, names: Sequence[str]) -> bool:
+    """What is given is taken, at the same place, and nothing that is wanted is not given."""
+    variadic = defs.OpSchema.FormalParameterOption.Variadic
+    if any(formal.option == variadic for formal in (*old, *new)):
+        return [formal.option for formal in old] == [formal.option for formal in new]
+    wanted = [formal.option == defs.OpSchema.FormalParameterOption.Single for formal in new]
+    given = [bool(name) for name in names]
+    return len(given) <= len(new) and all(not want or (i < len(given) and given[i]) for i, want in enumerate(wanted))
+
+
+def _opset(model: onnx.ModelProto) -> int:
+    return next((entry.version for entry in model.opset_import if not entry.domain), 1)

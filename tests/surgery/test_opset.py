@@ -1,0 +1,97 @@
+"""Opset changes: what comes out runs and gives the same numbers, or the operator in the way is named."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto
+from support import models
+
+from backends.errors import LayerwiseError
+from backends.model import ModelFile
+from backends.runner import Loadable, open_runner
+from backends.specs import RunnerSpec
+from surgery.opset import convert_opset, opset_of
+from surgery.structure import Structure
+
+
+def run(structure: Structure, feed: dict[str, np.ndarray], kind: Any = "onnxrt") -> dict[str, np.ndarray]:
+    loadable = Loadable(data=structure.proto().SerializeToString(), folder=structure.folder)
+    with open_runner(RunnerSpec(kind=kind), loadable) as runner:
+        return dict(runner.infer(feed).outputs)
+
+
+def softmax(opset: int, attributes: str = "") -> Structure:
+    text = f"g (float[2,3,4] x) => (float[2,3,4] y) {{ [soft] y = Softmax{attributes}(x) }}"
+    return Structure.from_proto(models.from_text(text, opset=opset))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sampled_from(["mlp", "conv_net"]), st.integers(8, 23))
+def test_any_opset_gives_the_same_numbers(name: str, version: int) -> None:
+    model = getattr(models, name)()
+    given_, changed = Structure.from_proto(model), convert_opset(Structure.from_proto(model), version)
+    assert opset_of(changed) == version
+    onnx.checker.check_model(changed.proto(), full_check=True)
+    rng = np.random.default_rng(version)
+    shape = [2, 16] if name == "mlp" else [1, 3, 16, 16]
+    feed = {model.graph.input[0].name: rng.standard_normal(shape).astype(np.float32)}
+    for output, want in run(given_, feed).items():
+        np.testing.assert_allclose(run(changed, feed)[output], want, rtol=1e-5, atol=1e-6)
+
+
+def test_weights_stay_in_their_file(tmp_path: Path) -> None:
+    with ModelFile(models.save(models.mlp(width=32), tmp_path / "m.onnx")) as file:
+        structure = Structure.open(file)
+    changed = convert_opset(structure, 22)
+    outside = {t.name for t in changed.initializers.values() if t.data_location == TensorProto.EXTERNAL}
+    assert outside == {"w0", "w1", "w2"} and changed.folder == tmp_path
+    feed = {"x": np.ones((1, 32), np.float32)}
+    np.testing.assert_array_equal(run(changed, feed)["y"], run(structure, feed)["y"])
+
+
+def test_softmax_keeps_its_meaning_up_and_down() -> None:
+    feed = {"x": np.random.default_rng(0).standard_normal((2, 3, 4)).astype(np.float32)}
+    old = softmax(11)
+    np.testing.assert_allclose(run(convert_opset(old, 13), feed)["y"], run(old, feed)["y"], rtol=1e-6)
+    new = softmax(13)
+    np.testing.assert_allclose(run(convert_opset(new, 11), feed)["y"], run(new, feed)["y"], rtol=1e-6)
+    with pytest.raises(LayerwiseError, match=r"Softmax 'soft'.*axis"):
+        convert_opset(softmax(13, "<axis=1>"), 11)
+
+
+def test_functions_are_inlined_and_other_domains_kept() -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 17, "mine" : 1]>
+        g (float[2] x) => (float[2] y) { h = mine.Double(x)  y = mine.Op(h) }
+        <domain: "mine", opset_import: ["" : 17]> Double (x) => (y) { y = Add(x, x) }"""
+    )
+    notes: list[str] = []
+    changed = convert_opset(Structure.from_proto(model), 21, notes.append)
+    assert [(node.domain, node.op_type) for node in changed.nodes] == [("", "Add"), ("mine", "Op")]
+    assert changed.opsets == {"": 21, "mine": 1} and "inlined" in notes[0]
+
+
+def test_what_is_in_the_way_is_named() -> None:
+    text = "g (float[2] x) => (float[2] y) { [act] y = Gelu(x) }"
+    with pytest.raises(LayerwiseError, match=r"opset 20 to 19: .*Gelu"):
+        convert_opset(Structure.from_proto(models.from_text(text, opset=20)), 17)
+    with pytest.raises(LayerwiseError, match="there is no opset 1000"):
+        convert_opset(Structure.from_proto(models.mlp()), 1000)
+
+
+def test_types_that_an_older_opset_does_not_take_are_refused() -> None:
+    text = "g (bfloat16[2] x) => (bfloat16[2] y) { y = Add(x, x) }"
+    with pytest.raises(LayerwiseError, match="opset 12 does not take the model's types"):
+        convert_opset(Structure.from_proto(models.from_text(text, opset=13)), 12)
+
+
+def test_the_structure_given_stays_as_it_is() -> None:
+    structure = softmax(13)
+    before = structure.proto().SerializeToString()
+    convert_opset(structure, 11)
+    assert structure.proto().SerializeToString() == before
