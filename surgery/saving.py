@@ -31,18 +31,18 @@ def save(
     the base model keeps its own outside, or all would pass 2 GB: then they go to "<name>.data" beside `path`.
     UsageError if a file is there already and `overwrite` is not set; LayerwiseError if it cannot be written.
     """
-    model = structure.proto()
-    weights = [tensor for tensor in model.graph.initializer if is_external(tensor)]
+    model = structure.with_(initializers={}).proto()
+    weights = list(structure.initializers.values())
     if external is None and (_keeps_weights_outside(structure, weights) or _size(model, weights) > ONE_FILE_LIMIT):
         external = path.with_name(f"{path.name}.data")
-    own = [] if external is None else [tensor for tensor in model.graph.initializer if nbytes(tensor) >= threshold]
+    own = [] if external is None else [tensor for tensor in weights if nbytes(tensor) >= max(threshold, 1)]
     data = path.parent / external if external and own else None
     for file in filter(None, (path, data)):
         if file.exists() and not overwrite:
             raise UsageError(f"{shown(str(file))} is there already: choose another name, or say to overwrite it")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write(model, own, path, data, structure.folder)
+        _write(model, weights, own, path, data, structure.folder)
     except (OSError, ValueError) as error:
         raise LayerwiseError(f"{shown(str(path))} cannot be written: {shown(str(error), 300)}") from None
 
@@ -51,7 +51,7 @@ def _keeps_weights_outside(structure: Structure, weights: list[onnx.TensorProto]
     if structure.base is None or structure.folder is None:
         return False
     base = structure.base.relative_to(structure.folder).as_posix()
-    return any(place(tensor)[0] != base for tensor in weights)
+    return any(place(tensor)[0] != base for tensor in weights if is_external(tensor))
 
 
 def _size(model: onnx.ModelProto, weights: list[onnx.TensorProto]) -> int:
@@ -59,24 +59,27 @@ def _size(model: onnx.ModelProto, weights: list[onnx.TensorProto]) -> int:
 
 
 def _write(
-    model: onnx.ModelProto, weights: list[onnx.TensorProto], path: Path, data: Path | None, folder: Path | None
+    model: onnx.ModelProto,
+    weights: list[onnx.TensorProto],
+    own: list[onnx.TensorProto],
+    path: Path,
+    data: Path | None,
+    folder: Path | None,
 ) -> None:
-    """Write the model, its initializers in their order; `weights` are those that go to `data`."""
-    order, apart = list(model.graph.initializer), {id(tensor) for tensor in weights}
-    del model.graph.initializer[:]
-    inside = order if data else []
-    for tensor in (*all_tensors(model), *(t for t in inside if id(t) not in apart)):
-        if is_external(tensor):
-            assert folder is not None
-            embed(tensor, folder)
+    """Write the model with `weights` as its initializers, in their order; `own` are those that go to `data`."""
+    for tensor in filter(is_external, all_tensors(model)):
+        embed(tensor, folder)
     with ExitStack() as files:
         stream = files.enter_context(atomic_writer(path))  # renamed last: what it refers to is in place by then
         if data is None:
-            write_streamed(stream, model, order, folder)
+            write_streamed(stream, model, weights, folder)
             return
-        location = _location(data, path)
-        moved = iter(write_apart(files.enter_context(atomic_writer(data)), location, weights, folder))
-        model.graph.initializer.extend(next(moved) if id(tensor) in apart else tensor for tensor in order)
+        apart = {id(tensor) for tensor in own}
+        moved = iter(write_apart(files.enter_context(atomic_writer(data)), _location(data, path), own, folder))
+        for tensor in weights:
+            model.graph.initializer.append(next(moved) if id(tensor) in apart else tensor)
+            if id(tensor) not in apart and is_external(tensor):
+                embed(model.graph.initializer[-1], folder)
         stream.write(model.SerializeToString())
 
 

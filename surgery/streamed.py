@@ -6,6 +6,9 @@ from typing import BinaryIO
 
 import onnx
 
+from backends.structure import INLINE_LIMIT
+from backends.tensors import dtype_name, packed_nbytes
+from backends.text import shown
 from backends.wire import BYTES, put_bytes, put_varint
 
 _GRAPH, _INITIALIZER, _RAW_DATA = 7, 5, 9  # fields of ModelProto, GraphProto and TensorProto, onnx.proto
@@ -25,12 +28,16 @@ def is_external(tensor: onnx.TensorProto) -> bool:
 
 
 def nbytes(tensor: onnx.TensorProto) -> int:
-    """Bytes of a tensor's values, external or raw."""
-    return place(tensor)[2] if is_external(tensor) else len(tensor.raw_data)
+    """Bytes of a tensor's values, external or raw; 0 for typed fields. Reading `raw_data` would copy it."""
+    if is_external(tensor):
+        return place(tensor)[2]
+    name = dtype_name(tensor.data_type)
+    return packed_nbytes(name, tensor.dims) if tensor.HasField("raw_data") and name != "unknown" else 0
 
 
-def embed(tensor: onnx.TensorProto, folder: Path) -> None:
+def embed(tensor: onnx.TensorProto, folder: Path | None) -> None:
     """Read a tensor's external data into it."""
+    assert folder is not None
     location, offset, length = place(tensor)
     with (folder / location).open("rb") as stream:
         stream.seek(offset)
@@ -45,12 +52,12 @@ def write_streamed(
     heads = [_head(tensor) for tensor in weights]
     graph = model.graph.SerializeToString()
     model.ClearField("graph")
-    outside = sum(nbytes(tensor) for tensor in weights if is_external(tensor))
+    outside = sum(nbytes(tensor) for tensor in weights if _is_bulk(tensor))
     size = len(graph) + sum(len(head) for head in heads) + outside
     stream.write(model.SerializeToString() + put_varint(_GRAPH << 3 | BYTES) + put_varint(size) + graph)
     for head, tensor in zip(heads, weights, strict=True):
         stream.write(head)
-        if is_external(tensor):
+        if _is_bulk(tensor):
             _copy(stream, tensor, folder)
 
 
@@ -91,17 +98,24 @@ def _strip(tensor: onnx.TensorProto) -> None:
 
 
 def _head(tensor: onnx.TensorProto) -> bytes:
-    """An initializer field, of an external tensor only up to where its raw bytes begin."""
-    if not is_external(tensor):
+    """An initializer field, of a large tensor only up to where its raw bytes begin."""
+    if not _is_bulk(tensor):
         return put_bytes(_INITIALIZER, tensor.SerializeToString())
     length = nbytes(tensor)
     inner: bytes = _bare(tensor).SerializeToString() + put_varint(_RAW_DATA << 3 | BYTES) + put_varint(length)
     return put_varint(_INITIALIZER << 3 | BYTES) + put_varint(len(inner) + length) + inner
 
 
+def _is_bulk(tensor: onnx.TensorProto) -> bool:
+    return is_external(tensor) or nbytes(tensor) >= INLINE_LIMIT
+
+
 def _copy(stream: BinaryIO, tensor: onnx.TensorProto, folder: Path | None) -> None:
     if not is_external(tensor):
-        stream.write(tensor.raw_data)
+        data = tensor.raw_data
+        if len(data) != nbytes(tensor):
+            raise ValueError(f"the values of {shown(tensor.name, 120)!r} do not fit its shape")
+        stream.write(data)
         return
     assert folder is not None
     location, offset, length = place(tensor)

@@ -1,0 +1,172 @@
+"""Constant folding: what does not depend on the inputs is computed once, here, and stored.
+
+Computing is onnxruntime's part (CPU, no optimisations), for the parts that can be folded alone: call this in a process
+that may die of it. Compared with Polygraphy's `sanitize --fold-constants` (0.53): tensors are not blown up by default
+(`FoldOptions.threshold`), random draws stay random, custom operators do not stop the rest, Shape with start and end is
+itself, shapes of which only a part is known are used, and arithmetic in floats is not rounded away.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import onnx
+from onnx import TensorProto, numpy_helper
+
+from surgery.cut import GraphCut
+from surgery.folding.casts import without_casts
+from surgery.folding.constants import constants_as_weights, weights_as_constants
+from surgery.folding.flatten import flattened
+from surgery.folding.region import Region, within
+from surgery.folding.shape_values import shape_values
+from surgery.folding.values import Attempts, Evaluator
+from surgery.randomness import Randomness
+from surgery.shapes import with_shapes, without_weights
+from surgery.structure import Graph, Structure
+from surgery.tidy import cleaned, cleaned_model, count_nodes, in_order, map_bodies
+
+_KNOWN_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml", "com.microsoft"})
+_INPUTS_HOLD_NO_WEIGHTS = 4  # from this IR version on a weight that is an input may be overridden
+Declared = tuple[int, tuple[int | None, ...] | None]
+Say = Callable[[str, str], None]
+"""Takes a level ("start", "finish", "warning") and a text."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoldOptions:
+    """passes: at most so many, None: until nothing changes. shapes: use shapes, too. infer: infer them before a pass.
+
+    partitioning: what becomes of a tensor that cannot be computed. None and "basic": what it is computed from stays
+    too; "recursive": that is computed as far as it can be.
+    threshold: bytes of the largest tensor that becomes a constant; None: 4 KiB, or as many as its weights have now.
+    """
+
+    passes: int | None = None
+    partitioning: Literal["basic", "recursive"] | None = None
+    shapes: bool = True
+    infer: bool = True
+    threshold: int | None = None
+
+
+def fold_constants(
+    model: Structure, options: FoldOptions | None = None, say: Say = lambda level, text: None
+) -> Structure:
+    """Return the model with its constants folded, sorted and without what is unused. Weights stay external.
+
+    LayerwiseError if the graph has a cycle. What cannot be computed stays, with a warning.
+    """
+    options = options or FoldOptions()
+    number, before, after = 0, count_nodes(model), -1
+    model = _sorted(model)
+    while before != after and (options.passes is None or number < options.passes):
+        number, before = number + 1, count_nodes(model)
+        say("start", f"Folding Constants | Pass {number}")
+        model = _Pass(model, options, say).result()
+        if options.shapes and options.infer:
+            model = with_shapes(model)[0]
+        after = count_nodes(model)
+        counts = f"Original: {before:5}, After Folding: {after:5} | {before - after:5} Nodes Folded"
+        say("finish", f"    Total Nodes | {counts}")
+    return model
+
+
+class _Pass:
+    """One pass over the main graph, bodies and functions."""
+
+    def __init__(self, model: Structure, options: FoldOptions, say: Say) -> None:
+        self.model, self.options, self.say = model, options, say
+        self._random = Randomness(GraphCut(without_weights(model).proto()))
+        self._functions = {(function.domain, function.name) for function in model.functions}
+
+    def result(self) -> Structure:
+        model, defaults = _hidden(self.model)
+        main = self._graph(model)
+        assert isinstance(main, Structure)
+        functions = tuple(self._function(function) for function in main.functions)
+        initializers = {**defaults, **main.initializers}
+        version = main.ir_version if main.initializers == self.model.initializers else max(main.ir_version, 4)
+        whole = main.with_(initializers=initializers, functions=functions, ir_version=version)
+        return cleaned_model(whole)
+
+    def _function(self, function: onnx.FunctionProto) -> onnx.FunctionProto:
+        graph = self._graph(Graph.of_function(function))
+        return cleaned(weights_as_constants(graph)).function_proto()
+
+    def _graph(self, graph: Graph) -> Graph:
+        graph = constants_as_weights(graph)
+        types = _types(graph)
+        if self.options.shapes:
+            folder = self.model.folder
+            graph = without_casts(graph, {name: kind for name, (kind, _) in types.items()}, folder)
+            shapes = {name: shape for name, (_, shape) in types.items() if shape is not None}
+            graph = _replaced(graph, shape_values(graph, shapes, folder))
+        graph = self._computed(graph, types)
+        graph = map_bodies(graph, self._graph)
+        return cleaned(flattened(graph, self.model.folder))
+
+    def _computed(self, graph: Graph, types: Mapping[str, Declared]) -> Graph:
+        known = {name: (kind, shape) for name, (kind, shape) in types.items() if shape is not None}
+        region = Region(graph, known, self._can, within(self.options.threshold))
+        if not region.nodes:
+            return graph
+        attempts = Attempts(Evaluator(self.model, graph))
+        values = region.values(attempts.values)
+        for error in attempts.errors[:5]:
+            self.say("warning", f"Not folded, onnxruntime cannot compute it: {error}")
+        return _replaced(graph, {name: numpy_helper.from_array(array, name) for name, array in values.items()})
+
+    def _can(self, node: onnx.NodeProto) -> bool:
+        """Whether onnxruntime may compute the node once for all runs."""
+        if node.op_type == "Constant" or self._random.draws(node):
+            return False
+        if any(attribute.ref_attr_name for attribute in node.attribute):
+            return False
+        return node.domain in _KNOWN_DOMAINS or (node.domain, node.op_type) in self._functions
+
+
+def _sorted(model: Structure) -> Structure:
+    ordered = in_order(model)
+    assert isinstance(ordered, Structure)
+    return ordered
+
+
+def _hidden(model: Structure) -> tuple[Structure, dict[str, TensorProto]]:
+    """The model without weights that are defaults of inputs, and these; before IR 4 weights are no inputs instead."""
+    listed = {value.name for value in model.inputs} & model.initializers.keys()
+    if not listed:
+        return model, {}
+    if model.ir_version < _INPUTS_HOLD_NO_WEIGHTS:
+        return model.with_(inputs=tuple(value for value in model.inputs if value.name not in listed)), {}
+    rest = {name: tensor for name, tensor in model.initializers.items() if name not in listed}
+    return model.with_(initializers=rest), {name: model.initializers[name] for name in listed}
+
+
+def _replaced(graph: Graph, weights: Mapping[str, TensorProto]) -> Graph:
+    """Return the graph with tensors as weights; nodes of whose outputs none is left are gone, other outputs unnamed."""
+    if not weights:
+        return graph
+    gone: dict[int, list[onnx.NodeProto]] = {}
+    for node in graph.nodes:
+        if not weights.keys().isdisjoint(node.output):
+            gone[id(node)] = []
+            if any(name and name not in weights for name in node.output):
+                copy = onnx.NodeProto()
+                copy.CopyFrom(node)
+                for i, name in enumerate(copy.output):
+                    copy.output[i] = "" if name in weights else name
+                gone[id(node)] = [copy]
+    return graph.replaced(gone).with_(initializers={**graph.initializers, **weights})
+
+
+def _types(graph: Graph) -> dict[str, Declared]:
+    """Element type and lengths of the tensors that a graph can read, as far as they are declared."""
+    found = _types(graph.outer) if graph.outer is not None else {}
+    for value in (*graph.values.values(), *graph.outputs, *graph.inputs):
+        tensor = value.type.tensor_type
+        if not value.type.HasField("tensor_type"):
+            continue
+        dims = [d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None for d in tensor.shape.dim]
+        found[value.name] = (tensor.elem_type, tuple(dims) if tensor.HasField("shape") else None)
+    for name, weight in graph.initializers.items():
+        found[name] = (weight.data_type, tuple(weight.dims))
+    return found

@@ -1,0 +1,1 @@
+"""The steps of constant folding, each on one graph."""

@@ -1,0 +1,121 @@
+"""What of one graph can be computed beforehand, and with which tensors as constants."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import onnx
+from numpy.typing import NDArray
+
+from backends.reads import reads
+from backends.tensors import dtype_name, packed_nbytes
+from surgery.folding.constants import nbytes, weight
+from surgery.structure import Graph
+
+KEPT = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"})
+"""What engines look for: folding it away would lose the quantisation."""
+Known = tuple[int, tuple[int | None, ...]]
+SMALL = 4096
+Allowed = Callable[["Region", str, int], bool]
+
+
+def within(threshold: int | None) -> Allowed:
+    """The rule of which tensors may become constants.
+
+    threshold: their most bytes; None: 4 KiB, or as many as the weights that they are computed from have.
+    """
+
+    def allowed(region: "Region", name: str, size: int) -> bool:
+        if threshold is not None:
+            return size <= threshold
+        return size <= SMALL or size <= sum(nbytes(tensor) for tensor in region.weights_of(name))
+
+    return allowed
+
+
+@dataclass
+class Region:
+    """The nodes of a graph (in topological order) that depend on constants alone.
+
+    types: element type and lengths of tensors, where they are known. can: whether a node may be computed at all.
+    kept: foldable nodes that stay nevertheless, by id: their tensors are too large, or cannot be computed.
+    """
+
+    graph: Graph
+    types: Mapping[str, Known]
+    can: Callable[[onnx.NodeProto], bool]
+    allowed: Allowed
+    kept: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.nodes: dict[int, onnx.NodeProto] = {}
+        self.makers: dict[str, onnx.NodeProto] = {}
+        for node in self.graph.nodes:
+            if node.op_type in KEPT or not all(self._is_constant(name) for name in reads(node)) or not self.can(node):
+                continue
+            self.nodes[id(node)] = node
+            self.makers.update((name, node) for name in node.output if name)
+
+    def _is_constant(self, name: str) -> bool:
+        return name in self.makers or weight(self.graph, name) is not None
+
+    def frontier(self) -> list[str]:
+        """Tensors that become constants: made here, read by what stays."""
+        outputs = [name for name in self.graph.output_names if name in self.makers]
+        stays = [node for node in self.graph.nodes if id(node) not in self.nodes]
+        waiting = [*outputs, *(name for node in stays for name in reads(node) if name in self.makers)]
+        found: dict[str, None] = {}
+        seen: set[str] = set()
+        while waiting:
+            name = waiting.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            node = self.makers[name]
+            if id(node) not in self.kept and self._is_too_large(name):
+                self.kept.add(id(node))
+            if id(node) in self.kept:
+                waiting += [read for read in reads(node) if read in self.makers]
+            else:
+                found[name] = None
+        return [name for name in found if id(self.makers[name]) not in self.kept]
+
+    def values(self, evaluate: Callable[[Sequence[str]], Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+        """Return the constants to be. A node some output of which has no value, or too large a one, is kept, and what
+        it reads is looked at instead, as often as needed."""
+        found: dict[str, NDArray[Any]] = {}
+        while True:
+            names = self.frontier()
+            new = evaluate([name for name in names if name not in found])
+            found.update(new)
+            bad = [name for name in names if name not in found or self._is_refused(name, found[name])]
+            if not bad:
+                return {name: found[name] for name in names}
+            self.kept.update(id(self.makers[name]) for name in bad)
+
+    def weights_of(self, name: str) -> Iterable[onnx.TensorProto]:
+        """The weights that a tensor is computed from."""
+        found: dict[str, onnx.TensorProto] = {}
+        seen: set[int] = set()
+        waiting = [name]
+        while waiting:
+            name = waiting.pop()
+            node = self.makers.get(name)
+            tensor = weight(self.graph, name) if node is None else None
+            if tensor is not None:
+                found[name] = tensor
+            if node is not None and id(node) not in seen:
+                seen.add(id(node))
+                waiting += reads(node)
+        return found.values()
+
+    def _is_refused(self, name: str, value: NDArray[Any]) -> bool:
+        return not self.allowed(self, name, packed_nbytes(dtype_name(value), value.shape))
+
+    def _is_too_large(self, name: str) -> bool:
+        """Whether a tensor is known to be too large before it is computed."""
+        kind, shape = self.types.get(name, (0, (None,)))
+        if None in shape or dtype_name(kind) == "unknown":
+            return False
+        lengths = [length for length in shape if length is not None]
+        return not self.allowed(self, name, packed_nbytes(dtype_name(kind), lengths))

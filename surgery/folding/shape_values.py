@@ -1,0 +1,181 @@
+"""Values that follow from shapes alone: Shape and Size, and what picks from them or joins them.
+
+A vector of which some lengths are known and some are not is followed through Gather, Slice, Concat, Cast, Identity,
+Squeeze and Unsqueeze: `Gather(Shape(x), 1)` is known although the batch is not.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from surgery.folding.constants import numbers, weight
+from surgery.structure import Graph
+
+Dims = tuple[int | None, ...]
+_INTEGERS = {TensorProto.INT64: np.int64, TensorProto.INT32: np.int32}
+
+
+@dataclass(frozen=True)
+class Vector:
+    """Integers of a tensor of rank 1 (or 0: `scalar`); None is one that is not known. kind: TensorProto.DataType."""
+
+    items: Dims
+    scalar: bool = False
+    kind: int = TensorProto.INT64
+
+    def tensor(self, name: str) -> TensorProto | None:
+        """It as a weight, None if anything in it is unknown."""
+        if None in self.items:
+            return None
+        array = np.array(self.items, _INTEGERS[self.kind])  # type: ignore[arg-type]
+        return numpy_helper.from_array(array.reshape(() if self.scalar else (-1,)), name)
+
+
+def shape_values(graph: Graph, shapes: Mapping[str, Dims], folder: Path | None) -> dict[str, TensorProto]:
+    """Return as weights all tensors of a graph, in topological order, whose values follow from known lengths.
+
+    shapes: lengths of tensors by name, None for one that is not known; also of tensors around the graph.
+    """
+    vectors = _Vectors(graph, shapes, folder)
+    found: dict[str, TensorProto] = {}
+    for node in graph.nodes:
+        vector = vectors.follow(node)
+        if vector is None:
+            continue
+        vectors.known[node.output[0]] = vector
+        tensor = vector.tensor(node.output[0])
+        if tensor is not None:
+            found[tensor.name] = tensor
+    return found
+
+
+class _Vectors:
+    def __init__(self, graph: Graph, shapes: Mapping[str, Dims], folder: Path | None) -> None:
+        self.known: dict[str, Vector] = {}
+        self._graph, self._shapes, self._folder = graph, shapes, folder
+
+    def follow(self, node: onnx.NodeProto) -> Vector | None:
+        """What is known of the node's only output."""
+        rule = _RULES.get(node.op_type)
+        if rule is None or node.domain not in ("", "ai.onnx") or len(node.output) != 1:
+            return None
+        if any(attribute.ref_attr_name for attribute in node.attribute):
+            return None
+        attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        return rule(self, node, attributes)
+
+    def shape(self, name: str) -> Dims | None:
+        return self._shapes.get(name)
+
+    def vector(self, name: str) -> Vector | None:
+        """A vector that was followed, or a small weight of rank 0 or 1."""
+        if name in self.known:
+            return self.known[name]
+        tensor, values = weight(self._graph, name), numbers(self._graph, name, self._folder)
+        if tensor is None or values is None or len(tensor.dims) > 1 or tensor.data_type not in _INTEGERS:
+            return None
+        return Vector(tuple(values), scalar=not tensor.dims, kind=tensor.data_type)
+
+    def list_of(self, node: onnx.NodeProto, position: int, attributes: Mapping[str, object], key: str) -> "Numbers":
+        """Integers given as an input, or as an attribute in older opsets."""
+        name = node.input[position] if len(node.input) > position else ""
+        if name:
+            return numbers(self._graph, name, self._folder)
+        value = attributes.get(key)
+        return [int(item) for item in value] if isinstance(value, list | tuple) else None
+
+
+Numbers = Sequence[int] | None
+Attributes = Mapping[str, object]
+
+
+def _integer(attributes: Attributes, key: str, default: int) -> int:
+    value = attributes.get(key, default)
+    return value if isinstance(value, int) else default
+
+
+def _shape(vectors: _Vectors, node: onnx.NodeProto, attributes: Attributes) -> Vector | None:
+    shape = vectors.shape(node.input[0])
+    if shape is None:
+        return None
+    end = _integer(attributes, "end", len(shape))
+    return Vector(shape[slice(_integer(attributes, "start", 0), end)])
+
+
+def _size(vectors: _Vectors, node: onnx.NodeProto, attributes: Attributes) -> Vector | None:
+    shape = vectors.shape(node.input[0])
+    if shape is None or None in shape:
+        return None
+    return Vector((int(np.prod(shape, dtype=np.int64)),), scalar=True)  # type: ignore[arg-type]
+
+
+def _gather(vectors: _Vectors, node: onnx.NodeProto, attributes: Attributes) -> Vector | None:
+    data, places = vectors.vector(node.input[0]), vectors.vector(node.input[1])
+    if data is None or data.scalar or places is None or _integer(attributes, "axis", 0) != 0:
+        return None
+    size = len(data.items)
+    if any(place is None or not -size <= place < size for place in places.items):
+        return None
+    return Vector(tuple(data.items[place] for place in places.items if place is not None), places.scalar, data.kind)
+
+
+def _slice(vectors: _Vectors, node: onnx.NodeProto, attributes: Attributes) -> Vector | None:
+    data = vectors.vector(node.input[0])
+    starts, ends = (vectors.list_of(node, i, attributes, key) for i, key in ((1, "starts"), (2, "ends")))
+    axes = vectors.list_of(node, 3, attributes, "axes") if len(node.input) > 3 or "axes" in attributes else [0]
+    steps = vectors.list_of(node, 4, attributes, "steps") if len(node.input) > 4 else [1]
+    if data is None or data.scalar or starts is None or ends is None or axes is None or steps is None:
+        return None
+    if len(starts) != 1 or list(axes) not in ([0], [-1]) or steps[0] <= 0:
+        return None
+    return Vector(data.items[slice(starts[0], ends[0], steps[0])], kind=data.kind)
+
+
+def _concat(vectors: _Vectors, node: onnx.NodeProto, attributes: Attributes) -> Vector | None:
+    parts = [vectors.vector(name) for name in node.input]
+    if any(part is None or part.scalar for part in parts) or _integer(attributes, "axis", 0) not in (0, -1):
+        return None
+    known = [part for part in parts if part is not None]
+    return Vector(tuple(item for part in known for item in part.items), kind=known[0].kind)
+
+
+def _unsqueeze(vectors: _Vectors, node: onnx.NodeProto, attributes: Attributes) -> Vector | None:
+    data, axes = vectors.vector(node.input[0]), vectors.list_of(node, 1, attributes, "axes")
+    if data is None or not data.scalar or axes is None or list(axes) not in ([0], [-1]):
+        return None
+    return Vector(data.items, kind=data.kind)
+
+
+def _squeeze(vectors: _Vectors, node: onnx.NodeProto, attributes: Attributes) -> Vector | None:
+    data = vectors.vector(node.input[0])
+    return Vector(data.items, True, data.kind) if data and not data.scalar and len(data.items) == 1 else None
+
+
+def _identity(vectors: _Vectors, node: onnx.NodeProto, attributes: Attributes) -> Vector | None:
+    return vectors.vector(node.input[0])
+
+
+def _cast(vectors: _Vectors, node: onnx.NodeProto, attributes: Attributes) -> Vector | None:
+    data, kind = vectors.vector(node.input[0]), _integer(attributes, "to", 0)
+    if data is None or kind not in _INTEGERS:
+        return None
+    if kind == TensorProto.INT32 and any(item is not None and abs(item) >= 1 << 31 for item in data.items):
+        return None
+    return Vector(data.items, data.scalar, kind)
+
+
+_RULES: Mapping[str, Callable[[_Vectors, onnx.NodeProto, Attributes], Vector | None]] = {
+    "Shape": _shape,
+    "Size": _size,
+    "Gather": _gather,
+    "Slice": _slice,
+    "Concat": _concat,
+    "Unsqueeze": _unsqueeze,
+    "Squeeze": _squeeze,
+    "Identity": _identity,
+    "Cast": _cast,
+}

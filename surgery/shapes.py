@@ -1,0 +1,43 @@
+"""Shape inference on structures: weights are left where they are."""
+
+import onnx
+
+from backends.structure import INLINE_LIMIT
+from surgery.graph.infer import inferred_structure
+from surgery.streamed import is_external, nbytes
+from surgery.structure import Structure
+
+
+def with_shapes(model: Structure) -> tuple[Structure, list[str]]:
+    """Return the model with what onnx infers of its tensors, bodies too, and warnings; as it is where that fails."""
+    inferred, warnings = inferred_structure(without_weights(model).proto().SerializeToString())
+    if warnings:
+        return model, warnings
+    new = Structure.from_proto(onnx.ModelProto.FromString(inferred), model.folder, model.base)
+    return new.with_(initializers=model.initializers), []
+
+
+def without_weights(model: Structure) -> Structure:
+    """Return the model with its large weights as mere types and shapes: external data that nobody may read."""
+    return model.with_(initializers={name: _bare(tensor) for name, tensor in model.initializers.items()})
+
+
+def _bare(tensor: onnx.TensorProto) -> onnx.TensorProto:
+    if is_external(tensor) or nbytes(tensor) < INLINE_LIMIT:
+        return tensor
+    bare = onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
+    bare.data_location = bare.EXTERNAL
+    bare.external_data.add(key="location", value="left out")
+    return bare
+
+
+def without_shapes(model: Structure) -> Structure:
+    """Return the model with nothing declared of inner tensors, and no shapes of outputs: they are to be inferred."""
+    outputs = []
+    for value in model.outputs:
+        bare = onnx.ValueInfoProto()
+        bare.CopyFrom(value)
+        if bare.type.HasField("tensor_type"):
+            bare.type.tensor_type.ClearField("shape")
+        outputs.append(bare)
+    return model.with_(values={}, outputs=tuple(outputs))

@@ -1,0 +1,117 @@
+"""Leaving out of a graph what no output needs, and putting its nodes into an order that they can run in."""
+
+from collections.abc import Callable
+
+import onnx
+
+from backends.reads import reads
+from surgery.node_order import topological
+from surgery.structure import Graph, Structure, changed
+
+GRAPH, GRAPHS = onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS
+
+
+def has_bodies(node: onnx.NodeProto) -> bool:
+    """True for If, Loop, Scan and the like."""
+    return any(attribute.type in (GRAPH, GRAPHS) for attribute in node.attribute)
+
+
+def with_bodies(graph: Graph, node: onnx.NodeProto, edit: Callable[[Graph], Graph]) -> onnx.NodeProto:
+    """Return the node with each of its bodies as `edit` makes it of a graph inside `graph`."""
+    copy = changed(node)
+    for attribute in copy.attribute:
+        for body in [attribute.g] if attribute.type == GRAPH else attribute.graphs:
+            body.CopyFrom(edit(Graph.of(body, graph)).graph_proto())
+    return copy
+
+
+def map_bodies(graph: Graph, edit: Callable[[Graph], Graph]) -> Graph:
+    """Return the graph with every body directly in it as `edit` makes it."""
+    bodied = [node for node in graph.nodes if has_bodies(node)]
+    return graph.replaced({id(node): [with_bodies(graph, node, edit)] for node in bodied}) if bodied else graph
+
+
+def cleaned(graph: Graph) -> Graph:
+    """Return the graph with what its outputs need alone: nodes, weights and what is declared of tensors, bodies too.
+
+    Graph inputs stay, but not those that only list an unused weight.
+    """
+    graph = map_bodies(graph, cleaned)
+    nodes, needed = _needed(graph)
+    if len(nodes) == len(graph.nodes) and graph.initializers.keys() <= needed:
+        return _declared(graph)
+    unused = graph.initializers.keys() - needed
+    return _declared(
+        graph.with_(
+            nodes=tuple(nodes),
+            inputs=tuple(value for value in graph.inputs if value.name not in unused),
+            initializers={name: tensor for name, tensor in graph.initializers.items() if name not in unused},
+        )
+    )
+
+
+def cleaned_model(model: Structure) -> Structure:
+    """Return the model `cleaned`, without functions that nothing calls and without fields that say nothing."""
+    main = cleaned(model)
+    assert isinstance(main, Structure)
+    called: set[tuple[str, str]] = set()
+    waiting = list(main.nodes)
+    bodies = {(function.domain, function.name): function for function in main.functions}
+    while waiting:
+        node = waiting.pop()
+        key = (node.domain, node.op_type)
+        if key in bodies and key not in called:
+            called.add(key)
+            waiting.extend(bodies[key].node)
+        for attribute in node.attribute:
+            for body in [attribute.g] if attribute.type == GRAPH else attribute.graphs:
+                waiting.extend(body.node)
+    rest = onnx.ModelProto()
+    rest.CopyFrom(main.rest)
+    for field, value in main.rest.ListFields():
+        if isinstance(value, str | int) and not value:
+            rest.ClearField(field.name)
+    return main.with_(functions=tuple(f for f in main.functions if (f.domain, f.name) in called), rest=rest)
+
+
+def in_order(graph: Graph) -> Graph:
+    """Return the graph, its bodies too, with each node after what it reads. LayerwiseError if there is a cycle."""
+    graph = map_bodies(graph, in_order)
+    order = topological(graph.nodes, [reads(node) for node in graph.nodes])
+    return graph.with_(nodes=tuple(graph.nodes[i] for i in order))
+
+
+def count_nodes(graph: Graph | onnx.GraphProto) -> int:
+    """The number of nodes, those in bodies included."""
+    nodes = graph.nodes if isinstance(graph, Graph) else graph.node
+    return len(nodes) + sum(
+        count_nodes(body)
+        for node in nodes
+        for attribute in node.attribute
+        for body in ([attribute.g] if attribute.type == GRAPH else attribute.graphs)
+    )
+
+
+def _needed(graph: Graph) -> tuple[list[onnx.NodeProto], set[str]]:
+    """The nodes that the outputs need, in the graph's order, and the tensors that these and the outputs read."""
+    makers = graph.lookups.makers
+    needed, chosen = set(graph.output_names), set()
+    waiting = list(needed)
+    while waiting:
+        node = makers.get(waiting.pop())
+        if node is None or id(node) in chosen:
+            continue
+        chosen.add(id(node))
+        new = set(reads(node)) - needed
+        needed |= new
+        waiting += new
+    return [node for node in graph.nodes if id(node) in chosen], needed
+
+
+def _declared(graph: Graph) -> Graph:
+    """Drop value_info of tensors that are not there (or are weights: these say themselves what they are)."""
+    there = {name for node in graph.nodes for name in node.output if name}
+    there -= graph.initializers.keys()
+    if graph.values.keys() <= there:
+        return graph
+    return graph.with_(values={name: value for name, value in graph.values.items() if name in there})
