@@ -86,7 +86,7 @@ class CommandCenter(Commanded, App[None], scope="global"):
     def scopes(self) -> tuple[str, ...]:
         """Where a command may come from now: the page in front, the list in focus, the app."""
         focused = self.focused.SCOPE if isinstance(self.focused, Commanded) else ""
-        return (self.page.SCOPE, *(scope for scope in (focused,) if scope), "global")
+        return (*self.page.own_scopes(), *(scope for scope in (focused,) if scope), "global")
 
     async def run_anywhere(self, found: Command, text: str = "") -> None:
         """Run a command on the object of its scope."""
@@ -95,11 +95,11 @@ class CommandCenter(Commanded, App[None], scope="global"):
     def _owner(self, found: Command) -> Commanded:
         nearest: Widget | None = self.focused
         while nearest is not None:
-            if isinstance(nearest, Commanded) and found.scope == nearest.SCOPE:
+            if isinstance(nearest, Commanded) and found.scope in nearest.own_scopes():
                 return nearest
             nearest = nearest.parent if isinstance(nearest.parent, Widget) else None
         here = [widget for widget in (self.page, *self.page.query()) if isinstance(widget, Commanded)]
-        return next((widget for widget in here if found.scope == widget.SCOPE), self)
+        return next((widget for widget in here if found.scope in widget.own_scopes()), self)
 
     @command("app.help", "keys and commands of this screen", keys="question_mark", footer="help", line="help")
     def show_help(self) -> None:
@@ -121,7 +121,7 @@ class CommandCenter(Commanded, App[None], scope="global"):
     async def _run_picked(self, picked: object) -> None:
         if not isinstance(picked, Command):
             return
-        if picked.scope in self.page_names() and picked.scope != self.page.SCOPE:
+        if picked.scope in self.page_names() and picked.scope not in self.page.own_scopes():
             await self.show_page(picked.scope)
         if " " in picked.line:
             self._ask_line(f"{picked.verb} ")

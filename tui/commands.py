@@ -92,6 +92,10 @@ class Commanded:
         cls.BINDINGS = own + list(_bindings(declared))  # type: ignore[attr-defined]
         super().__init_subclass__(**kwargs)
 
+    def own_scopes(self) -> tuple[str, ...]:
+        """Scopes whose commands it has, nearest first."""
+        return (self.SCOPE,)
+
     async def action_run_command(self, id: str) -> None:
         """Textual's entry: a bound key was pressed."""
         await self.run_own_command(REGISTRY[id])
@@ -115,10 +119,19 @@ def _bindings(declared: Iterable[Command]) -> Iterator[Binding]:
 
 
 def in_scopes(scopes: Iterable[str]) -> list[Command]:
-    """Commands of `scopes`, in the order of the scopes and of declaration."""
-    order = list(scopes)
-    found = [command for command in REGISTRY.values() if command.scope in order]
-    return sorted(found, key=lambda command: order.index(command.scope))
+    """Commands of `scopes`, nearest scope first, in the order of declaration, without keys that a nearer one takes."""
+    found: list[Command] = []
+    taken: set[str] = set()
+    for scope in scopes:
+        own = [command for command in REGISTRY.values() if command.scope == scope]
+        found += [_unshadowed(command, taken) for command in own]
+        taken.update(key for command in own for key in command.keys.split(","))
+    return found
+
+
+def _unshadowed(command: Command, taken: set[str]) -> Command:
+    keys = ",".join(key for key in command.keys.split(",") if key not in taken)
+    return command if keys == command.keys else replace(command, keys=keys)
 
 
 def going_on(typed: str, scopes: Iterable[str]) -> dict[str, Command]:

@@ -3,8 +3,9 @@ only."""
 
 import os
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,9 @@ from surgery.graph.columns import read_columns
 from surgery.graph.kinds import Kind
 from surgery.graph.names import INDEX_FILE
 from surgery.graph.strings import Strings
+
+if TYPE_CHECKING:
+    from surgery.graph.repeats import Repeat
 
 Dim = int | str | None
 Numbers = NDArray[np.int32]
@@ -80,6 +84,25 @@ class GraphIndex:
         start, end = self._c["attributes_at"][node : node + 2]
         pairs = zip(self._c["attributes"][start:end], self._c["attributes_text"][start:end], strict=True)
         return [(self._texts[name], self._texts[text]) for name, text in pairs]
+
+    @cached_property
+    def order(self) -> Numbers:
+        """All nodes in the order in which they are shown."""
+        return np.arange(self.n_nodes, dtype=np.int32)
+
+    def repeats(self) -> "list[Repeat]":
+        """Blocks of equal nodes that follow one another in `order`. See surgery.graph.repeats."""
+        from surgery.graph.repeats import find_repeats
+
+        tokens, live = self.alike
+        return find_repeats(tokens, self.node_name, live)
+
+    @cached_property
+    def alike(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """A number for each node, equal for nodes that are alike; and how many tensors cross each node's place."""
+        from surgery.graph.repeats import crossing, node_tokens
+
+        return node_tokens(self._c), crossing(self._c)
 
     def main_nodes(self) -> Numbers:
         """The main graph's nodes, in topological order."""

@@ -22,9 +22,9 @@ MOST_WEIGHTS = 16
 class GraphController:
     """Works on the shared state; what takes long is a job."""
 
-    def __init__(self, state: AppState) -> None:
+    def __init__(self, state: AppState, session: Session) -> None:
         self._state = state
-        self._session: Session = state.session
+        self._session = session
         self._warm: WarmWorker | None = None
         self.statistics: dict[str, dict[str, Any]] = {}
 

@@ -53,13 +53,18 @@ class GraphBase(Page, scope="graph"):
 
     def __init__(self, state: AppState) -> None:
         super().__init__(state)
-        self._control = GraphController(state)
+        self._control = GraphController(state, self.session)
         self._rows = NodeRows()
+        self._rows.fold(bool((self.session.forms.get("graph") or {}).get("fold")))
         self._cost = MarkCost()
         self._range_from: int | None = None
         self._detail_timer: Timer | None = None
         self._detail_node = -1
-        self._list = VirtualList(NodeModel(state, self._rows), glyphs=state.glyphs, id="nodes")
+        self._list = VirtualList(self._model(), glyphs=state.glyphs, id="nodes")
+
+    def _model(self) -> NodeModel:
+        """The rows of the list as they are drawn."""
+        return NodeModel(self.state, self.session, self._rows)
 
     def compose(self) -> ComposeResult:
         yield LineInput("/ ", id="filter")
@@ -87,16 +92,17 @@ class GraphBase(Page, scope="graph"):
         return self._list
 
     def shown_again(self) -> None:
-        if self.session.index is not None:
-            self._list.move_to(self._rows.row_of(self.session.node))
+        self._node_changed()
 
     def _index_opened(self) -> None:
-        self._rows.index = self.session.index
+        if self.session.index is None:
+            return
+        self._rows.take(self.session.index)
         query = self.session.filters.get("graph", "")
-        self._rows.search(query)
-        if query:
+        if query != self._rows.query:
+            self._rows.search(query)
             self.query_one("#filter", LineInput).set_value(query)
-        self._list.set_model(NodeModel(self.state, self._rows), self._rows.row_of(self.session.node))
+        self._list.set_model(self._model(), self._rows.row_of(self.session.node))
         self._marks_changed()
         self._update_head()
         self._show_detail()
@@ -166,14 +172,16 @@ class GraphBase(Page, scope="graph"):
 
     def _node_changed(self) -> None:
         """Another screen chose a node."""
-        if self.session.index is None:
+        node = self.session.node
+        if self.session.index is None or not len(self._rows) or self._rows.node_at(self._list.cursor) == node:
             return
-        if not self._rows.holds(self.session.node):
+        if not self._rows.holds(node):
             self._rows.widen()
-            self._list.set_model(self._list.model, self._rows.row_of(self.session.node))
+            self._rows.reveal(node)
+            self._list.set_model(self._list.model, self._rows.row_of(node))
             self._update_head()
         else:
-            self._list.move_to(self._rows.row_of(self.session.node))
+            self._list.move_to(self._rows.row_of(node))
 
     @on(VirtualList.Highlighted, "#nodes")
     def _cursor_moved(self, event: VirtualList.Highlighted) -> None:

@@ -1,16 +1,19 @@
 """The nodes as rows for the virtual list."""
 
+from tui.presenters.fold_rows import fold_row
 from tui.presenters.graph_rows import Columns, columns, node_row
 from tui.presenters.text import Line
 from tui.state.graph import NodeRows
+from tui.state.session import Session
 from tui.state.shared import AppState
 
 
 class NodeModel:
     """Rows of the list, styled."""
 
-    def __init__(self, state: AppState, rows: NodeRows) -> None:
+    def __init__(self, state: AppState, session: Session, rows: NodeRows) -> None:
         self._state = state
+        self._session = session
         self._rows = rows
         self._columns: tuple[int, bool, Columns] | None = None
 
@@ -18,16 +21,17 @@ class NodeModel:
         return len(self._rows)
 
     def columns(self, cells: int) -> Columns:
-        with_errors = bool(self._state.session.errors)
+        with_errors = bool(self._session.errors)
         if self._columns is None or self._columns[:2] != (cells, with_errors):
             n_nodes = self._rows.index.n_nodes if self._rows.index else 0
             self._columns = (cells, with_errors, columns(cells, n_nodes, with_errors))
         return self._columns[2]
 
     def row(self, i: int, cells: int) -> Line:
-        session, index = self._state.session, self._rows.index
+        index = self._rows.index
         if index is None:
             return []
-        node = self._rows.node_at(i)
-        at = self.columns(cells)
-        return node_row(index, node, at, session, self._state.glyphs)
+        at, head, glyphs = self.columns(cells), self._rows.head_at(i), self._state.glyphs
+        if head is not None:
+            return fold_row(index, self._rows.nodes_at(i), head, at, self._session, glyphs)
+        return node_row(index, self._rows.node_at(i), at, self._session, glyphs)

@@ -13,8 +13,12 @@ class GraphMarks(GraphBase, scope="graph"):
             return
         first, last = sorted((self._list.cursor if self._range_from is None else self._range_from, self._list.cursor))
         self._range_from = None
-        self.state.say(self._control.toggle_marks([self._rows.node_at(row) for row in range(first, last + 1)]))
+        self.state.say(self._control.toggle_marks(self._nodes_of(first, last)))
         self._update_status()
+
+    def _nodes_of(self, first: int, last: int) -> list[int]:
+        """The nodes of rows, those in folded blocks too."""
+        return list(dict.fromkeys(node for row in range(first, last + 1) for node in self._rows.nodes_at(row)))
 
     @command("graph.range", "start a range; space marks it", keys="v")
     def range(self) -> None:

@@ -14,7 +14,23 @@ class GraphPanes(GraphBase, scope="graph"):
 
     @on(VirtualList.Selected, "#nodes")
     def _opened(self) -> None:
-        self.toggle_detail()
+        if self._rows.head_at(self._list.cursor) is None:
+            self.toggle_detail()
+        else:
+            self.turn_fold()
+
+    @command("graph.fold", "fold equal blocks to one row each (enter opens one), or show all nodes", keys="z")
+    def toggle_folding(self) -> None:
+        found = self._rows.fold(not self._rows.folding)
+        self.session.remember("graph", form={"fold": self._rows.folding})
+        self._list.set_model(self._list.model, self._rows.row_of(self.session.node))
+        self._update_head()
+        blocks = f"{found} group{'s' * (found != 1)} of equal blocks; enter opens one" if found else "no equal blocks"
+        self.state.say(blocks if self._rows.folding else "all nodes are shown")
+
+    @command("graph.fold_block", "fold the block around the node", keys="Z")
+    def turn_fold(self) -> None:
+        self._list.set_model(self._list.model, self._rows.turn(self._list.cursor))
 
     @command("graph.detail", "to the detail pane, or back to the list", keys="tab", footer="detail")
     def toggle_detail(self) -> None:

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from tui.state.folding import Folding, Head
+
 if TYPE_CHECKING:
     from surgery.graph import GraphIndex
 
@@ -12,21 +14,73 @@ Numbers = NDArray[np.int32]
 
 
 class NodeRows:
-    """Rows of the list: all nodes, or only the matches of the filter.
+    """Rows of the list: all nodes, with equal blocks folded if wanted, or only the matches of the filter.
 
-    matches: the nodes that the query finds, ascending; None without a query. narrowed: rows are the matches only.
+    matches: the nodes that the query finds, in the order of rows; None without a query. narrowed: rows are the matches
+    only.
     """
 
     def __init__(self, index: "GraphIndex | None" = None) -> None:
-        self.index = index
         self.query = ""
         self.matches: Numbers | None = None
         self.narrowed = False
+        self._folding = Folding()
+        self.index: GraphIndex | None = None
+        if index is not None:
+            self.take(index)
+
+    def take(self, index: "GraphIndex") -> None:
+        """Show another graph, searched and folded as before."""
+        self.index = index
+        self._order = index.order
+        self._place = np.full(index.n_nodes, -1, np.int32)
+        self._place[self._order] = np.arange(len(self._order), dtype=np.int32)
+        narrowed = self.narrowed
+        self.search(self.query)
+        self.narrowed = self.narrowed and narrowed
+        self._folding.lay(self._order, index.repeats() if self._folding.on else [])
 
     def __len__(self) -> int:
         if self.index is None:
             return 0
-        return len(self.matches) if self.narrowed and self.matches is not None else self.index.n_nodes
+        if self.narrowed and self.matches is not None:
+            return len(self.matches)
+        return len(self._folding) if self.folded else len(self._order)
+
+    # ── folding ──
+
+    @property
+    def folded(self) -> bool:
+        """Whether equal blocks are folded in the rows shown now."""
+        return self._folding.on and not self.narrowed
+
+    @property
+    def folding(self) -> bool:
+        """Whether equal blocks are folded where all nodes are shown."""
+        return self._folding.on
+
+    def fold(self, on: bool) -> int:
+        """Fold equal blocks, or show every node; returns how many repeats there are."""
+        self._folding.on = on
+        repeats = self.index.repeats() if on and self.index is not None else []
+        if self.index is not None:
+            self._folding.lay(self._order, repeats)
+        return len(repeats)
+
+    def head_at(self, row: int) -> Head | None:
+        """What a row stands for that is not a node's own."""
+        return self._folding.head_at(row) if self.folded else None
+
+    def turn(self, row: int) -> int:
+        """Open or fold the blocks at `row`; returns the row to go to."""
+        return self._folding.turn(row) if self.folded else row
+
+    def reveal(self, node: int) -> None:
+        """Open what the node is folded into."""
+        if self.folded and self._known(node):
+            self._folding.reveal(int(self._place[node]))
+
+    # ── the filter ──
 
     def search(self, query: str) -> None:
         """Narrow the rows to the nodes that match; an empty query shows all."""
@@ -38,26 +92,53 @@ class NodeRows:
         """Show all nodes again; the matches stay for `next_match`."""
         self.narrowed = False
 
+    # ── rows and nodes ──
+
     def node_at(self, row: int) -> int:
-        return int(self.matches[row]) if self.narrowed and self.matches is not None else row
+        """The row's node, or the first of those that it stands for."""
+        if self.narrowed and self.matches is not None:
+            return int(self.matches[row])
+        return int(self._order[self._folding.place_at(row) if self._folding.on else row])
+
+    def nodes_at(self, row: int) -> list[int]:
+        """All nodes that a row stands for."""
+        head = self.head_at(row)
+        if head is None:
+            return [self.node_at(row)]
+        nodes: list[int] = self._order[head.first : head.first + head.size * head.count].tolist()
+        return nodes
 
     def row_of(self, node: int) -> int:
         """The node's row, or that of the next one when the filter hides it."""
-        if not self.narrowed or self.matches is None:
-            return node
-        return min(int(np.searchsorted(self.matches, node)), max(0, len(self.matches) - 1))
+        if self.narrowed and self.matches is not None:
+            places = self._place[self.matches]
+            return min(int(np.searchsorted(places, self._place_of(node))), max(0, len(self.matches) - 1))
+        place = min(self._place_of(node), max(0, len(self._order) - 1))
+        return self._folding.row_of(place) if self._folding.on and len(self._order) else place
 
     def holds(self, node: int) -> bool:
-        """Whether the node has a row."""
+        """Whether the node has a row of its own."""
         row = self.row_of(node)
-        return row < len(self) and self.node_at(row) == node
+        return row < len(self) and self.node_at(row) == node and self.head_at(row) is None
 
     def next_match(self, node: int, step: int) -> int | None:
         """The match after (step 1) or before (step -1) `node`, going round; None without matches."""
         if self.matches is None or not len(self.matches):
             return None
-        at = int(np.searchsorted(self.matches, node, "right" if step > 0 else "left"))
+        places = self._place[self.matches]
+        at = int(np.searchsorted(places, self._place_of(node), "right" if step > 0 else "left"))
         return int(self.matches[(at if step > 0 else at - 1) % len(self.matches)])
+
+    def _known(self, node: int) -> bool:
+        return 0 <= node < len(self._place) and self._place[node] >= 0
+
+    def _place_of(self, node: int) -> int:
+        """The node's place in the order; of one that is not there, that of the next by number."""
+        if self._known(node):
+            return int(self._place[node])
+        later = self._place[min(node, len(self._place)) :]
+        there = later[later >= 0]
+        return int(there[0]) if there.size else max(0, len(self._order) - 1)
 
 
 class History:
