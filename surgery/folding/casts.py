@@ -6,6 +6,7 @@ Only where the result is the same: the operator is exact on integers, and consta
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -16,8 +17,8 @@ from surgery.folding.constants import weight
 from surgery.structure import Graph, changed
 
 _EXACT = frozenset({"Add", "Sub", "Mul", "Max", "Min", "Concat"})
-_INTEGERS = {TensorProto.INT32: np.int32, TensorProto.INT64: np.int64}
-_FLOATS = {TensorProto.FLOAT: 1 << 24}
+_INTEGERS: dict[int, type[np.signedinteger[Any]]] = {TensorProto.INT32: np.int32, TensorProto.INT64: np.int64}
+_FLOATS: dict[int, int] = {TensorProto.FLOAT: 1 << 24}  # up to here it has all integers
 _LENGTHS = frozenset(
     {"Shape", "Size", "Gather", "Slice", "Squeeze", "Unsqueeze", "Concat", "Identity", "Cast", "Reshape"}
 )

@@ -45,7 +45,8 @@ def constant_value(node: onnx.NodeProto) -> TensorProto | None:
     if attribute.ref_attr_name:
         return None
     if attribute.name == "value":
-        return changed(attribute.t, name=name)
+        tensor: TensorProto = changed(attribute.t, name=name)
+        return tensor
     value = helper.get_attribute_value(attribute)
     kinds = {"value_float": np.float32, "value_floats": np.float32, "value_int": np.int64, "value_ints": np.int64}
     if attribute.name in kinds:
@@ -80,4 +81,4 @@ def nbytes(tensor: TensorProto) -> int:
     for entry in tensor.external_data:
         if entry.key == "length":
             return int(entry.value)
-    return tensor.ByteSize()
+    return int(tensor.ByteSize())

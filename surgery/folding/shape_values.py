@@ -7,6 +7,7 @@ Squeeze and Unsqueeze: `Gather(Shape(x), 1)` is known although the batch is not.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -16,7 +17,7 @@ from surgery.folding.constants import numbers, weight
 from surgery.structure import Graph
 
 Dims = tuple[int | None, ...]
-_INTEGERS = {TensorProto.INT64: np.int64, TensorProto.INT32: np.int32}
+_INTEGERS: dict[int, type[np.signedinteger[Any]]] = {TensorProto.INT64: np.int64, TensorProto.INT32: np.int32}
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Vector:
         """It as a weight, None if anything in it is unknown."""
         if None in self.items:
             return None
-        array = np.array(self.items, _INTEGERS[self.kind])  # type: ignore[arg-type]
+        array = np.array(self.items, _INTEGERS[self.kind])
         return numpy_helper.from_array(array.reshape(() if self.scalar else (-1,)), name)
 
 

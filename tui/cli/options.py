@@ -1,5 +1,7 @@
 """Options of `run` and its relatives, with Polygraphy's names; only help texts and shapes, no meaning."""
 
+import argparse
+
 from tui.cli.parser import Parser, RunnerFlag
 
 COMPARE_NAMES = (
@@ -180,6 +182,10 @@ def add_marking(parser: Parser) -> None:
 def add_saving(parser: Parser) -> None:
     group = parser.add_argument_group("Saving the model")
     group.add_argument("--save-onnx", metavar="PATH", help="save the model as it is run")
+    add_external_data(group)
+
+
+def add_external_data(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--save-external-data",
         "--external-data-path",

@@ -75,6 +75,14 @@ COMMANDS: dict[str, Leaf | Branch] = {
             "diff-tactics": Leaf("tui.cli.diff", "debug_diff_tactics", "layers whose tactic differs between builds"),
         },
     ),
+    "surgeon": Branch(
+        "change a model: extract, fold, prune, edit, replay",
+        {
+            "extract": Leaf(
+                "tui.cli.surgeon.extract", "extract", "a part of a model as a model of its own", timed=True
+            ),
+        },
+    ),
     "triage": Leaf("tui.cli.triage", "triage", "the accuracy flowchart: what kind of fault it is, with a report"),
     "data": Branch(
         "combine saved inputs and outputs",

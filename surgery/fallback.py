@@ -1,0 +1,55 @@
+"""Types and shapes of tensors by running the model, where inference does not know them."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from backends.errors import UsageError
+from backends.evaluate import tensor_infos
+from backends.feeds import Warn, make_feeds
+from backends.model import ModelFile
+from backends.runner import Loadable
+from backends.specs import FeedSpec, RunnerSpec
+from backends.tensors import TensorInfo, dtype_name
+from surgery.cut import GraphCut
+from surgery.structure import Structure
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+
+def shapes_of_a_run(
+    model: Structure, feeds: FeedSpec, names: Sequence[str] | None, warn: Warn
+) -> dict[str, TensorInfo]:
+    """Return types and shapes of `names` (None: all tensors that nodes make) as one run with the first feed has them.
+
+    What comes out as no tensor is left out. It loads onnxruntime: only for a process that may die of it.
+    """
+    from backends.onnxrt import open_onnxrt
+
+    cut = GraphCut(model.proto())
+    wanted = [name for name in cut.maker if names is None or name in set(names)]
+    data = cut.with_outputs(wanted or cut.outputs)
+    given = [value for value in model.inputs if value.name in cut.inputs]
+    feed = next(iter(make_feeds(feeds, tensor_infos(given), warn)), None)
+    if feed is None:
+        raise UsageError("there is no feed dict to run the model with")
+    spec = RunnerSpec(kind="onnxrt", graph_optimization_level="disable")
+    with open_onnxrt(spec, Loadable(data=data, folder=model.folder), name="fallback shape inference") as runner:
+        outputs = {**feed, **runner.infer(feed).outputs}
+    return {name: TensorInfo(name, dtype_name(array), tuple(array.shape)) for name, array in outputs.items()}
+
+
+def run_shapes(context: "JobContext") -> dict[str, Any]:
+    """The job action `run_shapes`. params: path, names, feeds (a FeedSpec); external_data_dir.
+
+    Each tensor is a row of the table tensors: name, dtype, shape.
+    """
+    params = context.params
+    feeds = msgspec.convert(params["feeds"], FeedSpec)
+    with ModelFile(params["path"], params.get("external_data_dir")) as file:
+        found = shapes_of_a_run(Structure.open(file), feeds, params["names"], context.warn)
+    for name, info in found.items():
+        context.row("tensors", {"name": name, "dtype": info.dtype, "shape": list(info.shape or ())})
+    return {"tensors": len(found)}

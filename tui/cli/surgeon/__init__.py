@@ -1,0 +1,1 @@
+"""The surgeon's commands: models in, models out."""

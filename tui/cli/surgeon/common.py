@@ -1,0 +1,82 @@
+"""What the surgeon's commands share: their options, and what they say of the model before and after."""
+
+from argparse import Namespace
+from pathlib import Path
+
+from backends.errors import UsageError
+from backends.model import ModelFile
+from backends.text import shown
+from surgery.structure import Structure
+from tui.cli import options
+from tui.cli.log import INFO, Log
+from tui.cli.parser import Parser
+from tui.cli.to_spec import refuse_other_frameworks
+from tui.cli.values import parse_size
+
+THRESHOLD = 1024  # bytes; smaller weights stay in the model's own file
+
+
+def add_model(parser: Parser) -> None:
+    """The model's path, and how its external data is found."""
+    options.add_model(parser, shapes=False, required=True)
+    group = parser.add_argument_group("ONNX loading")
+    group.add_argument(
+        "--external-data-dir",
+        "--load-external-data",
+        "--ext",
+        metavar="DIR",
+        help="folder of the external weights, if not the model's",
+    )
+    group.add_argument("--ignore-external-data", action="store_true", help="load the structure without weights")
+
+
+def add_saving(parser: Parser) -> None:
+    """Where the new model goes."""
+    group = parser.add_argument_group("Saving the model")
+    group.add_argument("-o", "--output", required=True, metavar="PATH", help="the new model")
+    options.add_external_data(group)
+    parser.own(group, "--overwrite", action="store_true", help="replace what is at that path")
+
+
+def open_file(args: Namespace, log: Log) -> ModelFile:
+    """Open the model and say what is in it. BadFile, or UsageError for other frameworks' models."""
+    refuse_other_frameworks(args)
+    if Path(args.output).exists() and not args.overwrite:
+        raise UsageError(f"{shown(args.output)} is there already: choose another name, or say --overwrite")
+    log.info(f"Loading model: {shown(args.model_file)}")
+    file = ModelFile(args.model_file, args.external_data_dir, args.ignore_external_data)
+    tell(file, "Original Model", log)
+    return file
+
+
+def tell(file: ModelFile, title: str, log: Log) -> None:
+    """Print a model's inputs, outputs and counts under `title`."""
+    if not log.shows(INFO):
+        return
+    from surgery.describe import describe_model
+
+    lines = [line.removeprefix("    ") for line in describe_model(file)][1:]
+    log.info("\n".join([f"{title}:", *lines, ""]))
+
+
+def save_model(args: Namespace, log: Log, model: Structure) -> None:
+    """Write the new model where `-o` says, and say what is in it."""
+    from surgery.saving import save
+
+    path = Path(args.output)
+    log.info(f"Saving ONNX model to: {shown(args.output)}")
+    external = None if args.save_external_data is None else Path(args.save_external_data or f"{path.name}.data")
+    save(model, path, external=external, threshold=threshold(args), overwrite=args.overwrite)
+    tell_saved(args, log)
+
+
+def tell_saved(args: Namespace, log: Log) -> None:
+    """Say what is in the new model."""
+    with ModelFile(args.output, ignore_external_data=True) as file:
+        tell(file, "New Model", log)
+
+
+def threshold(args: Namespace) -> int:
+    """Bytes from which on a weight goes to an external file."""
+    size = args.external_data_size_threshold
+    return parse_size(size) if size else THRESHOLD
