@@ -32,7 +32,8 @@ def convert_precision(
 
     keep: names of nodes that stay in FP32 (the first output's name for a node without one).
     folder: where external weights lie; those that change are embedded, the others stay external.
-    Nodes with subgraphs, without an ONNX schema that takes `low`, or without known types stay in FP32.
+    Nodes with subgraphs, without an ONNX schema that takes `low`, or without known types stay in FP32. Constants too
+    large for `low` become infinite.
     """
     return Rewrite(model, low, Plan.of(model, low, keep), folder, emulate=False).result()
 
@@ -61,8 +62,19 @@ def rounded(array: NDArray[Any], low: LowType, *, emulate: bool) -> NDArray[Any]
     return values.astype(np.float32) if emulate else values
 
 
+def saturated(array: NDArray[Any], full: NDArray[Any], low: LowType) -> NDArray[Any]:
+    """Return `array`, which is `full` rounded, with the largest value of `low` where rounding made a finite one inf."""
+    largest: Any = ml_dtypes.finfo(_NUMPY[low]).max  # type: ignore[no-untyped-call]
+    largest = np.copysign(np.float32(largest), full).astype(array.dtype)
+    return np.where(np.isinf(array) & np.isfinite(full), largest, array)
+
+
 class Rewrite:
-    """One pass over the main graph that writes the new one. forms: weights whose low forms exist already, by name."""
+    """One pass over the main graph that writes the new one.
+
+    forms: weights whose low forms exist already, by name. saturate: constants beyond the low type's range become its
+    largest value, not infinite; their names are then in `clipped`.
+    """
 
     def __init__(
         self,
@@ -73,8 +85,11 @@ class Rewrite:
         *,
         emulate: bool,
         forms: Mapping[str, TensorProto] | None = None,
+        saturate: bool = False,
     ) -> None:
         self.model, self.low, self.folder, self.emulate = model, low, folder, emulate
+        self.saturate = saturate
+        self.clipped: list[str] = []
         self.plan, self.forms = plan, forms or {}
         self.low_name: dict[str, str] = {}
         self.full_name: dict[str, str] = {}
@@ -123,7 +138,11 @@ class Rewrite:
         return tensor
 
     def _rounded(self, tensor: TensorProto, name: str) -> TensorProto:
-        array = rounded(tensor_array(tensor, self.folder), self.low, emulate=self.emulate)
+        full = tensor_array(tensor, self.folder)
+        array = rounded(full, self.low, emulate=self.emulate)
+        if self.saturate and (np.isinf(array) & np.isfinite(full)).any():
+            array = saturated(array, full, self.low)
+            self.clipped.append(tensor.name or name)
         self.new_types[name] = (tensor.name, FLOAT if self.emulate else ONNX_TYPE[self.low])
         return numpy_helper.from_array(array, name)
 

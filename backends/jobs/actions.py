@@ -20,6 +20,7 @@ ACTIONS: dict[str, str] = {
     "debug_precision": "debugtools.precision.action:debug_precision",
     "lint": "debugtools.lint.action:lint",
     "compatibility": "debugtools.compatibility.action:compatibility",
+    "convert": "debugtools.convert.action:convert",
     "diff": "debugtools.diff.action:diff",
     "tensor_view": "debugtools.compare.tensor_view:tensor_view",
     "index": "surgery.graph.action:action_index",

@@ -28,12 +28,14 @@ class Branch:
 
 COMMANDS: dict[str, Leaf | Branch] = {
     "run": Leaf("tui.cli.run", "run", "run a model on several backends and compare their outputs", timed=True),
+    "convert": Leaf("tui.cli.convert", "convert", "a model in FP16, bfloat16, INT8 or another opset; its weights alone"),
     "inspect": Branch(
         "show what is in a file",
         {
             "model": Leaf("tui.cli.inspect", "model", "inputs, outputs, layers, attributes and weights of a model"),
             "data": Leaf("tui.cli.inspect", "data", "statistics and values of saved inputs or outputs"),
             "diff": Leaf("tui.cli.diff", "diff", "what differs between two files: results, models, replays, any"),
+            "sparsity": Leaf("tui.cli.sparsity", "sparsity", "which weights are 2:4 sparse", timed=True),
             "tactics": Leaf("tui.cli.diff", "tactics", "a tactic replay as text"),
             "diff-tactics": Leaf("tui.cli.diff", "diff_tactics", "which tactics only bad TensorRT builds have"),
         },

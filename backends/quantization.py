@@ -1,0 +1,106 @@
+"""INT8 by onnxruntime's static quantisation: QuantizeLinear and DequantizeLinear nodes from calibration data."""
+
+import inspect
+import json
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from backends.errors import BadFile, UsageError
+from backends.onnxrt_session import in_words
+from backends.quantize_spec import QuantizeSpec
+from backends.text import shown
+
+Feed = Mapping[str, NDArray[Any]]
+_METHODS = {"minmax": "MinMax", "entropy": "Entropy", "percentile": "Percentile", "distribution": "Distribution"}
+
+
+def quantize(
+    spec: QuantizeSpec,
+    model: Path,
+    output: Path,
+    feeds: Iterable[Feed],
+    *,
+    exclude: Collection[str] = (),
+    external: bool = False,
+    progress: Callable[[int], None] = lambda count: None,
+) -> None:
+    """Write `model` with its nodes quantised, except those named in `exclude`, to `output`.
+
+    feeds: calibration data, a feed dict a run; `progress` gets how many were taken. external: weights outside.
+    BadFile for a cache that does not fit; LayerwiseError where onnxruntime cannot do it.
+    """
+    from onnxruntime import quantization as ort
+
+    _check_types(spec.op_types, ort.registry)
+    activation = ort.QuantType.QUInt8 if spec.asymmetric else ort.QuantType.QInt8
+    extra: dict[str, Any] = {"ActivationSymmetric": not spec.asymmetric, "WeightSymmetric": True}
+    if spec.percentile is not None:
+        extra["CalibPercentile"] = spec.percentile
+    with _quiet(), in_words("onnxruntime cannot quantise the model"):
+        ort.quantize_static(
+            model,
+            output,
+            _reader(ort, feeds, progress),
+            quant_format=ort.QuantFormat.QDQ,
+            op_types_to_quantize=spec.op_types or None,
+            per_channel=spec.per_channel,
+            activation_type=activation,
+            weight_type=ort.QuantType.QInt8,
+            nodes_to_exclude=list(exclude),
+            use_external_data_format=external,
+            calibrate_method=getattr(ort.CalibrationMethod, _METHODS[spec.method]),
+            extra_options=extra,
+            **_cache(spec.cache, ort.quantize_static),
+        )
+
+
+def _check_types(op_types: Collection[str], registry: Any) -> None:
+    known = {*registry.QLinearOpsRegistry, *registry.QDQRegistry}
+    for op_type in op_types:
+        if op_type not in known:
+            there = ", ".join(sorted(known))
+            raise UsageError(f"onnxruntime does not quantise {shown(op_type, 60)!r}; it does {there}")
+
+
+def _cache(path: str | None, function: Any) -> dict[str, str]:
+    if path is None:
+        return {}
+    if "calibration_cache_path" not in inspect.signature(function).parameters:
+        raise UsageError("this onnxruntime has no calibration caches: install a newer one, or do without")
+    place = Path(path)
+    if place.exists():
+        try:
+            json.loads(place.read_bytes())
+        except (OSError, ValueError) as error:
+            raise BadFile(path, f"not a calibration cache of onnxruntime: {shown(str(error), 200)}") from None
+    return {"calibration_cache_path": path}
+
+
+def _reader(ort: Any, feeds: Iterable[Feed], progress: Callable[[int], None]) -> Any:
+    """The feed dicts as onnxruntime's calibration asks for them: one at a time, then None."""
+
+    def counted() -> Iterator[Feed]:
+        for count, feed in enumerate(feeds, 1):
+            yield feed
+            progress(count)
+
+    waiting = counted()
+    kind = type("_Reader", (ort.CalibrationDataReader,), {"get_next": lambda self: next(waiting, None)})
+    return kind()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep onnxruntime's advice, which goes to Python's root logger, out of the job's log."""
+    root = logging.getLogger()
+    level = root.level
+    root.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        root.setLevel(level)

@@ -1,0 +1,124 @@
+"""The job action `convert`: one ONNX model made of another."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from backends.errors import LayerwiseError, UsageError
+from backends.model import ModelFile
+from backends.text import shown
+from debugtools.compare.marks import any_marks, marked_tensors
+from debugtools.convert.quantise import quantised
+from debugtools.convert.spec import ConvertSpec
+from surgery.conversion import labels, to_low_precision
+from surgery.cut import GraphCut
+from surgery.opset import convert_opset, opset_of
+from surgery.outputs import with_outputs
+from surgery.saving import THRESHOLD, save
+from surgery.structure import Structure
+from surgery.weight_edits import chosen_weights, read_weights, save_weights, with_weights
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+_NAMED = 8
+_ON_THE_CPU = {
+    "float16": "onnxruntime's CPU provider computes FP16 nodes in FP32: what overflows or loses digits in FP16 does "
+    "not there. Run it on a GPU, or with the ONNX reference evaluator (--onnx), to see FP16.",
+    "bfloat16": "onnxruntime's CPU provider has next to no bfloat16 operators: run it on a GPU, or with the ONNX "
+    "reference evaluator (--onnx).",
+}
+
+
+def convert(context: "JobContext") -> dict[str, Any]:
+    """Convert the model that `context.params` describes (a ConvertSpec).
+
+    Result: path; bytes (of that file); nodes; low, kept, other (counts, as `surgery.conversion.Converted`) and clipped
+    (names) where nodes were made low; quantised (nodes with quantised inputs) where they were.
+    """
+    try:
+        spec = msgspec.convert(context.params, ConvertSpec)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the description of what to convert does not fit: {error}") from None
+    context.log(f"Loading model: {shown(spec.model)}")
+    options = spec.model_options
+    with ModelFile(spec.model, options.external_data_dir, options.ignore_external_data) as file:
+        structure = Structure.open(file)
+    path = Path(spec.output)
+    _refuse(path, spec)
+    structure, result = _changed(structure, spec, context)
+    if path.suffix in (".npz", ".npy"):
+        _save_weights(structure, spec, path, context)
+    else:
+        _save_model(structure, spec, path, context)
+    return {"path": str(path), "bytes": path.stat().st_size, "nodes": len(structure.nodes), **result}
+
+
+def _refuse(path: Path, spec: ConvertSpec) -> None:
+    """Raise UsageError for an output that may not be written, before any work is done."""
+    if path.exists() and path.samefile(spec.model):
+        raise UsageError(f"{shown(str(path))} is the model itself: give the result another name")
+    if path.exists() and not spec.overwrite:
+        raise UsageError(f"{shown(str(path))} is there already: choose another name, or say --overwrite")
+
+
+def _changed(structure: Structure, spec: ConvertSpec, context: "JobContext") -> tuple[Structure, dict[str, Any]]:
+    result: dict[str, Any] = {}
+    if spec.opset is not None:
+        context.log(f"Converting opset {opset_of(structure)} to {spec.opset}")
+        structure = convert_opset(structure, spec.opset, context.warn)
+    if spec.weights:
+        arrays = read_weights(spec.weights)
+        structure = with_weights(structure, arrays)
+        context.log(f"Replaced {len(arrays)} weight(s): {_listed(list(arrays))}")
+    keep = labels(structure.nodes, spec.keep, spec.keep_types)
+    if any_marks(spec.marks) or spec.marks.exclude:
+        structure = with_outputs(structure, marked_tensors(spec.marks, GraphCut(structure.proto())), only=True)
+        context.log(f"The model has {len(structure.outputs)} output(s) now")
+    if spec.low is not None:
+        structure, result = _lowered(structure, spec.low, keep, context)
+    if spec.int8 is not None:
+        structure, result = quantised(structure, spec.int8, keep, context)
+    return structure, result
+
+
+def _lowered(structure: Structure, low: Any, keep: set[str], context: "JobContext") -> tuple[Structure, dict[str, Any]]:
+    context.log(f"Converting float tensors to {low}")
+    done = to_low_precision(structure, low, keep)
+    if done.clipped:
+        context.warn(
+            f"{len(done.clipped)} constant(s) hold values beyond the range of {low}, which are its largest value now: "
+            f"{_listed(done.clipped)}"
+        )
+    context.log(f"{done.low} nodes are {low}, {done.kept} are kept in FP32, {done.other} cannot be {low}")
+    context.log(_ON_THE_CPU[low])
+    counts = {"low": done.low, "kept": done.kept, "other": done.other}
+    return done.structure, {**counts, "clipped": list(done.clipped)}
+
+
+def _save_model(structure: Structure, spec: ConvertSpec, path: Path, context: "JobContext") -> None:
+    options = spec.model_options
+    name = options.save_external_data
+    save(
+        structure,
+        path,
+        external=None if name is None else path.with_name(name or f"{path.name}.data"),
+        threshold=THRESHOLD if options.external_data_size_threshold is None else options.external_data_size_threshold,
+        overwrite=spec.overwrite,
+    )
+    context.log(f"Saving ONNX model to: {shown(str(path))}")
+
+
+def _save_weights(structure: Structure, spec: ConvertSpec, path: Path, context: "JobContext") -> None:
+    names = chosen_weights(structure, spec.only_weights)
+    try:
+        save_weights(structure, names, path)
+    except OSError as error:
+        raise LayerwiseError(f"{shown(str(path))} cannot be written: {error.strerror}") from None
+    context.log(f"Saving {len(names)} weight(s) to: {shown(str(path))}")
+
+
+def _listed(names: Any) -> str:
+    text = ", ".join(shown(name, 80) for name in names[:_NAMED])
+    return f"{text} and {len(names) - _NAMED} more" if len(names) > _NAMED else text

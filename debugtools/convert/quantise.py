@@ -1,0 +1,60 @@
+"""INT8 with calibration data from any feed."""
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+import onnx
+
+from backends.evaluate import tensor_infos
+from backends.feeds import make_feeds
+from backends.model import ModelFile
+from backends.quantization import quantize
+from backends.quantize_spec import QuantizeSpec
+from surgery.precision_plan import node_label
+from surgery.saving import save
+from surgery.structure import Structure, changed
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+
+def quantised(
+    structure: Structure, spec: QuantizeSpec, keep: Collection[str], context: "JobContext"
+) -> tuple[Structure, dict[str, Any]]:
+    """Return the model with QuantizeLinear and DequantizeLinear nodes, the nodes labelled in `keep` without them.
+
+    The calibration runs onnxruntime on the CPU, in the job's own folder. Raises as `backends.quantization.quantize`
+    and `backends.feeds.make_feeds`.
+    """
+    structure = _all_named(structure)
+    context.artifacts.mkdir(exist_ok=True)
+    model, output = context.artifacts / "float.onnx", context.artifacts / "int8.onnx"
+    save(structure, model, external=model.with_name("float.data"), overwrite=True)
+    fed = [value for value in structure.inputs if value.name not in structure.initializers]
+    feeds = make_feeds(spec.feeds, tensor_infos(fed), context.warn)
+    context.log(f"Calibrating ({spec.method}) and quantising to int8")
+    if not (spec.feeds.files or spec.feeds.script):
+        context.warn("the calibration data is random: give real inputs with --load-inputs or --data-loader-script")
+
+    def progress(count: int) -> None:
+        context.progress(count, feeds.count, "inputs", "calibrating")
+
+    quantize(spec, model, output, feeds, exclude=keep, external=True, progress=progress)
+    with ModelFile(output) as file:
+        result = Structure.open(file).with_(base=None)  # what lies outside here need not do so in the end
+    made = {name for node in result.nodes if node.op_type == "DequantizeLinear" for name in node.output}
+    reading = sum(not made.isdisjoint(node.input) for node in result.nodes if node.op_type != "QuantizeLinear")
+    context.log(f"{reading} nodes compute on quantised tensors now")
+    return result, {"quantised": reading}
+
+
+def _all_named(structure: Structure) -> Structure:
+    """onnxruntime names the nodes that it leaves out: each needs a name."""
+    taken = {node.name for node in structure.nodes}
+    nodes: list[onnx.NodeProto] = []
+    for node in structure.nodes:
+        label = node_label(node)
+        named = bool(node.name) or label in taken
+        taken.add(label)
+        nodes.append(node if named else changed(node, name=label))
+    return structure.with_(nodes=tuple(nodes))

@@ -1,0 +1,32 @@
+"""What a conversion is asked to do."""
+
+from typing import Literal
+
+from backends.quantize_spec import QuantizeSpec
+from backends.specs import ModelOptions, Spec
+from debugtools.compare.spec import MarkSpec
+
+
+class ConvertSpec(Spec, frozen=True):
+    """One ONNX model made of another; the steps are taken in the order of opset, weights, marks, low, int8.
+
+    weights: `FILE.npz` or `NAME=FILE.npy`, whose arrays replace the model's weights.
+    marks: tensors that become outputs, as debug outputs or (`only`) instead of the model's own.
+    low: the type that nodes are converted to; keep, keep_types: nodes (names or globs, operators) that neither this
+    nor int8 touches.
+    output: the file written: a model, or its weights as .npy or .npz (`only_weights`: names or globs, all if empty).
+    overwrite: a file that is there already is replaced.
+    """
+
+    model: str
+    output: str
+    model_options: ModelOptions = ModelOptions()
+    opset: int | None = None
+    weights: list[str] = []
+    marks: MarkSpec = MarkSpec()
+    low: Literal["float16", "bfloat16"] | None = None
+    int8: QuantizeSpec | None = None
+    keep: list[str] = []
+    keep_types: list[str] = []
+    only_weights: list[str] = []
+    overwrite: bool = False

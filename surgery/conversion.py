@@ -1,0 +1,73 @@
+"""A whole model in FP16 or bfloat16, with the nodes named by the user kept in FP32."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import onnx
+
+from backends.errors import UsageError
+from backends.reads import reads
+from backends.text import shown
+from surgery.node_order import topological
+from surgery.precision import Rewrite
+from surgery.precision_plan import LowType, Plan, node_label
+from surgery.structure import Structure
+
+
+@dataclass(frozen=True)
+class Converted:
+    """A converted model. Counts are of the main graph's nodes as they were.
+
+    low: nodes that compute in the low type now; kept: those that could and stay in FP32 as asked; other: those that
+    cannot. clipped: constants with values beyond the low type's range, which are its largest value now.
+    """
+
+    structure: Structure
+    low: int
+    kept: int
+    other: int
+    clipped: tuple[str, ...]
+
+
+def to_low_precision(structure: Structure, low: LowType, keep: Collection[str] = ()) -> Converted:
+    """Convert all nodes that can be to `low`, except those labelled in `keep`, with casts at the borders.
+
+    Graph inputs and outputs keep their types. Constants beyond the range of `low` saturate, as TensorRT has them:
+    attention masks of -3.4e38 would otherwise be infinite, and infinity times zero is NaN. LayerwiseError as
+    `surgery.precision.convert_precision`.
+    """
+    order = topological(structure.nodes, [list(reads(node)) for node in structure.nodes])
+    model = structure.with_(nodes=tuple(structure.nodes[i] for i in order)).proto()
+    whole = Plan.of(model, low, ())
+    plan = whole.keeping(model.graph, keep)
+    rewrite = Rewrite(model, low, plan, structure.folder, emulate=False, saturate=True)
+    converted = Structure.from_proto(rewrite.result(), structure.folder, structure.base)
+    could = sum(slots is not None for slots in whole.slots)
+    done = sum(slots is not None for slots in plan.slots)
+    return Converted(converted, done, could - done, len(model.graph.node) - could, tuple(rewrite.clipped))
+
+
+def labels(nodes: Sequence[onnx.NodeProto], names: Iterable[str], op_types: Iterable[str]) -> set[str]:
+    """Return the labels of the nodes with these names (or first outputs, or globs of them) or operators.
+
+    UsageError for one that no node has.
+    """
+    chosen: set[str] = set()
+    for name in names:
+        found = {label for node in nodes if _fits(label := node_label(node), name) or name in node.output}
+        chosen |= _some(found, f"there is no node {shown(name, 120)!r}")
+    for op_type in op_types:
+        found = {node_label(node) for node in nodes if node.op_type.lower() == op_type.lower()}
+        chosen |= _some(found, f"the model has no node of type {shown(op_type, 60)!r}")
+    return chosen
+
+
+def _fits(label: str, pattern: str) -> bool:
+    return label == pattern or fnmatchcase(label, pattern)
+
+
+def _some(found: set[str], complaint: str) -> set[str]:
+    if not found:
+        raise UsageError(complaint)
+    return found

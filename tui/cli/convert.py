@@ -1,0 +1,131 @@
+"""`layerwise convert`: a model in another precision, opset or format."""
+
+import shlex
+from argparse import Namespace
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from backends.errors import MissingDependency, UsageError
+from backends.text import shown
+from debugtools.convert.spec import ConvertSpec
+from tui.cli import options, options_run, values
+from tui.cli.convert_options import add_conversions, quantize_spec
+from tui.cli.json_output import Collector, print_json
+from tui.cli.lint import given
+from tui.cli.log import LEVELS, WARNING, Log, shown_lines
+from tui.cli.options_trt import add_tensorflow, add_trt
+from tui.cli.parser import Parser
+from tui.cli.progress import progress
+from tui.cli.submit import job_spec, run_here
+from tui.cli.to_spec import NO_TENSORRT, refuse_other_frameworks
+
+Target = Literal["onnx", "weights"]
+_FORMATS = {".onnx": "onnx", ".npz": "weights", ".npy": "weights"}
+_ENGINES = (".engine", ".plan", ".trt")
+_BUILDER_FLAGS = {"fp16": "--fp-to-fp16", "bf16": "--fp-to-bf16", "fp8": None}
+
+
+def fill_convert(parser: Parser) -> None:
+    parser.usage = "%(prog)s MODEL.onnx -o OUTPUT [OPTIONS]"
+    parser.epilog = (
+        "layerwise convert M.onnx --fp-to-fp16 -o fp16.onnx --keep-fp32-types Softmax LayerNormalization\n"
+        "layerwise convert M.onnx --int8 --load-inputs inputs.json -o int8.onnx\n"
+        "layerwise convert M.onnx --opset 17 -o older.onnx\n"
+        "layerwise convert M.onnx -o weights.npz; layerwise convert M.onnx --load-weights weights.npz -o new.onnx\n\n"
+        "Exit code: 0 converted, 1 it cannot be, 2 wrong usage, 130 interrupted."
+    )
+    options.add_model(parser, required=True)
+    add_conversions(parser)
+    options_run.add_data(parser)
+    options.add_onnx(parser)
+    add_trt(parser)
+    add_tensorflow(parser)
+
+
+def run_convert(args: Namespace, log: Log) -> int:
+    """Convert the model; 0 if that went well."""
+    target = _target(args)
+    spec = to_convert(args, target)
+    words = shlex.split(args.command)
+    job = job_spec("convert", msgspec.to_builtins(spec), shlex.join(words[1:])[:200], words)
+    collector = Collector()
+    if args.json:
+        code = run_here(job, collector.event, log)
+        print_json(collector.document(args.command, code))
+        return code
+    with progress(log) as show:
+
+        def listen(event: dict[str, Any]) -> None:
+            show(event)
+            _told(event, log)
+
+        return run_here(job, listen, log)
+
+
+def _told(event: dict[str, Any], log: Log) -> None:
+    kind = event.get("type")
+    if kind in ("log", "warning"):
+        level = LEVELS.get(str(event.get("level", kind)).upper(), WARNING)
+        log.say(level, shown_lines(event.get("text")))
+
+
+def _target(args: Namespace) -> Target:
+    """What to make, by --convert-to or the output's name. MissingDependency for engines."""
+    suffix = Path(args.output or "").suffix.lower()
+    if args.convert_to in ("trt", "onnx-like-trt-network") or (not args.convert_to and suffix in _ENGINES):
+        raise MissingDependency(NO_TENSORRT)
+    refuse_other_frameworks(args)
+    if args.output is None:
+        raise UsageError("-o/--output is missing: the path of the converted model")
+    kind = args.convert_to or _FORMATS.get(suffix)
+    if kind is None:
+        raise UsageError(
+            f"'{shown(args.output, 200)}' does not say what to convert to: name it .onnx (or .npz for the weights "
+            "alone), or give --convert-to onnx"
+        )
+    return "weights" if kind == "weights" else "onnx"
+
+
+def to_convert(args: Namespace, target: Target) -> ConvertSpec:
+    """The ConvertSpec of parsed options. UsageError for what does not fit together."""
+    _check(args, target)
+    compare = given(Namespace(**{**vars(args), "fp_to_fp16": False, "opset": None}), [("onnxrt", None)])
+    marks = compare.marks
+    return ConvertSpec(
+        model=args.model_file,
+        model_options=compare.model_options,
+        opset=_opset(args.opset),
+        weights=args.load_weights,
+        marks=marks,
+        low="float16" if args.fp_to_fp16 else "bfloat16" if args.fp_to_bf16 else None,
+        int8=quantize_spec(args, compare.feeds) if args.int8 else None,
+        keep=args.keep_fp32,
+        keep_types=args.keep_fp32_types,
+        output=args.output,
+        only_weights=args.weights,
+        overwrite=args.overwrite,
+    )
+
+
+def _check(args: Namespace, target: Target) -> None:
+    for name, instead in _BUILDER_FLAGS.items():
+        if getattr(args, name):
+            hint = f"say {instead}" if instead else "there is none"
+            raise UsageError(f"--{name} is for building engines; for an ONNX model with such nodes {hint}")
+    if args.int8 and (args.fp_to_fp16 or args.fp_to_bf16):
+        raise UsageError("--int8 starts from an FP32 model: leave out --fp-to-fp16 and --fp-to-bf16")
+    low = args.int8 or args.fp_to_fp16 or args.fp_to_bf16
+    if (args.keep_fp32 or args.keep_fp32_types) and not low:
+        raise UsageError("--keep-fp32 goes with --fp-to-fp16, --fp-to-bf16 or --int8")
+    if target == "weights" and low:
+        raise UsageError("the weights alone are saved as they are: convert the model first")
+    if target == "onnx" and args.weights:
+        raise UsageError("--weights goes with an output that ends in .npz or .npy")
+
+
+def _opset(text: str | None) -> int | None:
+    if text is None or text.isdecimal():
+        return None if text is None else values.parse_size(text)
+    raise UsageError(f"--opset {shown(text, 40)}: a whole number is needed")

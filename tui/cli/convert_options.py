@@ -1,0 +1,93 @@
+"""Options of `convert`, Polygraphy's and our own."""
+
+from argparse import Namespace
+
+from backends.errors import UsageError
+from backends.quantize_spec import Method, QuantizeSpec
+from backends.specs import FeedSpec
+from backends.text import shown
+from tui.cli import options
+from tui.cli.parser import Parser
+
+_CALIBRATORS: dict[str, Method] = {
+    "IInt8MinMaxCalibrator": "minmax",
+    "IInt8EntropyCalibrator": "entropy",
+    "IInt8EntropyCalibrator2": "entropy",
+    "IInt8LegacyCalibrator": "percentile",
+}
+
+
+def add_conversions(parser: Parser) -> None:
+    """What to convert to, and where it goes."""
+    group = parser.add_argument_group("Conversion")
+    group.add_argument("-o", "--output", metavar="PATH", help="the result: .onnx, .npz or .npy (weights)")
+    group.add_argument("--convert-to", choices=("onnx", "trt", "onnx-like-trt-network"),
+                       help="by default told from the name of the output; all but onnx needs TensorRT")  # fmt: skip
+    parser.own(group, "--fp-to-bf16", action="store_true", help="convert floating tensors to bfloat16")
+    parser.own(group, "--keep-fp32", nargs="+", action="extend", default=[], metavar="NODE",
+               help="nodes that stay in FP32: names, first outputs or globs")  # fmt: skip
+    parser.own(group, "--keep-fp32-types", nargs="+", action="extend", default=[], metavar="OP",
+               help="operators that stay in FP32")  # fmt: skip
+    parser.own(group, "--load-weights", nargs="+", action="extend", default=[], metavar="FILE",
+               help="replace weights: FILE.npz, or NAME=FILE.npy")  # fmt: skip
+    parser.own(group, "--weights", nargs="+", action="extend", default=[], metavar="NAME",
+               help="the weights to save: names or globs; all of them by default")  # fmt: skip
+    parser.own(group, "--overwrite", action="store_true", help="replace a file that is there already")
+    parser.own(group, "--exclude-tactics", metavar="VALUE", help="needs TensorRT")
+    parser.own(group, "--pooled-outputs", action="store_true", help="needs TensorRT")
+    parser.own(group, "--json", action="store_true", help="print one JSON document instead of the text")
+    _add_int8(parser)
+    options.add_marking(parser)
+    _add_saving(parser)
+
+
+def _add_int8(parser: Parser) -> None:
+    group = parser.add_argument_group("INT8", "With --int8 and an ONNX output: QuantizeLinear and DequantizeLinear "
+                                      "nodes by onnxruntime's static quantisation, calibrated with the input data; "
+                                      "--calibration-cache, --calib-base-cls, --quantile hold here too.")  # fmt: skip
+    parser.own(group, "--per-tensor", action="store_true", help="one scale a weight, not one an output channel")
+    parser.own(group, "--asymmetric", action="store_true", help="uint8 activations with a zero point")
+    parser.own(group, "--quantize-types", nargs="+", action="extend", default=[], metavar="OP",
+               help="these operators alone")  # fmt: skip
+
+
+def _add_saving(parser: Parser) -> None:
+    group = parser.add_argument_group("Saving the model")
+    group.add_argument("--save-external-data", "--external-data-path", nargs="?", const="", metavar="PATH",
+                       help="keep its weights in an external file")  # fmt: skip
+    group.add_argument("--external-data-size-threshold", metavar="SIZE", help="smaller weights stay inside")
+    group.add_argument("--no-save-all-tensors-to-one-file", action="store_true", help="accepted; there is one file")
+
+
+def quantize_spec(args: Namespace, feeds: FeedSpec) -> QuantizeSpec:
+    """How to quantise. UsageError for a calibrator or a quantile that is none."""
+    method = _method(args.calib_base_cls)
+    return QuantizeSpec(
+        feeds=feeds,
+        method=method,
+        percentile=None if args.quantile is None else _percent(args.quantile, method),
+        per_channel=not args.per_tensor,
+        asymmetric=args.asymmetric,
+        op_types=args.quantize_types,
+        cache=args.calibration_cache,
+    )
+
+
+def _method(name: str | None) -> Method:
+    if name is None:
+        return "minmax"
+    if name not in _CALIBRATORS:
+        raise UsageError(f"--calib-base-cls {shown(name, 80)}: one of {', '.join(_CALIBRATORS)}")
+    return _CALIBRATORS[name]
+
+
+def _percent(text: str, method: Method) -> float:
+    if method != "percentile":
+        raise UsageError("--quantile goes with --calib-base-cls IInt8LegacyCalibrator")
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value <= 1:
+        raise UsageError(f"--quantile {shown(text, 40)}: a number above 0, at most 1")
+    return 100 * value

@@ -1,0 +1,60 @@
+"""`layerwise inspect sparsity`: which weights follow the 2:4 pattern."""
+
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any
+
+from backends.text import shown
+from tui.cli import options
+from tui.cli.json_output import print_json
+from tui.cli.log import Log
+from tui.cli.parser import Parser
+
+if TYPE_CHECKING:
+    from surgery.structure import Structure
+
+_START, _FINISH = "Checking the sparsity pattern of {} tensors.", "Finished checking {} tensors. "
+
+
+def fill_sparsity(parser: Parser) -> None:
+    parser.usage = "%(prog)s MODEL.onnx [OPTIONS]"
+    parser.epilog = (
+        "A weight is 2:4 sparse if of each four neighbours along the axis that a convolution or matrix product sums\n"
+        "over at least two are zero. -v says which weights cannot be, and why. `layerwise surgeon prune` makes them so."
+    )
+    options.add_model(parser, shapes=False, required=True)
+    parser.own(parser, "--json", action="store_true", help="print one JSON document instead of the text")
+    options.add_onnx(parser)
+
+
+def run_sparsity(args: Namespace, log: Log) -> int:
+    """Print whether each weight that can be 2:4 sparse is so."""
+    from backends.model import ModelFile
+    from surgery.sparsity import candidates
+    from surgery.structure import Structure
+
+    with ModelFile(args.model_file, args.external_data_dir) as file:
+        structure = Structure.open(file)
+    found = candidates(structure.nodes, structure.initializers)
+    if args.json:
+        rows = [_row(structure, name, axis) for name, axis in found.eligible]
+        print_json({"weights": rows, "skipped": [{"name": n, "reason": why} for n, why in found.skipped]})
+        return 0
+    for name, why in found.skipped:
+        log.verbose(f"Skipping tensor: {shown(name, 300)}: {why}")
+    log.info(f"Found: {len(found.eligible)} weight tensor(s) eligible for pruning.")
+    log.start(_START.format(len(found.eligible)))
+    for name, axis in found.eligible:
+        sparse = _row(structure, name, axis)["sparse"]
+        say, word = (log.info, "sparse") if sparse else (log.warning, "non-sparse")
+        say(f"Found {word} tensor: {shown(name, 300)}")
+    log.finish(_FINISH.format(len(found.eligible)).rstrip())
+    return 0
+
+
+def _row(structure: "Structure", name: str, axis: int) -> dict[str, Any]:
+    from backends.evaluate import tensor_array
+    from surgery.sparsity import is_sparse
+
+    weight = structure.initializers[name]
+    sparse = is_sparse(tensor_array(weight, structure.folder), axis)
+    return {"name": name, "shape": list(weight.dims), "axis": axis, "sparse": sparse}
