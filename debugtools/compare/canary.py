@@ -24,7 +24,7 @@ class Canary:
         self._metrics = metrics
         self.checked = 0
         self.moved = 0.0
-        self.ok = True
+        self._within = True
         self._worst = ""
         self._flips: list[str] = []
 
@@ -36,7 +36,7 @@ class Canary:
         result = compare_arrays(observed, plain, Rule(), metrics=())
         by = math.inf if result.totals is None else float(result.totals.abs.high)
         within = result.rel_l2 is not None and result.rel_l2 <= rounding_bound(result.dtypes, depth)
-        self.ok = self.ok and within
+        self._within = self._within and within
         if not by <= self.moved:
             self.moved, self._worst = by, f"{name} of {runner}"
         return False
@@ -44,8 +44,12 @@ class Canary:
     def verdicts(self, name: str, plain: bool | None, observed: tuple[Array, Array], rule: Rule) -> None:
         """Note whether the observed pair would have got another verdict than the plain one."""
         if compare_arrays(*observed, rule, metrics=self._metrics).passed != plain:
-            self.ok = False
             self._flips.append(name)
+
+    @property
+    def ok(self) -> bool:
+        """Whether rounding explains what looking did, and no verdict changes by it."""
+        return self._within and not self._flips
 
     def report(self) -> dict[str, Any] | None:
         """The result's `canary`; None if nothing was observed."""
@@ -54,7 +58,7 @@ class Canary:
         if self.moved == 0:
             text = "looking did not move the outputs: bit-equal to the plain runs"
         else:
-            size = "within" if self.ok else "beyond"
+            size = "within" if self._within else "beyond"
             text = f"looking moved the outputs by up to {self.moved:.3g} ({self._worst}), {size} what rounding explains"
         if self._flips:
             text += f"; the verdict changes for {', '.join(self._flips[:3])}"

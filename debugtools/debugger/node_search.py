@@ -88,7 +88,10 @@ class NodeSearch:
         return outcome.result(plan, loop, self.subject, self._verifier(judge), self._best, self._replay.path)
 
     def _verifier(self, judge: Judge | None) -> Verifier:
-        return Verifier(self._context, self.subject, judge, self._history, self._files)
+        spec = self._spec
+        return Verifier(
+            self._context, self.subject, judge, self._history, self._files, spec.flaky, 1 - spec.confidence
+        )
 
     def _plan(self) -> MakePlan:
         width = self._judge.parallel

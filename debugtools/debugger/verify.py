@@ -8,28 +8,59 @@ from typing import TYPE_CHECKING, Any
 from debugtools.debugger.best import write_model
 from debugtools.debugger.desk import Files
 from debugtools.debugger.history import History
+from debugtools.debugger.spec import FlakySpec
 from debugtools.judging.check_folder import write_golden, write_inputs
 from debugtools.judging.protocol import Judge, Judgement
 from debugtools.judging.subject import Subject
+from debugtools.search.flaky import settled
 from debugtools.search.protocol import Verdict
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext
 
 Found = dict[str, Any]
+_STEADY = FlakySpec(0.0, 0.0)
+_UNKNOWN = 0.25
+_MOST = 1000
 
 
 class Verifier:
-    """Asks once more about what was found, whatever was said before. judge: None where a person's word stands."""
+    """Asks once more about what was found, whatever was said before; as often as a fault that comes and goes wants.
+
+    judge: None where a person's word stands. noise: how often verdicts are wrong, None where they are not.
+    delta: chance of a wrong answer that is left.
+    """
 
     def __init__(
-        self, context: "JobContext", subject: Subject, judge: Judge | None, history: History, files: Files
+        self,
+        context: "JobContext",
+        subject: Subject,
+        judge: Judge | None,
+        history: History,
+        files: Files,
+        noise: FlakySpec | None,
+        delta: float,
     ) -> None:
         self._context, self._subject, self._judge = context, subject, judge
-        self._history, self._files = history, files
+        self._history, self._files, self._delta = history, files, delta
+        self._noise = noise or _STEADY
 
     def judge(self, nodes: Sequence[int], phase: str) -> Judgement:
-        """The verdict on `nodes` alone, from an earlier attempt if it had come so far."""
+        """The verdict on `nodes` alone."""
+        miss, wrong = (_UNKNOWN if rate is None else rate for rate in (self._noise.false_good, self._noise.false_bad))
+        counts = {Verdict.BAD: 0, Verdict.GOOD: 0}
+        for number in range(1, _MOST + 1):
+            found = self._once(nodes, phase if number == 1 else f"{phase}#{number}")
+            if found.verdict is Verdict.SKIP:
+                return found
+            counts[found.verdict] += 1
+            verdict = settled(counts[Verdict.BAD], counts[Verdict.GOOD], miss, wrong, self._delta)
+            if verdict is not None:
+                break
+        return found if number == 1 else replace(found, verdict=verdict or found.verdict, note=_counted(counts))
+
+    def _once(self, nodes: Sequence[int], phase: str) -> Judgement:
+        """One verdict, from an earlier attempt if it had come so far."""
         earlier = self._history.find(phase)
         if earlier is not None:
             return earlier
@@ -63,6 +94,10 @@ class Verifier:
             "inputs": str(write_inputs(artifact, beside)),
             "golden": str(write_golden(self._subject.golden(artifact), beside)),
         }  # fmt: skip
+
+
+def _counted(counts: dict[Verdict, int]) -> str:
+    return f"it failed {counts[Verdict.BAD]} of {sum(counts.values())} times"
 
 
 def is_bad(found: Found) -> bool:

@@ -37,14 +37,17 @@ class Suspect:
     inside: Row | None = None
 
     @property
-    def rank(self) -> tuple[int, float, int]:
-        """Less is worse: where Inf and NaN begin and what cannot run, then the local error, then what only grew."""
-        local, i = self.local, self.place.i
+    def rank(self) -> tuple[int, float, int, int]:
+        """Less is worse: where Inf and NaN begin and what cannot run, then the local error, then what only grew.
+
+        Where these are alike, the smaller region says more.
+        """
+        local, size, i = self.local, len(self.region), self.place.i
         if self.failure or (local is not None and local.onset):
-            return 0, 0.0, i
+            return 0, 0.0, size, i
         if local is not None and local.rel > 0:
-            return 1, -local.units, i
-        return 2, -(self.amplification or math.inf), i
+            return 1, -local.units, size, i
+        return 2, -(self.amplification or math.inf), size, i
 
 
 class Suspects:

@@ -143,6 +143,20 @@ class FlakyBisect:
         return min(int(low), self._n), min(int(high), self._n)
 
 
+def settled(bad: int, good: int, false_good: float, false_bad: float, delta: float) -> Verdict | None:
+    """What one candidate is after so many verdicts on it, None while the error rates leave more than `delta` open.
+
+    Wald's sequential test, bad and good equally likely beforehand.
+    """
+    with np.errstate(divide="ignore"):
+        told_bad, told_good = np.log([1 - false_good, false_good]) - np.log([false_bad, 1 - false_bad])
+        enough = np.log((1 - delta) / delta)
+    odds = (bad * told_bad if bad else 0.0) + (good * told_good if good else 0.0)
+    if abs(odds) < enough:
+        return None
+    return Verdict.BAD if odds > 0 else Verdict.GOOD
+
+
 def information(posterior: Floats, before: Floats, after: Floats) -> Floats:
     """Expected bits about the first bad position in a verdict at each position.
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debugtools.search.flaky import FlakyBisect, information
+from debugtools.search.flaky import FlakyBisect, information, settled
 from debugtools.search.protocol import Candidate, Verdict
 
 
@@ -121,3 +121,17 @@ def test_what_is_not_a_position_is_ignored() -> None:
     for candidate in (Candidate("x", ()), Candidate("prefix:3#9", (3,), position=3), Candidate("a", (), position=99)):
         search.tell(candidate, Verdict.BAD)
     assert (search.ask(), search.result()) == before
+
+
+@pytest.mark.parametrize(("false_good", "false_bad"), [(0.2, 0.0), (0.3, 0.1), (0.0, 0.0)])
+def test_one_candidate_is_settled_wrongly_no_more_often_than_stated(false_good: float, false_bad: float) -> None:
+    random, delta, wrong = np.random.default_rng(5), 0.05, 0
+    for trial in range(2000):
+        truth = Verdict.BAD if trial % 2 else Verdict.GOOD
+        counts, found = {Verdict.BAD: 0, Verdict.GOOD: 0}, None
+        while found is None:
+            fails = random.random() < (1 - false_good if truth is Verdict.BAD else false_bad)
+            counts[Verdict.BAD if fails else Verdict.GOOD] += 1
+            found = settled(counts[Verdict.BAD], counts[Verdict.GOOD], false_good, false_bad, delta)
+        wrong += found is not truth
+    assert wrong <= 2000 * delta

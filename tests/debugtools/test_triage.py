@@ -151,7 +151,7 @@ def test_a_killed_triage_goes_on_where_it_was(pair: Path, jobs_home: Workspace) 
     answered("original", "yes")
     answered("sanitize", "yes")
     until(lambda: len(steps(jobs_home, job)) == 2 and jobs_home.view(job).state == "waiting", 60)
-    for pid in pids_of(jobs_home, job):
+    for pid in reversed(pids_of(jobs_home, job)):  # the supervisor first, or it tells how the worker ended
         kill(pid)
     wait_for(jobs_home, job, "lost", seconds=30)
     asyncio.run(client.retry(job))

@@ -26,10 +26,14 @@ KEYS = {
     "space": " ", "slash": "/", "colon": ":", "backspace": "\x7f", "ctrl+d": "\x04", "ctrl+u": "\x15",
     "ctrl+p": "\x10", "ctrl+c": "\x03",
 }  # fmt: skip
+ASKS_SYNC, HAS_SYNC = b"\x1b[?2026$p", b"\x1b[?2026;2$y"
+FRAME_STARTS, FRAME_ENDS = b"\x1b[?2026h", b"\x1b[?2026l"
 
 
 class Terminal:
     """A program on a terminal of `columns` x `rows`; a context manager that leaves no process behind.
+
+    It knows synchronized output, as modern terminals do: what is read is always whole frames.
 
     env: over the tests' own environment. hangup: False starts the program with SIGHUP ignored, as nohup does.
     """
@@ -74,7 +78,18 @@ class Terminal:
         return "\n".join(line.rstrip() for line in self.screen.display)
 
     def pump(self, seconds: float) -> int:
-        """Read for up to `seconds`, until something came; returns the bytes read."""
+        """Read for up to `seconds`, until something came, and the frame that it belongs to; returns the bytes read."""
+        total = self._read(seconds)
+        if total and self.raw.find(ASKS_SYNC, -total - len(ASKS_SYNC) + 1) >= 0:
+            os.write(self.master, HAS_SYNC)
+        while self.raw.rfind(FRAME_STARTS) > self.raw.rfind(FRAME_ENDS):
+            count = self._read(5.0)
+            if not count:
+                break
+            total += count
+        return total
+
+    def _read(self, seconds: float) -> int:
         ready, _, _ = select.select([self.master], [], [], max(0.0, seconds))
         if not ready:
             return 0

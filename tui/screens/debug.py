@@ -191,7 +191,11 @@ class DebugScreen(DebugFound, scope="debug"):
 
     @command("debug.bisect", "bisect: the first node at which it goes wrong", keys="b", footer="bisect", line="bisect")
     def bisect(self) -> None:
-        self.start_search("bisect")
+        """The key also answers: pressed before its question is there, it must not start another search."""
+        if self.debug.live:
+            self.state.say(f"job {self.debug.job} is not over: K stops it")
+        else:
+            self.start_search("bisect")
 
     @command("debug.by_hand", "bisect by hand: you answer good or bad", keys="i", footer="by hand", line="byhand")
     def by_hand(self) -> None:
