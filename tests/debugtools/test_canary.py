@@ -1,0 +1,34 @@
+"""What the canary says when looking at tensors moved the outputs."""
+
+import numpy as np
+
+from debugtools.compare.canary import Canary
+from debugtools.compare.tolerance import Rule
+
+PLAIN = np.array([1.0, 2.0], np.float32)
+
+
+def told(observed: np.ndarray, rule: Rule) -> tuple[bool, str]:
+    canary = Canary(("simple",))
+    canary.check("y", "runner", PLAIN, observed, 1)
+    canary.verdicts("y", True, (observed, PLAIN), rule)
+    report = canary.report()
+    assert report is not None
+    return report["ok"], report["text"]
+
+
+def test_a_verdict_that_flips_by_rounding_alone_is_flagged_as_that() -> None:
+    ok, text = told(np.nextafter(PLAIN, np.float32(9)), Rule(atol=0.0, rtol=0.0))
+    assert not ok
+    assert "within what rounding explains; the verdict changes for y" in text
+
+
+def test_what_rounding_does_not_explain_is_flagged_without_a_verdict_that_flips() -> None:
+    ok, text = told(PLAIN + np.float32(0.1), Rule(atol=1.0, rtol=1.0))
+    assert not ok
+    assert "beyond what rounding explains" in text and "verdict" not in text
+
+
+def test_rounding_alone_is_no_finding() -> None:
+    ok, text = told(np.nextafter(PLAIN, np.float32(9)), Rule())
+    assert ok and "within what rounding explains" in text
