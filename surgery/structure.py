@@ -57,6 +57,8 @@ class Graph:
     frame: onnx.GraphProto | onnx.FunctionProto
     outer: "Graph | None" = field(default=None, compare=False, repr=False)
     _known: list[Lookups] = field(default_factory=list, compare=False, repr=False)
+    carried: list[object] = field(default_factory=list, compare=False, repr=False)
+    """What others know of this version, or of an earlier one: a new version starts with it."""
 
     @property
     def lookups(self) -> Lookups:
@@ -69,7 +71,7 @@ class Graph:
 
     def with_(self, **fields: Any) -> Self:
         """Return the graph with other fields. Lookups are carried over."""
-        return replace(self, _known=list(self._known), **fields)
+        return replace(self, _known=list(self._known), carried=list(self.carried), **fields)
 
     def replaced(self, nodes: Mapping[int, Iterable[onnx.NodeProto]]) -> Self:
         """Return the graph with other nodes in the place of some; `nodes`: id(node) -> what stands there then."""

@@ -1,0 +1,66 @@
+"""Keeping one of each set of nodes that compute the same, and of weights that are equal."""
+
+import onnx
+
+from backends.evaluate import tensor_array
+from backends.reads import subgraphs
+from surgery.randomness import RANDOM_OPS
+from surgery.rewiring import reading
+from surgery.structure import Structure, changed
+
+_MOST_COMPARED = 1 << 20  # bytes; larger weights count as equal only where they are the same bytes of the same file
+
+
+def deduplicated(structure: Structure) -> Structure:
+    """Return the model with one of each set of equal weights and of nodes of the main graph that compute the same.
+
+    Nodes with bodies, random ones and those that make graph outputs stay. Two nodes compute the same where operator,
+    attributes and inputs are equal.
+    """
+    structure, names = _weights(structure)
+    outputs = set(structure.output_names)
+    first: dict[bytes, onnx.NodeProto] = {}
+    kept: list[onnx.NodeProto] = []
+    for old in structure.nodes:
+        node = reading(old, names) if names else old
+        if any(subgraphs(node)) or node.op_type in RANDOM_OPS or not outputs.isdisjoint(node.output):
+            kept.append(node)
+            continue
+        twin = first.setdefault(_key(node), node)
+        if twin is node:
+            kept.append(node)
+        else:
+            names.update(zip(node.output, twin.output, strict=True))
+            names.pop("", None)
+    values = {name: value for name, value in structure.values.items() if name not in names}
+    return structure.with_(nodes=tuple(kept), values=values)
+
+
+def _weights(structure: Structure) -> tuple[Structure, dict[str, str]]:
+    ends = {value.name for value in (*structure.inputs, *structure.outputs)}
+    first: dict[bytes, str] = {}
+    names: dict[str, str] = {}
+    for name, tensor in structure.initializers.items():
+        twin = first.setdefault(_values_key(tensor), name)
+        if twin != name and name not in ends:
+            names[name] = twin
+    kept = {name: tensor for name, tensor in structure.initializers.items() if name not in names}
+    return structure.with_(initializers=kept), names
+
+
+def _values_key(tensor: onnx.TensorProto) -> bytes:
+    bare = changed(tensor, name="", doc_string="")
+    if not tensor.external_data and tensor.ByteSize() <= _MOST_COMPARED and tensor.data_type != tensor.STRING:
+        array = tensor_array(tensor)
+        return repr((tensor.data_type, tuple(tensor.dims))).encode() + array.tobytes()
+    return bytes(bare.SerializeToString(deterministic=True))
+
+
+def _key(node: onnx.NodeProto) -> bytes:
+    bare = changed(node, name="", doc_string="")
+    del bare.metadata_props[:]
+    bare.output[:] = ["x" if name else "" for name in node.output]
+    attributes = sorted(node.attribute, key=lambda attribute: attribute.name)
+    del bare.attribute[:]
+    bare.attribute.extend(attributes)
+    return bytes(bare.SerializeToString(deterministic=True))

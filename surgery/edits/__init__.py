@@ -1,0 +1,59 @@
+"""Edits: changes of a model as values, each JSON with its kind under "edit"."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from backends.errors import UsageError
+from backends.text import shown
+from surgery.edits.attributes import SetAttribute, SetOp
+from surgery.edits.base import Edit, EditError
+from surgery.edits.inputs import AddInput, SetInputs
+from surgery.edits.names import RenameNode, RenameTensor
+from surgery.edits.nodes import AddNode, Bypass, DeleteNodes, InsertNode, ReplaceNode
+from surgery.edits.operands import Constant
+from surgery.edits.outputs import DebugOutputs, MarkOutputs, SetOutputs, UnmarkOutputs
+from surgery.edits.patterns import ReplacePattern
+from surgery.edits.shapes import FreezeDims, SetBatch, SetShape, UpperBounds
+from surgery.edits.tensors import Tensor
+from surgery.edits.tidying import CleanUp, Deduplicate, RemoveInputs, Toposort
+from surgery.edits.weights import AddWeight, SetWeights, Sparsify
+from surgery.edits.whole import ConvertPrecision, Fold, InferShapes, SetOpset
+from surgery.structure import Structure
+
+__all__ = ["AnyEdit", "Constant", "Edit", "EditError", "Tensor", "apply_all", "edit_from", "edits_from_json"]
+
+AnyEdit = (
+    DeleteNodes | Bypass | InsertNode | AddNode | ReplaceNode | ReplacePattern
+    | SetAttribute | SetOp | RenameNode | RenameTensor
+    | MarkOutputs | UnmarkOutputs | SetOutputs | DebugOutputs | SetInputs | AddInput | RemoveInputs
+    | SetShape | SetBatch | FreezeDims | UpperBounds
+    | SetWeights | AddWeight | Sparsify
+    | CleanUp | Toposort | Deduplicate | Fold | ConvertPrecision | SetOpset | InferShapes
+)  # fmt: skip
+
+
+def edit_from(value: Any) -> Edit:
+    """Return the edit that a JSON value (decoded) describes. UsageError if it describes none."""
+    try:
+        edit: Edit = msgspec.convert(value, AnyEdit)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"this is no edit: {shown(str(error), 300)}") from None
+    return edit
+
+
+def edits_from_json(data: bytes | str) -> list[Edit]:
+    """Return the edits of a JSON text: a list of edits, or one. UsageError if it is none."""
+    try:
+        value = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"not JSON: {shown(str(error), 200)}") from None
+    return [edit_from(item) for item in (value if isinstance(value, list) else [value])]
+
+
+def apply_all(structure: Structure, edits: Iterable[Edit]) -> Structure:
+    """Apply edits one after the other. EditError at the first that does not fit."""
+    for edit in edits:
+        structure = edit.apply(structure)
+    return structure

@@ -1,0 +1,67 @@
+"""What all edits have in common."""
+
+from typing import Any
+
+import msgspec
+
+from backends.errors import LayerwiseError
+from surgery.structure import Graph, Scope, Structure
+
+
+class EditError(LayerwiseError):
+    """An edit does not fit the model: which one, and why."""
+
+    def __init__(self, edit: "Edit", reason: str) -> None:
+        super().__init__(f"{edit.describe()}: {reason}")
+        self.edit, self.reason = edit, reason
+
+
+class Edit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="edit", omit_defaults=True):
+    """One change of a model, as a value: JSON with its kind under "edit". Nodes are named by name or first output.
+
+    scope: where the graph stands that is changed, as `surgery.structure.Scope`.
+    """
+
+    def apply(self, structure: Structure) -> Structure:
+        """Return the changed model; the given one stays as it is. EditError where the edit does not fit."""
+        try:
+            return self._applied(structure)
+        except EditError:
+            raise
+        except LayerwiseError as error:
+            raise EditError(self, str(error)) from None
+
+    def describe(self) -> str:
+        """Return the edit in words, safe to show."""
+        raise NotImplementedError
+
+    def _applied(self, structure: Structure) -> Structure:
+        raise NotImplementedError
+
+
+class GraphEdit(Edit, frozen=True, kw_only=True):
+    """An edit of one graph: the main one, or the body or function at `scope`."""
+
+    scope: Scope = ()
+
+    def _applied(self, structure: Structure) -> Structure:
+        return structure.at(self.scope, self._changed)
+
+    def _changed(self, graph: Graph) -> Graph:
+        raise NotImplementedError
+
+
+def listed(names: Any, limit: int = 3) -> str:
+    """Return a few names as text."""
+    from backends.text import shown
+
+    names = list(names)
+    text = ", ".join(shown(name, 60) for name in names[:limit])
+    return f"{text} and {len(names) - limit} more" if len(names) > limit else text
+
+
+def place(scope: Scope) -> str:
+    """Return where a scope is, as text to append."""
+    from backends.text import shown
+
+    return f" in {shown('/'.join(scope), 100)}" if scope else ""

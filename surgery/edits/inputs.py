@@ -1,0 +1,63 @@
+"""Edits of what a model is fed."""
+
+import onnx
+
+from backends.errors import LayerwiseError
+from backends.text import shown
+from surgery.edits.base import Edit, listed
+from surgery.edits.tensors import Tensor
+from surgery.structure import Structure, changed
+from surgery.tidy import cleaned_model
+
+
+class SetInputs(Edit, frozen=True, tag="set-inputs", kw_only=True):
+    """Feed these tensors; what made them stays only where something else needs it, unused inputs go."""
+
+    inputs: tuple[Tensor, ...]
+
+    def describe(self) -> str:
+        return f"set inputs to {listed(tensor.name for tensor in self.inputs)}"
+
+    def _applied(self, structure: Structure) -> Structure:
+        values = {tensor.name: tensor.value(structure) for tensor in self.inputs}
+        for name, value in values.items():
+            if not structure.defines(name):
+                raise LayerwiseError(f"there is no tensor {shown(name, 120)!r}")
+            if not value.type.tensor_type.elem_type:
+                raise LayerwiseError(f"the type of {shown(name, 120)!r} is not known: give one")
+        return _without_makers(structure, values)
+
+
+class AddInput(Edit, frozen=True, tag="add-input", kw_only=True):
+    """Add a graph input that nothing reads yet."""
+
+    input: Tensor
+
+    def describe(self) -> str:
+        return f"add input {shown(self.input.name, 80)}"
+
+    def _applied(self, structure: Structure) -> Structure:
+        if structure.defines(self.input.name) or not self.input.dtype:
+            raise LayerwiseError("that tensor is there already" if self.input.dtype else "give its type")
+        return structure.with_(inputs=(*structure.inputs, self.input.value(structure)))
+
+
+def _without_makers(structure: Structure, values: dict[str, onnx.ValueInfoProto]) -> Structure:
+    """Feed `values`: their makers give them other names, and go where nothing else needs them."""
+    nodes: dict[int, list[onnx.NodeProto]] = {}
+    weights = dict(structure.initializers)
+    for name in values:
+        maker = structure.lookups.makers.get(name)
+        if maker is not None:
+            maker = nodes.get(id(maker), [maker])[0]
+            new = changed(maker)
+            new.output[:] = ["" if output == name else output for output in maker.output]
+            nodes[id(structure.lookups.makers[name])] = [new]
+        weights.pop(name, None)
+    own = {value.name: value for value in structure.inputs}
+    cut = structure.replaced({key: new if any(new[0].output) else [] for key, new in nodes.items()})
+    inner = {name: value for name, value in structure.values.items() if name not in values}
+    cut = cut.with_(inputs=tuple({**own, **values}.values()), initializers=weights, values=inner)
+    cut = cleaned_model(cut)
+    kept = values.keys() | cut.initializers.keys() | cut.lookups.readers.keys() | set(cut.output_names)
+    return cut.with_(inputs=tuple(value for value in cut.inputs if value.name in kept))

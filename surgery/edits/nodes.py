@@ -1,0 +1,277 @@
+"""Edits of single nodes: delete, bypass, insert, add, replace."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import onnx
+from onnx import helper
+
+from backends.errors import LayerwiseError
+from backends.reads import reads
+from backends.text import shown
+from surgery.edits.base import Edit, GraphEdit, listed, place
+from surgery.edits.operands import Operand, add_operand, attributes
+from surgery.rewiring import making, reading, without_values
+from surgery.structure import Graph, Structure, node_label
+from surgery.tidy import in_order, map_bodies
+
+
+class DeleteNodes(GraphEdit, frozen=True, tag="delete-node", kw_only=True):
+    """Delete nodes; who read them reads what they read.
+
+    reconnect: output -> the input that takes its place; others go to the first input that is computed, of the same
+    type where types are declared. Graph outputs keep their names. leave: their readers are left without a maker.
+    """
+
+    nodes: tuple[str, ...]
+    reconnect: dict[str, str] = {}
+    leave: bool = False
+
+    def describe(self) -> str:
+        return f"delete {listed(self.nodes)}{' without reconnecting' if self.leave else ''}{place(self.scope)}"
+
+    def _changed(self, graph: Graph) -> Graph:
+        nodes = list({id(node): node for node in map(graph.node, self.nodes)}.values())
+        if self.leave:
+            return _dropped(graph.replaced({id(node): [] for node in nodes}), nodes)
+        return bypassed(graph, nodes, self.reconnect)
+
+
+class Bypass(Edit, frozen=True, tag="bypass", kw_only=True):
+    """Delete every node of some operators ("Op" or "domain:Op"), in bodies too, as `DeleteNodes` does."""
+
+    ops: tuple[str, ...]
+
+    def describe(self) -> str:
+        return f"bypass all {listed(self.ops)}"
+
+    def _applied(self, structure: Structure) -> Structure:
+        count = [0]
+
+        def within(graph: Graph) -> Graph:
+            graph = map_bodies(graph, within)
+            nodes = [node for node in graph.nodes if is_op(node, self.ops)]
+            count[0] += len(nodes)
+            return bypassed(graph, nodes, {}) if nodes else graph
+
+        result = within(structure)
+        if not count[0]:
+            raise LayerwiseError("no node is of that type")
+        assert isinstance(result, Structure)
+        return result
+
+
+class InsertNode(GraphEdit, frozen=True, tag="insert-node", kw_only=True):
+    """Insert a node on a tensor: it reads the tensor, and those who read that read what it makes.
+
+    operands: its other inputs; position: where the tensor stands among its inputs. readers: nodes that read the new
+    tensor, all by default; then a graph output is made by the new node too, under its old name.
+    """
+
+    tensor: str
+    op: str
+    name: str = ""
+    domain: str = ""
+    attributes: dict[str, Any] = {}
+    operands: tuple[Operand, ...] = ()
+    position: int = 0
+    readers: tuple[str, ...] = ()
+
+    def describe(self) -> str:
+        for_whom = f" for {listed(self.readers)}" if self.readers else ""
+        return f"insert {shown(self.op, 60)} on {shown(self.tensor, 80)}{for_whom}{place(self.scope)}"
+
+    def _changed(self, graph: Graph) -> Graph:
+        if not graph.defines(self.tensor):
+            raise LayerwiseError("this graph does not define that tensor")
+        label = graph.fresh_node(self.name or f"{self.tensor}_{self.op}")
+        graph, others = _operands(graph, self.operands, label)
+        inner = graph.fresh(f"{self.tensor}_{self.op}")
+        known = graph.lookups
+        readers = [graph.node(name) for name in self.readers] or list(known.readers.get(self.tensor, ()))
+        if any(self.tensor not in reads(node) for node in readers):
+            raise LayerwiseError("one of the readers does not read that tensor")
+        inputs = [*others[: self.position], self.tensor, *others[self.position :]]
+        if self.readers or not graph.read_outside(self.tensor):
+            new = _node(self, inputs, [inner], label)
+            graph = graph.replaced({id(node): [reading(node, {self.tensor: inner})] for node in readers})
+            return placed(graph, new)
+        maker = known.makers.get(self.tensor)
+        if maker is None:
+            raise LayerwiseError("the tensor is input and output of the graph at once")
+        inputs = [inner if name == self.tensor else name for name in inputs]
+        graph = graph.replaced({id(maker): [making(maker, {self.tensor: inner})]})
+        return placed(without_values(graph, [self.tensor]), _node(self, inputs, [self.tensor], label))
+
+
+class AddNode(GraphEdit, frozen=True, tag="add-node", kw_only=True):
+    """Add a node that makes new tensors; nobody reads them yet."""
+
+    op: str
+    inputs: tuple[Operand, ...]
+    outputs: tuple[str, ...]
+    name: str = ""
+    domain: str = ""
+    attributes: dict[str, Any] = {}
+
+    def describe(self) -> str:
+        return f"add {shown(self.op, 60)} that makes {listed(self.outputs)}{place(self.scope)}"
+
+    def _changed(self, graph: Graph) -> Graph:
+        taken = [name for name in self.outputs if name and graph.defines(name)]
+        if taken:
+            raise LayerwiseError(f"tensor {shown(taken[0], 120)!r} is there already")
+        label = self.name or graph.fresh_node(f"{self.op}_{next(filter(None, self.outputs), '')}")
+        if label in graph.lookups.by_name:
+            raise LayerwiseError("a node has that name already")
+        graph, inputs = _operands(graph, self.inputs, label)
+        return placed(graph, _node(self, inputs, self.outputs, label))
+
+
+class ReplaceNode(GraphEdit, frozen=True, tag="replace-node", kw_only=True):
+    """Put another node in a node's place. inputs and outputs: None keeps them; outputs may be fewer, not other."""
+
+    node: str
+    op: str
+    domain: str = ""
+    attributes: dict[str, Any] = {}
+    inputs: tuple[Operand, ...] | None = None
+    outputs: tuple[str, ...] | None = None
+    name: str = ""
+
+    def describe(self) -> str:
+        return f"replace {shown(self.node, 80)} by {shown(self.op, 60)}{place(self.scope)}"
+
+    def _changed(self, graph: Graph) -> Graph:
+        old = graph.node(self.node)
+        outputs = list(old.output) if self.outputs is None else list(self.outputs)
+        missing = [n for n in old.output if n not in outputs and (n in graph.lookups.readers or graph.read_outside(n))]
+        if missing:
+            raise LayerwiseError(f"its output {shown(missing[0], 120)!r} is still read")
+        if any(graph.defines(name) for name in outputs if name and name not in old.output):
+            raise LayerwiseError("one of its outputs is made already")
+        label = self.name or old.name
+        inputs = list(old.input)
+        if self.inputs is not None:
+            graph, inputs = _operands(graph, self.inputs, label or outputs[0])
+        if label != old.name and label in graph.lookups.by_name:
+            raise LayerwiseError(f"another node is named {shown(label, 120)!r}")
+        new = _node(self, inputs, outputs, label)
+        graph = in_time(graph.replaced({id(old): [new]}), new)
+        return _dropped(without_values(graph, old.output), [old])
+
+
+def bypassed(graph: Graph, nodes: Sequence[onnx.NodeProto], reconnect: Mapping[str, str]) -> Graph:
+    """Return the graph without `nodes`; who read them reads what they read. LayerwiseError where nothing fits."""
+    gone = {id(node) for node in nodes}
+    instead = {out: into for node in nodes for out, into in _replacements(graph, node, reconnect).items()}
+    final = {name: _followed(name, instead) for name in instead}
+    readers = {id(n): n for name in final for n in graph.lookups.readers.get(name, ()) if id(n) not in gone}
+    kept_outputs = [name for name in graph.output_names if name in final]
+    new = {key: [reading(node, final)] for key, node in readers.items()}
+    result = graph.replaced({**new, **{key: [] for key in gone}})
+    result = without_values(result, [name for node in nodes for name in node.output])
+    for name in dict.fromkeys(kept_outputs):
+        result = _as_output(result, final[name], name)
+    return _dropped(result, nodes)
+
+
+def placed(graph: Graph, node: onnx.NodeProto) -> Graph:
+    """Return the graph with a new node, after those whose tensors it reads and before its readers."""
+    makers = {id(graph.lookups.makers[name]) for name in reads(node) if name in graph.lookups.makers}
+    last = max((i for i, other in enumerate(graph.nodes) if id(other) in makers), default=-1) if makers else -1
+    nodes = (*graph.nodes[: last + 1], node, *graph.nodes[last + 1 :])
+    return in_time(graph.with_(nodes=nodes), node)
+
+
+def in_time(graph: Graph, node: onnx.NodeProto) -> Graph:
+    """Return the graph sorted, if the node stands before one that it reads or after one that reads it."""
+    known, there = graph.lookups, {id(other): i for i, other in enumerate(graph.nodes)}
+    at = there[id(node)]
+    early = any(there[id(r)] < at for name in node.output if name for r in known.readers.get(name, ()))
+    late = any(there[id(known.makers[name])] > at for name in reads(node) if name in known.makers)
+    return in_order(graph) if early or late else graph
+
+
+def is_op(node: onnx.NodeProto, ops: Sequence[str]) -> bool:
+    """True if the node's operator is one of `ops`, given as "Op" or "domain:Op"."""
+    return node.op_type in ops or f"{node.domain}:{node.op_type}" in ops
+
+
+def _operands(graph: Graph, operands: Sequence[Operand], label: str) -> tuple[Graph, list[str]]:
+    names = []
+    for number, operand in enumerate(operands):
+        graph, name = add_operand(graph, operand, f"{label}_constant_{number}")
+        names.append(name)
+    return graph, names
+
+
+def _node(
+    edit: InsertNode | AddNode | ReplaceNode, inputs: Sequence[str], outputs: Sequence[str], name: str
+) -> onnx.NodeProto:
+    node = helper.make_node(edit.op, inputs, outputs, name, domain=edit.domain or None)
+    node.attribute.extend(attributes(edit.attributes, edit.op, edit.domain))
+    return node
+
+
+def _replacements(graph: Graph, node: onnx.NodeProto, reconnect: Mapping[str, str]) -> dict[str, str]:
+    """What takes the place of each output that somebody reads."""
+    read = [name for name in node.output if name and (name in graph.lookups.readers or graph.read_outside(name))]
+    unknown = [name for out, name in reconnect.items() if out in node.output and name not in node.input]
+    if unknown:
+        raise LayerwiseError(f"node {shown(node_label(node), 80)!r} does not read {shown(unknown[0], 80)!r}")
+    return {name: reconnect.get(name) or _alike(graph, node, name) for name in read}
+
+
+def _alike(graph: Graph, node: onnx.NodeProto, output: str) -> str:
+    computed: list[str] = [name for name in node.input if name and not _is_constant(graph, name)]
+    if not computed:
+        label = shown(node_label(node), 80)
+        raise LayerwiseError(f"node {label!r} reads nothing that could take the place of {shown(output, 80)!r}")
+    kind = _elem_type(graph, output)
+    return next((name for name in computed if kind and _elem_type(graph, name) == kind), computed[0])
+
+
+def _is_constant(graph: Graph, name: str) -> bool:
+    maker = graph.lookups.makers.get(name)
+    return name in graph.initializers or (maker is not None and maker.op_type == "Constant")
+
+
+def _elem_type(graph: Graph, name: str) -> int:
+    value = graph.value(name)
+    return value.type.tensor_type.elem_type if value is not None else 0
+
+
+def _followed(name: str, instead: Mapping[str, str]) -> str:
+    seen = set()
+    while name in instead and name not in seen:
+        seen.add(name)
+        name = instead[name]
+    if name in instead:
+        raise LayerwiseError(f"the nodes read each other in a circle through {shown(name, 80)!r}")
+    return name
+
+
+def _as_output(graph: Graph, source: str, output: str) -> Graph:
+    """Return the graph in which the graph output `output`, which nobody makes any more, is `source`."""
+    maker = graph.lookups.makers.get(source)
+    if maker is None or graph.read_outside(source):
+        node = helper.make_node("Identity", [source], [output], graph.fresh_node(f"{output}_identity"))
+        return placed(graph, node)
+    values = {name: value for name, value in graph.values.items() if name != source}
+    readers = graph.lookups.readers.get(source, ())
+    new = {id(node): [reading(node, {source: output})] for node in readers}
+    return graph.replaced({**new, id(maker): [making(maker, {source: output})]}).with_(values=values)
+
+
+def _dropped(graph: Graph, nodes: Sequence[onnx.NodeProto]) -> Graph:
+    """Return the graph without the weights that only the deleted `nodes` read."""
+    known = graph.lookups
+    unread = {n for node in nodes for n in reads(node) if n in graph.initializers and n not in known.readers}
+    unread -= set(graph.output_names) | known.inner_names
+    if not unread:
+        return graph
+    return graph.with_(
+        initializers={name: tensor for name, tensor in graph.initializers.items() if name not in unread},
+        inputs=tuple(value for value in graph.inputs if value.name not in unread),
+    )

@@ -1,0 +1,93 @@
+"""Edits of what a model gives."""
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+from backends.errors import LayerwiseError
+from backends.text import shown
+from surgery.edits.base import Edit, listed
+from surgery.edits.nodes import is_op
+from surgery.edits.tensors import Tensor
+from surgery.structure import Structure
+
+
+class MarkOutputs(Edit, frozen=True, tag="mark-output", kw_only=True):
+    """Make tensors graph outputs too. only: in the place of those there are (what only they need stays)."""
+
+    tensors: tuple[str, ...]
+    only: bool = False
+
+    def describe(self) -> str:
+        return f"mark {listed(self.tensors)} as output{' alone' if self.only else ''}"
+
+    def _applied(self, structure: Structure) -> Structure:
+        return with_outputs(structure, [Tensor(name) for name in self.tensors], keep=not self.only)
+
+
+class UnmarkOutputs(Edit, frozen=True, tag="unmark-output", kw_only=True):
+    """Make tensors no graph outputs any more. What only they need stays: clean up leaves it out."""
+
+    tensors: tuple[str, ...]
+
+    def describe(self) -> str:
+        return f"unmark output {listed(self.tensors)}"
+
+    def _applied(self, structure: Structure) -> Structure:
+        for name in self.tensors:
+            if not structure.read_outside(name):
+                raise LayerwiseError(f"{shown(name, 120)!r} is no output")
+        kept = tuple(value for value in structure.outputs if value.name not in self.tensors)
+        if not kept:
+            raise LayerwiseError("a graph needs an output")
+        return structure.with_(outputs=kept)
+
+
+class SetOutputs(Edit, frozen=True, tag="set-outputs", kw_only=True):
+    """Give the graph these outputs in the place of its own."""
+
+    outputs: tuple[Tensor, ...]
+
+    def describe(self) -> str:
+        return f"set outputs to {listed(tensor.name for tensor in self.outputs)}"
+
+    def _applied(self, structure: Structure) -> Structure:
+        if not self.outputs:
+            raise LayerwiseError("a graph needs an output")
+        return with_outputs(structure, self.outputs, keep=False)
+
+
+class DebugOutputs(Edit, frozen=True, tag="debug-outputs", kw_only=True):
+    """Make many tensors graph outputs: those whose names match a glob, or made by nodes of some operators, or all."""
+
+    names: tuple[str, ...] = ()
+    ops: tuple[str, ...] = ()
+
+    def describe(self) -> str:
+        return f"mark all outputs of {listed([*self.ops, *self.names]) or 'all nodes'}"
+
+    def _applied(self, structure: Structure) -> Structure:
+        found = [
+            name
+            for node in structure.nodes
+            for name in node.output
+            if name and (self._is_wanted(name) or is_op(node, self.ops)) and not structure.read_outside(name)
+        ]
+        if not found:
+            raise LayerwiseError("no further tensor matches")
+        return with_outputs(structure, [Tensor(name) for name in found], keep=True)
+
+    def _is_wanted(self, name: str) -> bool:
+        return not (self.names or self.ops) or any(fnmatchcase(name, glob) for glob in self.names)
+
+
+def with_outputs(structure: Structure, outputs: Iterable[Tensor], *, keep: bool) -> Structure:
+    """Return the model with further outputs, or only these. LayerwiseError for one that the graph does not define."""
+    outputs, makers = list(outputs), structure.lookups.makers
+    for tensor in outputs:
+        if not structure.defines(tensor.name):
+            raise LayerwiseError(f"the main graph has no tensor {shown(tensor.name, 120)!r}")
+    own = {value.name: value for value in structure.outputs} if keep else {}
+    new = {tensor.name: tensor.value(structure) for tensor in outputs}
+    values = {name: value for name, value in structure.values.items() if name not in new}
+    lost = {} if keep else {v.name: v for v in structure.outputs if v.name not in new and v.name in makers}
+    return structure.with_(outputs=tuple({**own, **new}.values()), values={**values, **lost})

@@ -1,0 +1,147 @@
+"""Edits of many nodes at once, found by how they follow each other."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import onnx
+from onnx import helper
+
+from backends.errors import LayerwiseError
+from backends.protos import parse_model
+from backends.text import shown
+from surgery.edits.base import GraphEdit, listed, place
+from surgery.edits.nodes import is_op
+from surgery.edits.operands import Operand, add_operand, attributes
+from surgery.rewiring import making, reading, without_values
+from surgery.structure import Graph, Nodes, changed
+from surgery.tidy import cleaned
+
+
+class ReplacePattern(GraphEdit, frozen=True, tag="replace-pattern", kw_only=True):
+    """Replace each chain of operators ("Op" or "domain:Op", one reading the other alone) by a node or a subgraph.
+
+    inputs: of the new node; "$1.0" stands for input 0 of the second node of the chain. By default, what the chain reads
+    from outside and is computed. subgraph: a serialised ModelProto in the node's place, whose inputs and outputs stand
+    for these and for the outputs of the last node. at: only the chains that end in one of these nodes.
+    """
+
+    pattern: tuple[str, ...]
+    op: str = ""
+    domain: str = ""
+    attributes: dict[str, Any] = {}
+    inputs: tuple[Operand, ...] = ()
+    subgraph: bytes = b""
+    at: tuple[str, ...] = ()
+
+    def describe(self) -> str:
+        by = shown(self.op, 60) if self.op else "a subgraph"
+        return f"replace {' → '.join(shown(op, 40) for op in self.pattern)} by {by}{place(self.scope)}"
+
+    def _changed(self, graph: Graph) -> Graph:
+        if not self.pattern or bool(self.op) == bool(self.subgraph):
+            raise LayerwiseError("give a pattern, and either an operator or a subgraph")
+        chains = list(matches(graph, self.pattern))
+        if self.at:
+            ends = {id(graph.node(name)) for name in self.at}
+            chains = [chain for chain in chains if id(chain[-1]) in ends]
+        if not chains:
+            raise LayerwiseError("nothing matches")
+        body = parse_model(self.subgraph, "subgraph").graph if self.subgraph else None
+        instead: dict[int, list[onnx.NodeProto]] = {id(node): [] for chain in chains for node in chain}
+        for chain in chains:
+            graph, instead[id(chain[-1])] = self._made(graph, chain, body)
+        inner = [name for chain in chains for node in chain[:-1] for name in node.output]
+        return cleaned(without_values(graph.replaced(instead), inner))
+
+    def _made(self, graph: Graph, chain: Nodes, body: onnx.GraphProto | None) -> tuple[Graph, list[onnx.NodeProto]]:
+        """What stands in the place of a chain's last node."""
+        last, names = chain[-1], []
+        for number, operand in enumerate(self.inputs or tuple(_read(graph, chain))):
+            graph, name = add_operand(graph, _resolved(operand, chain), f"{last.output[0]}_constant_{number}")
+            names.append(name)
+        if body is not None:
+            return pasted(graph, body, names, last.output, last.name or last.output[0])
+        node = helper.make_node(self.op, names, last.output, last.name or None, domain=self.domain or None)
+        node.attribute.extend(attributes(self.attributes, self.op, self.domain))
+        return graph, [node]
+
+
+def matches(graph: Graph, pattern: Sequence[str]) -> Iterator[Nodes]:
+    """Yield chains of nodes, each reading the one before it, whose inner outputs nobody else reads; none overlap."""
+    used: set[int] = set()
+    for last in graph.nodes:
+        chain = _chain(graph, last, pattern, used)
+        if chain:
+            used.update(map(id, chain))
+            yield chain
+
+
+def pasted(
+    graph: Graph, body: onnx.GraphProto, inputs: Sequence[str], outputs: Sequence[str], label: str
+) -> tuple[Graph, list[onnx.NodeProto]]:
+    """Return the graph with the weights of `body`, and its nodes: its inputs and outputs are these, all else is renamed.
+
+    LayerwiseError where their numbers differ, or an output of `body` is made by none of its nodes.
+    """
+    if len(body.input) != len(inputs) or len(body.output) != len(outputs):
+        sides = f"{len(inputs)} inputs and {len(outputs)} outputs"
+        raise LayerwiseError(f"the subgraph has {len(body.input)} inputs and {len(body.output)} outputs, not {sides}")
+    names = dict(zip((value.name for value in body.input), inputs, strict=True))
+    given = dict(zip((value.name for value in body.output), outputs, strict=True))
+    if not given.keys() <= {name for node in body.node for name in node.output}:
+        raise LayerwiseError("an output of the subgraph is made by none of its nodes")
+    weights = dict(graph.initializers)
+    for tensor in body.initializer:
+        names[tensor.name] = graph.fresh(f"{label}/{tensor.name}", weights)
+        weights[names[tensor.name]] = changed(tensor, name=names[tensor.name])
+    for name in (name for node in body.node for name in node.output if name):
+        names[name] = given.get(name) or graph.fresh(f"{label}/{name}", names.values())
+    nodes: list[onnx.NodeProto] = []
+    for node in body.node:
+        name = graph.fresh_node(f"{label}/{node.name or node.op_type}", (other.name for other in nodes))
+        nodes.append(changed(making(reading(node, names), names), name=name))
+    return graph.with_(initializers=weights), nodes
+
+
+def _chain(graph: Graph, last: onnx.NodeProto, pattern: Sequence[str], used: set[int]) -> Nodes | None:
+    if id(last) in used or not is_op(last, pattern[-1:]):
+        return None
+    chain = [last]
+    for op in reversed(pattern[:-1]):
+        before = next((node for node in _before(graph, chain[-1]) if is_op(node, [op]) and id(node) not in used), None)
+        if before is None:
+            return None
+        chain.append(before)
+    return tuple(reversed(chain))
+
+
+def _before(graph: Graph, node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
+    """The nodes that `node` reads and nobody else does."""
+    for name in node.input:
+        maker = graph.lookups.makers.get(name)
+        if maker is None or any(graph.read_outside(output) for output in maker.output):
+            continue
+        readers = {id(reader) for output in maker.output for reader in graph.lookups.readers.get(output, ())}
+        if readers == {id(node)}:
+            yield maker
+
+
+def _read(graph: Graph, chain: Nodes) -> Iterator[str]:
+    """What a chain reads from outside it, constants left out."""
+    made = {name for node in chain for name in node.output}
+    seen: set[str] = set()
+    for name in (name for node in chain for name in node.input if name):
+        maker = graph.lookups.makers.get(name)
+        constant = name in graph.initializers or (maker is not None and maker.op_type == "Constant")
+        if name not in made and name not in seen and not constant:
+            seen.add(name)
+            yield name
+
+
+def _resolved(operand: Operand, chain: Nodes) -> Operand:
+    if not isinstance(operand, str) or not operand.startswith("$"):
+        return operand
+    node, _, place = operand[1:].partition(".")
+    if node.isdecimal() and place.isdecimal() and int(node) < len(chain) and int(place) < len(chain[int(node)].input):
+        return str(chain[int(node)].input[int(place)])
+    raise LayerwiseError(f"{shown(operand, 40)!r} is no input of {listed(n.op_type for n in chain)}")

@@ -1,0 +1,45 @@
+"""Graph inputs and outputs as edits name them."""
+
+from collections.abc import Iterable
+
+import msgspec
+import onnx
+
+from backends.tensors import to_onnx
+from surgery.structure import Structure, changed
+from surgery.types import types_of
+
+Dim = int | str | None
+
+
+class Tensor(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A graph input or output. dtype "" and shape None: as inferred. Dimensions are numbers, symbols or None."""
+
+    name: str
+    dtype: str = ""
+    shape: tuple[Dim, ...] | None = None
+
+    def value(self, structure: Structure) -> onnx.ValueInfoProto:
+        """Return what it declares. LayerwiseError if there is no such type."""
+        known = structure.value(self.name) or types_of(structure).get(self.name)
+        tensor = structure.initializers.get(self.name)
+        if known is None and tensor is not None:
+            known = onnx.helper.make_tensor_value_info(self.name, tensor.data_type, tensor.dims)
+        value = changed(known) if known is not None else onnx.ValueInfoProto(name=self.name)
+        if self.dtype:
+            value.type.tensor_type.elem_type = to_onnx(self.dtype)
+        if self.shape is not None:
+            set_shape(value, self.shape)
+        return value
+
+
+def set_shape(value: onnx.ValueInfoProto, shape: Iterable[Dim]) -> None:
+    """Give a value info of one's own another shape."""
+    dims = value.type.tensor_type.shape
+    dims.SetInParent()
+    del dims.dim[:]
+    for dim in shape:
+        if isinstance(dim, int):
+            dims.dim.add(dim_value=dim)
+        else:
+            dims.dim.add(dim_param=dim or None)

@@ -1,0 +1,56 @@
+"""Edits that leave out what is not needed and put nodes in order."""
+
+from backends.errors import LayerwiseError
+from surgery.deduplicate import deduplicated
+from surgery.edits.base import Edit, GraphEdit, listed, place
+from surgery.structure import Graph, Structure
+from surgery.tidy import cleaned_model, in_order
+
+
+class CleanUp(Edit, frozen=True, tag="clean-up"):
+    """Leave out nodes, weights and functions that no output needs, bodies included."""
+
+    def describe(self) -> str:
+        return "clean up"
+
+    def _applied(self, structure: Structure) -> Structure:
+        return cleaned_model(structure)
+
+
+class Toposort(GraphEdit, frozen=True, tag="toposort", kw_only=True):
+    """Put nodes in an order in which they can run."""
+
+    def describe(self) -> str:
+        return f"sort topologically{place(self.scope)}"
+
+    def _changed(self, graph: Graph) -> Graph:
+        return in_order(graph)
+
+
+class Deduplicate(Edit, frozen=True, tag="deduplicate"):
+    """Keep one of each set of nodes that compute the same, and of equal weights."""
+
+    def describe(self) -> str:
+        return "deduplicate"
+
+    def _applied(self, structure: Structure) -> Structure:
+        return deduplicated(structure)
+
+
+class RemoveInputs(GraphEdit, frozen=True, tag="remove-input", kw_only=True):
+    """Remove graph inputs that nothing reads; all such inputs where none are named."""
+
+    tensors: tuple[str, ...] = ()
+
+    def describe(self) -> str:
+        return f"remove {'input ' + listed(self.tensors) if self.tensors else 'unused inputs'}{place(self.scope)}"
+
+    def _changed(self, graph: Graph) -> Graph:
+        read = graph.lookups.readers.keys() | set(graph.output_names)
+        for name in self.tensors:
+            if name not in graph.input_names:
+                raise LayerwiseError(f"{listed([name])} is no input of the graph")
+            if name in read:
+                raise LayerwiseError(f"{listed([name])} is still read")
+        gone = set(self.tensors) or set(graph.input_names) - read
+        return graph.with_(inputs=tuple(value for value in graph.inputs if value.name not in gone))

@@ -1,0 +1,59 @@
+"""Edits of weights."""
+
+import onnx
+
+from backends.errors import LayerwiseError
+from backends.npy import array_from_npy
+from backends.text import shown
+from surgery.edits.base import Edit, GraphEdit, listed, place
+from surgery.edits.operands import Constant
+from surgery.sparsity import prune_2_4
+from surgery.structure import Graph, Structure
+from surgery.weight_edits import with_weights
+
+
+class SetWeights(Edit, frozen=True, tag="set-weight", kw_only=True):
+    """Give initializers other values, of their shapes and types. weights: name -> the bytes of a .npy file."""
+
+    weights: dict[str, bytes]
+
+    def describe(self) -> str:
+        return f"set the weight {listed(self.weights)}"
+
+    def _applied(self, structure: Structure) -> Structure:
+        try:
+            arrays = {name: array_from_npy(data) for name, data in self.weights.items()}
+        except ValueError as error:
+            raise LayerwiseError(f"the values are no .npy file: {shown(str(error), 200)}") from None
+        return with_weights(structure, arrays)
+
+
+class AddWeight(GraphEdit, frozen=True, tag="add-weight", kw_only=True):
+    """Add a constant tensor that nobody reads yet."""
+
+    name: str
+    value: Constant
+
+    def describe(self) -> str:
+        return f"add weight {shown(self.name, 80)}{place(self.scope)}"
+
+    def _changed(self, graph: Graph) -> Graph:
+        if not self.name or graph.taken(self.name):
+            raise LayerwiseError("that name is taken")
+        tensor: onnx.TensorProto = self.value.tensor(self.name)
+        if graph.is_function:
+            node = onnx.helper.make_node("Constant", [], [self.name], graph.fresh_node(self.name), value=tensor)
+            return graph.with_(nodes=(node, *graph.nodes))
+        return graph.with_(initializers={**graph.initializers, self.name: tensor})
+
+
+class Sparsify(Edit, frozen=True, tag="sparsify", kw_only=True):
+    """Prune weights to 2:4 sparsity: of four neighbours, the two smallest become zero. All that can be by default."""
+
+    weights: tuple[str, ...] = ()
+
+    def describe(self) -> str:
+        return f"prune {listed(self.weights) or 'all weights'} to 2:4 sparsity"
+
+    def _applied(self, structure: Structure) -> Structure:
+        return prune_2_4(structure, self.weights or None)

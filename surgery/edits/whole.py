@@ -1,0 +1,94 @@
+"""Edits of the whole model that other parts of surgery carry out."""
+
+from typing import Literal
+
+from backends.errors import LayerwiseError
+from surgery.conversion import labels, to_low_precision
+from surgery.edits.base import Edit, listed
+from surgery.opset import convert_opset
+from surgery.precision_plan import LowType
+from surgery.structure import Structure
+
+
+class Fold(Edit, frozen=True, tag="fold", kw_only=True):
+    """Compute once what does not depend on the inputs; needs onnxruntime, so run it where native code may crash.
+
+    Options as `surgery.fold.FoldOptions`.
+    """
+
+    passes: int | None = None
+    partitioning: Literal["basic", "recursive"] | None = None
+    shapes: bool = True
+    infer: bool = True
+    threshold: int | None = None
+
+    def describe(self) -> str:
+        return "fold constants"
+
+    def _applied(self, structure: Structure) -> Structure:
+        from surgery.fold import FoldOptions, fold_constants
+
+        options = FoldOptions(
+            passes=self.passes,
+            partitioning=self.partitioning,
+            shapes=self.shapes,
+            infer=self.infer,
+            threshold=self.threshold,
+        )
+        return fold_constants(structure, options)
+
+
+class ConvertPrecision(Edit, frozen=True, tag="convert-precision", kw_only=True):
+    """Compute in FP16 or bfloat16, with casts at the borders.
+
+    nodes: only these and those of `ops`, all that can by default; keep: these stay in FP32. Names may be globs.
+    """
+
+    to: LowType = "float16"
+    nodes: tuple[str, ...] = ()
+    ops: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+
+    def describe(self) -> str:
+        which = listed([*self.nodes, *self.ops])
+        kept = f", keep {listed(self.keep)}" if self.keep else ""
+        return f"compute {which or 'all'} in {self.to}{kept}"
+
+    def _applied(self, structure: Structure) -> Structure:
+        keep = labels(structure.nodes, self.keep, ())
+        if self.nodes or self.ops:
+            keep |= labels(structure.nodes, ["*"], ()) - labels(structure.nodes, self.nodes, self.ops)
+        converted = to_low_precision(structure, self.to, keep)
+        if not converted.low:
+            raise LayerwiseError("none of these nodes can")
+        return converted.structure
+
+
+class SetOpset(Edit, frozen=True, tag="set-opset", kw_only=True):
+    """Convert the model to another opset of ONNX's own domain, or state the version of another domain."""
+
+    version: int
+    domain: str = ""
+
+    def describe(self) -> str:
+        return f"convert to opset {self.version}{f' of {self.domain}' if self.domain else ''}"
+
+    def _applied(self, structure: Structure) -> Structure:
+        if self.domain not in ("", "ai.onnx"):
+            return structure.with_(opsets={**structure.opsets, self.domain: self.version})
+        return convert_opset(structure, self.version)
+
+
+class InferShapes(Edit, frozen=True, tag="infer-shapes"):
+    """Declare types and shapes of inner tensors, as onnx infers them."""
+
+    def describe(self) -> str:
+        return "infer shapes"
+
+    def _applied(self, structure: Structure) -> Structure:
+        from surgery.shapes import with_shapes
+
+        inferred, warnings = with_shapes(structure)
+        if warnings:
+            raise LayerwiseError(warnings[0])
+        return inferred

@@ -1,0 +1,64 @@
+"""Changing which tensors nodes read and make, bodies included."""
+
+from collections.abc import Iterable, Mapping
+
+import onnx
+
+from backends.reads import reads, subgraphs
+from surgery.structure import Graph, changed
+
+
+def reading(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
+    """Return the node reading other tensors (old name -> new), captures of its bodies too; itself if it reads none."""
+    if names.keys().isdisjoint(reads(node)):
+        return node
+    copy = changed(node)
+    copy.input[:] = [names.get(name, name) for name in node.input]
+    for body in subgraphs(copy):
+        _capture(body, names)
+    return copy
+
+
+def making(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
+    """Return the node making tensors of other names."""
+    copy = changed(node)
+    copy.output[:] = [names.get(name, name) for name in node.output]
+    return copy
+
+
+def reread(graph: Graph, names: Mapping[str, str], nodes: Iterable[onnx.NodeProto] | None = None) -> Graph:
+    """Return the graph whose nodes (all, or `nodes`) read other tensors. Graph outputs stay."""
+    if nodes is None:
+        nodes = {id(node): node for name in names for node in graph.lookups.readers.get(name, ())}.values()
+    return graph.replaced({id(node): [reading(node, names)] for node in nodes})
+
+
+def renamed(graph: Graph, old: str, new: str) -> Graph:
+    """Return the graph in which a tensor that a node makes has another name, for all who read it and as an output."""
+    maker = graph.lookups.makers[old]
+    graph = reread(graph.replaced({id(maker): [making(maker, {old: new})]}), {old: new})
+    values = {new if name == old else name: named(value, old, new) for name, value in graph.values.items()}
+    return graph.with_(values=values, outputs=tuple(named(value, old, new) for value in graph.outputs))
+
+
+def named(value: onnx.ValueInfoProto, old: str, new: str) -> onnx.ValueInfoProto:
+    """Return the value info under the name `new` if it is that of `old`, else itself."""
+    return changed(value, name=new) if value.name == old else value
+
+
+def without_values(graph: Graph, names: Iterable[str]) -> Graph:
+    """Return the graph without what is declared of some inner tensors."""
+    gone = {name for name in names if name in graph.values}
+    return graph.with_(values={n: v for n, v in graph.values.items() if n not in gone}) if gone else graph
+
+
+def _capture(body: onnx.GraphProto, names: Mapping[str, str]) -> None:
+    own = {value.name for value in body.input} | {tensor.name for tensor in body.initializer}
+    own |= {name for node in body.node for name in node.output}
+    seen = {old: new for old, new in names.items() if old not in own}
+    for node in body.node:
+        node.input[:] = [seen.get(name, name) for name in node.input]
+        for inner in subgraphs(node):
+            _capture(inner, seen)
+    for value in body.output:
+        value.name = seen.get(value.name, value.name)

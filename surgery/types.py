@@ -1,0 +1,199 @@
+"""Types and shapes of a model's tensors, inferred once, and after an edit only where it can have changed them."""
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+import onnx
+import onnx.shape_inference
+
+from backends.reads import reads
+from backends.structure import INLINE_LIMIT
+from surgery.lookups import difference
+from surgery.shapes import without_weights
+from surgery.streamed import is_external, nbytes
+from surgery.structure import Nodes, Structure, function_name
+
+_MOST_WAVES = 8
+_MOST_NODES = 400
+_MOST_CONTEXT = 64
+Values = dict[str, onnx.ValueInfoProto]
+
+
+@dataclass(frozen=True, slots=True)
+class Types:
+    """known: name of a tensor of the main graph -> what is known of it; the rest is the version that it is true of."""
+
+    known: Values
+    nodes: Nodes
+    inputs: tuple[onnx.ValueInfoProto, ...]
+    initializers: Mapping[str, onnx.TensorProto]
+
+    def is_of(self, structure: Structure) -> bool:
+        """True if it is this very version that is known."""
+        same = structure.nodes is self.nodes and structure.inputs is self.inputs
+        return same and structure.initializers is self.initializers
+
+
+def types_of(structure: Structure) -> Mapping[str, onnx.ValueInfoProto]:
+    """Return types and shapes of the main graph's tensors as far as onnx infers them; weights are not read.
+
+    The first call for a model infers all, later versions of it only infer what an edit can have changed.
+    """
+    before = next((entry for entry in structure.carried if isinstance(entry, Types)), None)
+    if before is not None and before.is_of(structure):
+        return before.known
+    known = None if before is None else _carried(structure, before)
+    if known is None:
+        known = _whole(structure)
+    structure.carried[:] = [entry for entry in structure.carried if not isinstance(entry, Types)]
+    structure.carried.append(Types(known, structure.nodes, structure.inputs, structure.initializers))
+    return known
+
+
+def _whole(structure: Structure) -> Values:
+    model = without_weights(structure).proto()
+    with suppress(Exception):  # any model that the inference does not master: what is declared remains
+        model = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    graph = model.graph
+    return {value.name: value for value in (*graph.value_info, *graph.output, *graph.input)}
+
+
+def _carried(structure: Structure, before: Types) -> Values | None:
+    """What is known now, None if too much may have changed."""
+    gone, new = difference(before.nodes, structure.nodes)
+    sources = _changed_sources(structure, before)
+    known = dict(before.known)
+    for name in (name for node in gone for name in node.output):
+        if name not in structure.lookups.makers:
+            known.pop(name, None)
+    known.update({value.name: value for value in structure.inputs})
+    readers = structure.lookups.readers
+    wave = {id(node): node for node in [*new, *(n for name in sources for n in readers.get(name, ()))]}
+    for _ in range(_MOST_WAVES):
+        if not wave:
+            return known
+        if len(wave) > _MOST_NODES:
+            return None
+        changed = _take(structure, known, wave.values())
+        if changed is None:
+            return None
+        wave = {id(node): node for name in changed for node in readers.get(name, ())}
+    return None
+
+
+def _changed_sources(structure: Structure, before: Types) -> list[str]:
+    """Inputs and weights that are other than they were."""
+    old = {value.name: value for value in before.inputs}
+    names = [value.name for value in structure.inputs if old.get(value.name) != value]
+    if structure.initializers is not before.initializers:
+        was = before.initializers
+        names += [name for name, tensor in structure.initializers.items() if was.get(name) is not tensor]
+    return names
+
+
+def _take(structure: Structure, known: Values, nodes: Iterable[onnx.NodeProto]) -> list[str] | None:
+    """Infer the outputs of `nodes`, note what changed, and return its names; None where less is known than was."""
+    nodes = list(nodes)
+    model = part(structure, known, nodes)
+    with suppress(Exception):  # what is not known then was known before, or is not known at all
+        model = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    found = {value.name: value for value in (*model.graph.value_info, *model.graph.output)}
+    changed = []
+    for name in (name for node in nodes for name in node.output if name):
+        old, new = known.get(name), found.get(name)
+        if old == new or (new is None and old is None):
+            continue
+        if new is None or _is_less(new, old):
+            return None
+        known[name] = new
+        changed.append(name)
+    return changed
+
+
+def _is_less(new: onnx.ValueInfoProto, old: onnx.ValueInfoProto | None) -> bool:
+    if old is None or new.type.WhichOneof("value") not in (None, "tensor_type"):
+        return False
+    return old.type.tensor_type.HasField("shape") and not new.type.tensor_type.HasField("shape")
+
+
+def part(
+    structure: Structure, known: Mapping[str, onnx.ValueInfoProto], nodes: list[onnx.NodeProto]
+) -> onnx.ModelProto:
+    """Return `nodes` as a model of their own whose inputs have the `known` types; nodes that compute shapes come along.
+
+    Weights are there by type and shape, small ones with their values.
+    """
+    chosen = _with_context(structure, known, nodes)
+    made = {name for node in chosen for name in node.output}
+    model = onnx.ModelProto(ir_version=max(structure.ir_version, 4))
+    for domain, version in structure.opsets.items():
+        model.opset_import.add(domain=domain, version=version)
+    called = {f"{node.domain}:{node.op_type}" if node.domain else node.op_type for node in chosen}
+    if called & {function_name(function) for function in structure.functions}:
+        model.functions.extend(structure.functions)
+    graph = model.graph
+    graph.name = "part"
+    graph.node.extend(chosen)
+    for name in dict.fromkeys(name for node in chosen for name in reads(node) if name not in made):
+        _add_source(structure, known, graph, name)
+    outputs = (name for node in nodes for name in node.output if name)
+    graph.output.extend(onnx.ValueInfoProto(name=name) for name in dict.fromkeys(outputs))
+    return model
+
+
+def _add_source(
+    structure: Structure, known: Mapping[str, onnx.ValueInfoProto], graph: onnx.GraphProto, name: str
+) -> None:
+    tensor = structure.initializers.get(name)
+    if tensor is not None and not is_external(tensor) and nbytes(tensor) < INLINE_LIMIT:
+        graph.initializer.append(tensor)
+    elif tensor is not None:
+        graph.input.append(onnx.helper.make_tensor_value_info(name, tensor.data_type, tensor.dims))
+    elif structure.has(name):
+        graph.input.append(known.get(name) or onnx.ValueInfoProto(name=name))
+
+
+def _with_context(
+    structure: Structure, known: Mapping[str, onnx.ValueInfoProto], nodes: list[onnx.NodeProto]
+) -> list[onnx.NodeProto]:
+    """`nodes` and those that compute the shapes they read, in an order in which they can run."""
+    makers = structure.lookups.makers
+    chosen = {id(node): node for node in nodes}
+    waiting = [name for node in nodes for name in node.input]
+    while waiting and len(chosen) < len(nodes) + _MOST_CONTEXT:
+        maker = makers.get(name := waiting.pop())
+        if maker is not None and id(maker) not in chosen and (maker.op_type == "Constant" or _is_shape(known, name)):
+            chosen[id(maker)] = maker
+            waiting += maker.input
+    ordered: dict[int, onnx.NodeProto] = {}
+    for node in chosen.values():
+        _place(node, chosen, makers, ordered)
+    return list(ordered.values())
+
+
+def _place(
+    last: onnx.NodeProto,
+    chosen: Mapping[int, onnx.NodeProto],
+    makers: Mapping[str, onnx.NodeProto],
+    ordered: dict[int, onnx.NodeProto],
+) -> None:
+    """Append a node to `ordered`, those of `chosen` that it reads first; a cycle is cut somewhere."""
+    path, seen = [last], {id(last)}
+    while path:
+        node = path[-1]
+        before = [m for name in reads(node) if (m := makers.get(name)) is not None and id(m) in chosen]
+        new = next((m for m in before if id(m) not in ordered and id(m) not in seen), None)
+        if new is None:
+            ordered.setdefault(id(node), path.pop())
+        else:
+            seen.add(id(new))
+            path.append(new)
+
+
+def _is_shape(known: Mapping[str, onnx.ValueInfoProto], name: str) -> bool:
+    value = known.get(name)
+    if value is None:
+        return False
+    tensor = value.type.tensor_type
+    return tensor.elem_type == onnx.TensorProto.INT64 and tensor.HasField("shape") and len(tensor.shape.dim) <= 1
