@@ -106,7 +106,8 @@ class _Pass:
 
     def _computed(self, graph: Graph, types: Mapping[str, Declared]) -> Graph:
         known = {name: (kind, shape) for name, (kind, shape) in types.items() if shape is not None}
-        region = Region(graph, known, self._can, within(self.options.threshold))
+        recursive = self.options.partitioning == "recursive"
+        region = Region(graph, known, self._can, within(self.options.threshold), recursive)
         if not region.nodes:
             return graph
         attempts = Attempts(Evaluator(self.model, graph))

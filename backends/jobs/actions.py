@@ -28,6 +28,7 @@ ACTIONS: dict[str, str] = {
     "inspect_data": "backends.data_actions:action_inspect_data",
     "data_concat": "backends.data_actions:action_data_concat",
     "data_merge": "backends.data_actions:action_data_merge",
+    "sanitize": "surgery.sanitize_action:sanitize",
     "run_shapes": "surgery.fallback:run_shapes",
     "bundle": "debugtools.bundle.action:bundle",
     "triage": "debugtools.triage.action:triage",

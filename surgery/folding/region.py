@@ -38,13 +38,15 @@ class Region:
     """The nodes of a graph (in topological order) that depend on constants alone.
 
     types: element type and lengths of tensors, where they are known. can: whether a node may be computed at all.
-    kept: foldable nodes that stay nevertheless, by id: their tensors are too large, or cannot be computed.
+    kept: foldable nodes that stay nevertheless, by id: their tensors are too large, or cannot be computed. recursive:
+    what a tensor that cannot be computed needs is folded as far as it goes; else it stays, too.
     """
 
     graph: Graph
     types: Mapping[str, Known]
     can: Callable[[onnx.NodeProto], bool]
     allowed: Allowed
+    recursive: bool = False
     kept: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -86,28 +88,34 @@ class Region:
         found: dict[str, NDArray[Any]] = {}
         while True:
             names = self.frontier()
-            new = evaluate([name for name in names if name not in found])
-            found.update(new)
-            bad = [name for name in names if name not in found or self._is_refused(name, found[name])]
-            if not bad:
+            found.update(evaluate([name for name in names if name not in found]))
+            lost = [name for name in names if name not in found]
+            bad = [name for name in names if name in found and self._is_refused(name, found[name])]
+            if not lost and not bad:
                 return {name: found[name] for name in names}
-            self.kept.update(id(self.makers[name]) for name in bad)
+            self.kept.update(id(self.makers[name]) for name in (*lost, *bad))
+            if not self.recursive:
+                self.kept.update(id(node) for name in lost for node in self._needs(name)[0])
 
     def weights_of(self, name: str) -> Iterable[onnx.TensorProto]:
         """The weights that a tensor is computed from."""
-        found: dict[str, onnx.TensorProto] = {}
-        seen: set[int] = set()
+        return self._needs(name)[1]
+
+    def _needs(self, name: str) -> tuple[list[onnx.NodeProto], list[onnx.TensorProto]]:
+        """The nodes and the weights that a tensor is computed from."""
+        weights: dict[str, onnx.TensorProto] = {}
+        nodes: dict[int, onnx.NodeProto] = {}
         waiting = [name]
         while waiting:
             name = waiting.pop()
             node = self.makers.get(name)
             tensor = weight(self.graph, name) if node is None else None
             if tensor is not None:
-                found[name] = tensor
-            if node is not None and id(node) not in seen:
-                seen.add(id(node))
+                weights[name] = tensor
+            if node is not None and id(node) not in nodes:
+                nodes[id(node)] = node
                 waiting += reads(node)
-        return found.values()
+        return list(nodes.values()), list(weights.values())
 
     def _is_refused(self, name: str, value: NDArray[Any]) -> bool:
         return not self.allowed(self, name, packed_nbytes(dtype_name(value), value.shape))

@@ -83,6 +83,9 @@ COMMANDS: dict[str, Leaf | Branch] = {
             "extract": Leaf(
                 "tui.cli.surgeon.extract", "extract", "a part of a model as a model of its own", timed=True
             ),
+            "sanitize": Leaf(
+                "tui.cli.surgeon.sanitize", "sanitize", "fold constants, clean up, change input shapes", timed=True
+            ),
         },
     ),
     "triage": Leaf("tui.cli.triage", "triage", "the accuracy flowchart: what kind of fault it is, with a report"),

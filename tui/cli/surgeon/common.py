@@ -80,3 +80,21 @@ def threshold(args: Namespace) -> int:
     """Bytes from which on a weight goes to an external file."""
     size = args.external_data_size_threshold
     return parse_size(size) if size else THRESHOLD
+
+
+def parse_dims(text: str, item: str) -> list[int | str | None]:
+    """`[1,3,'batch',-1]`: numbers, names of dynamic dimensions, and -1 for one without a name."""
+    dims: list[int | str | None] = []
+    for part in text.strip()[1:-1].split(","):
+        bare = part.strip().strip("'\"")
+        if not bare:
+            continue
+        try:
+            length = int(bare)
+        except ValueError:
+            dims.append(bare)
+            continue
+        if length < -1:
+            raise UsageError(f"{shown(item, 120)!r}: a dimension is negative")
+        dims.append(None if length == -1 else length)
+    return dims

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from backends.errors import LayerwiseError, UsageError
+from backends.errors import LayerwiseError
 from backends.tensors import TensorInfo, dtype_row
 from backends.text import shown
 from surgery.extract import End, extract, filled, missing
@@ -21,7 +21,7 @@ from tui.cli.lint import given
 from tui.cli.log import Log
 from tui.cli.parser import Parser
 from tui.cli.submit import job_spec, run_here
-from tui.cli.surgeon.common import add_model, add_saving, open_file, save_model, tell_saved
+from tui.cli.surgeon.common import add_model, add_saving, open_file, parse_dims, save_model, tell_saved
 
 _SHAPE = re.compile(r"(?P<name>.+):(?P<shape>auto|\[[^\]]*\]):(?P<dtype>[\w.]+)", re.IGNORECASE | re.DOTALL)
 _TYPE = re.compile(r"(?P<name>.+):(?P<dtype>[\w.]+)", re.DOTALL)
@@ -142,17 +142,6 @@ def _end(item: str, names: Container[str], shaped: bool) -> End:
     shape = match.groupdict().get("shape") or "auto"
     return End(
         match["name"],
-        None if shape.lower() == "auto" else tuple(_dim(text, item) for text in shape[1:-1].split(",") if text.strip()),
+        None if shape.lower() == "auto" else tuple(parse_dims(shape, item)),
         None if dtype.lower() == "auto" else dtype_row(dtype).name,
     )
-
-
-def _dim(text: str, item: str) -> int | str:
-    text = text.strip().strip("'\"")
-    try:
-        length = int(text)
-    except ValueError:
-        return text
-    if length < 0:
-        raise UsageError(f"{shown(item, 120)!r}: a dimension is negative; name a dynamic one, as in ['batch',3]")
-    return length

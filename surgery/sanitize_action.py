@@ -1,0 +1,50 @@
+"""The job action `sanitize`: a model cleaned up and its constants folded, in a process that may die of it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from backends.errors import UsageError
+from backends.model import ModelFile
+from backends.specs import Spec
+from surgery.sanitize import SanitizeSpec, sanitized
+from surgery.saving import THRESHOLD, save
+from surgery.structure import Structure
+from surgery.tidy import count_nodes
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+
+class SanitizeJob(Spec, frozen=True):
+    """model and output: paths. external: name of the file for weights beside the output, "" for the usual one."""
+
+    model: str
+    output: str
+    what: SanitizeSpec = SanitizeSpec()
+    external_data_dir: str | None = None
+    ignore_external_data: bool = False
+    external: str | None = None
+    external_threshold: int = THRESHOLD
+    overwrite: bool = False
+
+
+def sanitize(context: "JobContext") -> dict[str, Any]:
+    """Do what `context.params` (a SanitizeJob) says. Result: passed; output; before and after, counts of nodes; bytes.
+
+    UsageError for a request that does not fit the model, BadFile for a bad model.
+    """
+    try:
+        job = msgspec.convert(context.params, SanitizeJob)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the description of what to do does not fit: {error}") from None
+    path = Path(job.output)
+    with ModelFile(job.model, job.external_data_dir, job.ignore_external_data) as file:
+        model = Structure.open(file)
+        before = count_nodes(model)
+        model = sanitized(model, job.what, lambda level, text: context.log(text, level))
+        external = None if job.external is None else Path(job.external or f"{path.name}.data")
+        save(model, path, external=external, threshold=job.external_threshold, overwrite=job.overwrite)
+    size = path.stat().st_size
+    return {"passed": True, "output": job.output, "before": before, "after": count_nodes(model), "bytes": size}
