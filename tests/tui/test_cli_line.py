@@ -13,8 +13,11 @@ from tui.cli.run_parser import parser
 from tui.cli.to_spec import to_request
 
 PARSER = parser()
-names = st.text(min_size=1, max_size=12).filter(lambda s: s not in ("*", "mark all", "mark\\ all"))
-paths = st.text(alphabet=string.ascii_letters + string.digits + " _-./=:[]{}é", min_size=1, max_size=12)
+UNSAYABLE = ("*", "mark all", "mark\\ all", "--")  # argparse drops the last one wherever it stands
+names = st.text(min_size=1, max_size=12).filter(lambda s: s not in UNSAYABLE)
+paths = st.text(alphabet=string.ascii_letters + string.digits + " _-./=:[]{}é", min_size=1, max_size=12).filter(
+    lambda path: path not in UNSAYABLE
+)
 floats = st.floats(allow_nan=False)
 positive = st.integers(min_value=1, max_value=1 << 40)
 maybe_path = st.none() | paths
