@@ -19,7 +19,7 @@ from surgery.edits.shapes import FreezeDims, SetBatch, SetShape, UpperBounds
 from surgery.edits.tensors import Tensor
 from surgery.edits.tidying import CleanUp, Deduplicate, RemoveInputs, Toposort
 from surgery.edits.weights import AddWeight, SetWeights, Sparsify
-from surgery.edits.whole import ConvertPrecision, Fold, InferShapes, SetOpset
+from surgery.edits.whole import ConvertPrecision, Extract, Fold, InferShapes, SetOpset
 from surgery.structure import Structure
 
 __all__ = ["AnyEdit", "Constant", "Edit", "EditError", "Tensor", "apply_all", "edit_from", "edits_from_json"]
@@ -30,7 +30,7 @@ AnyEdit = (
     | MarkOutputs | UnmarkOutputs | SetOutputs | DebugOutputs | SetInputs | AddInput | RemoveInputs
     | SetShape | SetBatch | FreezeDims | UpperBounds
     | SetWeights | AddWeight | Sparsify
-    | CleanUp | Toposort | Deduplicate | Fold | ConvertPrecision | SetOpset | InferShapes
+    | CleanUp | Toposort | Deduplicate | Extract | Fold | ConvertPrecision | SetOpset | InferShapes
 )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """What all edits have in common."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -21,6 +21,9 @@ class Edit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="e
 
     scope: where the graph stands that is changed, as `surgery.structure.Scope`.
     """
+
+    heavy: ClassVar[bool] = False
+    """It takes long, or needs an engine: run it where native code may crash; a history keeps its result."""
 
     def apply(self, structure: Structure) -> Structure:
         """Return the changed model; the given one stays as it is. EditError where the edit does not fit."""

@@ -79,7 +79,7 @@ def matches(graph: Graph, pattern: Sequence[str]) -> Iterator[Nodes]:
 def pasted(
     graph: Graph, body: onnx.GraphProto, inputs: Sequence[str], outputs: Sequence[str], label: str
 ) -> tuple[Graph, list[onnx.NodeProto]]:
-    """Return the graph with the weights of `body`, and its nodes: its inputs and outputs are these, all else is renamed.
+    """Return the graph with the weights of `body`, and its nodes: inputs and outputs are these, all else is new.
 
     LayerwiseError where their numbers differ, or an output of `body` is made by none of its nodes.
     """

@@ -5,9 +5,12 @@ from typing import Literal
 from backends.errors import LayerwiseError
 from surgery.conversion import labels, to_low_precision
 from surgery.edits.base import Edit, listed
+from surgery.edits.tensors import Tensor
+from surgery.extract import End, around, borders, extract
 from surgery.opset import convert_opset
 from surgery.precision_plan import LowType
 from surgery.structure import Structure
+from surgery.types import types_of
 
 
 class Fold(Edit, frozen=True, tag="fold", kw_only=True):
@@ -16,6 +19,7 @@ class Fold(Edit, frozen=True, tag="fold", kw_only=True):
     Options as `surgery.fold.FoldOptions`.
     """
 
+    heavy = True
     passes: int | None = None
     partitioning: Literal["basic", "recursive"] | None = None
     shapes: bool = True
@@ -44,6 +48,7 @@ class ConvertPrecision(Edit, frozen=True, tag="convert-precision", kw_only=True)
     nodes: only these and those of `ops`, all that can by default; keep: these stay in FP32. Names may be globs.
     """
 
+    heavy = True
     to: LowType = "float16"
     nodes: tuple[str, ...] = ()
     ops: tuple[str, ...] = ()
@@ -67,6 +72,7 @@ class ConvertPrecision(Edit, frozen=True, tag="convert-precision", kw_only=True)
 class SetOpset(Edit, frozen=True, tag="set-opset", kw_only=True):
     """Convert the model to another opset of ONNX's own domain, or state the version of another domain."""
 
+    heavy = True
     version: int
     domain: str = ""
 
@@ -79,8 +85,51 @@ class SetOpset(Edit, frozen=True, tag="set-opset", kw_only=True):
         return convert_opset(structure, self.version)
 
 
+class Extract(Edit, frozen=True, tag="extract", kw_only=True):
+    """Keep a part alone: between tensors, or some nodes, with so many steps before and after them.
+
+    inputs and outputs: None is the model's own. nodes: then these are where the nodes are cut off from the rest.
+    """
+
+    inputs: tuple[Tensor, ...] | None = None
+    outputs: tuple[Tensor, ...] | None = None
+    nodes: tuple[str, ...] = ()
+    before: int = 0
+    after: int = 0
+
+    def describe(self) -> str:
+        if self.nodes:
+            return f"extract {listed(self.nodes)}"
+        ends = [listed(end.name for end in ends) if ends else "" for ends in (self.inputs, self.outputs)]
+        return "extract" + (f" from {ends[0]}" if ends[0] else "") + (f" to {ends[1]}" if ends[1] else "")
+
+    def _applied(self, structure: Structure) -> Structure:
+        inputs, outputs = self.inputs, self.outputs
+        if self.nodes:
+            inputs, outputs = self._borders(structure)
+        known = structure.with_(values={**types_of(structure), **structure.values})
+        part = extract(known, _ends(inputs), _ends(outputs))
+        kept = {name: value for name, value in part.values.items() if name in structure.values}
+        return part.with_(values=kept)
+
+    def _borders(self, structure: Structure) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        if self.inputs is not None or self.outputs is not None:
+            raise LayerwiseError("give either nodes or tensors")
+        chosen = [
+            node for name in self.nodes for node in around(structure, structure.node(name), self.before, self.after)
+        ]
+        ins, outs = borders(structure, list({id(node): node for node in chosen}.values()))
+        return tuple(Tensor(name) for name in ins), tuple(Tensor(name) for name in outs)
+
+
+def _ends(tensors: tuple[Tensor, ...] | None) -> list[End] | None:
+    return None if tensors is None else [End(t.name, t.shape, t.dtype or None) for t in tensors]
+
+
 class InferShapes(Edit, frozen=True, tag="infer-shapes"):
     """Declare types and shapes of inner tensors, as onnx infers them."""
+
+    heavy = True
 
     def describe(self) -> str:
         return "infer shapes"

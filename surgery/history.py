@@ -1,0 +1,252 @@
+"""The edits made to a model: a tree that only grows, one line of JSON per change, so that nothing is lost by a kill.
+
+The file's lines are: first {"log": 1, "model", "key"}; then {"id", "parent", "edit", "t"} for an edit that was made
+(its model is the current one then), and {"at", "t"} where an undo, redo or jump made another one the current. Id 0 is
+the model as it is on disk; t is seconds since 1970.
+"""
+
+import hashlib
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import onnx
+
+from backends.errors import BadFile, UsageError
+from backends.files import atomic_write
+from backends.jobs.store import default_root
+from backends.protos import parse_model
+from surgery.edits import Edit, EditError, edit_from, edits_from_json
+from surgery.journal import Journal, Line
+from surgery.streamed import is_external
+from surgery.structure import Structure
+
+ROOT = 0
+_MOST_RECORDED = 64 << 20  # bytes of a result kept on disk; a larger one is computed again when it is needed
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One edit in the tree. t: seconds since 1970."""
+
+    id: int
+    parent: int
+    edit: Edit
+    t: float
+
+
+class Misfit(NamedTuple):
+    """An edit that does not fit another model, and why."""
+
+    edit: Edit
+    reason: str
+
+
+class History:
+    """The edits of one model, and the models that they make. Open several times over one file, they see each other.
+
+    entries: by id. at: the id of the current model, ROOT before any edit.
+    """
+
+    def __init__(self, path: Path, structure: Structure) -> None:
+        self.path = path
+        self.entries: dict[int, Entry] = {}
+        self.at = ROOT
+        self._states = {ROOT: structure}
+        self._preferred: dict[int, int] = {}
+        self._journal = Journal(path, self._take)
+        self._journal.read()
+
+    @classmethod
+    def open(cls, structure: Structure, root: Path | None = None) -> "History":
+        """Open the history of a model in the workspace `root` (the user's by default). Nothing is written yet."""
+        return cls((root or default_root()) / "edits" / f"{model_key(structure)}.jsonl", structure)
+
+    # What is there
+
+    @property
+    def structure(self) -> Structure:
+        """The current model. EditError if an edit on the way to it does not apply."""
+        return self.structure_at(self.at)
+
+    def structure_at(self, number: int) -> Structure:
+        """Return the model after an entry. UsageError if there is none."""
+        path = self.path_to(number)
+        known = next((i for i in range(len(path), 0, -1) if path[i - 1].id in self._states), 0)
+        structure = self._states[path[known - 1].id if known else ROOT]
+        for entry in path[known:]:
+            structure = self._recorded(entry, structure) or entry.edit.apply(structure)
+            self._states[entry.id] = structure
+        return structure
+
+    def path_to(self, number: int) -> list[Entry]:
+        """Return the entries from the first edit to this one."""
+        path = []
+        while number != ROOT:
+            if number not in self.entries:
+                raise UsageError(f"the history has no entry {number}")
+            path.append(self.entries[number])
+            number = path[-1].parent
+        return path[::-1]
+
+    def children(self, number: int) -> list[Entry]:
+        """Return the edits that were made to a model, in the order in which they were made."""
+        return [entry for entry in self.entries.values() if entry.parent == number]
+
+    @property
+    def edits(self) -> list[Edit]:
+        """The edits that lead to the current model."""
+        return [entry.edit for entry in self.path_to(self.at)]
+
+    @property
+    def next(self) -> Entry | None:
+        """What redo would do: the edit that was last left."""
+        number = self._preferred.get(self.at)
+        return None if number is None else self.entries[number]
+
+    # Changes
+
+    def do(self, edit: Edit, result: Structure | None = None) -> Structure:
+        """Make an edit and append it. `result`: what it makes, if that is known already. EditError as `Edit.apply`."""
+        structure = result if result is not None else edit.apply(self.structure)
+        parent = self.at
+        with self._journal.writing(self._head()) as append:
+            number = max(self.entries, default=ROOT) + 1
+            if edit.heavy:
+                self._record(number, structure)
+            append({"id": number, "parent": parent, "edit": msgspec.to_builtins(edit), "t": time.time()})
+        self._states[number] = structure
+        return structure
+
+    def undo(self) -> Structure:
+        """Go back by one edit. UsageError if there is none."""
+        if self.at == ROOT:
+            raise UsageError("there is nothing to undo")
+        return self.jump(self.entries[self.at].parent)
+
+    def redo(self) -> Structure:
+        """Make the edit that was last undone again. UsageError if there is none."""
+        if self.next is None:
+            raise UsageError("there is nothing to redo")
+        return self.jump(self.next.id)
+
+    def jump(self, number: int) -> Structure:
+        """Make the model after an entry the current one."""
+        structure = self.structure_at(number)
+        if number != self.at:
+            with self._journal.writing(self._head()) as append:
+                append({"at": number, "t": time.time()})
+        return structure
+
+    def save(self, path: Path) -> None:
+        """Write the edits that lead to the current model as a JSON list, for `read_edits` and people."""
+        atomic_write(path, edits_to_json(self.edits))
+
+    # The file
+
+    def _head(self) -> Line:
+        return {"log": 1, "model": str(self._states[ROOT].base or ""), "key": self.path.stem}
+
+    def _take(self, line: Line) -> None:
+        with suppress(UsageError, KeyError, TypeError, ValueError):  # a line that is not ours
+            if "edit" in line:
+                entry = Entry(int(line["id"]), int(line["parent"]), edit_from(line["edit"]), float(line["t"]))
+                if entry.id > ROOT and entry.id not in self.entries and self._is_known(entry.parent):
+                    self.entries[entry.id] = entry
+                    self._arrive(entry.id)
+            elif "at" in line and self._is_known(int(line["at"])):
+                self._arrive(int(line["at"]))
+
+    def _is_known(self, number: int) -> bool:
+        return number == ROOT or number in self.entries
+
+    def _arrive(self, number: int) -> None:
+        self.at = number
+        while number != ROOT:
+            parent = self.entries[number].parent
+            self._preferred[parent] = number
+            number = parent
+
+    # Results of edits that take long
+
+    def _record_file(self, number: int) -> Path:
+        return self.path.with_suffix("") / f"{number}.structure"
+
+    def _record(self, number: int, structure: Structure) -> None:
+        inline = sum(len(t.raw_data) for t in structure.initializers.values() if not is_external(t))
+        if inline > _MOST_RECORDED:
+            return
+        with suppress(OSError, ValueError):  # then it is computed again
+            file = self._record_file(number)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            atomic_write(file, structure.proto().SerializeToString())
+
+    def _recorded(self, entry: Entry, before: Structure) -> Structure | None:
+        if not entry.edit.heavy:
+            return None
+        try:
+            model = parse_model(self._record_file(entry.id).read_bytes())
+        except (OSError, BadFile):
+            return None
+        return Structure.from_proto(model, before.folder, before.base)
+
+
+def model_key(structure: Structure) -> str:
+    """Return a hash (hex) of a model's structure and of where its weights lie in their files; no weight is read.
+
+    It does not depend on the name of the file.
+    """
+    model = structure.proto()
+    base = None
+    if structure.base is not None and structure.folder is not None:
+        base = structure.base.relative_to(structure.folder).as_posix()
+    for tensor in model.graph.initializer:
+        if is_external(tensor):
+            _hide(tensor, base)
+    return hashlib.blake2b(model.SerializeToString(deterministic=True), digest_size=20).hexdigest()
+
+
+def _hide(tensor: onnx.TensorProto, base: str | None) -> None:
+    for entry in tensor.external_data:
+        if entry.key == "location" and entry.value == base:
+            entry.value = ""
+
+
+def replay(edits: Iterable[Edit], structure: Structure) -> tuple[Structure, list[Misfit]]:
+    """Make edits on another model; those that do not fit are left out, and named."""
+    misfits = []
+    for edit in edits:
+        try:
+            structure = edit.apply(structure)
+        except EditError as error:
+            misfits.append(Misfit(edit, error.reason))
+    return structure, misfits
+
+
+def read_edits(path: Path) -> list[Edit]:
+    """Return the edits of a file: a JSON list, or a history's own file (those that lead to its current model).
+
+    BadFile if it holds none.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise BadFile(path, error.strerror or str(error)) from None
+    if data.lstrip().startswith(b'{"log":'):
+        return History(path, _NOTHING).edits
+    try:
+        return edits_from_json(data)
+    except UsageError as error:
+        raise BadFile(path, str(error)) from None
+
+
+def edits_to_json(edits: Sequence[Edit]) -> bytes:
+    """Return edits as a JSON list, one a line."""
+    return b"[\n" + b",\n".join(msgspec.json.encode(edit) for edit in edits) + b"\n]\n"
+
+
+_NOTHING = Structure.from_proto(onnx.ModelProto(graph=onnx.GraphProto()))
