@@ -1,15 +1,13 @@
 """An If whose condition is a constant is replaced by the branch that it takes."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import onnx
 from onnx import helper
 
-from backends.reads import captures
 from surgery.folding.constants import numbers
+from surgery.rewiring import making, reading
 from surgery.structure import Graph, changed
-from surgery.tidy import GRAPH, GRAPHS
 
 
 def flattened(graph: Graph, folder: Path | None) -> Graph:
@@ -38,7 +36,7 @@ def _inlined(graph: Graph, node: onnx.NodeProto, branch: onnx.GraphProto) -> Gra
     names = _new_names(graph, body, node)
     outputs = {value.name: node.output[i] for i, value in enumerate(branch.output) if i < len(node.output)}
     weights = {names[name]: changed(tensor, name=names[name]) for name, tensor in body.initializers.items()}
-    nodes = [renamed(inner, names) for inner in body.nodes]
+    nodes = [making(reading(inner, names), names) for inner in body.nodes]
     for i, value in enumerate(branch.output):
         target = node.output[i] if i < len(node.output) else ""
         if target and names.get(value.name) != target:  # one tensor for two outputs, or one from outside the branch
@@ -64,24 +62,3 @@ def _new_names(graph: Graph, body: Graph, node: onnx.NodeProto) -> dict[str, str
         if name not in names:
             names[name] = others.fresh(name, [*names.values(), *node.output])
     return names
-
-
-def renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
-    """Return the node reading and making tensors under other names, in its bodies too."""
-    copy = changed(node)
-    for field in (copy.input, copy.output):
-        for i, name in enumerate(field):
-            field[i] = names.get(name, name)
-    for attribute in copy.attribute:
-        if attribute.type in (GRAPH, GRAPHS):
-            for body in [attribute.g] if attribute.type == GRAPH else attribute.graphs:
-                _rename_captures(body, names)
-    return copy
-
-
-def _rename_captures(body: onnx.GraphProto, names: Mapping[str, str]) -> None:
-    read = {name: names[name] for name in captures(body) if name in names}
-    for i, inner in enumerate(body.node):
-        body.node[i].CopyFrom(renamed(inner, read))
-    for value in body.output:
-        value.name = read.get(value.name, value.name)

@@ -55,7 +55,7 @@ COMMANDS: dict[str, Leaf | Branch] = {
                 "accuracy",
                 "hold saved accuracy results against other thresholds",
                 timed=True,
-            )
+            ),
         },
     ),
     "debug": Branch(
@@ -85,6 +85,12 @@ COMMANDS: dict[str, Leaf | Branch] = {
             ),
             "sanitize": Leaf(
                 "tui.cli.surgeon.sanitize", "sanitize", "fold constants, clean up, change input shapes", timed=True
+            ),
+            "insert": Leaf("tui.cli.surgeon.insert", "insert", "one node in the place of what lies between tensors"),
+            "prune": Leaf("tui.cli.surgeon.prune", "prune", "2:4 sparse weights; nodes of some types left out", True),
+            "weight-strip": Leaf("tui.cli.surgeon.weights", "weight_strip", "no values in the weights", timed=True),
+            "weight-reconstruct": Leaf(
+                "tui.cli.surgeon.weights", "weight_reconstruct", "random values where weights were stripped", timed=True
             ),
         },
     ),

@@ -1,0 +1,43 @@
+"""`layerwise surgeon prune`: 2:4 sparse weights, or no nodes of some operators."""
+
+from argparse import Namespace
+
+from backends.text import shown
+from tui.cli.log import Log
+from tui.cli.parser import Parser
+from tui.cli.surgeon.common import add_model, add_saving, open_file, save_model
+
+
+def fill_prune(parser: Parser) -> None:
+    parser.usage = "%(prog)s MODEL.onnx [--remove-node-types OP …] -o PRUNED.onnx"
+    parser.epilog = (
+        "Of each four neighbours along the axis that is summed over the two smallest become zero: to try out sparse\n"
+        "tensor cores, for accuracy suffers. With --remove-node-types no weight is touched."
+    )
+    add_model(parser)
+    parser.own(parser, "--remove-node-types", nargs="+", action="extend", metavar="OP",
+               help="leave out all nodes of these types; what they read goes on to those that read them")  # fmt: skip
+    add_saving(parser)
+
+
+def run_prune(args: Namespace, log: Log) -> int:
+    """Prune and save the model."""
+    with open_file(args, log) as file:
+        from surgery.edits.nodes import Bypass
+        from surgery.sparsity import candidates, prune_2_4
+        from surgery.structure import Structure
+        from surgery.tidy import cleaned_model
+
+        model = Structure.open(file)
+        if args.remove_node_types:
+            after = cleaned_model(Bypass(ops=tuple(args.remove_node_types)).apply(model))
+            log.info(f"{len(model.nodes) - len(after.nodes)} nodes are gone")
+            save_model(args, log, after)
+            return 0
+        found = candidates(model.nodes, model.initializers)
+        for name, reason in found.skipped:
+            log.warning(f"Skipping tensor: {shown(name, 120)}: {shown(reason, 200)}")
+        model = prune_2_4(model)
+        log.finish(f"Finished pruning {len(found.eligible)} weights")
+        save_model(args, log, model)
+    return 0
