@@ -31,9 +31,13 @@ def fill_model(parser: Parser) -> None:
     group.add_argument("--list-unbounded-dds", action="store_true",
                        help="tensors that size others without a limit (better with --shape-inference)")  # fmt: skip
     group.add_argument("--combine-tensor-info", metavar="FILE", help="for engines")
-    group.add_argument("--visual", action="store_true", help="open the app: `layerwise MODEL`")
+    group.add_argument("--visual", action="store_true",
+                       help="write the graph as a web page that needs no network")  # fmt: skip
     group.add_argument("--visual-port", metavar="PORT", help="accepted; nothing is served")
-    group.add_argument("--save-visual", metavar="FILE", help="not in this version")
+    group.add_argument("--save-visual", metavar="FILE", help="where the page goes; MODEL.html here if not given")
+    parser.own(group, "-o", "--output", dest="save_visual", metavar="FILE", help="the same as --save-visual")
+    parser.own(group, "--job", metavar="JOB",
+               help="colour the page by this comparison; the newest of the model if not given")  # fmt: skip
     parser.own(group, "--json", action="store_true", help="print one JSON document instead of the text")
     options.add_onnx(parser)
     add_trt(parser)
@@ -45,13 +49,13 @@ def run_model(args: Namespace, log: Log) -> int:
     refuse_other_frameworks(args)
     if args.convert_to:
         raise MissingDependency(NO_TENSORRT)
-    for name in ("save_visual", "combine_tensor_info", "fp_to_fp16"):
+    for name in ("combine_tensor_info", "fp_to_fp16"):
         if getattr(args, name):
             raise UsageError(f"--{name.replace('_', '-')} is not in this version of `inspect model`")
-    if args.visual:
-        from tui.__main__ import main
+    if args.visual or args.save_visual:
+        from tui.cli.visual import write_page
 
-        return main([args.model_file])
+        return write_page(args, log)
     show = [*args.show, *_MODES.get(args.mode or "basic", []), *(["weights"] if args.show_weights else [])]
     return _describe(args, sorted(set(show)), log)
 

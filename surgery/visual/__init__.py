@@ -1,0 +1,1 @@
+"""A model's graph as one web page: the model side lays it out, `page/` draws it."""

@@ -1,0 +1,133 @@
+"""A layered drawing: which row each item stands in, in which order, and where (Sugiyama, Tagawa, Toda 1981).
+
+Items are numbered in topological order. An edge over several rows takes a bend in each row between, shared by all edges
+of its tensor; an edge over more than LONGEST rows is not drawn but named at both ends, which keeps all of this linear.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from surgery.visual.coordinates import spread_rows
+
+LONGEST = 32
+_SWEEPS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """From an item to an item; `tensor` tells the edges of one tensor from others'."""
+
+    source: int
+    target: int
+    tensor: int
+
+
+@dataclass(slots=True)
+class Drawing:
+    """row and x (of the centre) by item; width of the whole. bends: of each edge given, the x in each row between its
+    ends; None for one that is not drawn.
+    """
+
+    row: list[int]
+    x: list[float]
+    width: float
+    bends: list[list[float] | None]
+
+
+@dataclass(slots=True)
+class _Net:
+    """Items and bends alike as vertices: rows of vertices, and each vertex's neighbours above and below."""
+
+    rows: list[list[int]]
+    above: list[list[int]]
+    below: list[list[int]]
+    widths: list[float]
+    chains: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+
+
+def draw(widths: Sequence[float], edges: Sequence[Edge], late: Sequence[bool], bend_width: float) -> Drawing:
+    """Lay items of these widths out in rows. late: items that stand just above what reads them, not at the top."""
+    row = _ranks(len(widths), edges, late)
+    drawn = [LONGEST >= row[e.target] - row[e.source] > 0 for e in edges]
+    net = _net(row, widths, [e for e, is_drawn in zip(edges, drawn, strict=True) if is_drawn], bend_width)
+    _order(net)
+    x = spread_rows(net.rows, net.above, net.below, net.widths, len(widths))
+    left = min((x[v] - net.widths[v] / 2 for v in range(len(x))), default=0.0)
+    right = max((x[v] + net.widths[v] / 2 for v in range(len(x))), default=0.0)
+    x = [value - left for value in x]
+    bends = [
+        [x[v] for v in net.chains.get((e.source, e.tensor), [])[: row[e.target] - row[e.source] - 1]] if ok else None
+        for e, ok in zip(edges, drawn, strict=True)
+    ]
+    return Drawing(row, x[: len(widths)], right - left, bends)
+
+
+def _ranks(count: int, edges: Sequence[Edge], late: Sequence[bool]) -> list[int]:
+    """The longest way from the top; then what depends on nothing but late items moves down to its readers."""
+    into: list[list[int]] = [[] for _ in range(count)]
+    out: list[list[int]] = [[] for _ in range(count)]
+    for edge in edges:
+        if edge.source < edge.target:  # a broken model's cycle is not followed
+            into[edge.target].append(edge.source)
+            out[edge.source].append(edge.target)
+    rank = [0] * count
+    free = list(late)
+    for item in range(count):
+        rank[item] = max((rank[source] + 1 for source in into[item]), default=0)
+        free[item] = free[item] and all(free[source] for source in into[item])
+    for item in reversed(range(count)):
+        if free[item] and out[item]:
+            rank[item] = min(rank[target] for target in out[item]) - 1
+    return rank
+
+
+def _net(row: Sequence[int], widths: Sequence[float], edges: Sequence[Edge], bend_width: float) -> _Net:
+    count = len(widths)
+    net = _Net([[] for _ in range(max(row, default=-1) + 1)], [[] for _ in range(count)], [[] for _ in range(count)],
+               list(widths))  # fmt: skip
+    for item in range(count):
+        net.rows[row[item]].append(item)
+    for edge in edges:
+        chain = net.chains.setdefault((edge.source, edge.tensor), [])
+        while len(chain) < row[edge.target] - row[edge.source] - 1:
+            _bend(net, chain[-1] if chain else edge.source, row[edge.source] + len(chain) + 1, bend_width)
+            chain.append(len(net.widths) - 1)
+        steps = row[edge.target] - row[edge.source] - 1
+        last = chain[steps - 1] if steps else edge.source
+        net.below[last].append(edge.target)
+        net.above[edge.target].append(last)
+    return net
+
+
+def _bend(net: _Net, above: int, row: int, width: float) -> None:
+    vertex = len(net.widths)
+    net.widths.append(width)
+    net.above.append([above])
+    net.below.append([])
+    net.below[above].append(vertex)
+    net.rows[row].append(vertex)
+
+
+def _order(net: _Net) -> None:
+    """Sort each row by the mean place of its neighbours, downwards and upwards in turn (the barycentre method)."""
+    place = [0.0] * len(net.widths)
+    for row in net.rows:
+        _number(row, place)
+    for sweep in range(_SWEEPS):
+        down = sweep % 2 == 0
+        neighbours = net.above if down else net.below
+        for row in net.rows if down else reversed(net.rows):
+            if len(row) > 1:
+                keys = {v: _mean(neighbours[v], place, place[v]) for v in row}
+                row.sort(key=keys.__getitem__)
+                _number(row, place)
+
+
+def _number(row: list[int], place: list[float]) -> None:
+    middle = (len(row) - 1) / 2
+    for at, vertex in enumerate(row):
+        place[vertex] = at - middle
+
+
+def _mean(vertices: Sequence[int], place: Sequence[float], default: float) -> float:
+    return sum(place[v] for v in vertices) / len(vertices) if vertices else default

@@ -1,0 +1,250 @@
+/* What is on view and chosen, and how mouse and keys change it. */
+class App {
+  constructor(model) {
+    this.model = model;
+    this.folds = new Folds(model.count <= 60);
+    this.geometry = new Geometry(model.given.sizes, this.folds);
+    this.colours = new Colours(model);
+    this.camera = { scale: 1, x: 0, y: 0 };
+    this.scope = 0;
+    this.canvas = document.getElementById("graph");
+    this.painter = new Painter(this.canvas, this);
+    this.map = new Overview(document.getElementById("map"), this);
+    this.details = new Details(document.getElementById("details"), this);
+    this.legend = document.getElementById("legend");
+    this.view = document.getElementById("view");
+    this.choose({});
+  }
+
+  scopeLevel() { return this.model.scopes[this.scope].level; }
+
+  redraw() {
+    if (this.waiting) return;
+    this.waiting = true;
+    requestAnimationFrame(() => {
+      this.waiting = false;
+      const seen = this.painter.paint();
+      this.map.paint();
+      this.view.textContent = `${seen.toLocaleString("en")} in view, ${Math.round(this.camera.scale * 100)} %`;
+    });
+  }
+
+  /* Choose a node, a tensor or a group ({key, start, end, title}); nothing of them is the model. */
+  choose({ node = -1, tensor = -1, group = null }) {
+    this.chosen = { node, tensor, group: group && group.key, about: group };
+    this.chosenItems = new Map();
+    const inside = node >= 0 ? node : group ? this.model.members[this.scope][group.start] : -1;
+    if (inside >= 0) {
+      for (const step of this.steps(inside)) {
+        this.chosenItems.set(step.key, step.item);
+        if (group && (step.runKey === group.key || step.blockKey === group.key)) break;
+      }
+    }
+    this.details.show();
+    this.redraw();
+  }
+
+  chosenItem(key) { return this.chosenItems.get(key); }
+
+  steps(node) {
+    const scope = this.model.nodes.scope[node];
+    return stepsTo(this.model.scopes[scope].level, String(scope), this.model.position[node]);
+  }
+
+  /* Where a node is, or the folded group it is in: [x, y, width, height]. `until`: the key of the group wanted. */
+  place(node, until = null) {
+    let [left, top] = [0, 0];
+    for (const step of this.steps(node)) {
+      const shape = this.geometry.level(step.level, step.key);
+      const box = [left - shape.left + shape.x[step.item] - shape.w[step.item] / 2, top + upper(step.level, shape, step.item), shape.w[step.item], shape.heights[step.item]];
+      if (!step.run || step.runKey === until) return box;
+      const run = this.geometry.run(step.run, step.runKey);
+      if (!run.open) return box;
+      const block = run.blocks[step.block];
+      const inner = [box[0] + (box[2] - block.w) / 2, box[1] + run.tops[step.block], block.w, block.h];
+      if (!block.open || step.blockKey === until) return inner;
+      const inside = this.geometry.level(step.run.level, step.blockKey);
+      [left, top] = [inner[0] + (block.w - inside.width) / 2, inner[1] + HEAD];
+    }
+    return null;
+  }
+
+  /* Open what hides a node, bring it to the middle and choose it. */
+  goTo(node) {
+    if (this.model.nodes.scope[node] !== this.scope) this.show(this.model.nodes.scope[node]);
+    for (const step of this.steps(node)) {
+      if (!step.run) break;
+      this.folds.set(step.runKey, true);
+      this.folds.set(step.blockKey, true);
+    }
+    this.geometry.forget();
+    this.centre(this.place(node), Math.max(0.8, Math.min(1.4, this.camera.scale)));
+    this.choose({ node });
+  }
+
+  centre([x, y, w, h], scale = this.camera.scale) {
+    this.camera = { scale, x: this.canvas.clientWidth / 2 - (x + w / 2) * scale, y: this.canvas.clientHeight / 2 - (y + h / 2) * scale };
+    this.redraw();
+  }
+
+  /* Open or fold a group; its head stays where it is. */
+  toggle(group) {
+    const first = this.model.members[this.scope][group.start];
+    const before = this.place(first, group.key);
+    this.folds.set(group.key, !this.folds.isOpen(group.key));
+    this.geometry.forget();
+    const after = this.place(first, group.key);
+    this.camera.x += (before[0] + before[2] / 2 - after[0] - after[2] / 2) * this.camera.scale;
+    this.camera.y += (before[1] - after[1]) * this.camera.scale;
+    this.choose({ group });
+  }
+
+  foldAll(open) {
+    this.folds.setAll(open);
+    this.geometry.forget();
+    if (this.chosen.node >= 0) this.centre(this.place(this.chosen.node)); else this.start();
+    this.choose({});
+  }
+
+  /* Look at another scope from its top. */
+  enter(scope) {
+    this.show(scope);
+    this.choose({});
+    this.start();
+  }
+
+  show(scope) {
+    this.scope = scope;
+    const trail = [];
+    for (let at = scope; at > 0; at = this.model.scopes[at].owner < 0 ? 0 : this.model.nodes.scope[this.model.scopes[at].owner]) trail.unshift(at);
+    const parts = [button("main graph", () => this.enter(0))];
+    for (const at of trail) {
+      const { owner, attribute, kind, name } = this.model.scopes[at];
+      if (owner >= 0) parts.push("›", button(`${this.model.op(owner)} ${tail(this.model.label(owner), 18)}`, () => this.goTo(owner)));
+      parts.push("›", button(owner >= 0 ? attribute : `${kind} ${name}`, () => this.enter(at)));
+    }
+    document.getElementById("where").replaceChildren(...(trail.length ? parts : []));
+  }
+
+  /* The top of the graph at a size that can be read, the width in view if that allows it. */
+  start() {
+    const shape = this.geometry.level(this.scopeLevel(), String(this.scope));
+    const scale = Math.max(0.5, Math.min(1, (this.canvas.clientWidth - 60) / shape.width));
+    const items = this.scopeLevel().rows[0] || [];
+    const middle = items.length ? items.reduce((sum, item) => sum + shape.x[item], 0) / items.length : 0;
+    const x = shape.width * scale < this.canvas.clientWidth - 30 ? shape.left + shape.width / 2 : middle;
+    this.camera = { scale, x: this.canvas.clientWidth / 2 - (x - shape.left) * scale, y: 24 };
+    this.redraw();
+  }
+
+  fit() {
+    const shape = this.geometry.level(this.scopeLevel(), String(this.scope));
+    const [width, height] = [this.canvas.clientWidth - 50, this.canvas.clientHeight - 30];
+    const scale = Math.max(0.0005, Math.min(1, width / shape.width, height / Math.max(1, shape.height)));
+    this.centre([0, 0, shape.width, shape.height], scale);
+  }
+
+  zoom(by, x = this.canvas.clientWidth / 2, y = this.canvas.clientHeight / 2) {
+    const scale = Math.min(3, Math.max(0.0005, this.camera.scale * by));
+    const ratio = scale / this.camera.scale;
+    this.camera = { scale, x: x - (x - this.camera.x) * ratio, y: y - (y - this.camera.y) * ratio };
+    this.redraw();
+  }
+
+  pan(x, y) {
+    this.camera.x += x;
+    this.camera.y += y;
+    this.redraw();
+  }
+
+  at(x, y) {
+    const [worldX, worldY] = [(x - this.camera.x) / this.camera.scale, (y - this.camera.y) / this.camera.scale];
+    return this.painter.hits.findLast((box) => worldX >= box.x && worldX <= box.x + box.w && worldY >= box.y && worldY <= box.y + box.h);
+  }
+
+  click(x, y) {
+    const hit = this.at(x, y);
+    const onSign = hit && hit.group && (x - this.camera.x) / this.camera.scale - hit.x < 32;
+    if (onSign) this.toggle(hit.group); else this.choose(hit || {});
+  }
+
+  doubleClick(x, y) {
+    const hit = this.at(x, y);
+    if (!hit) return this.zoom(1.6, x, y);
+    if (hit.group && (x - this.camera.x) / this.camera.scale - hit.x >= 32) this.toggle(hit.group);
+    const bodies = hit.node >= 0 && this.model.bodies.get(hit.node);
+    if (bodies) this.enter(bodies[0]);
+    else if (hit.node >= 0 && this.model.called(hit.node) !== undefined) this.enter(this.model.called(hit.node));
+  }
+
+  /* The next node with an error that fails, or the worst if none does. */
+  nextError(by) {
+    const { errors } = this.model.given;
+    if (!errors || !errors.node.length) return;
+    const failed = errors.node.filter((_, row) => errors.passed[row] === false);
+    const among = failed.length ? failed : errors.node;
+    const after = among.findIndex((node) => node > this.chosen.node);
+    const here = among.indexOf(this.chosen.node);
+    const next = by > 0 ? (after < 0 ? 0 : after) : (here >= 0 ? here : after < 0 ? among.length : after) - 1;
+    this.goTo(among[(next + among.length) % among.length]);
+  }
+
+  /* The producer of the first input that a node makes, or the first consumer. */
+  neighbour(down) {
+    const { node } = this.chosen;
+    if (node < 0) return;
+    const found = down ? this.model.list("outputs", node).flatMap((t) => (t < 0 ? [] : Array.from(this.model.consumers(t))))
+      : this.model.reads(node).map((t) => this.model.producer[t]).filter((maker) => maker >= 0);
+    if (found.length) this.goTo(found[0]);
+  }
+}
+
+/* The strip at the edge: every node of the scope, from first to last, the worst of each stretch in its colour. */
+class Overview {
+  constructor(canvas, app) {
+    this.canvas = canvas;
+    this.app = app;
+    canvas.addEventListener("pointerdown", (event) => this.go(event));
+    canvas.addEventListener("pointermove", (event) => { if (event.buttons) this.go(event); });
+  }
+
+  go(event) {
+    const members = this.app.model.members[this.app.scope];
+    const node = members[Math.max(0, Math.min(members.length - 1, Math.floor(event.offsetY / this.canvas.clientHeight * members.length)))];
+    if (node !== undefined) this.app.centre(this.app.place(node));
+  }
+
+  paint() {
+    const { canvas, app } = this;
+    const dots = window.devicePixelRatio || 1;
+    const [width, height] = [canvas.clientWidth, canvas.clientHeight];
+    [canvas.width, canvas.height] = [Math.round(width * dots), Math.round(height * dots)];
+    const pen = canvas.getContext("2d");
+    pen.scale(dots, dots);
+    const members = app.model.members[app.scope];
+    const step = Math.max(2, height / Math.max(1, members.length));
+    for (let y = 0; y < height && members.length; y += step) {
+      const first = Math.floor(y / height * members.length), last = Math.max(first + 1, Math.floor((y + step) / height * members.length));
+      const worst = app.colours.metric === "family" ? members[first] : app.colours.worst(app.scope, first, Math.min(last, members.length));
+      const colour = worst >= 0 && worst !== undefined ? app.colours.node(worst) : null;
+      if (!colour) continue;
+      pen.fillStyle = colour;
+      const failed = app.model.error("passed", worst) === false;
+      pen.fillRect(failed ? 2 : 7, y, failed ? width - 4 : width - 9, Math.max(1, step - (step > 4 ? 1 : 0)));
+    }
+    this.frame(pen, members.length, width, height);
+  }
+
+  frame(pen, count, width, height) {
+    const { model, painter } = this.app;
+    let [first, last] = [count, -1];
+    for (const hit of painter.hits) {
+      const span = hit.node >= 0 ? [model.position[hit.node], model.position[hit.node] + 1] : hit.group && !hit.group.open ? [hit.group.start, hit.group.end] : null;
+      if (span) [first, last] = [Math.min(first, span[0]), Math.max(last, span[1])];
+    }
+    if (last < 0) return;
+    pen.strokeStyle = painter.ink.accent;
+    pen.lineWidth = 2;
+    pen.strokeRect(1, first / count * height, width - 2, Math.max(4, (last - first) / count * height));
+  }
+}

@@ -1,0 +1,91 @@
+"""`layerwise inspect model --visual`: the graph as one web page, coloured by a comparison where there is one."""
+
+from argparse import Namespace
+from pathlib import Path
+
+import msgspec
+
+from backends.errors import BadFile, LayerwiseError, UsageError
+from backends.files import atomic_write, user_path
+from backends.jobs.store import Workspace
+from backends.text import shown
+from surgery.graph import GraphIndex
+from surgery.graph.cache import has_index, index_folder
+from surgery.visual.page import MARK, page
+from tui.cli.json_output import print_json
+from tui.cli.log import Log
+from tui.cli.progress import progress
+from tui.cli.submit import job_spec, run_here
+from tui.cli.visual_errors import comparison_of, errors_of
+
+
+def write_page(args: Namespace, log: Log) -> int:
+    """Write the page of a model; the exit code."""
+    target = user_path(args.save_visual or f"{Path(args.model_file).stem}.html")
+    _check_target(target)
+    workspace = Workspace()
+    index = _index(args, workspace, log)
+    view = comparison_of(args.model_file, args.job, workspace)
+    errors = errors_of(view, index) if view else None
+    if args.job and not (errors and errors.rows):
+        raise UsageError(f"job {args.job} has no layers of this model: give the number of a comparison of it")
+    text = page(index, Path(args.model_file).name, errors)
+    try:
+        atomic_write(target, text)
+    except OSError as error:
+        raise BadFile(target, f"cannot be written: {error.strerror}") from error
+    told = {"path": str(target), "bytes": len(text.encode()), "nodes": index.n_nodes, "job": view.id if view else None}
+    if args.json:
+        print_json(told)
+    else:
+        coloured = f", coloured by job {view.id}" if view else ""
+        size = f"{told['bytes']:,} bytes, {index.n_nodes:,} nodes"
+        log.finish(f"Graph written to {shown(str(target), 1000)} ({size}{coloured}): open it in a browser")
+    return 0
+
+
+def _check_target(target: Path) -> None:
+    """Only a page of ours is written over. UsageError for any other file."""
+    try:
+        with target.open("rb") as stream:
+            ours = stream.read(len(MARK)) == MARK.encode()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UsageError(f"{shown(str(target), 1000)}: {error.strerror}") from error
+    if not ours:
+        raise UsageError(f"{shown(str(target), 1000)} is there and is no page of a graph: choose another name with -o")
+
+
+def _index(args: Namespace, workspace: Workspace, log: Log) -> GraphIndex:
+    """The model's index; a job makes it where there is none, for shapes are inferred by native code."""
+    path = Path(args.model_file)
+    folder = index_folder(workspace.cache, path, args.external_data_dir, args.ignore_external_data)
+    if has_index(folder):
+        try:
+            return GraphIndex.open(folder)
+        except BadFile:
+            pass  # damaged, or of another version: the job makes a new one
+    return GraphIndex.open(_indexed(args, workspace, log))
+
+
+def _indexed(args: Namespace, workspace: Workspace, log: Log) -> Path:
+    params = {
+        "path": args.model_file, "cache": str(workspace.cache), "external_data_dir": args.external_data_dir,
+        "ignore_external_data": args.ignore_external_data,
+    }  # fmt: skip
+    command = ["layerwise", "inspect", "model", args.model_file, "--visual"]
+    spec = msgspec.structs.replace(job_spec("index", params, f"index {args.model_file}", command), cpus=0)
+    found: list[str] = []
+    with progress(log) as show:
+
+        def listen(event: dict[str, object]) -> None:
+            show(event)
+            data = event.get("data")
+            if event.get("type") == "result" and isinstance(data, dict):
+                found.append(str(data["folder"]))
+
+        code = run_here(spec, listen, log)
+    if code or not found:
+        raise LayerwiseError(f"{shown(args.model_file, 1000)} cannot be indexed")
+    return Path(found[-1])

@@ -1,0 +1,87 @@
+"""The errors that colour a page: which comparison they come from, and the worst of each node."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from backends.errors import LayerwiseError
+from backends.jobs.events import read_events
+from backends.jobs.spec import JobSpec
+from backends.jobs.store import Workspace
+from backends.jobs.view import JobView
+from backends.text import shown
+from debugtools.compare.spec import CompareSpec
+from surgery.graph import GraphIndex
+from surgery.visual.errors import NodeErrors
+from tui.controllers.node_errors import NodeErrors as WorstOfNodes
+from tui.presenters.compare_text import rule_text, side_names
+from tui.state.debugging import compare_params
+from tui.state.error_table import ErrorTable
+from tui.state.session import Session
+
+COMPARING = ("compare", "locate")
+
+
+def comparison_of(model: str, job: str | None, workspace: Workspace) -> JobView | None:
+    """The job that was asked for, else the newest with layers of this model, else none. UsageError: no such job."""
+    if job:
+        return workspace.view(job)
+    real = os.path.realpath(model)
+    views = (view for view in reversed(workspace.list_jobs()) if view.counts.get("layers"))
+    return next((view for view in views if _about(view, real)), None)
+
+
+def _about(view: JobView, real: str) -> bool:
+    try:
+        spec = view.spec
+    except LayerwiseError:
+        return False
+    model = _compare(spec).get("model")
+    return spec.action in COMPARING and bool(model) and os.path.realpath(Path(spec.cwd, str(model))) == real
+
+
+def _compare(spec: JobSpec) -> dict[str, object]:
+    return spec.params if spec.action == "compare" else compare_params(spec.params)
+
+
+def errors_of(view: JobView, index: GraphIndex) -> NodeErrors:
+    """The worst row of each node, as the app's graph shows it."""
+    session, table = Session(None), ErrorTable()
+    session.index = index
+    nodes = WorstOfNodes(session, table)
+    for event in read_events(view.folder):
+        row = event.get("row")
+        if event["type"] != "row" or not isinstance(row, dict):
+            continue
+        if event.get("table") == "layers":
+            nodes.note(table.add(row))
+        elif event.get("table") == "suspects":
+            table.accuse(row)
+    nodes.publish(final=True)
+    rows = {node: table.row(error.place) for node, error in session.errors.items()}
+    return NodeErrors(f"job {view.id}, {view.state}: {_sides(view)}", rows, _facts(view, rows.values()))
+
+
+def _spec(view: JobView) -> CompareSpec | None:
+    try:
+        return msgspec.convert(_compare(view.spec), CompareSpec)
+    except msgspec.ValidationError:
+        return None
+
+
+def _sides(view: JobView) -> str:
+    spec = _spec(view)
+    return " against ".join(side_names(spec.runners)) if spec else view.spec.title
+
+
+def _facts(view: JobView, rows: Iterable[dict[str, object]]) -> dict[str, str]:
+    spec = _spec(view)
+    verdicts = [row.get("passed") for row in rows]
+    return {
+        "nodes": f"{sum(v is False for v in verdicts):,} fail, {sum(v is True for v in verdicts):,} pass, "
+                 f"{sum(v is None for v in verdicts):,} not judged",
+        **({"passes if": rule_text(spec)} if spec else {}),
+        "again": shown(" ".join(view.spec.command), 300),
+    }  # fmt: skip
