@@ -168,6 +168,8 @@ class Rewrite:
         if node.op_type != "Constant" or node.domain or node.output[0] not in self.plan.needs_low:
             return False
         name = node.output[0]
+        if node_label(node) in self.plan.kept:
+            return False
         value = next((a.t for a in node.attribute if a.name == "value"), None)
         if value is None or value.data_type != FLOAT:
             return False

@@ -40,6 +40,7 @@ class Plan:
     needs_low: set[str] = field(default_factory=set)
     needs_full: set[str] = field(default_factory=set)
     pinned: set[str] = field(default_factory=set)  # graph outputs and captures: FP32 under their own name
+    kept: frozenset[str] = frozenset()  # labels of nodes that read and make FP32 whatever they are
 
     @classmethod
     def of(cls, model: onnx.ModelProto, low: LowType, keep: Collection[str]) -> "Plan":
@@ -54,7 +55,7 @@ class Plan:
         """Return the plan of the same graph in which the nodes in `keep` stay in FP32 too."""
         kept = frozenset(keep)
         slots = [None if node_label(node) in kept else own for node, own in zip(graph.node, self.slots, strict=True)]
-        plan = Plan(slots, self.types)
+        plan = Plan(slots, self.types, kept=kept)
         plan._note_readers(graph)
         return plan
 
@@ -62,7 +63,7 @@ class Plan:
         self.pinned = {value.name for value in graph.output}
         for node, slots in zip(graph.node, self.slots, strict=True):
             self.pinned.update(name for body in subgraphs(node) for name in captures(body))
-            if node.op_type in SHAPE_ONLY:  # takes whichever form there is
+            if node.op_type in SHAPE_ONLY and node_label(node) not in self.kept:  # takes whichever form there is
                 continue
             low_inputs = slots.inputs if slots else frozenset()
             for position, name in enumerate(node.input):
