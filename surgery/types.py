@@ -1,6 +1,6 @@
 """Types and shapes of a model's tensors, inferred once, and after an edit only where it can have changed them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -45,7 +45,7 @@ def types_of(structure: Structure) -> Mapping[str, onnx.ValueInfoProto]:
         return before.known
     known = None if before is None else _carried(structure, before)
     if known is None:
-        known = _whole(structure)
+        known = _whole(structure if before is None else _without_stale(structure, before))
     structure.carried[:] = [entry for entry in structure.carried if not isinstance(entry, Types)]
     structure.carried.append(Types(known, structure.nodes, structure.inputs, structure.initializers))
     return known
@@ -57,6 +57,21 @@ def _whole(structure: Structure) -> Values:
         model = onnx.shape_inference.infer_shapes(model, data_prop=True)
     graph = model.graph
     return {value.name: value for value in (*graph.value_info, *graph.output, *graph.input)}
+
+
+def _without_stale(structure: Structure, before: Types) -> Structure:
+    """The model without what is declared of the tensors that depend on what is other than it was."""
+    waiting = [name for node in difference(before.nodes, structure.nodes)[1] for name in node.output]
+    stale: set[str] = set(waiting)
+    waiting += _changed_sources(structure, before)
+    while waiting:
+        for node in structure.lookups.readers.get(waiting.pop(), ()):
+            new = [name for name in node.output if name not in stale]
+            stale.update(new)
+            waiting += new
+    values = {name: value for name, value in structure.values.items() if name not in stale}
+    outputs = (onnx.ValueInfoProto(name=v.name) if v.name in stale else v for v in structure.outputs)
+    return structure.with_(values=values, outputs=tuple(outputs))
 
 
 def _carried(structure: Structure, before: Types) -> Values | None:
@@ -118,7 +133,7 @@ def _is_less(new: onnx.ValueInfoProto, old: onnx.ValueInfoProto | None) -> bool:
 
 
 def part(
-    structure: Structure, known: Mapping[str, onnx.ValueInfoProto], nodes: list[onnx.NodeProto]
+    structure: Structure, known: Mapping[str, onnx.ValueInfoProto], nodes: Sequence[onnx.NodeProto]
 ) -> onnx.ModelProto:
     """Return `nodes` as a model of their own whose inputs have the `known` types; nodes that compute shapes come along.
 
@@ -155,7 +170,7 @@ def _add_source(
 
 
 def _with_context(
-    structure: Structure, known: Mapping[str, onnx.ValueInfoProto], nodes: list[onnx.NodeProto]
+    structure: Structure, known: Mapping[str, onnx.ValueInfoProto], nodes: Sequence[onnx.NodeProto]
 ) -> list[onnx.NodeProto]:
     """`nodes` and those that compute the shapes they read, in an order in which they can run."""
     makers = structure.lookups.makers

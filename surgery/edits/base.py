@@ -7,6 +7,8 @@ import msgspec
 from backends.errors import LayerwiseError
 from surgery.structure import Graph, Scope, Structure
 
+_VERSION_OF_NEW_DOMAIN = 1
+
 
 class EditError(LayerwiseError):
     """An edit does not fit the model: which one, and why."""
@@ -43,12 +45,16 @@ class Edit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="e
 
 
 class GraphEdit(Edit, frozen=True, kw_only=True):
-    """An edit of one graph: the main one, or the body or function at `scope`."""
+    """An edit of one graph: the main one, or the body or function at `scope`. A `domain` that is new is imported."""
 
     scope: Scope = ()
 
     def _applied(self, structure: Structure) -> Structure:
-        return structure.at(self.scope, self._changed)
+        result = structure.at(self.scope, self._changed)
+        domain = getattr(self, "domain", None)
+        if domain and domain not in result.opsets:
+            return result.with_(opsets={**result.opsets, domain: _VERSION_OF_NEW_DOMAIN})
+        return result
 
     def _changed(self, graph: Graph) -> Graph:
         raise NotImplementedError

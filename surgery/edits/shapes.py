@@ -1,6 +1,6 @@
 """Edits of shapes: static inputs, the batch, symbolic dimensions, upper bounds."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import onnx
@@ -36,9 +36,7 @@ class SetShape(Edit, frozen=True, tag="set-shape", kw_only=True):
         new = {tensor.name: tensor.value(structure) for tensor in self.tensors}
         inputs = tuple(new.get(value.name, value) for value in structure.inputs)
         outputs = tuple(new.get(value.name, value) for value in structure.outputs)
-        reshaped = structure.with_(inputs=inputs, outputs=outputs)
-        fed = any(value.name in new for value in structure.inputs)
-        return undeclared(reshaped, keep=new.keys()) if fed else reshaped
+        return structure.with_(inputs=inputs, outputs=outputs)
 
 
 class SetBatch(Edit, frozen=True, tag="set-batch", kw_only=True):
@@ -61,7 +59,7 @@ class SetBatch(Edit, frozen=True, tag="set-batch", kw_only=True):
             new.append(copy)
         if new == list(structure.inputs):
             raise LayerwiseError("no input has another first dimension")
-        return undeclared(structure.with_(inputs=tuple(new)))
+        return structure.with_(inputs=tuple(new))
 
 
 class FreezeDims(Edit, frozen=True, tag="freeze-dims", kw_only=True):
@@ -112,22 +110,6 @@ class UpperBounds(Edit, frozen=True, tag="upper-bounds", kw_only=True):
             if limit is not None:
                 structure = _limited(structure, name, limit, known)
         return structure
-
-
-def undeclared(structure: Structure, keep: Collection[str] = ()) -> Structure:
-    """Return the model without declared inner shapes, and with outputs of their type alone, but for those in `keep`.
-
-    What is left is inferred from the inputs wherever it is needed.
-    """
-    outputs = []
-    for value in structure.outputs:
-        copy = changed(value)
-        if value.name not in keep and value.type.HasField("tensor_type"):
-            copy.type.tensor_type.ClearField("shape")
-        outputs.append(copy)
-    bare = structure.with_(values={}, outputs=tuple(outputs))
-    known = types_of(bare)
-    return bare.with_(outputs=tuple(known.get(value.name, value) for value in bare.outputs))
 
 
 def dims_of(value: onnx.ValueInfoProto) -> list[Dim]:

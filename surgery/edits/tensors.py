@@ -21,7 +21,7 @@ class Tensor(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
     def value(self, structure: Structure) -> onnx.ValueInfoProto:
         """Return what it declares. LayerwiseError if there is no such type."""
-        known = structure.value(self.name) or types_of(structure).get(self.name)
+        known = types_of(structure).get(self.name) or structure.value(self.name)
         tensor = structure.initializers.get(self.name)
         if known is None and tensor is not None:
             known = onnx.helper.make_tensor_value_info(self.name, tensor.data_type, tensor.dims)

@@ -1,0 +1,160 @@
+"""Is a model still sound after an edit? Only what changed is checked: a large graph costs little more than a small."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import onnx
+import onnx.checker
+import onnx.shape_inference
+from onnx import helper
+
+from backends.reads import reads
+from backends.text import shown
+from surgery.lookups import difference
+from surgery.structure import Structure
+from surgery.types import part, types_of
+
+_MOST_AT_ONCE = 2000  # nodes; more are checked in groups, so that one bad node does not hide all others
+_MOST_PROBLEMS = 20
+
+
+class Problem(NamedTuple):
+    """What is broken. node: label of the node, "" for the model as a whole. All text is safe to show."""
+
+    node: str
+    message: str
+
+
+def edit_problems(before: Structure, after: Structure) -> list[Problem]:
+    """Return what is wrong with `after` in what `before` did not have: connections, onnx.checker, type inference."""
+    _, new = difference(before.nodes, after.nodes)
+    found = [*_ends(after), *_lost(before, after), *_connections(after, new)]
+    if found:
+        return found[:_MOST_PROBLEMS]
+    functions = after.functions if after.functions is not before.functions else ()
+    return [*_functions(after, functions), *_nodes(after, new, _retyped(before, after, new))][:_MOST_PROBLEMS]
+
+
+def problems(structure: Structure) -> list[Problem]:
+    """Return what is wrong with a model, all of it."""
+    nothing = structure.with_(nodes=(), functions=(), inputs=(), initializers={}, carried=[])
+    return edit_problems(nothing, structure)
+
+
+def _ends(structure: Structure) -> Iterator[Problem]:
+    for value in structure.outputs:
+        if not structure.defines(value.name):
+            yield Problem("", f"output {shown(value.name, 120)!r} is made by nothing")
+    twice = {name for name in structure.output_names if structure.output_names.count(name) > 1}
+    yield from (Problem("", f"output {shown(name, 120)!r} is listed twice") for name in sorted(twice))
+
+
+def _lost(before: Structure, after: Structure) -> Iterator[Problem]:
+    """Tensors that are read, but were made only before the edit."""
+    gone, _ = difference(before.nodes, after.nodes)
+    names = [name for node in gone for name in node.output]
+    names += before.initializers.keys() - after.initializers.keys()
+    names += {value.name for value in before.inputs} - {value.name for value in after.inputs}
+    for name in dict.fromkeys(names):
+        readers = after.lookups.readers.get(name, ()) if name and not after.defines(name) else ()
+        yield from (_unmade(after, node, name) for node in readers)
+
+
+def _connections(structure: Structure, nodes: Iterable[onnx.NodeProto]) -> Iterator[Problem]:
+    known = structure.lookups
+    fed = {value.name for value in structure.inputs} | structure.initializers.keys() | structure.sparse_names()
+    place = {id(node): i for i, node in enumerate(structure.nodes)}
+    for node in nodes:
+        at, label = place[id(node)], shown(structure.label(node), 120)
+        for name in reads(node):
+            maker = known.makers.get(name)
+            if maker is None and name not in fed:
+                yield _unmade(structure, node, name)
+            elif maker is not None and place[id(maker)] >= at:
+                yield Problem(label, f"it reads {shown(name, 120)!r}, which is made later: sort the graph")
+        for name in filter(None, node.output):
+            if known.makers.get(name) is not node or name in fed:
+                yield Problem(label, f"tensor {shown(name, 120)!r} is made more than once")
+            elif any(place[id(reader)] < at for reader in known.readers.get(name, ())):
+                yield Problem(label, f"it makes {shown(name, 120)!r}, which is read earlier: sort the graph")
+
+
+def _unmade(structure: Structure, node: onnx.NodeProto, name: str) -> Problem:
+    return Problem(shown(structure.label(node), 120), f"it reads {shown(name, 120)!r}, which nothing makes")
+
+
+def _retyped(before: Structure, after: Structure, new: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
+    """Nodes that are as they were, but read tensors of another type or shape."""
+    old, seen = types_of(before), {id(node) for node in new}
+    found: dict[int, onnx.NodeProto] = {}
+    for name, value in types_of(after).items():
+        was = old.get(name)
+        if was is value or was is None or was == value:
+            continue
+        found.update((id(node), node) for node in after.lookups.readers.get(name, ()) if id(node) not in seen)
+    return list(found.values())
+
+
+def _nodes(structure: Structure, new: Sequence[onnx.NodeProto], retyped: Sequence[onnx.NodeProto]) -> Iterator[Problem]:
+    """What onnx's checker says of new nodes, and its inference of these and of those with other inputs."""
+    known = types_of(structure)
+    for nodes, check in ((new, True), (retyped, False)):
+        for start in range(0, len(nodes), _MOST_AT_ONCE):
+            group = nodes[start : start + _MOST_AT_ONCE]
+            if _refusal(structure, known, group, check) is None:
+                continue
+            for node in group:
+                message = _refusal(structure, known, [node], check)
+                if message is not None:
+                    yield Problem(shown(structure.label(node), 120), message)
+
+
+def _refusal(
+    structure: Structure, known: Mapping[str, onnx.ValueInfoProto], nodes: Sequence[onnx.NodeProto], check: bool
+) -> str | None:
+    model = part(structure, known, nodes)
+    strict = _are_standard(model.graph.node) and all(value.type.WhichOneof("value") for value in model.graph.input)
+    try:
+        if check:
+            onnx.checker.check_model(_all_typed(model))
+        onnx.shape_inference.infer_shapes(model, check_type=strict, strict_mode=strict, data_prop=True)
+    except Exception as error:  # ValidationError, InferenceError and what else native code raises
+        return _short(error)
+    return None
+
+
+def _are_standard(nodes: Iterable[onnx.NodeProto]) -> bool:
+    """Strict inference refuses operators, and inputs, that it does not know."""
+    return all(onnx.defs.has(node.op_type, "" if node.domain == "ai.onnx" else node.domain) for node in nodes)
+
+
+def _all_typed(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with some type for all it reads and gives: the checker wants one there, whichever it is."""
+    typed = onnx.ModelProto()
+    typed.CopyFrom(model)
+    graph = typed.graph
+    for values in (graph.input, graph.output):
+        names = [value.name for value in values]
+        del values[:]
+        values.extend(helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, []) for name in names)
+    return typed
+
+
+def _functions(structure: Structure, functions: Iterable[onnx.FunctionProto]) -> Iterator[Problem]:
+    for function in functions:
+        model = onnx.ModelProto(ir_version=max(structure.ir_version, 8))
+        for domain, version in {function.domain: 1, **structure.opsets}.items():
+            model.opset_import.add(domain=domain, version=version)
+        model.functions.append(function)
+        model.graph.name = "part"
+        try:
+            onnx.checker.check_model(model)
+        except Exception as error:  # as above
+            yield Problem(shown(function.name, 120), _short(error))
+
+
+def _short(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    for noise in ("==> Context: Bad node spec for node.", "==> Context:"):
+        text = text.partition(noise)[0]
+    return shown(text or type(error).__name__, 400)
