@@ -37,8 +37,9 @@ def edit_problems(before: Structure, after: Structure) -> list[Problem]:
 
 def problems(structure: Structure) -> list[Problem]:
     """Return what is wrong with a model, all of it."""
-    nothing = structure.with_(nodes=(), functions=(), inputs=(), initializers={}, carried=[])
-    return edit_problems(nothing, structure)
+    found = [*_ends(structure), *_connections(structure, structure.nodes)]
+    found = found or [*_functions(structure, structure.functions), *_nodes(structure, structure.nodes, ())]
+    return found[:_MOST_PROBLEMS]
 
 
 def _ends(structure: Structure) -> Iterator[Problem]:
