@@ -11,6 +11,7 @@ from tui.cli.registry import COMMANDS, Branch, Leaf, branch_overview, overview, 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line `argv` (sys.argv by default) and return its exit code; never raises for user errors."""
     words = sys.argv[1:] if argv is None else argv
+    _open_closed_streams()
     try:
         return _dispatch(words)
     except LayerwiseError as error:
@@ -23,6 +24,13 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:
         _close_stdout()
         return 1
+
+
+def _open_closed_streams() -> None:
+    """A daemon may start us without: then nothing is read and what is said goes nowhere."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115
 
 
 def _dispatch(words: list[str]) -> int:

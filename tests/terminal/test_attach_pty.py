@@ -1,6 +1,8 @@
 """`layerwise attach` on a terminal: live progress, questions asked and answered; plain lines elsewhere."""
 
 import asyncio
+import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,8 +11,14 @@ import pytest
 from support.jobs import jobs_home, submit, until, wait_for
 from support.terminal import Terminal
 
+from backends.errors import LayerwiseError
 from backends.jobs.client import JobClient
 from backends.jobs.store import Workspace
+from tui.cli.asking import Asker
+from tui.cli.follow import Follower
+from tui.cli.log import Log
+from tui.cli.progress import NoBar
+from tui.state.questions import Question
 
 __all__ = ["jobs_home"]
 
@@ -68,7 +76,10 @@ def test_progress_is_live_and_lines_stay_whole(jobs_home: Workspace) -> None:
 
 
 def test_without_a_terminal_the_question_and_who_may_answer_are_told(jobs_home: Workspace, asking: int) -> None:
-    process = subprocess.Popen([*ATTACH, str(asking)], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    process = subprocess.Popen(
+        [*ATTACH, str(asking)], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, env=env
+    )
     assert process.stdout is not None
     lines = [process.stdout.readline() for _ in range(3)]
     assert lines[0] == "[I] it asks: is it\\x1b[2J good?\n"
@@ -78,3 +89,22 @@ def test_without_a_terminal_the_question_and_who_may_answer_are_told(jobs_home: 
     assert "cancelled" in rest and "\x1b" not in rest
     assert process.returncode == 130
     until(lambda: jobs_home.view(asking).final)
+
+
+def test_started_without_any_input_the_question_is_told_too(jobs_home: Workspace, asking: int) -> None:
+    command = f"exec {shlex.join([*ATTACH, str(asking)])} <&-"
+    process = subprocess.Popen(["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert process.stdout is not None
+    assert [process.stdout.readline() for _ in range(3)][2].startswith("[I] Answer (good, bad) on a terminal")
+    asyncio.run(JobClient(jobs_home).cancel(asking))
+    assert "Traceback" not in process.communicate(timeout=20)[0]
+
+
+def test_what_goes_wrong_with_asking_ends_the_following(jobs_home: Workspace, asking: int) -> None:
+    class Broken(Asker):
+        async def ask(self, question: Question) -> str | None:
+            raise LayerwiseError("the terminal is on fire")
+
+    with pytest.raises(LayerwiseError, match="on fire"):
+        asyncio.run(asyncio.wait_for(Follower(asking, [].append, None, Broken(Log(), NoBar())).run(), 20))
+    assert jobs_home.view(asking).state == "waiting"

@@ -58,7 +58,7 @@ async def _line() -> str | None:
     stream = sys.stdin.fileno()
     loop = asyncio.get_running_loop()
     read: asyncio.Future[bytes] = loop.create_future()
-    loop.add_reader(stream, lambda: None if read.done() else read.set_result(os.read(stream, 4096)))
+    loop.add_reader(stream, lambda: None if read.done() else read.set_result(read_input(stream)))
     try:
         data = await read
     except asyncio.CancelledError:
@@ -68,3 +68,11 @@ async def _line() -> str | None:
     finally:
         loop.remove_reader(stream)
     return data.decode(errors="replace") if data else None
+
+
+def read_input(stream: int) -> bytes:
+    """What was typed; b"" at the end of the input, which is also where the terminal has gone."""
+    try:
+        return os.read(stream, 4096)
+    except OSError:
+        return b""

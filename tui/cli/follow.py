@@ -1,8 +1,10 @@
 """Following a job's events to its end, and having its open question attended to meanwhile."""
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from backends.errors import UsageError
 from tui.cli.log import INFO, LEVELS, WARNING, Log, shown_lines
 from tui.cli.submit import Listener
 from tui.state.questions import Question, read_question
@@ -22,16 +24,23 @@ class Follower:
         self._listeners = [listener for listener in (show, report) if listener is not None]
         self._asker = asker
         self._asking: asyncio.Task[None] | None = None
+        self._following: asyncio.Task[Any] | None = None
+        self._failure: BaseException | None = None
 
     async def run(self) -> None:
-        """Return when the job has ended."""
+        """Return when the job has ended. Raises what asking raises."""
         from backends.jobs.client import JobClient
         from backends.jobs.store import Workspace
 
         client = JobClient(Workspace())
+        self._following = asyncio.current_task()
         try:
             async for event in client.events(self._job):
                 await self._take(event, client)
+        except asyncio.CancelledError:
+            if self._failure is None:
+                raise
+            raise self._failure from None
         finally:
             await self._stop_asking()
             client.close()
@@ -43,12 +52,20 @@ class Follower:
             listener(event)
         if event["type"] == "question" and self._asker is not None:
             self._asking = asyncio.create_task(self._ask(str(event.get("id")), self._asker, client))
+            self._asking.add_done_callback(self._asked)
 
     async def _ask(self, name: str, asker: "Asker", client: "JobClient") -> None:
         question = await self._open(name, client)
         word = await asker.ask(question) if question is not None else None
         if question is not None and word is not None:
-            await client.reply(self._job, question.id, {"answer": word})
+            with suppress(UsageError):  # the job has ended meanwhile, which its events tell
+                await client.reply(self._job, question.id, {"answer": word})
+
+    def _asked(self, asking: "asyncio.Task[None]") -> None:
+        """Nobody awaits a question: what went wrong with it ends the following, not to be waited for in vain."""
+        if self._following is not None and not asking.cancelled() and asking.exception() is not None:
+            self._failure = asking.exception()
+            self._following.cancel()
 
     async def _open(self, name: str, client: "JobClient") -> Question | None:
         """The question if nobody has answered it yet: journals are read from their start."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from backends.text import shown
-from tui.cli.asking import Asker
+from tui.cli.asking import Asker, read_input
 from tui.cli.debug.report import SearchReport, measured_text
 from tui.cli.follow import Follower
 from tui.cli.log import CRITICAL, START, WARNING, Log
@@ -119,7 +119,7 @@ class Lines:
 
     async def _read(self) -> bytes:
         if stat.S_ISREG(os.fstat(self._fd).st_mode):  # never to be waited for
-            return os.read(self._fd, 4096)
+            return read_input(self._fd)
         loop = asyncio.get_running_loop()
         ready: asyncio.Future[None] = loop.create_future()
         loop.add_reader(self._fd, lambda: None if ready.done() else ready.set_result(None))
@@ -127,4 +127,4 @@ class Lines:
             await ready
         finally:
             loop.remove_reader(self._fd)
-        return os.read(self._fd, 4096)
+        return read_input(self._fd)
