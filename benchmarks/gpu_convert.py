@@ -60,7 +60,8 @@ def compared(low: Path, model: Path, provider: str) -> str:
     worst = max((row["rel_l2"] for row in rows if row.get("rel_l2") is not None), default=None)
     finite = all(row.get("rel_l2") is not None for row in rows)
     error = "" if rows else f" {document.get('error', document)}"
-    return f"{provider}: {len(rows)} outputs, worst rel L2 {worst}, finite {finite}, exit {code}, {seconds:.1f} s{error}"
+    told = f"{provider}: {len(rows)} outputs, worst rel L2 {worst}, finite {finite}"
+    return f"{told}, exit {code} (1: beyond the tolerance), {seconds:.1f} s{error}"
 
 
 def main() -> None:
