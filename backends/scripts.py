@@ -47,9 +47,7 @@ def load_function(path: str | Path, name: str) -> Any:
     UsageError if the file or the name is not there, LayerwiseError if the script fails.
     """
     script = Path(path).absolute()
-    if not script.is_file():
-        raise UsageError(f"script {shown(str(path))} does not exist")
-    module = _run(script)
+    module = load_script(script)
     if not hasattr(module, name):
         there = [key for key in vars(module) if not key.startswith("_") and callable(vars(module)[key])]
         told = shown(", ".join(there), 200) or "nothing"
@@ -57,6 +55,13 @@ def load_function(path: str | Path, name: str) -> Any:
     found = getattr(module, name)
     with script_errors(script, f"{name}()"):
         return found() if isinstance(found, type) else found
+
+
+def load_script(script: Path) -> ModuleType:
+    """Run a script and return it as a module. UsageError if it is not there, LayerwiseError if it fails."""
+    if not script.is_file():
+        raise UsageError(f"script {shown(str(script))} does not exist")
+    return _run(script)
 
 
 def _run(script: Path) -> ModuleType:

@@ -21,6 +21,7 @@ ACTIONS: dict[str, str] = {
     "lint": "debugtools.lint.action:lint",
     "compatibility": "debugtools.compatibility.action:compatibility",
     "convert": "debugtools.convert.action:convert",
+    "plugins": "surgery.plugin_action:plugins",
     "diff": "debugtools.diff.action:diff",
     "tensor_view": "debugtools.compare.tensor_view:tensor_view",
     "index": "surgery.graph.action:action_index",

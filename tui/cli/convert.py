@@ -59,12 +59,13 @@ def run_convert(args: Namespace, log: Log) -> int:
 
         def listen(event: dict[str, Any]) -> None:
             show(event)
-            _told(event, log)
+            tell(event, log)
 
         return run_here(job, listen, log)
 
 
-def _told(event: dict[str, Any], log: Log) -> None:
+def tell(event: dict[str, Any], log: Log) -> None:
+    """Print what a job says: its messages and warnings."""
     kind = event.get("type")
     if kind in ("log", "warning"):
         level = LEVELS.get(str(event.get("level", kind)).upper(), WARNING)

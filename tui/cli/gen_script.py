@@ -40,6 +40,13 @@ def script(spec: CompareSpec) -> str:
     return "\n".join([*_head(spec), *body.imports(), "", *lines, ""])
 
 
+def model_loader(spec: CompareSpec, path: str) -> tuple[list[str], str]:
+    """The lines that import it, and the expression of a loader of the model at `path`, marked as `spec` has it."""
+    body = _Body(spec)
+    loader = body.loaded(path, infer=True)
+    return body.own_imports(), loader
+
+
 def write_script(text: str, path: str) -> None:
     """Save the script. LayerwiseError where that cannot be."""
     from backends.files import atomic_write
@@ -69,12 +76,15 @@ class _Body:
 
     def __init__(self, spec: CompareSpec) -> None:
         self.spec = spec
-        self._imports: dict[str, set[str]] = {"layerwise.comparator": {"Comparator"}}
+        self._imports: dict[str, set[str]] = {}
         self._live = [runner for runner in spec.runners if runner.kind != "saved"]
 
     def imports(self) -> list[str]:
-        lines = [f"from {module} import {', '.join(sorted(names))}" for module, names in sorted(self._imports.items())]
-        return ["import sys", "", *lines]
+        self._use("layerwise.comparator", "Comparator")
+        return ["import sys", "", *self.own_imports()]
+
+    def own_imports(self) -> list[str]:
+        return [f"from {module} import {', '.join(sorted(names))}" for module, names in sorted(self._imports.items())]
 
     def models(self) -> Iterator[str]:
         """A variable per model file: its path, or a loader that marks its tensors."""
@@ -128,17 +138,25 @@ class _Body:
         external = options.external_data_dir or options.ignore_external_data
         if not (marked or external or options.save_onnx):
             return repr(path)
-        self._use("layerwise.backend.onnx", "OnnxFromPath")
-        loader = _call("OnnxFromPath", path, external_data_dir=options.external_data_dir,
-                       ignore_external_data=options.ignore_external_data or None)  # fmt: skip
-        if marked:
-            loader = self._marked(loader)
+        loader = self.loaded(path)
         if options.save_onnx:
             self._use("layerwise.backend.onnx", "SaveOnnx")
             loader = _call("SaveOnnx", _Code(loader), options.save_onnx, external_data_path=options.save_external_data,
                            size_threshold=options.external_data_size_threshold)  # fmt: skip
         self._use("layerwise.backend.onnx", "BytesFromOnnx")
         return f"BytesFromOnnx({loader})"
+
+    def loaded(self, path: str, infer: bool = False) -> str:
+        """A loader of the model as it is marked; `infer`: what is marked has a type."""
+        marks, options = self.spec.marks, self.spec.model_options
+        self._use("layerwise.backend.onnx", "OnnxFromPath")
+        loader = _call("OnnxFromPath", path, external_data_dir=options.external_data_dir,
+                       ignore_external_data=options.ignore_external_data or None)  # fmt: skip
+        marked = marks.everything or marks.names or marks.op_types or marks.exclude
+        if marked and infer:
+            self._use("layerwise.backend.onnx", "InferShapes")
+            loader = f"InferShapes({loader})"
+        return self._marked(loader) if marked else loader
 
     def _marked(self, loader: str) -> str:
         marks = self.spec.marks

@@ -94,6 +94,24 @@ COMMANDS: dict[str, Leaf | Branch] = {
             ),
         },
     ),
+    "plugin": Branch(
+        "subgraphs that plugins can take the place of",
+        {
+            "list": Leaf("tui.cli.plugin", "list", "which plugins of a folder match, and how often"),
+            "match": Leaf("tui.cli.plugin", "match", "where they match, as a file to edit"),
+            "replace": Leaf("tui.cli.plugin", "replace", "put the plugins' nodes in place, as that file says"),
+            "autotune": Leaf("tui.cli.plugin", "autotune", "which replacements are fastest: needs TensorRT"),
+        },
+    ),
+    "template": Branch(
+        "scripts to be finished by hand",
+        {
+            "onnx-gs": Leaf("tui.cli.template", "onnx_gs", "edit a model with onnx-graphsurgeon"),
+            "trt-network": Leaf("tui.cli.template", "trt_network", "make a network: needs TensorRT"),
+            "trt-config": Leaf("tui.cli.template", "trt_config", "configure a build: needs TensorRT"),
+            "shard-hints": Leaf("tui.cli.template", "shard_hints", "split a model over GPUs: needs TensorRT"),
+        },
+    ),
     "triage": Leaf("tui.cli.triage", "triage", "the accuracy flowchart: what kind of fault it is, with a report"),
     "data": Branch(
         "combine saved inputs and outputs",

@@ -185,8 +185,8 @@ def _feeds(args: Namespace) -> FeedSpec:
 def _model_options(args: Namespace) -> ModelOptions:
     if args.fp_to_fp16:
         raise UsageError(
-            "--fp-to-fp16 is not in this version. Convert the model with "
-            "onnxconverter_common.float16 and compare the two: --reference-model FP32.onnx"
+            "--fp-to-fp16: convert the model first (`layerwise convert MODEL --fp-to-fp16 -o FP16.onnx`), then compare "
+            "the two: FP16.onnx --reference-model MODEL"
         )
     size = args.external_data_size_threshold
     return ModelOptions(

@@ -1,0 +1,106 @@
+"""The job action `plugins`: what plugins match in a model, and their nodes put into it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from backends.errors import LayerwiseError, UsageError
+from backends.files import atomic_write
+from backends.model import ModelFile
+from backends.specs import Spec
+from backends.text import shown
+from surgery.plugin_config import config_text, read_config
+from surgery.plugins import Match, find_matches, plugin_names, replace_matches
+from surgery.saving import save
+from surgery.structure import Structure
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+
+class PluginSpec(Spec, frozen=True):
+    """What to do with the plugins of a folder.
+
+    list: say what matches; match: write that to `config` too; replace: put the plugins' nodes in place by `config`,
+    into `output`. include, exclude: plugins by name.
+    """
+
+    what: Literal["list", "match", "replace"]
+    model: str
+    plugins: str
+    include: list[str] = []
+    exclude: list[str] = []
+    config: str | None = None
+    output: str | None = None
+    external_data_dir: str | None = None
+    overwrite: bool = False
+
+
+def plugins(context: "JobContext") -> dict[str, Any]:
+    """Do what `context.params` (a PluginSpec) says. Rows of the table plugins: name, op, instances (how many).
+
+    Result: path, of what was written, or None.
+    """
+    try:
+        spec = msgspec.convert(context.params, PluginSpec)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the description of what to do with plugins does not fit: {error}") from None
+    context.log(f"Loading model: {shown(spec.model)}")
+    with ModelFile(spec.model, spec.external_data_dir) as file:
+        structure = Structure.open(file)
+    path = _replaced(structure, spec, context) if spec.what == "replace" else _matched(structure, spec, context)
+    return {"path": None if path is None else str(path)}
+
+
+def _matched(structure: Structure, spec: PluginSpec, context: "JobContext") -> Path | None:
+    config = None
+    if spec.what == "match":
+        config = Path(spec.config) if spec.config else Path(spec.model).absolute().with_name("config.yaml")
+        _refuse(config, spec.overwrite)
+    folder, found = Path(spec.plugins), []
+    for name in plugin_names(folder, spec.include, spec.exclude):
+        context.log(f"checking {shown(name, 80)} in model")
+        found.append(find_matches(structure, folder, name))
+    context.log("the following plugins matched:")
+    context.log(shown(str({match.folder: len(match.instances) for match in found}), 2000))
+    for match in found:
+        context.row("plugins", _row(match, len(match.instances)))
+    if config is not None:
+        _write(config, config_text(found))
+        context.log(f"Matching subgraphs saved to {shown(str(config))}")
+    return config
+
+
+def _replaced(structure: Structure, spec: PluginSpec, context: "JobContext") -> Path:
+    beside = Path(spec.model).absolute()
+    output = Path(spec.output) if spec.output else beside.with_name("replaced.onnx")
+    _refuse(output, spec.overwrite)
+    matches = read_config(Path(spec.config) if spec.config else beside.with_name("config.yaml"))
+
+    def done(match: Match, count: int) -> None:
+        context.row("plugins", _row(match, count))
+        context.log(f"replaced {count} instances of {shown(match.name, 80)} plugin")
+        if count != len(match.instances):
+            context.warn(f"not all instances of {shown(match.name, 80)} were replaced")
+
+    result = replace_matches(structure, Path(spec.plugins), matches, done)
+    save(result, output, overwrite=spec.overwrite)
+    context.log(f"Saving ONNX model to: {shown(str(output))}")
+    return output
+
+
+def _row(match: Match, count: int) -> dict[str, Any]:
+    return {"name": match.name, "op": match.op, "instances": count}
+
+
+def _refuse(path: Path, overwrite: bool) -> None:
+    if path.exists() and not overwrite:
+        raise UsageError(f"{shown(str(path))} is there already: choose another name, or say --overwrite")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        atomic_write(path, text)
+    except OSError as error:
+        raise LayerwiseError(f"{shown(str(path))} cannot be written: {error.strerror}") from None

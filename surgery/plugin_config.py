@@ -1,0 +1,59 @@
+"""Polygraphy's config.yaml: which subgraphs plugins replace, a document a plugin, to be edited by hand."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from backends.errors import BadFile
+from surgery.plugins import Instance, Match, instance_of
+
+
+def config_text(matches: Iterable[Match]) -> str:
+    """Return the configuration of the plugins that match anything."""
+    documents = [
+        {"name": match.name, "op": match.op, "instances": [_plain_instance(instance) for instance in match.instances]}
+        for match in matches
+        if match.instances
+    ]
+    text: str = yaml.safe_dump_all(documents, default_flow_style=False, sort_keys=False, allow_unicode=False)
+    return text
+
+
+def read_config(path: Path) -> list[Match]:
+    """Read a configuration. BadFile if it cannot be read or is none; UsageError for an instance that is none."""
+    try:
+        documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadFile(path, getattr(error, "strerror", None) or "not UTF-8 text") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise BadFile(path, f"not YAML: {' '.join(str(error).split())[:200]}") from None
+    return [_match(path, document) for document in documents if document is not None]
+
+
+def _match(path: Path, document: Any) -> Match:
+    fits = isinstance(document, Mapping) and all(isinstance(document.get(key), str) for key in ("name", "op"))
+    if not fits or not isinstance(document.get("instances"), list):
+        raise BadFile(path, "each document must have a name, an op and a list of instances")
+    name = document["name"]
+    if not name or "/" in name or name in (".", ".."):
+        raise BadFile(path, "the name of a plugin is that of its folder")
+    instances = tuple(instance_of(item, name) for item in document["instances"])
+    return Match(name, name, document["op"], instances)
+
+
+def _plain_instance(instance: Instance) -> dict[str, Any]:
+    names = {"inputs": list(instance.inputs), "outputs": list(instance.outputs)}
+    return {**names, "attributes": _plain(instance.attributes)}
+
+
+def _plain(value: Any) -> Any:
+    """What YAML has a word for: NumPy's numbers and arrays as Python's, anything else as text."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

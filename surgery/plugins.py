@@ -1,0 +1,149 @@
+"""Subgraphs that a plugin can take the place of: found and replaced by pattern files as Polygraphy has them.
+
+A plugin is a folder with a `pattern.py`:
+    get_plugin_metadata() -> {"name": …, "op": …}
+    get_matching_subgraphs(graph) -> [{"inputs": [names], "outputs": [names], "attributes": {…}}], or
+    get_plugin_pattern() -> an onnx_graphsurgeon.GraphPattern, whose matches are taken as they are
+    replace_with_plugin(graph, input_tensors, output_tensors, attrs, op), if one node in their place is not enough
+Scripts are the user's code: only a job runs them.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import onnx_graphsurgeon as gs
+
+from backends.errors import LayerwiseError, UsageError
+from backends.scripts import load_script, script_errors
+from backends.text import shown
+from surgery.structure import Structure
+from surgery.surgeon_graph import from_graph, to_graph
+
+PATTERN = "pattern.py"
+Attributes = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A subgraph, by the names of the tensors that go in and come out."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Attributes
+
+
+@dataclass(frozen=True)
+class Match:
+    """What a plugin can replace. name, op: as its metadata has them; folder: its name in the plugin folder."""
+
+    folder: str
+    name: str
+    op: str
+    instances: tuple[Instance, ...]
+
+
+def plugin_names(plugins: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> list[str]:
+    """Return the plugins of a folder by name. UsageError if there are none, or one that is named is not there."""
+    there = sorted(path.parent.name for path in plugins.glob(f"*/{PATTERN}") if path.is_file())
+    if not there:
+        raise UsageError(f"{shown(str(plugins))} holds no plugins: there is no */{PATTERN} in it")
+    for name in (*include, *exclude):
+        if name not in there:
+            raise UsageError(f"there is no plugin {shown(name, 80)!r} in {shown(str(plugins))}: {_listed(there)}")
+    return [name for name in there if (not include or name in include) and name not in exclude]
+
+
+def find_matches(structure: Structure, plugins: Path, name: str) -> Match:
+    """Run one plugin's pattern on the model. UsageError or LayerwiseError for a script that is wrong or fails."""
+    script = plugins / name / PATTERN
+    module = load_script(script.absolute())
+    graph = to_graph(structure)  # a graph of its own: the script may change it
+    with script_errors(script.absolute(), f"plugin {name}"):
+        found = _matching(module, graph)
+    instances = tuple(instance_of(item, name) for item in found or ())
+    metadata = _call(module, "get_plugin_metadata", script) if instances else {}
+    op = metadata.get("op") if isinstance(metadata, Mapping) else None
+    if instances and not isinstance(op, str):
+        raise LayerwiseError(f"{shown(str(script))}: get_plugin_metadata() must give a dict with a name and an op")
+    return Match(name, str(metadata.get("name", name)), str(op), instances)
+
+
+def _matching(module: ModuleType, graph: gs.Graph) -> Any:
+    if hasattr(module, "get_matching_subgraphs"):
+        return module.get_matching_subgraphs(graph)
+    if hasattr(module, "get_plugin_pattern"):
+        matches = module.get_plugin_pattern().match_all(graph)
+        return [{"inputs": [t.name for t in m.inputs], "outputs": [t.name for t in m.outputs]} for m in matches]
+    raise UsageError("there is neither get_matching_subgraphs nor get_plugin_pattern in it")
+
+
+def _call(module: ModuleType, name: str, script: Path) -> Any:
+    if not hasattr(module, name):
+        raise UsageError(f"script {shown(str(script))} has no {name}()")
+    with script_errors(script.absolute(), f"{name}()"):
+        return getattr(module, name)()
+
+
+def instance_of(item: Any, plugin: str) -> Instance:
+    """Return what a script or a configuration describes. UsageError if it is no instance of a subgraph."""
+    item = item if isinstance(item, Mapping) else {}
+    inputs, outputs, attributes = item.get("inputs"), item.get("outputs"), item.get("attributes") or {}
+    if not (_are_names(inputs) and _are_names(outputs) and outputs and isinstance(attributes, Mapping)):
+        told = shown(repr(item), 120)
+        raise UsageError(f"plugin {shown(plugin, 80)}: an instance has inputs, outputs and attributes: {told} has not")
+    return Instance(tuple(inputs), tuple(outputs), {str(key): value for key, value in attributes.items()})
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
+
+
+def replace_matches(
+    structure: Structure, plugins: Path, matches: Iterable[Match], done: Callable[[Match, int], None]
+) -> Structure:
+    """Return the model with the plugins' nodes in the place of the subgraphs; `done` gets how many of each.
+
+    Names of a match that the model has not (any more) are a LayerwiseError; so is a script that fails.
+    """
+    graph = to_graph(structure)
+    for match in matches:
+        script = (plugins / match.folder / PATTERN).absolute()
+        module = load_script(script)
+        replace = getattr(module, "replace_with_plugin", _replace)
+        tensors, count = graph.tensors(), 0
+        for instance in match.instances:
+            inputs, outputs = (_tensors(tensors, names, match) for names in (instance.inputs, instance.outputs))
+            with script_errors(script, f"plugin {match.folder}"):
+                count += bool(
+                    replace(
+                        graph=graph, input_tensors=inputs, output_tensors=outputs,
+                        attrs=dict(instance.attributes), op=match.op,
+                    )
+                )  # fmt: skip
+        done(match, count)
+    graph.cleanup().toposort()
+    return from_graph(graph, structure)
+
+
+def _replace(graph: gs.Graph, input_tensors: list[Any], output_tensors: list[Any], attrs: Attributes, op: str) -> bool:
+    """One node in the place of what makes the outputs; what else reads the inputs is not touched."""
+    for tensor in output_tensors:
+        tensor.inputs.clear()
+    names = {node.name for node in graph.nodes}
+    label = next(name for name in (f"{op}_{i}" for i in range(len(names) + 1)) if name not in names)
+    graph.nodes.append(gs.Node(op=op, name=label, attrs=attrs, inputs=input_tensors, outputs=output_tensors))
+    return True
+
+
+def _tensors(tensors: Mapping[str, Any], names: Sequence[str], match: Match) -> list[Any]:
+    for name in names:
+        if name not in tensors:
+            raise LayerwiseError(f"plugin {shown(match.folder, 80)}: the model has no tensor {shown(name, 120)!r}")
+    return [tensors[name] for name in names]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return "it has " + shown(", ".join(names), 300)

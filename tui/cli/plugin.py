@@ -1,0 +1,99 @@
+"""`layerwise plugin list|match|replace`: what plugins can take the place of, by Polygraphy's pattern files."""
+
+import shlex
+from argparse import Namespace
+from typing import Any
+
+from backends.errors import MissingDependency
+from tui.cli import options
+from tui.cli.convert import tell
+from tui.cli.json_output import Collector, print_json
+from tui.cli.log import Log
+from tui.cli.parser import Parser
+from tui.cli.submit import job_spec, run_here
+from tui.cli.to_spec import NO_TENSORRT
+
+_EPILOG = (
+    "DIR holds a folder a plugin with a pattern.py in it: get_plugin_metadata() and get_matching_subgraphs(graph), or\n"
+    "get_plugin_pattern(), which gives an onnx_graphsurgeon.GraphPattern; replace_with_plugin(…) if it has one.\n"
+    "These scripts are run, in a process of their own."
+)
+
+
+def fill_list(parser: Parser) -> None:
+    _add_common(parser)
+    _add_choice(parser)
+
+
+def fill_match(parser: Parser) -> None:
+    _add_common(parser)
+    _add_choice(parser)
+    parser.add_argument("-o", "--output", metavar="PATH", help="config.yaml beside the model by default")
+
+
+def fill_replace(parser: Parser) -> None:
+    _add_common(parser)
+    parser.add_argument("-o", "--output", metavar="PATH", help="replaced.onnx beside the model by default")
+    parser.add_argument("--config", metavar="PATH", help="config.yaml beside the model by default")
+
+
+def fill_autotune(parser: Parser) -> None:
+    _add_common(parser)
+    _add_choice(parser)
+    for flag in ("--python-plugins", "--plugin-libraries"):
+        parser.add_argument(flag, nargs="+", metavar="FILE")
+    for flag in ("-o/--output", "--report", "--autotune-mode", "--max-combinations", "--threshold", "--timing-cache",
+                 "--load-config-yaml"):  # fmt: skip
+        parser.add_argument(*flag.split("/"), metavar="VALUE")
+    parser.add_argument("--save-config-yaml", nargs="?", metavar="PATH")
+    for flag in ("--no-timing-cache", "--skip-autotuning"):
+        parser.add_argument(flag, action="store_true")
+
+
+def _add_common(parser: Parser) -> None:
+    parser.epilog = _EPILOG
+    options.add_model(parser, required=True)
+    parser.add_argument("--plugin-dir", required=True, metavar="DIR", help="the folder of the plugins")
+    parser.own(parser, "--overwrite", action="store_true", help="replace a file that is there already")
+    parser.own(parser, "--json", action="store_true", help="print one JSON document instead of the text")
+    options.add_onnx(parser)
+
+
+def _add_choice(parser: Parser) -> None:
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--include", nargs="+", default=[], metavar="NAME", help="these plugins alone")
+    choice.add_argument("--exclude", nargs="+", default=[], metavar="NAME", help="all but these")
+
+
+def run_list(args: Namespace, log: Log) -> int:
+    """Say which plugins match, and how often."""
+    return _run("list", args, log, include=args.include, exclude=args.exclude)
+
+
+def run_match(args: Namespace, log: Log) -> int:
+    """Write where which plugins match."""
+    return _run("match", args, log, include=args.include, exclude=args.exclude, config=args.output)
+
+
+def run_replace(args: Namespace, log: Log) -> int:
+    """Put the plugins' nodes into the model."""
+    return _run("replace", args, log, config=args.config, output=args.output)
+
+
+def run_autotune(args: Namespace, log: Log) -> int:
+    """Timing plugins needs TensorRT."""
+    raise MissingDependency(NO_TENSORRT)
+
+
+def _run(what: str, args: Namespace, log: Log, **more: Any) -> int:
+    given = {"model": args.model_file, "plugins": args.plugin_dir, "external_data_dir": args.external_data_dir}
+    words = shlex.split(args.command)
+    params = {"what": what, **given, "overwrite": args.overwrite, **more}
+    job = job_spec("plugins", params, shlex.join(words[1:])[:200], words)
+    collector = Collector()
+    if not args.json:
+        return run_here(job, lambda event: tell(event, log), log)
+    code = run_here(job, collector.event, log)
+    document = collector.document(args.command, code)
+    print_json({**document, "rows": collector.tables.get("plugins", [])})
+    return code

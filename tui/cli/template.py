@@ -1,0 +1,116 @@
+"""`layerwise template onnx-gs`: a script to edit a model with onnx-graphsurgeon, to be finished by hand."""
+
+import shlex
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from backends.errors import MissingDependency, UsageError
+from backends.text import shown
+from tui.cli import options
+from tui.cli.gen_script import model_loader, write_script
+from tui.cli.lint import given
+from tui.cli.log import Log
+from tui.cli.options_trt import add_tensorflow, add_trt
+from tui.cli.parser import Parser
+from tui.cli.to_spec import NO_TENSORRT
+
+_BODY = '''
+model = load_model()
+graph = gs.import_onnx(model)
+
+# To edit inputs or outputs:
+#
+# graph.inputs = [...]
+# graph.outputs = [...]
+
+# To get at all tensors of the model by name:
+#
+# tensors = graph.tensors()
+
+# To walk over its nodes:
+#
+# for node in graph.nodes:
+#     print(f"Node: {{node.name}}, op: {{node.op}}\\nInputs: {{node.inputs}}\\nOutputs: {{node.outputs}}")
+
+# To take out what nothing needs, and put the nodes in an order they can run in:
+#
+# graph.cleanup().toposort()
+
+onnx.save(gs.export_onnx(graph), {output!r})
+'''
+
+
+def fill_onnx_gs(parser: Parser) -> None:
+    parser.usage = "%(prog)s MODEL.onnx -o SCRIPT.py [OPTIONS]"
+    parser.epilog = "The script needs onnx, onnx-graphsurgeon and layerwise. '-o -' prints it."
+    options.add_model(parser, required=True)
+    _add_output(parser)
+    options.add_marking(parser)
+    options.add_onnx(parser)
+
+
+def run_onnx_gs(args: Namespace, log: Log) -> int:
+    """Write the script."""
+    spec = given(args, [("onnxrt", None)])
+    path = Path(args.model_file)
+    if not path.is_file():
+        raise UsageError(f"{shown(args.model_file)}: there is no such file")
+    imports, loader = model_loader(spec, args.model_file)
+    output = str(path.with_name(f"{path.stem}_updated{path.suffix}"))
+    lines = [
+        "#!/usr/bin/env python3",
+        f"# Made by: {shown(shlex.join(shlex.split(args.command)))}",
+        "",
+        "import onnx",
+        "import onnx_graphsurgeon as gs",
+        "",
+        *imports,
+        "",
+        f"load_model = {loader}",
+    ]
+    text = "\n".join(lines) + "\n" + _BODY.format(output=output)
+    if args.output == "-":
+        sys.stdout.write(text)
+    else:
+        _write(args, text)
+    return 0
+
+
+def _write(args: Namespace, text: str) -> None:
+    if Path(args.output).exists() and not args.overwrite:
+        raise UsageError(f"{shown(args.output)} is there already: choose another name, or say --overwrite")
+    write_script(text, args.output)
+
+
+def fill_trt_network(parser: Parser) -> None:
+    _fill_trt(parser)
+
+
+def fill_trt_config(parser: Parser) -> None:
+    _fill_trt(parser)
+
+
+def fill_shard_hints(parser: Parser) -> None:
+    _fill_trt(parser)
+
+
+def _fill_trt(parser: Parser) -> None:
+    options.add_model(parser)
+    _add_output(parser)
+    options.add_onnx(parser)
+    add_trt(parser)
+    add_tensorflow(parser)
+
+
+def _add_output(parser: Parser) -> None:
+    parser.add_argument("-o", "--output", required=True, metavar="PATH", help="the script")
+    parser.own(parser, "--overwrite", action="store_true", help="replace a file that is there already")
+
+
+def run_trt_network(args: Namespace, log: Log) -> int:
+    """Scripts of TensorRT's network API need TensorRT."""
+    raise MissingDependency(NO_TENSORRT)
+
+
+run_trt_config = run_shard_hints = run_trt_network
