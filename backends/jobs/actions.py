@@ -33,12 +33,15 @@ ACTIONS: dict[str, str] = {
     "run_shapes": "surgery.fallback:run_shapes",
     "bundle": "debugtools.bundle.action:bundle",
     "triage": "debugtools.triage.action:triage",
-    "triage_sanitize": "debugtools.triage.sanitize:sanitize_model",
+    "edit": "debugtools.edit_action:edit",
     "interactive": "backends.jobs.interactive:serve",
 }
 
 REQUESTS: dict[str, str] = {
     "weight_statistics": "surgery.weights:answer_weights",
+    "edit_result": "surgery.edit_requests:answer_result",
+    "edit_check": "surgery.edit_requests:answer_check",
+    "edit_effect": "debugtools.edit_check:answer_effect",
 }
 
 

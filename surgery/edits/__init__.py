@@ -14,7 +14,7 @@ from surgery.edits.names import RenameNode, RenameTensor
 from surgery.edits.nodes import AddNode, Bypass, DeleteNodes, InsertNode, ReplaceNode
 from surgery.edits.operands import Constant
 from surgery.edits.outputs import DebugOutputs, MarkOutputs, SetOutputs, UnmarkOutputs
-from surgery.edits.patterns import ReplacePattern
+from surgery.edits.patterns import InsertBetween, ReplacePattern
 from surgery.edits.shapes import FreezeDims, SetBatch, SetShape, UpperBounds
 from surgery.edits.tensors import Tensor
 from surgery.edits.tidying import CleanUp, Deduplicate, RemoveInputs, Toposort
@@ -25,7 +25,7 @@ from surgery.structure import Structure
 __all__ = ["AnyEdit", "Constant", "Edit", "EditError", "Tensor", "apply_all", "edit_from", "edits_from_json"]
 
 AnyEdit = (
-    DeleteNodes | Bypass | InsertNode | AddNode | ReplaceNode | ReplacePattern
+    DeleteNodes | Bypass | InsertNode | AddNode | ReplaceNode | ReplacePattern | InsertBetween
     | SetAttribute | SetOp | RenameNode | RenameTensor
     | MarkOutputs | UnmarkOutputs | SetOutputs | DebugOutputs | SetInputs | AddInput | RemoveInputs
     | SetShape | SetBatch | FreezeDims | UpperBounds

@@ -9,11 +9,11 @@ from onnx import helper
 from backends.errors import LayerwiseError
 from backends.protos import parse_model
 from backends.text import shown
-from surgery.edits.base import GraphEdit, listed, place
+from surgery.edits.base import Edit, GraphEdit, listed, place
 from surgery.edits.nodes import is_op
 from surgery.edits.operands import Operand, add_operand, attributes
 from surgery.rewiring import making, reading, without_values
-from surgery.structure import Graph, Nodes, changed
+from surgery.structure import Graph, Nodes, Structure, changed
 from surgery.tidy import cleaned
 
 
@@ -64,6 +64,24 @@ class ReplacePattern(GraphEdit, frozen=True, tag="replace-pattern", kw_only=True
         node = helper.make_node(self.op, names, last.output, last.name or None, domain=self.domain or None)
         node.attribute.extend(attributes(self.attributes, self.op, self.domain))
         return graph, [node]
+
+
+class InsertBetween(Edit, frozen=True, tag="insert-between", kw_only=True):
+    """Put one node in the place of all that computes `outputs` from `inputs`, in the main graph."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    op: str
+    name: str = ""
+    attributes: dict[str, Any] = {}
+
+    def describe(self) -> str:
+        return f"put {shown(self.op, 60)} between {listed(self.inputs)} and {listed(self.outputs)}"
+
+    def _applied(self, structure: Structure) -> Structure:
+        from surgery.insert import insert_between
+
+        return insert_between(structure, self.inputs, self.outputs, self.op, self.name, self.attributes)
 
 
 def matches(graph: Graph, pattern: Sequence[str]) -> Iterator[Nodes]:

@@ -86,6 +86,8 @@ COMMANDS: dict[str, Leaf | Branch] = {
             "sanitize": Leaf(
                 "tui.cli.surgeon.sanitize", "sanitize", "fold constants, clean up, change input shapes", timed=True
             ),
+            "edit": Leaf("tui.cli.surgeon.edit", "edit", "delete, insert, replace, rename, …: any edits", timed=True),
+            "replay": Leaf("tui.cli.surgeon.edit", "replay", "the edits of a log made on another model", timed=True),
             "insert": Leaf("tui.cli.surgeon.insert", "insert", "one node in the place of what lies between tensors"),
             "prune": Leaf("tui.cli.surgeon.prune", "prune", "2:4 sparse weights; nodes of some types left out", True),
             "weight-strip": Leaf("tui.cli.surgeon.weights", "weight_strip", "no values in the weights", timed=True),

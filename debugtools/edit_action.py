@@ -1,0 +1,134 @@
+"""The job action `edit`: edits made to a model file, checked, tried on request, saved."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import onnx
+
+from backends.errors import UsageError
+from backends.files import atomic_write
+from backends.model import ModelFile
+from backends.specs import FeedSpec, Spec
+from backends.text import shown
+from surgery.checked import edit_problems, problems
+from surgery.edits import Edit, EditError, edit_from
+from surgery.gs_script import export_script
+from surgery.history import edits_to_json, read_edits
+from surgery.saving import THRESHOLD, save
+from surgery.settled import settled
+from surgery.structure import Structure
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+
+class EditJob(Spec, frozen=True):
+    """What to do. model: None starts from an empty model of `new_opset`. edits: as `surgery.edits`; an item {"file":
+    path} stands for those of a file. output: None only checks.
+
+    skip_misfits: edits that do not fit are left out. keep_broken: save it though it is not sound. tried: run it before
+    and after. script, log: files for the edits that were made, as an onnx-graphsurgeon script and as JSON.
+    """
+
+    model: str | None = None
+    new_opset: int = 17
+    edits: list[dict[str, Any]] = []
+    output: str | None = None
+    external_data_dir: str | None = None
+    ignore_external_data: bool = False
+    external: str | None = None
+    external_threshold: int = THRESHOLD
+    overwrite: bool = False
+    skip_misfits: bool = False
+    keep_broken: bool = False
+    tried: bool = False
+    feeds: FeedSpec = FeedSpec()
+    script: str | None = None
+    log: str | None = None
+
+
+def edit(context: "JobContext") -> dict[str, Any]:
+    """Do what `context.params` (an EditJob) says.
+
+    Rows: misfits (edit, reason), problems (node, message), outputs (as `debugtools.edit_check.Moved`). Result: passed;
+    output; edits; saved.
+    """
+    try:
+        job = msgspec.convert(context.params, EditJob)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the description of what to do does not fit: {error}") from None
+    edits = _edits(job.edits)
+    if job.model is None:
+        return _edited(context, job, empty(job.new_opset), edits)
+    with ModelFile(job.model, job.external_data_dir, job.ignore_external_data) as file:
+        return _edited(context, job, Structure.open(file), edits)
+
+
+def empty(opset: int) -> Structure:
+    """Return a model without nodes, to build one from."""
+    imports = [onnx.helper.make_opsetid("", opset)]
+    version = onnx.helper.find_min_ir_version_for(imports, True)
+    return Structure.from_proto(
+        onnx.ModelProto(ir_version=version, opset_import=imports, graph=onnx.GraphProto(name="graph"))
+    )
+
+
+def _edits(items: list[dict[str, Any]]) -> list[Edit]:
+    edits: list[Edit] = []
+    for item in items:
+        edits += read_edits(Path(item["file"])) if item.keys() == {"file"} else [edit_from(item)]
+    if not edits:
+        raise UsageError("there is no edit to make")
+    return edits
+
+
+def _edited(context: "JobContext", job: EditJob, before: Structure, edits: list[Edit]) -> dict[str, Any]:
+    steps = _steps(context, job, before, edits)
+    after = settled(before, steps[-1][1]) if steps else before
+    found = edit_problems(before, after) if job.model is not None else problems(after)
+    for problem in found:
+        context.row("problems", {"node": problem.node, "message": problem.message})
+    passed = (not found or job.keep_broken) and len(steps) == len(edits)
+    if job.tried and not found:
+        _try(context, job, before, after)
+    saved = bool(job.output and (not found or job.keep_broken))
+    if saved and job.output:
+        path = Path(job.output)
+        external = None if job.external is None else Path(job.external or f"{path.name}.data")
+        save(after, path, external=external, threshold=job.external_threshold, overwrite=job.overwrite)
+    if job.script:
+        export_script(before, steps, Path(job.script), is_new=job.model is None)
+    if job.log:
+        atomic_write(job.log, edits_to_json([made for made, _ in steps]))
+    return {"passed": passed, "output": job.output, "saved": saved, "edits": len(steps)}
+
+
+def _steps(
+    context: "JobContext", job: EditJob, structure: Structure, edits: list[Edit]
+) -> list[tuple[Edit, Structure]]:
+    """The edits that fit, each with the model that it makes. EditError if one does not and all must."""
+    steps: list[tuple[Edit, Structure]] = []
+    for made in edits:
+        try:
+            structure = made.apply(structure)
+        except EditError as error:
+            if not job.skip_misfits:
+                raise
+            context.row("misfits", {"edit": made.describe(), "reason": shown(error.reason, 400)})
+            continue
+        context.log(made.describe(), "info")
+        steps.append((made, structure))
+    return steps
+
+
+def _try(context: "JobContext", job: EditJob, before: Structure, after: Structure) -> None:
+    from debugtools.edit_check import effect_of
+
+    effect = effect_of(before, after, job.feeds, warn=context.warn)
+    for moved in effect.outputs:
+        context.row("outputs", msgspec.to_builtins(moved))
+    for name in effect.gone:
+        context.row("outputs", {"name": name, "note": "no output any more"})
+    for name in effect.new:
+        context.row("outputs", {"name": name, "note": "a new output"})

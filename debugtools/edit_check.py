@@ -1,0 +1,116 @@
+"""Did the outputs move? A model before and after edits, run on onnxruntime with the same feed."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from backends.errors import UsageError
+from backends.evaluate import tensor_infos
+from backends.feeds import make_feeds
+from backends.model import ModelFile
+from backends.onnxrt import open_onnxrt
+from backends.runner import Loadable
+from backends.specs import FeedSpec, RunnerSpec
+from backends.text import shown
+from debugtools.compare.metrics import compare_arrays
+from debugtools.compare.tolerance import Rule
+from surgery.history import History
+from surgery.settled import settled
+from surgery.structure import Structure
+
+Array = NDArray[Any]
+Warn = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """One output that both models have. equal: bit for bit. largest: error, None where there is none to tell."""
+
+    name: str
+    equal: bool
+    passed: bool | None
+    largest: float | None
+    relative: float | None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What edits did to the outputs. gone and new: outputs that only one of the models has."""
+
+    outputs: tuple[Moved, ...]
+    gone: tuple[str, ...]
+    new: tuple[str, ...]
+
+    @property
+    def unmoved(self) -> bool:
+        """True if the models have the same outputs, equal bit for bit."""
+        return not (self.gone or self.new) and all(output.equal for output in self.outputs)
+
+
+def effect_of(
+    before: Structure, after: Structure, feeds: FeedSpec | None = None, rule: Rule | None = None, warn: Warn = print
+) -> Effect:
+    """Run both on onnxruntime's CPU provider, unoptimised, with the first feed (random by default), and compare.
+
+    An input that only `after` has is fed as well; one of another shape is fed by its own shape. It loads onnxruntime:
+    only for a process that may die of it. LayerwiseError where one of them does not run, saying which.
+    """
+    feed = _feed(before, feeds or FeedSpec(), warn)
+    known = {value.name: value for value in before.inputs}
+    changed = [value for value in after.inputs if known.get(value.name) != value]
+    if changed:
+        new_names, rest = {value.name for value in changed}, _feed(after, FeedSpec(), warn)
+        own = {name: (rest if name in new_names else feed)[name] for name in after.input_names}
+    else:
+        own = {name: feed[name] for name in after.input_names}
+    old, new = _run(before, feed, "before"), _run(settled(before, after), own, "after")
+    common = [name for name in new if name in old]
+    return Effect(
+        tuple(_moved(name, new[name], old[name], rule or Rule()) for name in common),
+        tuple(name for name in old if name not in new),
+        tuple(name for name in new if name not in old),
+    )
+
+
+def answer_effect(params: dict[str, Any]) -> dict[str, Any]:
+    """Request of a warm worker. params: path, log (the history's file), at and to (ids of two of its entries).
+
+    Answer: outputs (rows of `Moved`), gone, new, unmoved, warnings.
+    """
+    warnings: list[str] = []
+    with ModelFile(params["path"]) as file:
+        history = History(Path(params["log"]), Structure.open(file))
+        pair = history.structure_at(int(params["at"])), history.structure_at(int(params["to"]))
+        effect = effect_of(*pair, feeds=msgspec.convert(params.get("feeds", {}), FeedSpec), warn=warnings.append)
+    return {**msgspec.to_builtins(effect), "unmoved": effect.unmoved, "warnings": warnings}
+
+
+def _feed(structure: Structure, feeds: FeedSpec, warn: Warn) -> Mapping[str, Array]:
+    given = [value for value in structure.inputs if value.name not in structure.initializers]
+    feed = next(iter(make_feeds(feeds, tensor_infos(given), warn)), None)
+    if feed is None:
+        raise UsageError("there is no feed dict to run the model with")
+    return feed
+
+
+def _run(structure: Structure, feed: Mapping[str, Array], when: str) -> Mapping[str, Array]:
+    spec = RunnerSpec(kind="onnxrt", graph_optimization_level="disable")
+    model = Loadable(data=structure.proto().SerializeToString(), folder=structure.folder)
+    with open_onnxrt(spec, model, name=f"the model {when} the edit") as runner:
+        return runner.infer(dict(feed)).outputs
+
+
+def _moved(name: str, new: Array, old: Array, rule: Rule) -> Moved:
+    equal = new.shape == old.shape and new.dtype == old.dtype and new.tobytes() == old.tobytes()
+    result = compare_arrays(new, old, rule)
+    required = result.required()
+    largest, relative = (None, None) if required is None else (float(required[0]), float(required[1]))
+    if largest is not None and not np.isfinite(largest):
+        largest = None
+    return Moved(name, equal, result.passed, largest, relative, shown(result.note, 200))

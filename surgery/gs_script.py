@@ -1,0 +1,135 @@
+"""Edits written as a plain onnx-graphsurgeon script that makes the same model, for those who go on in Python."""
+
+import re
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+
+from backends.files import atomic_write, atomic_writer
+from backends.text import shown
+from surgery.edits import Edit
+from surgery.script.delta import Delta, unsupported
+from surgery.script.literals import Stored
+from surgery.settled import settled
+from surgery.structure import Graph, Structure, function_name
+from surgery.types import types_of
+
+_HEAD = '''"""Edits of a model with onnx-graphsurgeon.
+
+    {usage}
+"""
+import sys
+{imports}
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+
+'''
+_FOOT = """
+exported = gs.export_onnx(graph, do_type_check=False)
+{metadata}onnx.save(exported, sys.argv[-1])
+"""
+
+
+def export_script(before: Structure, steps: Sequence[tuple[Edit, Structure]], path: Path, *, is_new: bool) -> None:
+    """Write a script that makes of `before` what the last of `steps` (edits, each with what it makes) is.
+
+    Tensors too large for text go to a .npz file beside it. is_new: the script starts from nothing, not from a file.
+    LayerwiseError for what graphsurgeon cannot hold; OSError.
+    """
+    stored, serial = Stored(before.folder), count(1)
+    lines: list[str] = []
+    structure = before
+    for edit, after in steps:
+        found = _step(structure, after, stored, serial)
+        lines += ["", f"# {edit.describe()}", *found] if found else ["", f"# {edit.describe()}: nothing to do"]
+        structure = after
+    lines += _declarations(before, structure)
+    text = _head(path, stored, is_new) + _helpers(lines) + _opening(before, path, stored, is_new)
+    text += "\n".join([*lines, ""]) + _FOOT.format(metadata=_metadata(structure))
+    if stored.arrays:
+        with atomic_writer(path.with_suffix(".npz")) as stream:
+            np.savez(stream, allow_pickle=False, **stored.arrays)
+    atomic_write(path, text)
+
+
+def _step(before: Structure, after: Structure, stored: Stored, serial: Iterator[int]) -> list[str]:
+    lines = Delta(before, after, "graph", stored, serial).lines()
+    if before.opsets != after.opsets:
+        versions = ", ".join(f"onnx.helper.make_opsetid({d!r}, {v})" for d, v in after.opsets.items())
+        lines += [f"graph.opset = {after.opsets.get('', after.opsets.get('ai.onnx'))}"]
+        lines += [f"graph.import_domains = [{versions}]"]
+    if before.ir_version != after.ir_version:
+        lines.append(f"graph.ir_version = {after.ir_version}")
+    return lines + _functions(before, after, stored, serial)
+
+
+def _functions(before: Structure, after: Structure, stored: Stored, serial: Iterator[int]) -> list[str]:
+    old = {function_name(function): function for function in before.functions}
+    new = {function_name(function): function for function in after.functions}
+    lines = []
+    for name, function in new.items():
+        if name not in old:
+            raise unsupported("the new function", name)
+        if old[name] is not function and old[name] != function:
+            variable = f"function_{next(serial)}"
+            place = list(new).index(name) if old.keys() == new.keys() else list(old).index(name)
+            lines.append(f"{variable} = graph.functions[{place}]")
+            pair = Graph.of_function(old[name]), Graph.of_function(function)
+            lines += Delta(*pair, variable, stored, serial).lines()
+    if old.keys() - new.keys():
+        places = [list(old).index(name) for name in new]
+        lines.append(f"graph.functions = [graph.functions[i] for i in {places}]")
+    return lines
+
+
+def _declarations(before: Structure, after: Structure) -> list[str]:
+    """Types and shapes that are not true any more."""
+    from surgery.script.literals import value_arguments
+
+    final = settled(before, after)
+    changed = [v for v in final.outputs if (old := after.value(v.name)) is None or old != v]
+    changed += [v for name, v in final.values.items() if after.values.get(name) != v]
+    gone = [name for name in after.values if name not in final.values and name in types_of(after)]
+    lines = [f"declare(graph, {v.name!r}, {value_arguments(v)})" for v in changed]
+    lines += [f"declare(graph, {name!r}, None, None)" for name in gone]
+    return ["", "# What is declared of tensors that the edits changed", *lines] if lines else []
+
+
+def _head(path: Path, stored: Stored, is_new: bool) -> str:
+    usage = f"python {shown(path.name)} {'' if is_new else 'MODEL.onnx '}NEW.onnx"
+    return _HEAD.format(usage=usage.replace("\\", "/"), imports="from pathlib import Path\n" if stored.arrays else "")
+
+
+def _helpers(lines: Sequence[str]) -> str:
+    """The helpers that the lines use, and those that these use."""
+    blocks = files("surgery.script").joinpath("helpers.txt").read_text().split("\n\n\n")
+    named = {block.split("(", 1)[0].removeprefix("def "): block for block in blocks[1:]}
+    used: set[str] = set()
+    waiting = ["\n".join(lines)]
+    while waiting:
+        words = set(re.findall(r"\b(\w+)\(", waiting.pop()))
+        for name in sorted((words & named.keys()) - used):
+            used.add(name)
+            waiting.append(named[name])
+    return "\n\n".join([blocks[0], *("\n" + block.strip() for name, block in named.items() if name in used)]) + "\n\n\n"
+
+
+def _opening(before: Structure, path: Path, stored: Stored, is_new: bool) -> str:
+    lines = []
+    if stored.arrays:
+        lines.append(f"values = np.load(Path(__file__).with_name({path.with_suffix('.npz').name!r}))")
+    if is_new:
+        opset = before.opsets.get("", 1)
+        lines.append(f"graph = gs.Graph(opset={opset}, name={before.frame.name!r}, ir_version={before.ir_version})")
+    else:
+        lines.append("graph = gs.import_onnx(onnx.load(sys.argv[1]))")
+    return "\n".join([*lines, ""])
+
+
+def _metadata(structure: Structure) -> str:
+    pairs = (f"exported.metadata_props.add(key={k!r}, value={v!r})\n" for k, v in structure.metadata.items())
+    return "".join(pairs)

@@ -1,0 +1,1 @@
+"""Edits as plain onnx-graphsurgeon scripts."""

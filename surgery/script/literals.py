@@ -1,0 +1,99 @@
+"""Values as Python source."""
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+
+from backends.errors import LayerwiseError
+from backends.text import shown
+from surgery.streamed import embed, is_external
+from surgery.structure import changed
+
+_MOST_INLINE = 64  # elements of an array that is written out in the script
+_PLAIN = frozenset({"float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "bool"})
+
+
+class Stored:
+    """Tensors too large for the text of a script, kept in a .npz file beside it. folder: of external data."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self.arrays: dict[str, NDArray[np.uint8]] = {}
+
+    def tensor(self, tensor: TensorProto) -> str:
+        """Return source for the values of a tensor: an array, or what graphsurgeon reads a stored one by."""
+        if is_external(tensor):
+            assert self._folder is not None
+            tensor = changed(tensor)
+            embed(tensor, self._folder)
+        kind = str(np.dtype(helper.tensor_dtype_to_np_dtype(tensor.data_type)))
+        if kind in _PLAIN and math.prod(tensor.dims) <= _MOST_INLINE:
+            array = numpy_helper.to_array(tensor)
+            values = repr(array.reshape(-1).tolist()).replace("nan", "np.nan").replace("inf", "np.inf")
+            return f"np.array({values}, np.{_numpy_name(kind)}).reshape({tuple(array.shape)})"
+        key = f"tensor_{len(self.arrays)}"
+        self.arrays[key] = np.frombuffer(tensor.SerializeToString(), np.uint8)
+        return f"stored({key!r})"
+
+
+def attribute(value: onnx.AttributeProto, stored: Stored) -> str:
+    """Return source for an attribute's value. LayerwiseError for one that graphsurgeon cannot hold."""
+    kinds = onnx.AttributeProto
+    if value.ref_attr_name:
+        kind = onnx.AttributeProto.AttributeType.Name(value.type)
+        return f"reference({value.ref_attr_name!r}, {kind!r})"
+    if value.type == kinds.FLOAT:
+        return _number(value.f)
+    if value.type == kinds.INT:
+        return repr(value.i)
+    if value.type == kinds.STRING:
+        return repr(_text(value.s))
+    if value.type == kinds.FLOATS:
+        return f"[{', '.join(map(_number, value.floats))}]"
+    if value.type == kinds.INTS:
+        return repr(list(value.ints))
+    if value.type == kinds.STRINGS:
+        return repr([_text(text) for text in value.strings])
+    if value.type == kinds.TENSOR:
+        return f"gs.Constant({value.t.name!r}, {stored.tensor(value.t)})"
+    if value.type == kinds.GRAPH:
+        return f"body({value.g.SerializeToString()!r})"
+    raise LayerwiseError(f"graphsurgeon cannot hold the attribute {shown(value.name, 80)!r}")
+
+
+def value_arguments(value: onnx.ValueInfoProto) -> str:
+    """Return source for a tensor's type and shape, as two arguments."""
+    if value.type.WhichOneof("value") not in (None, "tensor_type"):
+        raise LayerwiseError(f"graphsurgeon cannot declare {shown(value.name, 80)!r}: it is no tensor")
+    tensor = value.type.tensor_type
+    dtype = _dtype(tensor.elem_type) if tensor.elem_type else "None"
+    if not tensor.HasField("shape"):
+        return f"{dtype}, None"
+    dims: Iterable[object] = (d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor.shape.dim)
+    return f"{dtype}, {list(dims)!r}"
+
+
+def _dtype(number: int) -> str:
+    kind = str(np.dtype(helper.tensor_dtype_to_np_dtype(number)))
+    same = kind in _PLAIN and helper.np_dtype_to_tensor_dtype(np.dtype(kind)) == number
+    return f"np.{_numpy_name(kind)}" if same else f"onnx.TensorProto.{TensorProto.DataType.Name(number)}"
+
+
+def _numpy_name(kind: str) -> str:
+    return "bool_" if kind == "bool" else kind
+
+
+def _number(value: float) -> str:
+    return repr(value) if math.isfinite(value) else f"float({str(value)!r})"
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise LayerwiseError(f"graphsurgeon cannot hold text that is not UTF-8: {data[:40]!r}") from None
