@@ -3,12 +3,15 @@
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from backends.specs import FeedSpec
 from debugtools.compare.spec import CompareSpec, MarkSpec
 from debugtools.triage.finding import Case, Finding, failed, outputs_told
 from debugtools.triage.subjobs import Done
+from surgery.sanitize import SanitizeSpec
+from surgery.sanitize_action import SanitizeJob
 
 _QUIET: dict[str, Any] = {"save_inputs": None, "save_outputs": None, "save_accuracy": None, "save_heatmaps": None,
                           "save_error_plots": None, "save_input_blob": None}  # fmt: skip
@@ -28,14 +31,18 @@ def reproduce(case: Case) -> Finding:
 
 
 def sanitize(case: Case) -> Finding:
-    """Does it fail as onnxruntime's basic optimisations leave it: constants folded, dead nodes gone?"""
+    """Does it fail with its constants folded and what nothing needs gone?"""
     spec = case.spec.compare
     suspect = spec.runners[0]
     if suspect.kind != "onnxrt":
         return Finding("yes", [f"the suspect is {suspect.kind}: its model is taken as it is"])
     path = str(case.folder / "sanitized.onnx")
-    params = {"model": suspect.model or spec.model, "output": path}
-    made = case.jobs.run("triage_sanitize", params, "sanitise the model")
+    options = spec.model_options
+    job = SanitizeJob(
+        model=suspect.model or spec.model, output=path, what=SanitizeSpec(fold=True, cleanup=True), overwrite=True,
+        external_data_dir=options.external_data_dir, ignore_external_data=options.ignore_external_data,
+    )  # fmt: skip
+    made = case.jobs.run("sanitize", msgspec.to_builtins(job), "sanitise the model")
     if made.problem:
         return Finding("yes", [f"the model could not be sanitised: {made.problem}"], [made.job])
     runners = [replace(suspect, model=path), *spec.runners[1:]]
