@@ -132,13 +132,14 @@ class CommandCenter(Commanded, App[None], scope="global"):
     def open_line(self) -> None:
         self._ask_line("")
 
-    def _ask_line(self, text: str) -> None:
+    def _ask_line(self, text: str, hint: str = "") -> None:
         line = self.query_one(CommandBar)
         line.set_value(text)
+        line.set_tail([(hint, "dim")] if hint else [])
         line.focus()
 
     def on_page_type_line(self, message: Page.TypeLine) -> None:
-        self._ask_line(message.text)
+        self._ask_line(message.text, message.hint)
 
     async def run_line(self, value: str) -> None:
         self._close_line()

@@ -33,13 +33,14 @@ from tui.screens.graph import GraphScreen
 from tui.screens.jobs import JobsScreen
 from tui.screens.page import Page
 from tui.screens.run import RunScreen
+from tui.screens.surgery import SurgeryScreen
 from tui.state.session import SessionStore
 from tui.state.shared import AppState
 from tui.themes import DEFAULT, PALETTES, textual_theme
 from tui.widgets.bars import CommandBar, Footer, TabBar, TitleBar
 from tui.widgets.lines import LineWidget
 
-PAGES: tuple[type[Page], ...] = (GraphScreen, ErrorsScreen, JobsScreen, DebugScreen, RunScreen)
+PAGES: tuple[type[Page], ...] = (GraphScreen, ErrorsScreen, JobsScreen, DebugScreen, SurgeryScreen, RunScreen)
 WATCH_EVERY = 2.0
 WARM_AFTER = 2.0
 
@@ -200,6 +201,10 @@ class Workbench(CommandCenter, scope="global"):
     @command("app.debug", "searches for the culprit", keys="4", line="debug")
     async def show_debug(self) -> None:
         await self.show_page("debug")
+
+    @command("app.surgery", "change the graph: surgery", keys="5", line="surgery")
+    async def show_surgery(self) -> None:
+        await self.show_page("surgery")
 
     @command("app.run", "set up a run", keys="R", line="run", footer="run")
     async def show_run(self) -> None:

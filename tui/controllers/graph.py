@@ -11,7 +11,7 @@ from backends.text import shown
 from debugtools.compare.spec import CompareSpec, MarkSpec
 from surgery.graph import GraphIndex
 from tui.cli.line import command_line
-from tui.controllers.warm import WarmWorker
+from tui.controllers.warm import warm_worker
 from tui.controllers.yank import shell_line
 from tui.state.session import Session
 from tui.state.shared import AppState
@@ -25,7 +25,6 @@ class GraphController:
     def __init__(self, state: AppState, session: Session) -> None:
         self._state = state
         self._session = session
-        self._warm: WarmWorker | None = None
         self.statistics: dict[str, dict[str, Any]] = {}
 
     @property
@@ -47,9 +46,8 @@ class GraphController:
         names = [index.tensor_name(tensor) for tensor in weights]
         asked = [name for name in dict.fromkeys(names) if name not in self.statistics][:MOST_WEIGHTS]
         if asked:
-            self._warm = self._warm or WarmWorker(self._state.client, str(self._session.model))
             params = {"path": str(self._session.model), "names": asked}
-            self.statistics |= await self._warm.ask("weight_statistics", params)
+            self.statistics |= await warm_worker(self._state).ask("weight_statistics", params)
         return len(names)
 
     # ── marks ──

@@ -6,6 +6,14 @@ from typing import Any
 from backends.errors import LayerwiseError
 from backends.jobs.client import JobClient
 from backends.jobs.spec import JobSpec
+from tui.state.shared import AppState
+
+
+def warm_worker(state: AppState) -> "WarmWorker":
+    """The one warm worker of the open model."""
+    if not isinstance(state.warm, WarmWorker):
+        state.warm = WarmWorker(state.client, str(state.session.model))
+    return state.warm
 
 
 class WarmWorker:

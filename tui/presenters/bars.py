@@ -16,6 +16,7 @@ TABS = (
     ("2", "errors", "Errors"),
     ("3", "jobs", "Jobs"),
     ("4", "debug", "Debug"),
+    ("5", "surgery", "Surgery"),
     ("R", "run", "Run"),
 )
 

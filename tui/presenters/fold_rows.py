@@ -18,11 +18,11 @@ _ENDS = "/._:"
 def fold_row(
     index: "GraphIndex", nodes: Sequence[int], head: "Head", at: Columns, overlay: Overlay, glyphs: Glyphs
 ) -> Line:
-    """`#  ×8  layer.0 … layer.7, equal blocks of 49 nodes  enter opens  worst error`. nodes: all that it stands for."""
+    """`#  ×8  layer.0 … 7  49 nodes each  enter opens  worst error`. nodes: all that it stands for."""
     many = head.number < 0
     what = f"{glyphs.times}{head.count}" if many else f"  {head.number + 1}"
     name = fit(f"{'' if many else '  '}{_place(index, nodes, head, glyphs)}", at.name, glyphs.ellipsis)
-    size = f"{'equal blocks of ' if many else ''}{head.size} nodes" + ("" if at.output else " each" * many)
+    size = f"{head.size} nodes{' each' if many else ''}"
     if at.output:
         name = f"{name} {fit(size, at.output, glyphs.ellipsis, 'start')}"
     enter = f"enter {'folds' if head.opened else 'opens'}"

@@ -26,6 +26,13 @@ class GraphScreen(GraphMarks, GraphFilter, GraphJumps, scope="graph"):
         self.state.say(f"{count} weight{'s' * (count > 1)} read" if count else "this node reads no weights")
         self._show_detail()
 
+    @command("graph.surgery", "change the graph from this node on", keys="x", footer="surgery")
+    def operate(self) -> None:
+        session = self.state.surgery.session
+        session.select_node(self.session.node)
+        session.mark(self.session.marks)
+        self.post_message(self.Open("surgery"))
+
     @command("graph.yank", "copy a name or the command line", keys="y", footer="yank")
     def yank(self) -> None:
         index = self.session.index

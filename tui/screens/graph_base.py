@@ -144,10 +144,15 @@ class GraphBase(Page, scope="graph"):
             return
         detail = NodeDetail(index, pane.size.width - 1, self.state.glyphs, self.session.marks, self._control.statistics)
         lines = detail.lines(node, self.session.errors.get(node), neighbours=not self.has_class("wide"))
+        lines = [*self._notes(node), *lines]
         same = node == self._detail_node
         pane.set_lines([[(" ", ""), *line] for line in lines], pane.top if same else 0)
         self._show_around(index, node, same)
         self._detail_node = node
+
+    def _notes(self, node: int) -> list[Line]:
+        """What else is to be said of a node, above its detail."""
+        return []
 
     def _show_around(self, index: "GraphIndex", node: int, same: bool) -> None:
         pane = self.query_one("#around", DetailPane)

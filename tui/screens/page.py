@@ -42,11 +42,12 @@ class Page(Commanded, Container):
             self.text = text
 
     class TypeLine(Message):
-        """Open the `:` line with `text` on it."""
+        """Open the `:` line with `text` on it, and `hint` beside it."""
 
-        def __init__(self, text: str) -> None:
+        def __init__(self, text: str, hint: str = "") -> None:
             super().__init__()
             self.text = text
+            self.hint = hint
 
     class FooterChanged(Message):
         """`footer_keys` gives others."""

@@ -11,6 +11,7 @@ from tui.state.errors import ErrorsState
 from tui.state.jobs import JobsState
 from tui.state.session import Session
 from tui.state.signal import Signal
+from tui.state.surgery import SurgeryState, surgery_session
 
 if TYPE_CHECKING:
     from tui.presenters.text import Line
@@ -22,6 +23,7 @@ Level = Literal["info", "good", "warn", "bad"]
 class AppState:
     """Shared state: the workspace, the jobs, the session, the comparison on view, and what the bars show.
 
+    surgery: the edited model, with a session of its own. warm: the worker for small requests, once there is one.
     status: right end of the title bar (running jobs); a change shows at the next `set_status`.
     """
 
@@ -32,9 +34,14 @@ class AppState:
     errors: ErrorsState = field(default_factory=ErrorsState)
     debug: DebugState = field(default_factory=DebugState)
     jobs: JobsState = field(default_factory=JobsState)
+    surgery: SurgeryState = field(init=False)
+    warm: object = None
     status: "Line" = field(default_factory=list)
     on_status: Signal[[]] = field(default_factory=Signal)
     on_message: Signal[[str, Level]] = field(default_factory=Signal)
+
+    def __post_init__(self) -> None:
+        self.surgery = SurgeryState(surgery_session(self.session))
 
     def say(self, text: str, level: Level = "info") -> None:
         """Show one line of text above the footer until the next one."""

@@ -1,0 +1,85 @@
+"""What lies between two states of a graph."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from surgery.graph.overlay import Overlay
+
+
+@dataclass(frozen=True)
+class Delta:
+    """Nodes by number, ascending; tensors by name. changed: nodes that are in both and differ.
+
+    types: tensors whose type or shape is known in both and differs: (name, before, after), each (dtype, shape).
+    affected: outputs that are computed from something else now. weights: bytes before and after.
+    """
+
+    removed: list[int]
+    added: list[int]
+    changed: list[int]
+    inputs: tuple[list[str], list[str]]
+    outputs: tuple[list[str], list[str]]
+    values: list[str]
+    affected: list[str]
+    weights: tuple[int, int]
+    types: list[tuple[str, str, str]] = field(default_factory=list)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing that a run could notice is another."""
+        ends = self.inputs[0] == self.inputs[1] and self.outputs[0] == self.outputs[1]
+        return ends and not (self.removed or self.added or self.changed or self.values)
+
+
+def delta(before: Overlay, after: Overlay) -> Delta:
+    """Compare two states over the same ground. Costs what they differ in, besides what lies below it."""
+    nodes = before.own.keys() | after.own.keys() | (before.gone ^ after.gone)
+    removed = sorted(node for node in nodes if before.has(node) and not after.has(node))
+    added = sorted(node for node in nodes if after.has(node) and not before.has(node))
+    both = (node for node in nodes if before.has(node) and after.has(node))
+    changed = sorted(node for node in both if _differ(before, after, node))
+    values = _values(before, after)
+    return Delta(
+        removed, added, changed,
+        inputs=(before.state.input_names, after.state.input_names),
+        outputs=(before.state.output_names, after.state.output_names),
+        values=values,
+        affected=_affected(after, [*added, *changed, *_readers(after, values)], before),
+        weights=(before.meta["weight_bytes"], after.meta["weight_bytes"]),
+    )  # fmt: skip
+
+
+def _differ(before: Overlay, after: Overlay, node: int) -> bool:
+    one, other = before.proto(node), after.proto(node)
+    return one is not other and one != other
+
+
+def _values(before: Overlay, after: Overlay) -> list[str]:
+    """Weights that have other values, or that are read in both and stored in one only."""
+    one, other = before.state.initializers, after.state.initializers
+    if one is other:
+        return []
+    return [name for name, tensor in other.items() if name in one and one[name] is not tensor and one[name] != tensor]
+
+
+def _readers(after: Overlay, names: Iterable[str]) -> list[int]:
+    readers = after.state.lookups.readers
+    return [after.number(node) for name in names for node in readers.get(name, ())]
+
+
+def _affected(after: Overlay, nodes: Iterable[int], before: Overlay) -> list[str]:
+    """Outputs that `nodes` lead to, and those whose maker is another."""
+    readers, protos = after.state.lookups.readers, [after.proto(node) for node in nodes]
+    waiting = [proto for proto in protos if proto is not None]
+    seen = set(map(id, waiting))
+    made: set[str] = set()
+    while waiting:
+        node = waiting.pop()
+        made.update(node.output)
+        for name in node.output:
+            for reader in readers.get(name, ()):
+                if id(reader) not in seen:
+                    seen.add(id(reader))
+                    waiting.append(reader)
+    old = set(before.state.output_names)
+    return [name for name in after.state.output_names if name in made and name in old]

@@ -1,0 +1,127 @@
+"""The edited model behind the Surgery screen: structure, history and overlays. Runs in a thread of its own.
+
+Everything here is pure Python over protos; edits that need an engine are computed by the warm worker (`heavy`).
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from backends.errors import UsageError
+from backends.model import ModelFile
+from backends.protos import parse_model
+from surgery.edits import Edit
+from surgery.graph import GraphIndex
+from surgery.graph.delta import Delta, delta
+from surgery.graph.overlay import Ground, Overlay
+from surgery.history import ROOT, History, Misfit, read_edits, replay
+from surgery.saving import save
+from surgery.structure import Structure
+from tui.controllers.edit_complete import Completions
+from tui.controllers.edit_target import find_node, target
+from tui.controllers.edit_words import FAMILIES, VERBS, fields, words
+from tui.state.surgery import Ghost, Step
+
+_OVERLAYS = 8
+
+
+class EditDesk:
+    """One model being edited. Raises LayerwiseError where the model or the history cannot be read."""
+
+    def __init__(self, model: Path, index: GraphIndex, root: Path) -> None:
+        with ModelFile(model) as file:
+            base = Structure.open(file)
+        if len(base.nodes) != len(index.main_nodes()):
+            raise UsageError(f"{model.name} has changed since it was opened: open it again")
+        self._ground = Ground(index, base)
+        self.history = History.open(base, root)
+        self._overlays: dict[int, Overlay] = {}
+
+    # ── what is typed ──
+
+    def words(self, verb: str, text: str, nodes: Sequence[int]) -> list[Edit]:
+        """The edits that a line means for `nodes`, or for those that it names. UsageError."""
+        graph = self.overlay()
+        if verb == "delete" and text:
+            nodes = [find_node(graph, name) for name in words(text)]
+            text = ""
+        return list(VERBS[verb](target(graph, nodes), text))
+
+    def complete(self, verb: str, text: str, nodes: Sequence[int]) -> list[str]:
+        """What may follow on a line."""
+        return Completions(self.overlay(), nodes).of(verb, text)
+
+    def families(self) -> list[tuple[str, str, list[str]]]:
+        """Every kind of edit: its name, what it does, its fields."""
+        told = {kind: " ".join((family.__doc__ or "").split("\n\n")[0].split()) for kind, family in FAMILIES.items()}
+        return [(kind, told[kind], fields(kind)) for kind in sorted(FAMILIES)]
+
+    # ── states ──
+
+    def overlay(self, number: int | None = None) -> Overlay:
+        """The graph after an entry of the history, the current one by default. EditError if an edit does not apply."""
+        at = self.history.at if number is None else number
+        found = self._overlays.pop(at, None) or Overlay(self._ground, self.history.structure_at(at))
+        self._overlays[at] = found
+        while len(self._overlays) > _OVERLAYS:
+            del self._overlays[next(iter(self._overlays))]
+        return found
+
+    def steps(self) -> list[Step]:
+        """The whole tree, the file first."""
+        entries = sorted(self.history.entries.values(), key=lambda entry: entry.id)
+        return [Step(ROOT, -1, "", 0.0), *(Step(e.id, e.parent, e.edit.describe(), e.t) for e in entries)]
+
+    def between(self, one: int, other: int) -> Delta:
+        """What lies between two states."""
+        return delta(self.overlay(one), self.overlay(other))
+
+    # ── changes ──
+
+    def attempt(self, edits: Sequence[Edit], result: Structure | None = None) -> Ghost:
+        """What edits make of the current state; result: what the last of them makes, if it is known. EditError."""
+        before = self.overlay()
+        after = result
+        if after is None:
+            after = before.state
+            for edit in edits:
+                after = edit.apply(after)
+        new = Overlay(self._ground, after)
+        return Ghost.of(edits, before, new, delta(before, new))
+
+    def attempt_result(self, edits: Sequence[Edit], file: Path) -> Ghost:
+        """As `attempt`, of edits whose result the worker has written to `file`."""
+        before = self.overlay().state
+        model = parse_model(file.read_bytes(), file)
+        return self.attempt(edits, Structure.from_proto(model, before.folder, before.base))
+
+    def apply(self, ghost: Ghost) -> tuple[int, int]:
+        """Make a change that was looked at; returns the first and the last entry that it became."""
+        first = 0
+        for number, edit in enumerate(ghost.edits):
+            last = number == len(ghost.edits) - 1
+            self.history.do(edit, ghost.after.state if last else None)
+            first = first or self.history.at
+        self._overlays[self.history.at] = ghost.after
+        return first, self.history.at
+
+    def go(self, number: int) -> None:
+        """Make the state after an entry the current one."""
+        self.history.jump(number)
+
+    def edits(self, number: int | None = None) -> list[Edit]:
+        """The edits from the file to a state."""
+        return [entry.edit for entry in self.history.path_to(self.history.at if number is None else number)]
+
+    # ── files ──
+
+    def write(self, path: Path, overwrite: bool) -> int:
+        """Save the current model; returns its size. UsageError if a file is there already and may not be replaced."""
+        save(self.history.structure, path, overwrite=overwrite)
+        return path.stat().st_size
+
+    def read_log(self, path: Path) -> tuple[list[Edit], list[Misfit]]:
+        """The edits of a log that fit the current state one after the other, and those that do not."""
+        edits = read_edits(path)
+        _, misfits = replay(edits, self.history.structure)
+        lost = {id(misfit.edit) for misfit in misfits}
+        return [edit for edit in edits if id(edit) not in lost], misfits

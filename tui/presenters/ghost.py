@@ -1,0 +1,154 @@
+"""A change before it is made, as text."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from backends.text import shown
+from tui.presenters.bars import size_text
+from tui.presenters.glyphs import Glyphs
+from tui.presenters.text import Line, fit, spread, wrap_runs
+
+if TYPE_CHECKING:
+    from surgery.graph.delta import Delta
+    from surgery.graph.overlay import Overlay
+    from tui.state.surgery import Check, Ghost
+
+WORD = 9
+_NAMED, _KINDS, _TYPES = 3, 6, 4
+
+
+def ghost_lines(ghost: "Ghost", check: "Check | None", cells: int, glyphs: Glyphs) -> list[Line]:
+    """What is removed, added and changed, which types and outputs, what it weighs, and whether the result is sound."""
+    facts: list[tuple[str, Line]] = [
+        *_nodes(ghost, glyphs), *_ends(ghost.delta), ("types", _types(check, glyphs)),
+        ("outputs", _affected(ghost)), ("weights", _weights(ghost.delta)), ("check", _checked(check)),
+    ]  # fmt: skip
+    lines = [_head(ghost, cells)]
+    for word, line in facts:
+        lines += wrap_runs([(f" {word:<{WORD}}", "dim"), *line], cells, WORD + 1)
+    return lines
+
+
+def _head(ghost: "Ghost", cells: int) -> Line:
+    first = ghost.edits[0].describe()
+    more = f" and {len(ghost.edits) - 1} more" if len(ghost.edits) > 1 else ""
+    return spread([(f" {first}{more}", "strong")], [("enter applies  esc leaves it ", "key")], cells)
+
+
+def _nodes(ghost: "Ghost", glyphs: Glyphs) -> Iterable[tuple[str, Line]]:
+    """A line each for what goes, comes and changes."""
+    delta = ghost.delta
+    found = [("-", "removed", delta.removed, ghost.before, "bad"), ("+", "added", delta.added, ghost.after, "good"),
+             ("~", "changed", delta.changed, ghost.after, "warn")]  # fmt: skip
+    for sign, word, nodes, graph, role in found:
+        if nodes:
+            text = _changes(ghost, nodes, glyphs) if sign == "~" else _named(graph, nodes, glyphs)
+            yield word, [(f"{sign}{len(nodes):,}  ", role), (text, "")]
+    if not (delta.removed or delta.added or delta.changed):
+        yield "nodes", [("the same", "")]
+
+
+def _named(graph: "Overlay", nodes: Sequence[int], glyphs: Glyphs) -> str:
+    """Operator and name of a few, operators of many."""
+    if len(nodes) <= _NAMED:
+        return ", ".join(f"{shown(graph.node_op(node), 40)} {_label(graph, node, glyphs)}" for node in nodes)
+    ops = Counter(graph.node_op(node) for node in nodes).most_common(_KINDS + 1)
+    text = ", ".join(f"{count:,} {shown(op, 40)}" for op, count in ops[:_KINDS])
+    return f"{text}, {glyphs.ellipsis}" if len(ops) > _KINDS else text
+
+
+def _label(graph: "Overlay", node: int, glyphs: Glyphs) -> str:
+    outputs = [graph.tensor_name(tensor) for tensor in graph.node_outputs(node) if tensor >= 0]
+    return fit(graph.node_name(node) or next(iter(outputs), "(no name)"), 48, glyphs.ellipsis).rstrip()
+
+
+def _changes(ghost: "Ghost", nodes: Sequence[int], glyphs: Glyphs) -> str:
+    if len(nodes) > _NAMED:
+        return _named(ghost.after, nodes, glyphs)
+    return "; ".join(f"{_label(ghost.after, node, glyphs)}: {', '.join(node_changes(ghost, node))}" for node in nodes)
+
+
+def node_changes(ghost: "Ghost", node: int) -> list[str]:
+    """How a node differs: operator, name, inputs, outputs, attributes."""
+    return changes(ghost.before, node, ghost.after, node)
+
+
+def changes(before: "Overlay", node: int, after: "Overlay", other: int) -> list[str]:
+    """How two nodes differ, each in a few words."""
+    found = []
+    for one, two in (
+        (before.node_op(node), after.node_op(other)), (before.node_name(node), after.node_name(other)),
+        (before.node_domain(node), after.node_domain(other)),
+    ):  # fmt: skip
+        if one != two:
+            found.append(f"{shown(one, 40) or 'none'} becomes {shown(two, 40) or 'none'}")
+    found += _slots("reads", before, before.node_inputs(node), after, after.node_inputs(other))
+    found += _slots("makes", before, before.node_outputs(node), after, after.node_outputs(other))
+    was, now = dict(before.attributes(node)), dict(after.attributes(other))
+    for name in dict.fromkeys([*was, *now]):
+        if was.get(name) != now.get(name):
+            found.append(f"{name} {was.get(name, 'none')[:40]} becomes {now.get(name, 'none')[:40]}")
+    return found or ["something inside it"]
+
+
+def _slots(word: str, before: "Overlay", was: list[int], after: "Overlay", now: list[int]) -> list[str]:
+    one = ["" if tensor < 0 else before.tensor_name(tensor) for tensor in was]
+    two = ["" if tensor < 0 else after.tensor_name(tensor) for tensor in now]
+    new = [shown(name, 60) for place, name in enumerate(two) if name and one[place : place + 1] != [name]]
+    if new:
+        return [f"{word} {', '.join(new[:_NAMED])}"]
+    return [f"{word} {len(two)} instead of {len(one)}"] if len(one) != len(two) else []
+
+
+def _ends(delta: "Delta") -> Iterable[tuple[str, Line]]:
+    """Graph inputs and outputs that come and go; weights with other values."""
+    for word, (was, now) in (("inputs", delta.inputs), ("outputs", delta.outputs)):
+        gone, new = [name for name in was if name not in now], [name for name in now if name not in was]
+        for sign, names, role in (("-", gone, "bad"), ("+", new, "good")):
+            if names:
+                yield word, [(f"{sign}{len(names):,}  ", role), (_list(names), "")]
+    if delta.values:
+        yield "values", [(f"~{len(delta.values):,}  ", "warn"), (_list(delta.values), "")]
+
+
+def _list(names: Sequence[str]) -> str:
+    text = ", ".join(shown(name, 60) for name in names[:_NAMED])
+    return f"{text} and {len(names) - _NAMED:,} more" if len(names) > _NAMED else text
+
+
+def _types(check: "Check | None", glyphs: Glyphs) -> Line:
+    if check is None:
+        return [("being inferred", "dim"), (f" {glyphs.ellipsis}", "dim")]
+    if check.failed:
+        return [("not known", "dim")]
+    if not check.types:
+        return [("no shape and no dtype changes", "")]
+    texts = [f"{shown(name, 50)} {was} becomes {now}" for name, was, now in check.types[:_TYPES]]
+    more = f" and {len(check.types) - _TYPES:,} more" if len(check.types) > _TYPES else ""
+    return [(f"~{len(check.types):,}  ", "warn"), ("; ".join(texts) + more, "")]
+
+
+def _affected(ghost: "Ghost") -> Line:
+    total, names = len(ghost.delta.outputs[1]), ghost.delta.affected
+    if not names:
+        return [("none of them depends on it", "")]
+    return [(f"{len(names):,} of {total:,} affected  ", "accent"), (_list(names), "")]
+
+
+def _weights(delta: "Delta") -> Line:
+    was, now = delta.weights
+    if was == now:
+        return [(f"{size_text(now)}, as before", "")]
+    return [(f"{size_text(was)} becomes {size_text(now)}", "warn" if now > was else "good")]
+
+
+def _checked(check: "Check | None") -> Line:
+    if check is None:
+        return [("onnx.checker and shape inference are looking at it", "dim")]
+    if check.failed:
+        return [("could not be checked: ", "warn"), (check.failed, "")]
+    if not check.problems:
+        return [("onnx.checker and shape inference accept it", "good")]
+    first = shown(check.problems[0], 300)
+    return [("broken: ", "bad"), (first, ""), ("  enter keeps it as work in progress", "key")]

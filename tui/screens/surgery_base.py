@@ -1,0 +1,138 @@
+"""The edited graph in a list, and the change that waits below it."""
+
+from collections.abc import Awaitable
+
+from textual.app import ComposeResult
+from textual.events import Key, Resize
+
+from backends.errors import LayerwiseError
+from tui.commands import Command, command
+from tui.controllers.surgery import SurgeryController
+from tui.presenters.ghost import changes, ghost_lines
+from tui.presenters.surgery_rows import SIGN, signed_row
+from tui.presenters.surgery_status import edited_line
+from tui.presenters.text import Line
+from tui.screens.graph import GraphScreen
+from tui.screens.graph_list import NodeModel
+from tui.state.session import Session
+from tui.state.shared import AppState
+from tui.widgets.lines import LinesView
+
+APPLY = Command("surgery.apply", "make the change on view", keys="enter", footer="apply", scope="surgery",
+                method="apply")  # fmt: skip
+LEAVE = Command("surgery.leave", "leave the change on view", keys="escape", footer="leave it", scope="surgery",
+                method="leave")  # fmt: skip
+
+
+class SurgeryRows(NodeModel):
+    """Rows of the edited graph, with a sign where they differ."""
+
+    def row(self, i: int, cells: int) -> Line:
+        sign = " " if self._rows.head_at(i) else self._state.surgery.sign(self._rows.node_at(i))
+        return signed_row(sign, super().row(i, cells - SIGN))
+
+
+class SurgeryBase(GraphScreen, scope="surgery"):
+    """The Graph screen over the edited graph. A change is shown in the list and told below it; enter makes it."""
+
+    DEFAULT_CSS = """
+    SurgeryBase #ghost { height: auto; max-height: 45%; display: none; }
+    SurgeryBase.ghostly #ghost { display: block; }
+    """
+
+    def __init__(self, state: AppState) -> None:
+        super().__init__(state)
+        self._surgeon = SurgeryController(state)
+        self.busy = False
+
+    @property
+    def session(self) -> Session:
+        return self.state.surgery.session
+
+    def own_scopes(self) -> tuple[str, ...]:
+        return ("surgery", "graph")
+
+    def compose(self) -> ComposeResult:
+        yield from super().compose()
+        yield LinesView(id="ghost")
+
+    def on_mount(self) -> None:
+        self.state.surgery.on_change.subscribe(self._surgery_changed)
+        self.state.session.on_index.subscribe(self._open_soon)
+        self._open_soon()
+
+    def on_unmount(self) -> None:
+        self._surgeon.close()
+
+    def shown_again(self) -> None:
+        super().shown_again()
+        self._open_soon()
+
+    def _open_soon(self) -> None:
+        if not self.state.surgery.opened:
+            self.run_worker(self._surgeon.open(), group="surgery-open")
+
+    # ── drawing ──
+
+    def _model(self) -> NodeModel:
+        return SurgeryRows(self.state, self.session, self._rows)
+
+    def _header(self, cells: int) -> Line:
+        return [("  ", "head"), *super()._header(cells - SIGN)]
+
+    def _status(self, cells: int) -> Line:
+        in_range = None if self._range_from is None else abs(self._list.cursor - self._range_from) + 1
+        return edited_line(self.state.surgery, cells, in_range)
+
+    def _notes(self, node: int) -> list[Line]:
+        """How a node that waits to be changed will differ, above its detail."""
+        ghost = self.state.surgery.ghost
+        if ghost is None or ghost.signs.get(node) != "~":
+            return []
+        return [[(f"~ {text}", "warn")] for text in changes(ghost.before, node, ghost.after, node)] + [[]]
+
+    def on_resize(self, event: Resize) -> None:
+        self.call_after_refresh(self._surgery_changed)
+
+    def _surgery_changed(self) -> None:
+        if not self.is_mounted or not self.size.width:
+            return
+        ghost, pane = self.state.surgery.ghost, self.query_one("#ghost", LinesView)
+        cells = self.size.width - 1
+        lines = [] if ghost is None else ghost_lines(ghost, self.state.surgery.check, cells, self.state.glyphs)
+        was = self.has_class("ghostly")
+        self.set_class(bool(lines), "ghostly")
+        pane.styles.height = max(1, len(lines))
+        pane.set_lines(lines)
+        self._update_status()
+        self._list.sync()
+        if was != bool(lines):
+            self.post_message(self.FooterChanged())
+
+    # ── the change that waits ──
+
+    def footer_keys(self) -> list[Command]:
+        return [APPLY, LEAVE] if self.state.surgery.ghost is not None else []
+
+    async def take_key(self, event: Key) -> bool:
+        if self.state.surgery.ghost is None or event.key not in ("enter", "escape"):
+            return await super().take_key(event)
+        await (self.apply() if event.key == "enter" else self.leave())
+        return True
+
+    @command("surgery.apply", "make the change on view", line="apply")
+    async def apply(self) -> None:
+        await self._did(self._surgeon.apply())
+
+    @command("surgery.leave", "leave the change on view", line="leave")
+    async def leave(self) -> None:
+        await self._did(self._surgeon.leave())
+
+    async def _did(self, work: Awaitable[object]) -> bool:
+        """Wait for something the controller does; what goes wrong is said."""
+        try:
+            await work
+        except LayerwiseError as error:
+            self.state.say(str(error), "bad")
+            return False
+        return True
