@@ -24,6 +24,8 @@ def spread_rows(rows: Rows, above: Links, below: Links, widths: Sequence[float],
         for row in rows if down else reversed(rows):
             wanted = [_wanted(v, [other for side in sides for other in side[v]], x, n_items) for v in row]
             _settle(row, wanted, widths, x)
+    for row in rows:
+        _settle(row, [_straight(v, above, below, x) for v in row], widths, x)
     return x
 
 
@@ -43,6 +45,13 @@ def _wanted(vertex: int, neighbours: Sequence[int], x: Sequence[float], n_items:
         return sum(x[v] for v in neighbours) / len(neighbours), _STRAIGHT
     weights = [2.0 if v >= n_items else 1.0 for v in neighbours]
     return sum(w * x[v] for w, v in zip(weights, neighbours, strict=True)) / sum(weights), sum(weights)
+
+
+def _straight(vertex: int, above: Links, below: Links, x: Sequence[float]) -> tuple[float, float]:
+    """Right below the one vertex that it hangs on alone, else where it is."""
+    if len(above[vertex]) == 1 and len(below[above[vertex][0]]) == 1:
+        return x[above[vertex][0]], _STRAIGHT
+    return x[vertex], 1.0
 
 
 def _settle(row: Sequence[int], wanted: Sequence[tuple[float, float]], widths: Sequence[float], x: list[float]) -> None:

@@ -45,7 +45,7 @@ class _Level:
     refs: list[int] = field(default_factory=list)
     runs: list[Repeat] = field(default_factory=list)
     ports: list[tuple[int, int]] = field(default_factory=list)
-    edges: dict[Edge, None] = field(default_factory=dict)
+    edges: dict[tuple[int, int], Edge] = field(default_factory=dict)
 
     def add(self, kind: Item, ref: int) -> int:
         self.kinds.append(kind)
@@ -53,8 +53,9 @@ class _Level:
         return len(self.kinds) - 1
 
     def join(self, source: int, target: int, tensor: int) -> None:
+        """Add an edge; two items are joined by one line, however many tensors go along it."""
         if source != target:
-            self.edges[Edge(source, target, tensor)] = None
+            self.edges.setdefault((source, target), Edge(source, target, tensor))
 
 
 def scope_level(graph: ScopeGraph) -> Json:
@@ -151,7 +152,7 @@ def _drawn(graph: ScopeGraph, level: _Level, span: range, depth: int) -> Json:
     """A level as JSON: columns by item, edges as flat numbers: source, target, x in each row between."""
     widths = [float(SIZES[kind][0]) for kind in level.kinds]
     late = [kind not in (Item.INPUT, Item.PORT_IN) for kind in level.kinds]
-    edges = list(level.edges)
+    edges = list(level.edges.values())
     made = draw(widths, edges, late, BEND_WIDTH)
     lines: list[int] = []
     tags: list[int] = []

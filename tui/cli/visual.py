@@ -2,17 +2,18 @@
 
 from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from backends.errors import BadFile, LayerwiseError, UsageError
+from backends.errors import BadFile, UsageError
 from backends.files import atomic_write, user_path
 from backends.jobs.store import Workspace
 from backends.text import shown
 from surgery.graph import GraphIndex
 from surgery.graph.cache import has_index, index_folder
 from surgery.visual.page import MARK, page
-from tui.cli.json_output import print_json
+from tui.cli.json_output import Collector, print_json
 from tui.cli.log import Log
 from tui.cli.progress import progress
 from tui.cli.submit import job_spec, run_here
@@ -24,7 +25,10 @@ def write_page(args: Namespace, log: Log) -> int:
     target = user_path(args.save_visual or f"{Path(args.model_file).stem}.html")
     _check_target(target)
     workspace = Workspace()
-    index = _index(args, workspace, log)
+    folder = _index_folder(args, workspace, log)
+    if folder is None:
+        return 1
+    index = GraphIndex.open(folder)
     view = comparison_of(args.model_file, args.job, workspace)
     errors = errors_of(view, index) if view else None
     if args.job and not (errors and errors.rows):
@@ -57,35 +61,30 @@ def _check_target(target: Path) -> None:
         raise UsageError(f"{shown(str(target), 1000)} is there and is no page of a graph: choose another name with -o")
 
 
-def _index(args: Namespace, workspace: Workspace, log: Log) -> GraphIndex:
-    """The model's index; a job makes it where there is none, for shapes are inferred by native code."""
-    path = Path(args.model_file)
-    folder = index_folder(workspace.cache, path, args.external_data_dir, args.ignore_external_data)
-    if has_index(folder):
-        try:
-            return GraphIndex.open(folder)
-        except BadFile:
-            pass  # damaged, or of another version: the job makes a new one
-    return GraphIndex.open(_indexed(args, workspace, log))
+def _index_folder(args: Namespace, workspace: Workspace, log: Log) -> Path | None:
+    """Where the model's index is; a job makes it where there is none, for shapes are inferred by native code.
 
-
-def _indexed(args: Namespace, workspace: Workspace, log: Log) -> Path:
+    None if that failed, which has been told then.
+    """
+    folder = index_folder(workspace.cache, Path(args.model_file), args.external_data_dir, args.ignore_external_data)
+    try:
+        if has_index(folder):
+            GraphIndex.open(folder)
+            return folder
+    except BadFile:
+        pass  # damaged, or of another version: the job makes a new one
     params = {
         "path": args.model_file, "cache": str(workspace.cache), "external_data_dir": args.external_data_dir,
         "ignore_external_data": args.ignore_external_data,
     }  # fmt: skip
     command = ["layerwise", "inspect", "model", args.model_file, "--visual"]
     spec = msgspec.structs.replace(job_spec("index", params, f"index {args.model_file}", command), cpus=0)
-    found: list[str] = []
+    collector = Collector()
     with progress(log) as show:
 
-        def listen(event: dict[str, object]) -> None:
+        def listen(event: dict[str, Any]) -> None:
             show(event)
-            data = event.get("data")
-            if event.get("type") == "result" and isinstance(data, dict):
-                found.append(str(data["folder"]))
+            collector.event(event)
 
         code = run_here(spec, listen, log)
-    if code or not found:
-        raise LayerwiseError(f"{shown(args.model_file, 1000)} cannot be indexed")
-    return Path(found[-1])
+    return Path(collector.result["folder"]) if collector.result and code == 0 else None

@@ -34,6 +34,7 @@ class Painter {
     pen.textBaseline = "alphabetic";
     this.hits = [];
     this.seen = 0;
+    this.depth = 0;
     this.level(app.scopeLevel(), String(app.scope), 0, 0, 0);
     return this.seen;
   }
@@ -125,9 +126,12 @@ class Painter {
     const end = start + run.period * run.count;
     const title = `${run.count.toLocaleString("en")} equal blocks`;
     if (!shape.open) return this.group(title, `${run.period} nodes each`, key, start, end, x, y, w, h, true);
-    this.frame(title, key, start, end, x, y, w, h);
+    this.frame(key, x, y, w, h);
+    this.depth++;
     const first = lastAtMost(shape.tops, this.view[1] - y, run.count), last = lastAtMost(shape.tops, this.view[3] - y, run.count);
     for (let k = first; k <= last; k++) this.block(run, `${key}:${k}`, k, shape.blocks[k], start + k * run.period, x + w / 2, y + shape.tops[k]);
+    this.depth--;
+    return this.head(title, key, start, end, x, y, w, h);
   }
 
   block(run, key, k, shape, start, centre, y) {
@@ -135,9 +139,12 @@ class Painter {
     if (k) this.link(centre, y - BLOCK_GAP, y);
     const title = `block ${k + 1} of ${run.count.toLocaleString("en")}`;
     if (!shape.open) return this.group(title, "", key, start, end, x, y, shape.w, shape.h, false);
-    this.frame(title, key, start, end, x, y, shape.w, shape.h);
+    this.frame(key, x, y, shape.w, shape.h);
+    this.depth++;
     const inside = this.app.geometry.level(run.level, key);
     this.level(run.level, key, x + (shape.w - inside.width) / 2, y + HEAD, start);
+    this.depth--;
+    return this.head(title, key, start, end, x, y, shape.w, shape.h);
   }
 
   link(x, from, to) {
@@ -176,15 +183,24 @@ class Painter {
     if (more) this.text(more, x + 15, y + 54, w - 24, this.ink.dim, `11px ${SANS}`);
   }
 
-  /* The frame of an open run or block; its head folds it. */
-  frame(title, key, start, end, x, y, w, h) {
-    const worst = this.app.colours.worst(this.app.scope, start, end);
-    this.hits.push({ x, y, w, h: HEAD, group: { key, start, end, title, open: true } });
+  /* The frame of an open run or block. */
+  frame(key, x, y, w, h) {
     this.box(x, y, w, h, { fill: this.ink.group, round: 10, chosen: this.app.chosen.group === key });
+  }
+
+  /* Its head, which folds it; it stays in view below the heads around it. */
+  head(title, key, start, end, x, y, w, h) {
+    const top = Math.max(y, Math.min(this.view[1] + this.depth * HEAD, y + h - HEAD));
+    this.hits.push({ x, y: top, w, h: HEAD, group: { key, start, end, title, open: true } });
     if (this.scale < TEXT_FROM) return;
-    const top = Math.max(y, Math.min(this.view[1], y + h - HEAD));  // the head stays in view
-    this.text(`▾ ${title}`, x + 13, top + 20, w - 110, this.ink.dim, `600 12px ${SANS}`);
-    if (worst >= 0 && w > 200) this.chip(this.app.colours.badge(worst), x + w - 8, top + 7, this.app.colours.node(worst));
+    if (top > y) {
+      this.pen.fillStyle = this.ink.group;
+      this.pen.fillRect(x + 1, top, w - 2, HEAD);
+    }
+    const worst = this.app.colours.worst(this.app.scope, start, end);
+    const chip = worst >= 0 && w > 200;
+    this.text(`▾ ${title}`, x + 13, top + 20, w - (chip ? 110 : 26), this.ink.dim, `600 12px ${SANS}`);
+    if (chip) this.chip(this.app.colours.badge(worst), x + w - 8, top + 7, this.app.colours.node(worst));
   }
 
   box(x, y, w, h, { fill, failed = false, chosen = false, round = 7 }) {

@@ -11,7 +11,7 @@ const FAMILY = {
   light: ["#3d6fd1", "#2a8fa8", "#3f9a4d", "#8357c9", "#7d8794", "#b07d1e", "#aab2bd", "#c2548f", "#d9622b", "#5c6672"],
   dark: ["#6d9bf2", "#4fb9d1", "#69c277", "#ad8af0", "#8e98a6", "#d6a545", "#6c7683", "#e582b6", "#f08a55", "#98a2b0"],
 };
-const BROKEN = { light: "#5b0069", dark: "#f0a6ff" };
+const BROKEN = { light: "#6a2bf0", dark: "#a98bff" };
 
 /* What colour a node has, and which of several nodes is worst. */
 class Colours {

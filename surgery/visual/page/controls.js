@@ -1,3 +1,5 @@
+const LEAST_SCALE = 0.02, LEAST_FIT = 0.05;
+
 /* What is on view and chosen, and how mouse and keys change it. */
 class App {
   constructor(model) {
@@ -127,25 +129,29 @@ class App {
   }
 
   /* The top of the graph at a size that can be read, the width in view if that allows it. */
-  start() {
-    const shape = this.geometry.level(this.scopeLevel(), String(this.scope));
-    const scale = Math.max(0.5, Math.min(1, (this.canvas.clientWidth - 60) / shape.width));
-    const items = this.scopeLevel().rows[0] || [];
-    const middle = items.length ? items.reduce((sum, item) => sum + shape.x[item], 0) / items.length : 0;
-    const x = shape.width * scale < this.canvas.clientWidth - 30 ? shape.left + shape.width / 2 : middle;
+  start() { this.lookAtTop(Math.max(0.5, Math.min(1, (this.canvas.clientWidth - 60) / this.extent().width))); }
+
+  extent() { return this.geometry.level(this.scopeLevel(), String(this.scope)); }
+
+  /* What is wider than the window is looked at where its first row is. */
+  lookAtTop(scale) {
+    const shape = this.extent();
+    const row = this.scopeLevel().rows[0] || [];
+    const first = row.reduce((sum, item) => sum + shape.x[item], 0) / (row.length || 1);
+    const x = shape.width * scale < this.canvas.clientWidth - 30 || !row.length ? shape.left + shape.width / 2 : first;
     this.camera = { scale, x: this.canvas.clientWidth / 2 - (x - shape.left) * scale, y: 24 };
     this.redraw();
   }
 
+  /* All of the graph, or its top where nodes would be too small to be seen. */
   fit() {
-    const shape = this.geometry.level(this.scopeLevel(), String(this.scope));
-    const [width, height] = [this.canvas.clientWidth - 50, this.canvas.clientHeight - 30];
-    const scale = Math.max(0.0005, Math.min(1, width / shape.width, height / Math.max(1, shape.height)));
-    this.centre([0, 0, shape.width, shape.height], scale);
+    const { width, height } = this.extent();
+    const scale = Math.min(1, (this.canvas.clientWidth - 50) / width, (this.canvas.clientHeight - 48) / Math.max(1, height));
+    this.lookAtTop(Math.max(LEAST_FIT, scale));
   }
 
   zoom(by, x = this.canvas.clientWidth / 2, y = this.canvas.clientHeight / 2) {
-    const scale = Math.min(3, Math.max(0.0005, this.camera.scale * by));
+    const scale = Math.min(3, Math.max(LEAST_SCALE, this.camera.scale * by));
     const ratio = scale / this.camera.scale;
     this.camera = { scale, x: x - (x - this.camera.x) * ratio, y: y - (y - this.camera.y) * ratio };
     this.redraw();

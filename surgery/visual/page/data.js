@@ -63,7 +63,8 @@ class Model {
   label(node) { return this.name(node) || `#${node}`; }
   tensorName(tensor) { return this.tensors.names[this.tensors.name[tensor]]; }
   tensorType(tensor) {
-    return `${this.tensors.dtypes[this.tensors.dtype[tensor]]} ${this.tensors.shapes[this.tensors.shape[tensor]]}`;
+    const [dtype, shape] = [this.tensors.dtypes[this.tensors.dtype[tensor]], this.tensors.shapes[this.tensors.shape[tensor]]];
+    return dtype === "?" && shape === "?" ? "type not known" : `${dtype} ${shape}`;
   }
   consumers(tensor) { return this.readers.subarray(this.readersAt[tensor], this.readersAt[tensor + 1]); }
   /* What a node reads, weights left out: the order that ports count in. */

@@ -64,7 +64,7 @@ class Details {
     const called = this.model.called(node);
     if (called !== undefined) bodies.push([called, "function"]);
     if (!bodies.length) return [];
-    const links = bodies.map(([scope, name]) => button(`open ${name} (${this.model.members[scope].length} nodes)`, () => this.app.enter(scope)));
+    const links = bodies.map(([scope, name]) => button(`open ${name} (${counted(this.model.members[scope].length)})`, () => this.app.enter(scope)));
     return [element("h3", "", "Inside"), element("div", "links", ...links)];
   }
 
@@ -164,7 +164,7 @@ class Details {
   scopes() {
     const inner = this.model.scopes.map((scope, number) => [scope, number]).slice(1, 1 + MOST_LISTED);
     if (!inner.length) return [];
-    const links = inner.map(([scope, number]) => button(`${scope.kind} ${tail(scope.attribute || scope.name, 26)} (${this.model.members[number].length} nodes)`, () => this.app.enter(number)));
+    const links = inner.map(([scope, number]) => button(`${scope.kind} ${tail(scope.attribute || scope.name, 26)} (${counted(this.model.members[number].length)})`, () => this.app.enter(number)));
     return [element("h3", "", "Bodies and functions"), element("div", "links", ...links)];
   }
 }
@@ -174,6 +174,7 @@ function facts(pairs) {
   for (const [name, text] of Object.entries(pairs)) list.append(element("dt", "", name), element("dd", "", text));
   return list;
 }
+function counted(count) { return count === 1 ? "1 node" : `${count.toLocaleString("en")} nodes`; }
 function full(value) { return typeof value === "number" ? (value === 0 ? "0" : value.toExponential(3)) : value === null ? "?" : value; }
 function size(bytes) {
   for (const unit of ["bytes", "kB", "MB"]) {
