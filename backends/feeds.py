@@ -44,7 +44,7 @@ def make_feeds(spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn) -> Feed
     when iterated: a name, shape or type that does not fit, a file that cannot be read; LayerwiseError for a
     script that fails.
     """
-    if spec.iterations is not None and spec.iterations < 0:
+    if spec.iterations is not None and spec.iterations < 1:
         raise UsageError(f"--iterations is {spec.iterations}: give 1 or more")
     warn_once = _once(warn)
     if spec.files:

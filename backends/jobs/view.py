@@ -48,6 +48,12 @@ class JobView:
         return self.state in FINAL
 
     @property
+    def outcome(self) -> str:
+        """The state in words; what did all it was asked to and found a failure is "done, bad"."""
+        found_bad = self.state == "done" and (self.result or {}).get("passed") is False
+        return "done, bad" if found_bad else self.state
+
+    @property
     def spec(self) -> "JobSpec":
         """What the job does. Raises BadFile when the folder's spec.json cannot be read."""
         from backends.jobs.store import load_spec

@@ -41,6 +41,13 @@ def shown_outputs(marks: MarkSpec, outputs: Iterable[str]) -> list[str]:
     return [name for name in kept if not any(_fits(name, pattern) for pattern in marks.exclude)]
 
 
+def idle_exclusions(marks: MarkSpec, names: Iterable[str]) -> list[str]:
+    """Return a line per exclusion that leaves none of `names` out, with near matches."""
+    known = list(names)
+    idle = [pattern for pattern in marks.exclude if not any(_fits(name, pattern) for name in known)]
+    return [f"{shown(pattern, 80)!r} is excluded, which is not compared{near(pattern, known)}" for pattern in idle]
+
+
 def _fits(name: str, pattern: str) -> bool:
     return name == pattern or (not _GLOB.isdisjoint(pattern) and fnmatchcase(name, pattern))
 

@@ -14,7 +14,7 @@ from backends.text import shown
 from debugtools.compare.comparing import Comparer
 from debugtools.compare.frame import Array, Enough, Feed, Frame
 from debugtools.compare.layers import Row
-from debugtools.compare.marks import shown_outputs
+from debugtools.compare.marks import idle_exclusions, shown_outputs
 from debugtools.compare.memory import peak
 from debugtools.compare.metrics import Comparison
 from debugtools.compare.observe import Observer
@@ -141,11 +141,12 @@ class ComparisonRun:
                 self.frame.keep(number, side, name, result.outputs[name])
 
     def _warn_unknown(self, results: Sequence[IterationResult]) -> None:
-        """Tolerances for tensors that are not compared are mostly typing errors."""
+        """Tolerances and exclusions for tensors that are not compared are mostly typing errors."""
         names = {name for result in results for name in result.outputs}
         plan = self.observed.plan
         names.update(name for wanted in (plan.wanted.values() if plan else ()) for name in wanted)
-        for text in self.comparer.tolerances.unknown_names(names):
+        idle = [] if self.setup.observing else idle_exclusions(self.spec.marks, names)
+        for text in (*self.comparer.tolerances.unknown_names(names), *idle):
             self.context.warn(text)
 
     def _emit(self, row: Row, result: Comparison, a: Array, b: Array) -> None:

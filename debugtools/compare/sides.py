@@ -70,6 +70,10 @@ class Side:
         """Whether this side can give the tensor when everything is observed."""
         raise NotImplementedError
 
+    def knows(self, own: str) -> bool:
+        """Whether there is a tensor of that name here."""
+        raise NotImplementedError
+
     def plain(self, iteration: int, feed: Feed) -> IterationResult:
         """The outputs of the run exactly as configured."""
         raise NotImplementedError
@@ -119,6 +123,9 @@ class ModelSide(Side):
 
     def has(self, name: str) -> bool:
         return self.own(name) in self.made
+
+    def knows(self, own: str) -> bool:
+        return own in self.model.cut.maker or own in self.model.cut.inputs
 
     @property
     def observed(self) -> Graph:
@@ -180,6 +187,9 @@ class SavedSide(Side):
     def has(self, name: str) -> bool:
         return self.own(name) in self._runner.outputs
 
+    def knows(self, own: str) -> bool:
+        return own in self._runner.outputs
+
     def observed(self, layers: Container[str]) -> Observing | None:
         """How those of the file's tensors were observed that are among `layers`; None if none is.
 
@@ -224,7 +234,9 @@ class RenamedOutputs(Mapping[str, Array]):
 
 
 def make_sides(spec: CompareSpec, model: Model | None) -> list[Side]:
-    """Make the sides of a comparison, models opened, no session yet. UsageError if a runner lacks a model."""
+    """Make the sides of a comparison, models opened, no session yet. UsageError if a runner lacks a model, or none has a
+    tensor that is renamed.
+    """
     now = time.localtime()
     counts: dict[str, int] = {}
     models = {model.path: model} if model else {}
@@ -235,7 +247,16 @@ def make_sides(spec: CompareSpec, model: Model | None) -> list[Side]:
         counts[runner.kind] = number + 1
         name = runner_name(runner, number, now)
         sides.append(_make_side(index, runner, name, spec, model, models))
+    _check_renames(spec, sides)
     return sides
+
+
+def _check_renames(spec: CompareSpec, sides: Sequence[Side]) -> None:
+    for name, own in spec.rename.items():
+        if not any(side.knows(name) for side in sides):
+            raise UsageError(f"--rename {shown(name, 80)}={shown(own, 80)}: no side has a tensor {shown(name, 80)}")
+        if not any(side.knows(own) for side in sides if _may_rename(side.spec)):
+            raise UsageError(f"--rename {shown(name, 80)}={shown(own, 80)}: no other side has a {shown(own, 80)}")
 
 
 def _make_side(

@@ -13,7 +13,7 @@ from backends.errors import LayerwiseError, UsageError
 from backends.jobs.events import EventWriter
 from backends.results import RunResults
 from backends.specs import FeedSpec, RunnerSpec
-from debugtools.compare.spec import CompareSpec, ToleranceSpec
+from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 
 
 @pytest.fixture
@@ -203,6 +203,22 @@ def test_outputs_must_have_the_same_names_or_be_mapped(model: str, tmp_path: Pat
     mapped = run_compare(CompareSpec(model=model, runners=[ORT, saved], rename={"y": "new_y", "z": "new_z"}))
     assert mapped.result["passed"] is True
     assert mapped.row("y")["tensor2"] == "new_y"
+    with pytest.raises(UsageError, match="no other side has a new_q"):
+        run_compare(CompareSpec(model=model, runners=[ORT, saved], rename={"y": "new_q"}))
+    with pytest.raises(UsageError, match="no side has a tensor q"):
+        run_compare(CompareSpec(model=model, runners=[ORT, saved], rename={"q": "new_y"}))
+
+
+def test_exclusions_of_what_is_not_there_are_told(model: str) -> None:
+    marks = MarkSpec(exclude=["z", "yy"])
+    done = run_compare(CompareSpec(model=model, runners=[ORT, ORT], marks=marks))
+    assert [row["tensor"] for row in done.table()] == ["y"]
+    assert done.texts("warning") == ["'yy' is excluded, which is not compared; did you mean 'y'?"]
+
+
+def test_a_comparison_of_nothing_is_refused(model: str) -> None:
+    with pytest.raises(UsageError, match="give 1 or more"):
+        run_compare(CompareSpec(model=model, runners=[ORT, ORT], feeds=FeedSpec(iterations=0)))
 
 
 def test_a_retry_does_not_repeat_rows(model: str, other: RunnerSpec) -> None:

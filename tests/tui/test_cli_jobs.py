@@ -1,6 +1,7 @@
 """Jobs from the command line: detached, listed, shown, followed, pruned; and the other commands on files."""
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from onnx import numpy_helper
 from support.cli import layerwise, polygraphy
 from support.models import mlp
 
+from backends.jobs.spec import JobSpec
+from backends.jobs.store import Workspace
 from layerwise.json import load_json, save_json
 
 
@@ -43,6 +46,24 @@ def test_a_detached_job_is_followed_listed_and_pruned(folder: Path) -> None:
     assert layerwise("attach", job, cwd=folder).returncode == 0
     assert "1 jobs removed" in layerwise("jobs", "prune", cwd=folder).stdout
     assert layerwise("jobs", cwd=folder).stdout == "no jobs\n"
+
+
+def test_a_comparison_that_failed_is_told_from_one_that_passed(folder: Path) -> None:
+    onnx.save(mlp(seed=1), folder / "worse.onnx")
+    words = ("run", "m.onnx", "--onnxrt", "--reference-model", "worse.onnx")
+    assert layerwise(*words, cwd=folder).returncode == 1
+    assert re.search(r"1  done, bad .* run m.onnx", layerwise("jobs", cwd=folder).stdout)
+    shown = layerwise("jobs", "show", "1", cwd=folder).stdout
+    assert re.search(r"passed +False\n", shown) and "layerwise attach 1" in shown
+    assert re.search(r"started +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\n", shown)
+
+
+def test_older_jobs_are_counted(folder: Path) -> None:
+    workspace = Workspace()
+    for _ in range(23):
+        os.close(workspace.create(JobSpec(action="compare"))[1])
+    assert layerwise("jobs", cwd=folder).stdout.splitlines()[-1] == "3 older: layerwise jobs list --all"
+    assert len(layerwise("jobs", "list", "--all", cwd=folder).stdout.splitlines()) == 24
 
 
 def test_a_failed_job_can_be_seen_again(folder: Path) -> None:

@@ -229,6 +229,7 @@ def test_interrupting_cancels_the_job_and_exits_with_130(folder: Path) -> None:
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130, out + err
     assert "Traceback" not in out + err
+    assert "[W] Job 1 is cancelled. Go on where it stopped with: layerwise jobs retry 1\n" in out
 
 
 def on_a_terminal(words: list[str], folder: Path, environment: dict[str, str]) -> str:

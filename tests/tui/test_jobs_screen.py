@@ -42,6 +42,8 @@ def test_rows_line_up_with_their_heading(cells: int, glyphs: object) -> None:
         line = row_line(view, "a\x1b[31m very long title " * 9, 30.0, cells, glyphs)  # type: ignore[arg-type]
         assert width(line) == width(heading(cells)) == cells
         assert "\x1b" not in plain(line)
+    bad = row_line(job_view(4, "done", result={"passed": False}), "t", 30.0, cells, UNICODE)
+    assert width(bad) == cells and ("✗ done, bad ", "bad") in bad
     assert "75%" in plain(row_line(views[0], "t", 30.0, 116, UNICODE))
     assert "3/s" in plain(row_line(views[0], "t", 30.0, 116, UNICODE))
 

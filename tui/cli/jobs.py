@@ -3,7 +3,7 @@
 import asyncio
 import time
 from argparse import Namespace
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ def fill_list(parser: Parser) -> None:
 
 def run_list(args: Namespace, log: Log) -> int:
     """All jobs, newest last."""
-    views = list(_views(None if args.all else _NEWEST))
+    views, older = _views(None if args.all else _NEWEST)
     if args.json:
         print_json([describe(view) for view in views])
         return 0
@@ -40,6 +40,8 @@ def run_list(args: Namespace, log: Log) -> int:
     print(f"{'job':>5}  {'state':<9}  {'started':<16}  {'ran':>8}  {'progress':>12}  {'disk':>7}  what")
     for view in views:
         print(_line(view))
+    if older:
+        print(f"{older} older: layerwise jobs list --all")
     return 0
 
 
@@ -57,8 +59,10 @@ def run_show(args: Namespace, log: Log) -> int:
         print_json(describe(view))
         return 0
     for key, value in describe(view).items():
-        if key != "card" and value not in (None, "", {}, []):
-            print(f"{key:<9}  {shown(str(value), 2000)}")
+        if key not in ("card", "result") and value not in (None, "", {}, []):
+            print(f"{key:<9}  {shown(_in_words(key, value), 2000)}")
+    if view.result is not None:
+        print(f"{'result':<9}  layerwise attach {view.id} reports it; jobs show {view.id} --json has it whole")
     if view.card:
         print(card_text(view.card, view.id))
     return 0
@@ -147,6 +151,7 @@ def describe(view: "JobView") -> dict[str, Any]:
     return {
         "job": view.id,
         "state": view.state,
+        "passed": (view.result or {}).get("passed"),
         "reason": view.reason,
         "attempt": view.attempt,
         "title": spec.get("title"),
@@ -177,25 +182,41 @@ def size(count: int) -> str:
     return f"{value:.0f} {unit}" if unit == "B" or value >= 10 else f"{value:.1f} {unit}"
 
 
-def _views(newest: int | None) -> Iterator["JobView"]:
+def _in_words(key: str, value: Any) -> str:
+    if key in ("created", "started", "ended"):
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(value))
+    if key == "bytes":
+        return size(value)
+    if key == "progress":
+        return f"{_counted(value)} {value.get('unit') or ''} {value.get('text') or ''}".strip()
+    if key == "rows":
+        return ", ".join(f"{count} {table}" for table, count in value.items())
+    return str(value)
+
+
+def _counted(progress: dict[str, Any]) -> str:
+    total = f"/{progress['total']}" if progress.get("total") else ""
+    return f"{progress['done']}{total}" if progress.get("done") is not None else "-"
+
+
+def _views(newest: int | None) -> tuple[list["JobView"], int]:
+    """The newest jobs (all for None), and how many older ones there are."""
     from backends.jobs.store import Workspace
 
     workspace = Workspace()
     ids = workspace.ids()
-    for job in ids if newest is None else ids[-newest:]:
-        yield workspace.view(job)
+    chosen = ids if newest is None else ids[-newest:]
+    return [workspace.view(job) for job in chosen], len(ids) - len(chosen)
 
 
 def _line(view: "JobView") -> str:
     started = time.strftime("%Y-%m-%d %H:%M", time.localtime(view.started or view.created))
     end = view.ended or time.time()
     ran = f"{end - view.started:.1f} s" if view.started else "-"
-    progress = view.progress or {}
-    total = f"/{progress['total']}" if progress.get("total") else ""
-    done = f"{progress['done']}{total}" if progress.get("done") is not None else "-"
+    done = _counted(view.progress or {})
     what = _spec(view).get("title") or _spec(view).get("action") or "?"
     return (
-        f"{view.id:>5}  {view.state:<9}  {started}  {ran:>8}  {done:>12}  {size(view.bytes_on_disk):>7}  "
+        f"{view.id:>5}  {view.outcome:<9}  {started}  {ran:>8}  {done:>12}  {size(view.bytes_on_disk):>7}  "
         f"{shown(str(what), 100)}"
     )
 

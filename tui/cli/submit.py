@@ -44,6 +44,8 @@ def run_here(spec: "JobSpec", listen: Listener, log: Log) -> int:
     view = run_inline(spec, listen, Workspace())
     if view.card:
         log.say(CRITICAL, card_text(view.card, view.id))
+    elif view.state == "cancelled":
+        log.warning(f"Job {view.id} is cancelled. Go on where it stopped with: layerwise jobs retry {view.id}")
     return exit_code(view)
 
 

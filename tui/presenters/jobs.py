@@ -45,10 +45,11 @@ def heading(cells: int) -> Line:
 
 def row_line(view: "JobView", title: str, now: float, cells: int, glyphs: Glyphs) -> Line:
     """One job."""
-    role = ROLES.get(view.state, "")
-    glyph = state_glyph(view.state, glyphs)
+    seen = "failed" if view.outcome != view.state else view.state
+    role = ROLES.get(seen, "")
+    glyph = state_glyph(seen, glyphs)
     head = f"{view.id:>{ID_CELLS}} "
-    state = f"{glyph} {fit(view.state, STATE_CELLS)} "
+    state = f"{glyph} {fit(view.outcome, STATE_CELLS)} "
     if view.state == "done":
         text = f"{fit(title, title_cells(cells) + BAR_CELLS + 6, glyphs.ellipsis, keep='start')} "
     else:
