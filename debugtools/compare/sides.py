@@ -234,8 +234,9 @@ class RenamedOutputs(Mapping[str, Array]):
 
 
 def make_sides(spec: CompareSpec, model: Model | None) -> list[Side]:
-    """Make the sides of a comparison, models opened, no session yet. UsageError if a runner lacks a model, or none has a
-    tensor that is renamed.
+    """Make the sides of a comparison, models opened, no session yet.
+
+    UsageError if a runner lacks a model, or no side has a tensor that is renamed.
     """
     now = time.localtime()
     counts: dict[str, int] = {}
