@@ -7,6 +7,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from surgery.precision import convert_precision
+
 LOADER = """
 import numpy as np
 
@@ -111,6 +113,8 @@ def prepare(folder: Path) -> Path:
     _classifier(folder / "other.onnx", scale=1.01)
     _two_inputs(folder / "two_inputs.onnx")
     _overflowing(folder / "log.onnx")
+    half = convert_precision(onnx.load(folder / "model.onnx"), "float16")
+    onnx.save(half, folder / "model_fp16.onnx")
     (folder / "loader.py").write_text(LOADER)
     (folder / "compare.py").write_text(COMPARE)
     (folder / "images.py").write_text(IMAGES)

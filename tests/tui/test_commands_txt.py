@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +79,9 @@ def test_a_line_runs_or_says_what_is_missing(line: str, folder: Path) -> None:
     if NEEDS_TENSORRT.search(line):
         assert_tensorrt_is_told(words, folder)
         return
+    for option, value in pairwise(words):
+        if option in ("-o", "--output"):
+            (folder / value).unlink(missing_ok=True)
     done = layerwise(*words, cwd=folder)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
 

@@ -92,7 +92,7 @@ def _target(args: Namespace) -> Target:
 def to_convert(args: Namespace, target: Target) -> ConvertSpec:
     """The ConvertSpec of parsed options. UsageError for what does not fit together."""
     _check(args, target)
-    compare = given(Namespace(**{**vars(args), "fp_to_fp16": False, "opset": None}), [("onnxrt", None)])
+    compare = given(Namespace(**{**vars(args), "fp_to_fp16": False, "opset": None, "tf32": None}), [("onnxrt", None)])
     marks = compare.marks
     return ConvertSpec(
         model=args.model_file,
