@@ -83,10 +83,7 @@ class _Pass:
         main = self._graph(model)
         assert isinstance(main, Structure)
         functions = tuple(self._function(function) for function in main.functions)
-        initializers = {**defaults, **main.initializers}
-        version = main.ir_version if main.initializers == self.model.initializers else max(main.ir_version, 4)
-        whole = main.with_(initializers=initializers, functions=functions, ir_version=version)
-        return cleaned_model(whole)
+        return cleaned_model(main.with_(initializers={**defaults, **main.initializers}, functions=functions))
 
     def _function(self, function: onnx.FunctionProto) -> onnx.FunctionProto:
         graph = self._graph(Graph.of_function(function))
@@ -132,12 +129,12 @@ def _sorted(model: Structure) -> Structure:
 
 
 def _hidden(model: Structure) -> tuple[Structure, dict[str, TensorProto]]:
-    """The model without weights that are defaults of inputs, and these; before IR 4 weights are no inputs instead."""
+    """The model without weights that are defaults of inputs, and these. Before IR 4 every weight is listed as an input
+    and none may be overridden: such a model becomes one of IR 4, whose weights are no inputs."""
     listed = {value.name for value in model.inputs} & model.initializers.keys()
-    if not listed:
-        return model, {}
     if model.ir_version < _INPUTS_HOLD_NO_WEIGHTS:
-        return model.with_(inputs=tuple(value for value in model.inputs if value.name not in listed)), {}
+        inputs = tuple(value for value in model.inputs if value.name not in listed)
+        return model.with_(inputs=inputs, ir_version=_INPUTS_HOLD_NO_WEIGHTS), {}
     rest = {name: tensor for name, tensor in model.initializers.items() if name not in listed}
     return model.with_(initializers=rest), {name: model.initializers[name] for name in listed}
 

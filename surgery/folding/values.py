@@ -53,6 +53,8 @@ class Evaluator:
         part.graph.name = "folding"
         nodes = self.nodes_for(names)
         part.graph.node.extend(nodes)
+        for node in part.graph.node:
+            node.name = ""  # onnxruntime wants them to differ
         for name in dict.fromkeys(name for node in nodes for name in reads(node)):
             tensor = weight(self.graph, name)
             if tensor is not None:
