@@ -199,7 +199,8 @@ class Painter {
     }
     const worst = this.app.colours.worst(this.app.scope, start, end);
     const chip = worst >= 0 && w > 200;
-    this.text(`▾ ${title}`, x + 13, top + 20, w - (chip ? 110 : 26), this.ink.dim, `600 12px ${SANS}`);
+    const from = Math.max(x + 13, Math.min(this.view[0] + 10, x + w - 260));
+    this.text(`▾ ${title}`, from, top + 20, w - (chip ? 110 : 26), this.ink.dim, `600 12px ${SANS}`);
     if (chip) this.chip(this.app.colours.badge(worst), x + w - 8, top + 7, this.app.colours.node(worst));
   }
 

@@ -170,14 +170,19 @@ class App {
 
   click(x, y) {
     const hit = this.at(x, y);
-    const onSign = hit && hit.group && (x - this.camera.x) / this.camera.scale - hit.x < 32;
-    if (onSign) this.toggle(hit.group); else this.choose(hit || {});
+    if (hit && this.onSign(hit, x)) this.toggle(hit.group); else this.choose(hit || {});
+  }
+
+  /* Whether a click is on the ▸ or ▾ of a group. */
+  onSign(hit, x) {
+    const at = (x - this.camera.x) / this.camera.scale, from = Math.max(hit.x, Math.min(this.painter.view[0], hit.x + hit.w - 260));
+    return Boolean(hit.group) && at - from < 32;
   }
 
   doubleClick(x, y) {
     const hit = this.at(x, y);
     if (!hit) return this.zoom(1.6, x, y);
-    if (hit.group && (x - this.camera.x) / this.camera.scale - hit.x >= 32) this.toggle(hit.group);
+    if (hit.group && !this.onSign(hit, x)) this.toggle(hit.group);
     const bodies = hit.node >= 0 && this.model.bodies.get(hit.node);
     if (bodies) this.enter(bodies[0]);
     else if (hit.node >= 0 && this.model.called(hit.node) !== undefined) this.enter(this.model.called(hit.node));
