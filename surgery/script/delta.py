@@ -47,7 +47,10 @@ class Delta:
 
     def _changed(self) -> Iterator[str]:
         for old, new in self._pairs:
-            yield from self._edited(self._name(old), old, new)
+            lines = [*self._edited(self._name(old), old, new)]
+            if not lines:
+                del self._names[id(old)]
+            yield from lines
 
     def _edited(self, name: str, old: onnx.NodeProto, new: onnx.NodeProto) -> Iterator[str]:
         for key, field in (("op", "op_type"), ("name", "name"), ("domain", "domain")):

@@ -133,7 +133,8 @@ def _params(args: Namespace) -> dict[str, Any]:
 
     from tui.cli.lint import given
 
-    feeds = given(Namespace(**{**vars(args), "fp_to_fp16": False}), [("onnxrt", None)]).feeds
+    named = {**vars(args), "fp_to_fp16": False, "model_file": args.model_file or "new.onnx"}
+    feeds = given(Namespace(**named), [("onnxrt", None)]).feeds
     return {
         "model": args.model_file,
         **({} if args.new is None else {"new_opset": args.new}),

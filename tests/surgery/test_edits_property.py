@@ -1,0 +1,163 @@
+"""Invariants of edits over random sequences of them."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import onnx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.edit_models import described, varied_model
+from support.random_edits import draw_edit
+
+from backends.model import ModelFile
+from surgery.edits import Edit, EditError, edits_from_json
+from surgery.gs_script import export_script
+from surgery.history import History, edits_to_json
+from surgery.lookups import Lookups
+from surgery.saving import save
+from surgery.settled import settled
+from surgery.structure import Structure
+
+SEEDS = st.integers(0, 1 << 32)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return varied_model(tmp_path_factory.mktemp("model") / "varied.onnx")
+
+
+def opened(path: Path) -> Structure:
+    with ModelFile(path) as file:
+        return Structure.open(file)
+
+
+def random_steps(structure: Structure, seed: int, count: int) -> list[tuple[Edit, Structure]]:
+    rng, steps = random.Random(seed), []
+    for _ in range(count):
+        edit = draw_edit(rng, structure)
+        try:
+            structure = edit.apply(structure)
+        except EditError as error:
+            assert error.reason
+            continue
+        steps.append((edit, structure))
+    return steps
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=SEEDS)
+def test_undoing_all_edits_gives_the_identical_model(model: Path, tmp_path: Path, seed: int) -> None:
+    before = opened(model)
+    data = before.proto().SerializeToString(deterministic=True)
+    history = History(tmp_path / f"{seed}.jsonl", before)
+    steps = random_steps(before, seed, 12)
+    for edit, _ in steps:
+        history.do(edit)
+    made = history.structure
+    for _ in steps:
+        history.undo()
+    assert (
+        history.structure.proto().SerializeToString(deterministic=True)
+        == data
+        == before.proto().SerializeToString(deterministic=True)
+    )
+    again = History(history.path, opened(model))
+    for _ in steps:
+        again.redo()
+    assert again.structure.proto() == made.proto()
+    assert again.next is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=SEEDS)
+def test_what_is_known_of_a_graph_is_carried_over_rightly(model: Path, seed: int) -> None:
+    structure = opened(model)
+    _ = structure.lookups
+    for _, after in random_steps(structure, seed, 12):
+        known, fresh = after.lookups, Lookups(after.nodes)
+        assert known.makers == fresh.makers
+        assert {n: sorted(map(id, r)) for n, r in known.readers.items()} == {
+            n: sorted(map(id, r)) for n, r in fresh.readers.items()
+        }
+        assert known.by_name == fresh.by_name
+        assert known.bodied.keys() == fresh.bodied.keys()
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=SEEDS)
+def test_edits_survive_json(model: Path, seed: int) -> None:
+    edits = [edit for edit, _ in random_steps(opened(model), seed, 12)]
+    assert edits_from_json(edits_to_json(edits)) == edits
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=SEEDS)
+def test_the_script_makes_the_identical_model(model: Path, tmp_path: Path, seed: int) -> None:
+    before = opened(model)
+    steps = random_steps(before, seed, 8)
+    script, out = tmp_path / "edits.py", tmp_path / "new.onnx"
+    if not steps:
+        return
+    export_script(before, steps, script, is_new=False)
+    done = subprocess.run([sys.executable, script, model, out], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{done.stderr}\n{script.read_text()}"
+    assert_same(out, settled(before, steps[-1][1]), tmp_path, script)
+
+
+def assert_same(out: Path, made: Structure, folder: Path, script: Path) -> None:
+    save(made, folder / "ours.onnx", overwrite=True)
+    ours, theirs = described(onnx.load(folder / "ours.onnx")), described(onnx.load(out))
+    for one, other in zip(theirs["graph"].pop("nodes"), ours["graph"].pop("nodes"), strict=True):
+        assert one == other, script.read_text()
+    for key in ours["graph"]:
+        assert theirs["graph"][key] == ours["graph"][key], script.read_text()
+    assert theirs == ours, script.read_text()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from backends.model import ModelFile
+from surgery.edits import edits_from_json
+from surgery.history import History
+from surgery.structure import Structure
+
+history = History(Path(sys.argv[2]), Structure.open(ModelFile(sys.argv[1])))
+for edit in edits_from_json(Path(sys.argv[3]).read_bytes()):
+    history.do(edit)
+history.undo()
+history.undo()
+print(history.at, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_process_leaves_the_same_state_and_redo(model: Path, tmp_path: Path) -> None:
+    steps = random_steps(opened(model), 5, 12)
+    assert len(steps) > 3
+    (tmp_path / "edits.json").write_bytes(edits_to_json([edit for edit, _ in steps]))
+    words = [sys.executable, "-c", KILLED, model, tmp_path / "log.jsonl", tmp_path / "edits.json"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=dict(os.environ))
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    history = History(tmp_path / "log.jsonl", opened(model))
+    assert history.at == int(done.stdout)
+    assert history.structure.proto() == steps[-3][1].proto()
+    history.redo()
+    assert history.redo().proto() == steps[-1][1].proto()
+
+
+def test_a_torn_line_is_ignored_and_what_follows_it_is_not(model: Path, tmp_path: Path) -> None:
+    steps = random_steps(opened(model), 5, 12)
+    history = History(tmp_path / "log.jsonl", opened(model))
+    history.do(steps[0][0])
+    with history.path.open("ab") as stream:
+        stream.write(b'{"id": 2, "parent": 1, "ed')
+    other = History(history.path, opened(model))
+    assert other.at == 1
+    other.do(steps[1][0])
+    assert History(history.path, opened(model)).edits == [steps[0][0], steps[1][0]]
