@@ -90,11 +90,41 @@ def _one_way(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
     if version < 13 <= start:
         _state_axes(model, version)
     try:
-        return onnx.version_converter.convert_version(model, version)
+        converted = onnx.version_converter.convert_version(model, version)
     except Exception as error:  # ConvertError, RuntimeError
         found = _NO_WAY.search(str(error))
         reason = (found.group() if found else str(error)).replace("$", "")
         raise LayerwiseError(f"opset {start} to {version}: onnx cannot convert it: {shown(reason, 300)}") from None
+    return _without_new_attributes(converted, start, version)
+
+
+def _without_new_attributes(model: onnx.ModelProto, start: int, version: int) -> onnx.ModelProto:
+    """Take out attributes that `version` does not know and that say what they say by default in `start`."""
+    for graph in all_graphs(model):
+        for node in graph.node:
+            for attribute in _unknown_attributes(node, version):
+                if not _is_default(node, attribute, start):
+                    raise LayerwiseError(
+                        f"opset {version}: {node.op_type} {shown(node.name or node.output[0], 120)!r} has an attribute "
+                        f"{shown(attribute.name, 60)!r} that it does not know"
+                    )
+                node.attribute.remove(attribute)
+    return model
+
+
+def _unknown_attributes(node: onnx.NodeProto, version: int) -> list[onnx.AttributeProto]:
+    try:
+        known = {} if node.domain else defs.get_schema(node.op_type, version, "").attributes
+    except defs.SchemaError:
+        return []
+    return [] if node.domain else [attribute for attribute in node.attribute if attribute.name not in known]
+
+
+def _is_default(node: onnx.NodeProto, attribute: onnx.AttributeProto, version: int) -> bool:
+    known = defs.get_schema(node.op_type, version, "").attributes.get(attribute.name)
+    if known is None or not known.default_value.type:
+        return False
+    return bool(helper.get_attribute_value(known.default_value) == helper.get_attribute_value(attribute))
 
 
 def _state_axes(model: onnx.ModelProto, version: int) -> None:
@@ -117,6 +147,7 @@ def _relabelled(model: onnx.ModelProto, to: int) -> onnx.ModelProto:
     result.CopyFrom(model)
     for entry in result.opset_import:
         entry.version = entry.version if entry.domain else to
+    result = _without_new_attributes(result, _opset(model), to)
     try:
         onnx.shape_inference.infer_shapes(result, check_type=True)
     except Exception as error:  # InferenceError, RuntimeError
@@ -138,7 +169,8 @@ def _same_but_for_types(node: onnx.NodeProto, start: int, to: int) -> bool:
     if old.since_version == new.since_version:
         return True
     fits = _formals_fit(old.inputs, new.inputs, node.input) and _formals_fit(old.outputs, new.outputs, node.output)
-    return fits and not new.deprecated and _attributes_fit(old, new, {attribute.name for attribute in node.attribute})
+    stated = {attribute.name for attribute in node.attribute if not _is_default(node, attribute, start)}
+    return fits and not new.deprecated and _attributes_fit(old, new, stated)
 
 
 def _attributes_fit(old: defs.OpSchema, new: defs.OpSchema, used: set[str]) -> bool:

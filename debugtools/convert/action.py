@@ -11,6 +11,7 @@ from backends.text import shown
 from debugtools.compare.marks import any_marks, marked_tensors
 from debugtools.convert.quantise import quantised
 from debugtools.convert.spec import ConvertSpec
+from surgery.checked import edit_problems
 from surgery.conversion import labels, to_low_precision
 from surgery.cut import GraphCut
 from surgery.opset import convert_opset, opset_of
@@ -34,7 +35,8 @@ _ON_THE_CPU = {
 def convert(context: "JobContext") -> dict[str, Any]:
     """Convert the model that `context.params` describes (a ConvertSpec).
 
-    Result: path; bytes (of that file); nodes; low, kept, other (counts, as `surgery.conversion.Converted`) and clipped
+    What the result breaks that the model did not is warned of; it is written all the same. Result: passed (nothing is
+    broken); path; bytes (of that file); nodes; low, kept, other (counts, as `surgery.conversion.Converted`) and clipped
     (names) where nodes were made low; quantised (nodes with quantised inputs) where they were.
     """
     try:
@@ -47,12 +49,17 @@ def convert(context: "JobContext") -> dict[str, Any]:
         structure = Structure.open(file)
     path = Path(spec.output)
     _refuse(path, spec)
+    before = structure
     structure, result = _changed(structure, spec, context)
+    problems = edit_problems(before, structure)
+    for problem in problems[:_NAMED]:
+        context.warn(f"the result is not sound: {problem.node}: {problem.message}")
     if path.suffix in (".npz", ".npy"):
         _save_weights(structure, spec, path, context)
     else:
         _save_model(structure, spec, path, context)
-    return {"path": str(path), "bytes": path.stat().st_size, "nodes": len(structure.nodes), **result}
+    facts = {"path": str(path), "bytes": path.stat().st_size, "nodes": len(structure.nodes)}
+    return {"passed": not problems, **facts, **result}
 
 
 def _refuse(path: Path, spec: ConvertSpec) -> None:

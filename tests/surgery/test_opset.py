@@ -95,3 +95,15 @@ def test_the_structure_given_stays_as_it_is() -> None:
     before = structure.proto().SerializeToString()
     convert_opset(structure, 11)
     assert structure.proto().SerializeToString() == before
+
+
+def test_attributes_that_an_older_opset_lacks_go_if_they_say_nothing() -> None:
+    text = "g (float[2,3] x) => (float[2,1] y) <int64[1] a = {1}> {"
+    text += " [mean] y = ReduceMean<noop_with_empty_axes=%d>(x, a) }"
+    model = Structure.from_proto(models.from_text(text % 0, opset=18))
+    older = convert_opset(model, 17)
+    onnx.checker.check_model(older.proto())
+    feed = {"x": np.arange(6, dtype=np.float32).reshape(2, 3)}
+    np.testing.assert_array_equal(run(older, feed)["y"], run(model, feed)["y"])
+    with pytest.raises(LayerwiseError, match=r"ReduceMean 'mean'.*'noop_with_empty_axes'"):
+        convert_opset(Structure.from_proto(models.from_text(text % 1, opset=18)), 17)

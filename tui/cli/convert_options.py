@@ -39,7 +39,7 @@ def add_conversions(parser: Parser) -> None:
     parser.own(group, "--json", action="store_true", help="print one JSON document instead of the text")
     _add_int8(parser)
     options.add_marking(parser)
-    _add_saving(parser)
+    options.add_external_data(parser.add_argument_group("Saving the model"))
 
 
 def _add_int8(parser: Parser) -> None:
@@ -50,14 +50,6 @@ def _add_int8(parser: Parser) -> None:
     parser.own(group, "--asymmetric", action="store_true", help="uint8 activations with a zero point")
     parser.own(group, "--quantize-types", nargs="+", action="extend", default=[], metavar="OP",
                help="these operators alone")  # fmt: skip
-
-
-def _add_saving(parser: Parser) -> None:
-    group = parser.add_argument_group("Saving the model")
-    group.add_argument("--save-external-data", "--external-data-path", nargs="?", const="", metavar="PATH",
-                       help="keep its weights in an external file")  # fmt: skip
-    group.add_argument("--external-data-size-threshold", metavar="SIZE", help="smaller weights stay inside")
-    group.add_argument("--no-save-all-tensors-to-one-file", action="store_true", help="accepted; there is one file")
 
 
 def quantize_spec(args: Namespace, feeds: FeedSpec) -> QuantizeSpec:
