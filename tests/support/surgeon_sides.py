@@ -32,7 +32,7 @@ def outputs_of(path: Path, feed: Feed) -> list[Any]:
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    names = {value.name for value in session.get_inputs()}
+    names = {value.name for value in (*session.get_inputs(), *session.get_overridable_initializers())}
     outputs: list[Any] = session.run(None, {name: array for name, array in feed.items() if name in names})
     return outputs
 
