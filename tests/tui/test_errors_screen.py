@@ -1,11 +1,13 @@
 """The Errors screen over real comparisons."""
 
 import json
+import os
 from pathlib import Path
 
 import onnx
 import pytest
 from support.bench import BAD_LAYER, Bench, chain_pair, compare_spec, with_bench
+from support.jobs import waiting_pair
 
 from surgery.precision import emulate_precision
 from tui.screens.errors import ErrorsScreen
@@ -46,6 +48,24 @@ def test_from_the_table_to_the_first_bad_layer_its_values_and_its_node(pair: tup
         await bench.press("2")
         await bench.see("[2 Errors]")
         assert cursor_tensor(bench) == f"/layer.{BAD_LAYER}/MatMul_output_0"
+
+    with_bench(pair[1], story)
+
+
+def test_files_are_found_from_where_the_app_was_started(
+    pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(pair[0].parent)
+
+    async def story(bench: Bench) -> None:
+        state = bench.app.state
+        await bench.until(lambda: waiting_pair(state.workspace))
+        await bench.compare(compare_spec(Path("wrong.onnx"), Path("chain.onnx")))
+        await bench.press("2")
+        await bench.see("done: 40 rows")
+        os.chdir("/")
+        await bench.press("f", "enter")
+        await bench.see("worst elements")
 
     with_bench(pair[1], story)
 

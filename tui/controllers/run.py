@@ -1,6 +1,7 @@
 """What the Run form does: checks, costs, the command line, and starting the job."""
 
 import asyncio
+from pathlib import Path
 
 import msgspec
 
@@ -82,6 +83,7 @@ def compare_job(spec: CompareSpec) -> JobSpec:
         title=compare_title(spec),
         command=command_line(spec),
         gpus=wants_gpu(spec),
+        cwd=str(Path.cwd()),
         source="tui",
     )
 

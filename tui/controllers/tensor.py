@@ -6,6 +6,7 @@ import msgspec
 
 from backends.errors import LayerwiseError
 from backends.jobs.spec import JobSpec
+from backends.jobs.store import load_spec
 from backends.text import shown
 from tui.state.shared import AppState
 
@@ -42,4 +43,7 @@ class TensorController:
         keys = ("tensor", "iteration", "mode", "atol", "rtol", "pair")
         params = {"compare": msgspec.to_builtins(errors.spec), **{key: row.get(key) for key in keys}}
         title = f"values of {shown(str(row.get('tensor')), 120)}"
-        return JobSpec(action="tensor_view", params=params, title=title, source="tui")
+        compared = load_spec(self._app.workspace.folder(errors.job))
+        return JobSpec(
+            action="tensor_view", params=params, title=title, gpus=compared.gpus, cwd=compared.cwd, source="tui"
+        )  # fmt: skip
