@@ -8,13 +8,13 @@ import re
 from collections.abc import Callable, Sequence
 
 import onnx
-import onnx.inliner
 import onnx.version_converter
 from onnx import defs, helper
 
 from backends.errors import LayerwiseError
 from backends.protos import all_graphs
 from backends.text import shown
+from surgery.inlining import inlined
 from surgery.structure import Structure
 
 _NO_WAY = re.compile(r"No (?:Adapter|Previous|Schema).*")
@@ -34,10 +34,9 @@ def convert_opset(structure: Structure, version: int, note: Callable[[str], None
         raise LayerwiseError(f"there is no opset {version} here: 1 to {newest}")
     if opset_of(structure) == version:
         return structure
-    model = structure.proto()
-    if model.functions:
-        note(f"{len(model.functions)} local functions are inlined: onnx's converter cannot keep them")
-        model = onnx.inliner.inline_local_functions(model)
+    if structure.functions:
+        note(f"{len(structure.functions)} local functions are inlined: onnx's converter cannot keep them")
+    model = inlined(structure).proto()
     model = _converted(_named_standard(model), version, note)
     model.ir_version = max(structure.ir_version, helper.find_min_ir_version_for(model.opset_import, True))
     return Structure.from_proto(model, structure.folder, structure.base)

@@ -14,6 +14,7 @@ from debugtools.convert.spec import ConvertSpec
 from surgery.checked import edit_problems
 from surgery.conversion import labels, to_low_precision
 from surgery.cut import GraphCut
+from surgery.inlining import inlined
 from surgery.opset import convert_opset, opset_of
 from surgery.outputs import with_outputs
 from surgery.saving import THRESHOLD, save
@@ -79,6 +80,9 @@ def _changed(structure: Structure, spec: ConvertSpec, context: "JobContext") -> 
         arrays = read_weights(spec.weights)
         structure = with_weights(structure, arrays)
         context.log(f"Replaced {len(arrays)} weight(s): {_listed(list(arrays))}")
+    if structure.functions and (spec.low or spec.int8):
+        context.log(f"Inlining {len(structure.functions)} local function(s)")
+        structure = inlined(structure)
     keep = labels(structure.nodes, spec.keep, spec.keep_types)
     if any_marks(spec.marks) or spec.marks.exclude:
         structure = with_outputs(structure, marked_tensors(spec.marks, GraphCut(structure.proto())), only=True)

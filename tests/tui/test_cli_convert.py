@@ -110,6 +110,19 @@ def test_opset_and_debug_outputs(folder: Path) -> None:
     np.testing.assert_allclose(output(folder / "o.onnx"), output(folder / "m.onnx"), rtol=1e-6)
 
 
+def test_what_functions_compute_is_converted_too(folder: Path) -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 17, "mine" : 1]>
+        g (float[2,32] x) => (float[2,32] y) { [call] h = mine.Twice(x)  [last] y = Exp(h) }
+        <domain: "mine", opset_import: ["" : 17]> Twice (a) => (b) { c = Tanh(a)  b = Add(c, c) }"""
+    )
+    models.save(model, folder / "f.onnx")
+    done = layerwise("convert", "f.onnx", "--fp-to-fp16", "-o", "h.onnx", "--keep-fp32-types", "Tanh", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "2 nodes are float16, 1 are kept" in done.stdout
+    np.testing.assert_allclose(output(folder / "h.onnx"), output(folder / "f.onnx"), rtol=5e-3)
+
+
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
