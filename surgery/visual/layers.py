@@ -1,15 +1,19 @@
 """A layered drawing: which row each item stands in, in which order, and where (Sugiyama, Tagawa, Toda 1981).
 
 Items are numbered in topological order. An edge over several rows takes a bend in each row between, shared by all edges
-of its tensor; an edge over more than LONGEST rows is not drawn but named at both ends, which keeps all of this linear.
+of its tensor; an edge over more than LONGEST rows (fewer where bends outnumber items) is told at both ends only,
+which keeps all of this linear.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from surgery.visual.coordinates import spread_rows
 
 LONGEST = 32
+BENDS = 4
+SPARE_BENDS = 4000
 _SWEEPS = 4
 
 
@@ -48,7 +52,8 @@ class _Net:
 def draw(widths: Sequence[float], edges: Sequence[Edge], late: Sequence[bool], bend_width: float) -> Drawing:
     """Lay items of these widths out in rows. late: items that stand just above what reads them, not at the top."""
     row = _ranks(len(widths), edges, late)
-    drawn = [LONGEST >= row[e.target] - row[e.source] > 0 for e in edges]
+    longest = _longest(row, edges)
+    drawn = [longest >= row[e.target] - row[e.source] > 0 for e in edges]
     net = _net(row, widths, [e for e, is_drawn in zip(edges, drawn, strict=True) if is_drawn], bend_width)
     _order(net)
     x = spread_rows(net.rows, net.above, net.below, net.widths, len(widths))
@@ -60,6 +65,21 @@ def draw(widths: Sequence[float], edges: Sequence[Edge], late: Sequence[bool], b
         for e, ok in zip(edges, drawn, strict=True)
     ]
     return Drawing(row, x[: len(widths)], right - left, bends)
+
+
+def _longest(row: Sequence[int], edges: Sequence[Edge]) -> int:
+    """Over how many rows an edge may go, so that there are no more than BENDS bends an item and SPARE_BENDS."""
+    chains: dict[tuple[int, int], set[int]] = {}
+    for edge in edges:
+        chains.setdefault((edge.source, edge.tensor), set()).add(row[edge.target] - row[edge.source])
+    bends = [0] * (LONGEST + 1)
+    for spans in chains.values():
+        before = 1
+        for span in sorted(span for span in spans if 1 < span <= LONGEST):
+            bends[span] += span - before
+            before = span
+    total = list(accumulate(bends))
+    return max(span for span in range(1, LONGEST + 1) if span == 1 or total[span] <= BENDS * len(row) + SPARE_BENDS)
 
 
 def _ranks(count: int, edges: Sequence[Edge], late: Sequence[bool]) -> list[int]:

@@ -17,6 +17,7 @@ FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--dis
          "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars",
          "--remote-debugging-pipe")  # fmt: skip
 TIMEOUT = 60.0
+SHIFT = 8
 Json = dict[str, Any]
 
 
@@ -119,11 +120,10 @@ class Browser:
         self.run(f"[...document.querySelectorAll({json.dumps(selector)})].find({of_text}).click()")
         self.frame()
 
-    def click(self, x: float, y: float, times: int = 1) -> None:
+    def click(self, x: float, y: float, modifiers: int = 0) -> None:
         """Click at a place of the window."""
-        for count in range(1, times + 1):
-            for kind in ("mousePressed", "mouseReleased"):
-                self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=count)
+        for kind in ("mousePressed", "mouseReleased"):
+            self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1, modifiers=modifiers)
         self.frame()
 
     def screenshot(self, path: Path) -> Path:

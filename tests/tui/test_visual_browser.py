@@ -1,6 +1,7 @@
 """The graph's page in a real headless browser, with keys and clicks."""
 
 import json
+import shlex
 import time
 from collections.abc import Iterator
 from itertools import pairwise
@@ -10,7 +11,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.big_graph import HOSTILE, chain_model, hostile_model
-from support.chromium import Browser, chromium
+from support.chromium import SHIFT, Browser, chromium
+from support.cli import layerwise
 from support.sample_models import if_model
 
 from backends.model import ModelFile
@@ -104,6 +106,33 @@ def test_a_node_shows_its_attributes_and_tensors_and_leads_to_its_neighbours(bro
     assert "411" in browser.text("#details")
     browser.click(*middle(browser))
     assert browser.text("#details h2") == "Softmax"
+    assert browser.troubles() == []
+
+
+def test_what_is_chosen_can_be_cut_out_by_the_command_shown(browser: Browser, folder: Path) -> None:
+    index = indexed(demo_model(), folder)
+    opened(browser, folder, index)
+    find(browser, "embeddings/layernorm/sqrt")
+    command = browser.text("#details code")
+    done = layerwise(*shlex.split(command)[1:], cwd=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [node.op_type for node in onnx.load(folder / "extracted.onnx").graph.node] == ["Sqrt"]
+    (folder / "extracted.onnx").unlink()
+    x, y = middle(browser)
+    browser.send("Input.dispatchMouseEvent", type="mouseWheel", x=x, y=y, deltaX=0, deltaY=-400)
+    browser.frame()
+    browser.key("-")
+    for up in range(40, int(y), 12):
+        browser.click(x, y - up, modifiers=SHIFT)
+        if "all on the ways" in browser.text("#details"):
+            break
+    assert browser.text("#details h2").split()[1] == "nodes"
+    command = browser.text("#details code")
+    done = layerwise(*shlex.split(command)[1:], cwd=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    nodes = [node.name for node in onnx.load(folder / "extracted.onnx").graph.node]
+    assert "/embeddings/LayerNorm/Sqrt" in nodes
+    assert len(nodes) == int(browser.text("#details h2").split()[0])
     assert browser.troubles() == []
 
 

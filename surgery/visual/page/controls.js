@@ -31,9 +31,9 @@ class App {
     });
   }
 
-  /* Choose a node, a tensor or a group ({key, start, end, title}); nothing of them is the model. */
-  choose({ node = -1, tensor = -1, group = null }) {
-    this.chosen = { node, tensor, group: group && group.key, about: group };
+  /* Choose a node, a tensor, a group ({key, start, end, title}) or a range of nodes up to one; nothing is the model. */
+  choose({ node = -1, tensor = -1, group = null, range = null }) {
+    this.chosen = { node, tensor, group: group && group.key, about: group, range: range && new Set(range) };
     this.chosenItems = new Map();
     const inside = node >= 0 ? node : group ? this.model.members[this.scope][group.start] : -1;
     if (inside >= 0) {
@@ -168,9 +168,15 @@ class App {
     return this.painter.hits.findLast((box) => worldX >= box.x && worldX <= box.x + box.w && worldY >= box.y && worldY <= box.y + box.h);
   }
 
-  click(x, y) {
+  click(x, y, extend) {
     const hit = this.at(x, y);
-    if (hit && this.onSign(hit, x)) this.toggle(hit.group); else this.choose(hit || {});
+    if (extend && this.chosen.node >= 0) return this.chooseUpTo(hit);
+    return hit && this.onSign(hit, x) ? this.toggle(hit.group) : this.choose(hit || {});
+  }
+
+  chooseUpTo(hit) {
+    const range = hit && hit.node >= 0 ? this.model.between(this.chosen.node, hit.node) : [];
+    if (range.length > 1) this.choose({ node: hit.node, range });
   }
 
   /* Whether a click is on the ▸ or ▾ of a group. */
@@ -204,8 +210,7 @@ class App {
   neighbour(down) {
     const { node } = this.chosen;
     if (node < 0) return;
-    const found = down ? this.model.list("outputs", node).flatMap((t) => (t < 0 ? [] : Array.from(this.model.consumers(t))))
-      : this.model.reads(node).map((t) => this.model.producer[t]).filter((maker) => maker >= 0);
+    const found = down ? this.model.children(node) : this.model.parents(node);
     if (found.length) this.goTo(found[0]);
   }
 }

@@ -72,6 +72,27 @@ class Model {
     const all = [...this.list("inputs", node), ...this.list("captures", node)];
     return all.filter((tensor) => tensor >= 0 && this.tensors.kind[tensor] !== this.initializer);
   }
+  children(node) { return this.list("outputs", node).flatMap((tensor) => (tensor < 0 ? [] : Array.from(this.consumers(tensor)))); }
+  parents(node) { return this.reads(node).map((tensor) => this.producer[tensor]).filter((maker) => maker >= 0); }
+
+  /* The nodes on the ways between two nodes of a scope, both among them; none if no way leads from one to the other. */
+  between(a, b) {
+    const [first, last] = a < b ? [a, b] : [b, a];
+    const within = (node) => node >= first && node <= last && this.nodes.scope[node] === this.nodes.scope[first];
+    const below = reached(first, (node) => this.children(node).filter(within));
+    if (!below.has(last)) return [];
+    return [...reached(last, (node) => this.parents(node).filter((parent) => below.has(parent)))].sort((p, q) => p - q);
+  }
+
+  /* What nodes read from others, and what of theirs is read elsewhere or is an output of the graph. */
+  border(nodes) {
+    const inside = new Set(nodes);
+    const inputs = new Set(nodes.flatMap((node) => this.reads(node)).filter((tensor) => !inside.has(this.producer[tensor])));
+    const made = nodes.flatMap((node) => this.list("outputs", node)).filter((tensor) => tensor >= 0);
+    const outputs = made.filter((tensor) => this.isOutput.has(tensor) || this.consumers(tensor).some((node) => !inside.has(node)));
+    return [[...inputs], outputs];
+  }
+
   called(node) {
     const domain = this.domain(node);
     return this.functions.get(domain ? `${domain}:${this.op(node)}` : this.op(node));
@@ -83,4 +104,16 @@ function starts(lengths) {
   const at = new Int32Array(lengths.length + 1);
   lengths.forEach((length, i) => { at[i + 1] = at[i] + length; });
   return at;
+}
+
+function reached(from, next) {
+  const [seen, waiting] = [new Set([from]), [from]];
+  while (waiting.length) {
+    for (const node of next(waiting.pop())) {
+      if (seen.has(node)) continue;
+      seen.add(node);
+      waiting.push(node);
+    }
+  }
+  return seen;
 }

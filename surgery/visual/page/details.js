@@ -1,4 +1,4 @@
-const MOST_LINKS = 24, MOST_LISTED = 40;
+const MOST_LINKS = 24, MOST_LISTED = 40, MOST_TYPED = 4000;
 
 /* An element with text or elements inside. Text is only ever set as text. */
 function element(tag, name, ...inside) {
@@ -25,8 +25,8 @@ class Details {
   }
 
   show() {
-    const { node, group, tensor } = this.app.chosen;
-    const parts = node >= 0 ? this.node(node) : group ? this.group(this.app.chosen.about) : tensor >= 0 ? this.tensorAlone(tensor) : this.whole();
+    const { node, group, tensor, range } = this.app.chosen;
+    const parts = range ? this.range([...range]) : node >= 0 ? this.node(node) : group ? this.group(this.app.chosen.about) : tensor >= 0 ? this.tensorAlone(tensor) : this.whole();
     this.pane.replaceChildren(...parts.filter(Boolean));
     this.pane.scrollTop = 0;
   }
@@ -42,7 +42,7 @@ class Details {
     return [
       ...head, ...this.error(node), ...this.inside(node),
       ...this.tensors("Inputs", model.list("inputs", node), true), ...this.tensors("Read by its bodies", model.list("captures", node), true),
-      ...this.tensors("Outputs", model.list("outputs", node), false), ...this.attributes(node),
+      ...this.tensors("Outputs", model.list("outputs", node), false), ...this.attributes(node), ...this.cut([node]),
     ];
   }
 
@@ -123,10 +123,30 @@ class Details {
       element("h2", "", title), element("span", "dim", `nodes ${members[0].toLocaleString("en")} to ${members[members.length - 1].toLocaleString("en")}`),
       element("div", "links", button(open ? "Fold" : "Open", () => app.toggle(app.chosen.about))),
       ...(worst >= 0 ? [element("h3", "", "Worst in it"), ...this.error(worst).slice(1), element("div", "links", this.link(worst))] : []),
-      element("h3", "", "Operators"), this.operators(members),
+      element("h3", "", "Operators"), this.operators(members), ...this.cut(members),
       element("h3", "", "Nodes"), element("div", "links", ...members.slice(0, MOST_LISTED).map((node) => this.link(node))),
       members.length > MOST_LISTED ? element("p", "dim", `and ${(members.length - MOST_LISTED).toLocaleString("en")} more`) : null,
     ];
+  }
+
+  range(nodes) {
+    return [
+      element("h2", "", counted(nodes.length)), element("span", "dim", "all on the ways between two"),
+      element("div", "links", this.link(nodes[0], "from "), this.link(nodes[nodes.length - 1], "to ")),
+      element("h3", "", "Operators"), this.operators(nodes), ...this.cut(nodes),
+    ];
+  }
+
+  /* The command that makes nodes of the main graph a model of their own, where every name in it can be typed. */
+  cut(nodes) {
+    const { model } = this;
+    const [inputs, outputs] = model.border(nodes).map((tensors) => tensors.map((tensor) => model.tensorName(tensor)));
+    const words = [model.given.facts.file, ...inputs, ...outputs];
+    if (nodes.some((node) => model.nodes.scope[node]) || !outputs.length || !words.every(typeable) || words.join().length > MOST_TYPED) return [];
+    const command = ["layerwise surgeon extract", quoted(words[0]), ...(inputs.length ? ["--inputs", ...inputs.map((name) => quoted(`${name}:auto:auto`))] : []),
+      "--outputs", ...outputs.map((name) => quoted(`${name}:auto`)), "-o extracted.onnx"].join(" ");
+    return [element("h3", "", "As a model of its own"), element("code", "value", command),
+      element("div", "links", button("Copy", () => navigator.clipboard.writeText(command)))];
   }
 
   operators(nodes) {
@@ -168,6 +188,10 @@ class Details {
     return [element("h3", "", "Bodies and functions"), element("div", "links", ...links)];
   }
 }
+
+/* Printable ASCII without a backslash, which may stand for something that was escaped; no option. */
+function typeable(name) { return /^[\x21-\x5b\x5d-\x7e][\x20-\x5b\x5d-\x7e]*$/.test(name) && !name.startsWith("-"); }
+function quoted(word) { return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`; }
 
 function facts(pairs) {
   const list = element("dl", "");

@@ -24,7 +24,7 @@ function listen(app) {
     if (travelled > 4) { canvas.classList.add("moving"); app.pan(x, y); }
   });
   const lift = (event) => {
-    if (from && travelled <= 4 && event.type === "pointerup") app.click(event.offsetX, event.offsetY);
+    if (from && travelled <= 4 && event.type === "pointerup") app.click(event.offsetX, event.offsetY, event.shiftKey);
     from = null;
     canvas.classList.remove("moving");
   };
