@@ -12,7 +12,7 @@ from backends.tensors import TensorInfo, to_onnx
 from backends.text import shown
 from surgery.shapes import with_shapes
 from surgery.structure import Graph, Structure, changed
-from surgery.tidy import cleaned_model
+from surgery.tidy import cleaned_model, unmade
 
 
 @dataclass(frozen=True)
@@ -108,15 +108,11 @@ def _cut(model: Structure, inputs: Sequence[End] | None) -> Structure:
     names = {end.name for end in inputs}
     weights = {name: tensor for name, tensor in model.initializers.items() if name not in names}
     listed = tuple(value for value in model.inputs if value.name in weights)  # before IR 4 every weight is
-    new: dict[int, list[onnx.NodeProto]] = {}
-    for node in (model.lookups.makers[name] for name in names if name in model.lookups.makers):
-        left = [name if name not in names else "" for name in node.output]
-        new[id(node)] = [changed(node)] if any(left) else []
-        for copy in new[id(node)]:
-            copy.output[:] = left
     values = {name: value for name, value in model.values.items() if name not in names}
     fed = tuple(_declared(model, end) for end in inputs)
-    return model.replaced(new).with_(inputs=(*fed, *listed), initializers=weights, values=values)
+    cut = unmade(model, names).with_(inputs=(*fed, *listed), initializers=weights, values=values)
+    assert isinstance(cut, Structure)
+    return cut
 
 
 def _declared(model: Structure, end: End) -> onnx.ValueInfoProto:

@@ -23,7 +23,7 @@ from surgery.folding.values import Attempts, Evaluator
 from surgery.randomness import Randomness
 from surgery.shapes import with_shapes, without_weights
 from surgery.structure import Graph, Structure
-from surgery.tidy import cleaned, cleaned_model, count_nodes, in_order, map_bodies
+from surgery.tidy import cleaned, cleaned_model, count_nodes, in_order, map_bodies, unmade
 
 _KNOWN_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml", "com.microsoft"})
 _INPUTS_HOLD_NO_WEIGHTS = 4  # from this IR version on a weight that is an input may be overridden
@@ -140,20 +140,10 @@ def _hidden(model: Structure) -> tuple[Structure, dict[str, TensorProto]]:
 
 
 def _replaced(graph: Graph, weights: Mapping[str, TensorProto]) -> Graph:
-    """Return the graph with tensors as weights; nodes of whose outputs none is left are gone, other outputs unnamed."""
+    """Return the graph with tensors as weights; nodes of whose outputs none is left are gone."""
     if not weights:
         return graph
-    gone: dict[int, list[onnx.NodeProto]] = {}
-    for node in graph.nodes:
-        if not weights.keys().isdisjoint(node.output):
-            gone[id(node)] = []
-            if any(name and name not in weights for name in node.output):
-                copy = onnx.NodeProto()
-                copy.CopyFrom(node)
-                for i, name in enumerate(copy.output):
-                    copy.output[i] = "" if name in weights else name
-                gone[id(node)] = [copy]
-    return graph.replaced(gone).with_(initializers={**graph.initializers, **weights})
+    return unmade(graph, weights).with_(initializers={**graph.initializers, **weights})
 
 
 def _types(graph: Graph) -> dict[str, Declared]:

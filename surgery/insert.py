@@ -12,7 +12,7 @@ from backends.text import shown
 from surgery.edits.operands import attributes
 from surgery.rewiring import making, reread
 from surgery.structure import Structure, changed
-from surgery.tidy import cleaned_model, in_order
+from surgery.tidy import cleaned_model, in_order, unmade
 
 
 def insert_between(
@@ -37,10 +37,11 @@ def insert_between(
             model, before, after = _split(model, tensor)
             reads = [before if other == tensor else other for other in reads]
             makes[i] = after
-    model = _unmade(model, [tensor for tensor in makes if tensor in model.lookups.makers])
-    node = helper.make_node(op, reads, makes, name or model.fresh_node(f"{op}_inserted"))
+    rest = unmade(model, makes)
+    assert isinstance(rest, Structure)
+    node = helper.make_node(op, reads, makes, name or rest.fresh_node(f"{op}_inserted"))
     node.attribute.extend(attributes(attrs or {}, op))
-    return _finished(model, node)
+    return _finished(rest, node)
 
 
 def _finished(model: Structure, node: onnx.NodeProto) -> Structure:
@@ -64,16 +65,6 @@ def _split(model: Structure, tensor: str) -> tuple[Structure, str, str]:
     maker = model.lookups.makers[tensor]
     split = model.replaced({id(maker): [making(maker, {tensor: before})]})
     return split, before, tensor
-
-
-def _unmade(model: Structure, tensors: Sequence[str]) -> Structure:
-    """The model whose nodes make `tensors` no more."""
-    new: dict[int, list[onnx.NodeProto]] = {}
-    for tensor in tensors:
-        maker = model.lookups.makers[tensor]
-        left = making(maker, dict.fromkeys(tensors, ""))
-        new[id(maker)] = [left] if any(left.output) else []
-    return model.replaced(new)
 
 
 def _check(model: Structure, tensor: str) -> None:

@@ -1,6 +1,6 @@
 """Leaving out of a graph what no output needs, and putting its nodes into an order that they can run in."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import onnx
 
@@ -79,6 +79,30 @@ def in_order(graph: Graph) -> Graph:
     graph = map_bodies(graph, in_order)
     order = topological(graph.nodes, [reads(node) for node in graph.nodes])
     return graph.with_(nodes=tuple(graph.nodes[i] for i in order))
+
+
+def unmade(graph: Graph, names: Collection[str]) -> Graph:
+    """Return the graph whose nodes do not make the tensors `names`: a node of whose outputs none is left is gone.
+
+    Others keep their outputs' positions, under names that nobody reads: an output without a name is only safe where the
+    operator says that it is optional (onnxruntime 1.30 dies of a Split with one).
+    """
+    new: dict[int, list[onnx.NodeProto]] = {}
+    taken: list[str] = []
+    for name in names:
+        maker = graph.lookups.makers.get(name)
+        if maker is None or id(maker) in new:
+            continue
+        if all(not output or output in names for output in maker.output):
+            new[id(maker)] = []
+            continue
+        copy = changed(maker)
+        for i, output in enumerate(maker.output):
+            if output in names:
+                copy.output[i] = graph.fresh(f"{output}_unread", taken)
+                taken.append(copy.output[i])
+        new[id(maker)] = [copy]
+    return graph.replaced(new) if new else graph
 
 
 def count_nodes(graph: Graph | onnx.GraphProto) -> int:

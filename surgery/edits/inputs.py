@@ -6,8 +6,8 @@ from backends.errors import LayerwiseError
 from backends.text import shown
 from surgery.edits.base import Edit, listed
 from surgery.edits.tensors import Tensor
-from surgery.structure import Structure, changed
-from surgery.tidy import cleaned_model
+from surgery.structure import Structure
+from surgery.tidy import cleaned_model, unmade
 
 
 class SetInputs(Edit, frozen=True, tag="set-inputs", kw_only=True):
@@ -44,20 +44,11 @@ class AddInput(Edit, frozen=True, tag="add-input", kw_only=True):
 
 def _without_makers(structure: Structure, values: dict[str, onnx.ValueInfoProto]) -> Structure:
     """Feed `values`: their makers give them other names, and go where nothing else needs them."""
-    nodes: dict[int, list[onnx.NodeProto]] = {}
-    weights = dict(structure.initializers)
-    for name in values:
-        maker = structure.lookups.makers.get(name)
-        if maker is not None:
-            maker = nodes.get(id(maker), [maker])[0]
-            new = changed(maker)
-            new.output[:] = ["" if output == name else output for output in maker.output]
-            nodes[id(structure.lookups.makers[name])] = [new]
-        weights.pop(name, None)
+    weights = {name: tensor for name, tensor in structure.initializers.items() if name not in values}
     own = {value.name: value for value in structure.inputs}
-    cut = structure.replaced({key: new if any(new[0].output) else [] for key, new in nodes.items()})
     inner = {name: value for name, value in structure.values.items() if name not in values}
-    cut = cut.with_(inputs=tuple({**own, **values}.values()), initializers=weights, values=inner)
+    cut = unmade(structure, values).with_(inputs=tuple({**own, **values}.values()), initializers=weights, values=inner)
+    assert isinstance(cut, Structure)
     cut = cleaned_model(cut)
     kept = values.keys() | cut.initializers.keys() | cut.lookups.readers.keys() | set(cut.output_names)
     return cut.with_(inputs=tuple(value for value in cut.inputs if value.name in kept))

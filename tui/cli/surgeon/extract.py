@@ -13,7 +13,7 @@ from backends.errors import LayerwiseError
 from backends.tensors import TensorInfo, dtype_row
 from backends.text import shown
 from surgery.extract import End, extract, filled, missing
-from surgery.linked import save_linked
+from surgery.referring import save_referring
 from surgery.shapes import with_shapes
 from surgery.structure import Structure
 from tui.cli import options_run
@@ -32,7 +32,8 @@ def fill_extract(parser: Parser) -> None:
     parser.epilog = (
         "NAME alone, or auto for a shape or type, means what the model says of the tensor, else what is inferred,\n"
         "else what a run shows: --inputs x:[1,3,224,224]:float32 y:auto:auto z --outputs w:auto.\n"
-        "64 MiB of weights and more are not copied: their file gets a second name, PART.onnx.data."
+        "64 MiB of weights and more are not copied where PART.onnx is beside the model: it refers to the model,\n"
+        "which must stay as it is then. --copy-weights makes a file that stands alone."
     )
     add_model(parser)
     group = parser.add_argument_group("The part")
@@ -51,7 +52,7 @@ def fill_extract(parser: Parser) -> None:
                         default=[], metavar="NAME:[DIMS]", help="shapes to run the model with")  # fmt: skip
     options_run.add_data(parser)
     add_saving(parser)
-    parser.own(parser, "--copy-weights", action="store_true", help="copy large weights too, into one file")
+    parser.own(parser, "--copy-weights", action="store_true", help="copy large weights too")
 
 
 def run_extract(args: Namespace, log: Log) -> int:
@@ -76,9 +77,10 @@ def _save(args: Namespace, log: Log, part: Structure) -> None:
         save_model(args, log, part)
         return
     log.info(f"Saving ONNX model to: {shown(args.output)}")
-    data = save_linked(part, Path(args.output), overwrite=args.overwrite)
-    if data is not None:
-        log.info(f"Weights are not copied: {shown(str(data))} is a second name of their file (--copy-weights copies)")
+    files = save_referring(part, Path(args.output), overwrite=args.overwrite)
+    if files:
+        names = ", ".join(shown(str(file)) for file in files)
+        log.info(f"Weights were not copied: they are read from {names}, which must stay (--copy-weights copies them)")
     tell_saved(args, log)
 
 

@@ -1,0 +1,56 @@
+"""Saving a part of a large model without copying its weights: it refers to the files that they are in."""
+
+import os
+from pathlib import Path
+
+import onnx
+
+from backends.errors import LayerwiseError, UsageError
+from backends.files import atomic_write
+from backends.protos import all_tensors
+from backends.text import shown
+from surgery.saving import save
+from surgery.streamed import is_external, place
+from surgery.structure import Structure
+
+WORTH_IT = 64 << 20  # bytes of weights; fewer are copied in no time
+
+
+def save_referring(structure: Structure, path: Path, *, overwrite: bool = False) -> list[Path]:
+    """Write the model; its weights stay external data in the files they are in, which are returned.
+
+    None are, and all is copied, where the weights have fewer than 64 MiB or a file lies neither beside `path` nor
+    below: ONNX allows no other place, and its checker no links. Those files must not change from then on.
+    Raises as `save`.
+    """
+    model = structure.proto()
+    weights = [tensor for tensor in all_tensors(model) if is_external(tensor)]
+    nbytes = sum(place(tensor)[2] for tensor in weights)
+    places = {place(tensor)[0] for tensor in weights}
+    beside = {location: _beside(structure.folder, location, path) for location in places}
+    if nbytes < WORTH_IT or None in beside.values():
+        save(structure, path, overwrite=overwrite)
+        return []
+    if path.exists() and not overwrite:
+        raise UsageError(f"{shown(str(path))} is there already: choose another name, or say to overwrite it")
+    for tensor in weights:
+        entry = next(entry for entry in tensor.external_data if entry.key == "location")
+        entry.value = beside[entry.value] or ""
+    _write(model, path)
+    return [path.parent / location for location in sorted(filter(None, beside.values()))]
+
+
+def _beside(folder: Path | None, location: str, path: Path) -> str | None:
+    """The location as a model at `path` states it; None where it cannot, or where it is the very file to be written."""
+    if folder is None:
+        return None
+    file = (folder / location).resolve()
+    relative = Path(os.path.relpath(file, path.parent.resolve()))
+    return None if ".." in relative.parts or file == path.resolve() else relative.as_posix()
+
+
+def _write(model: onnx.ModelProto, path: Path) -> None:
+    try:
+        atomic_write(path, model.SerializeToString())
+    except (OSError, ValueError) as error:
+        raise LayerwiseError(f"{shown(str(path))} cannot be written: {shown(str(error), 300)}") from None

@@ -1,0 +1,171 @@
+"""A part of a model computes what the model computes there."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import models, surgeon_zoo
+from support.graphs import feed_for, random_model, run_whole
+from support.models import from_text
+from support.surgeon_sides import outputs_of, same
+
+from backends.errors import UsageError
+from backends.model import ModelFile
+from backends.specs import FeedSpec
+from surgery.extract import End, around, borders, extract, missing
+from surgery.fallback import shapes_of_a_run
+from surgery.referring import WORTH_IT, save_referring
+from surgery.saving import save
+from surgery.shapes import with_shapes
+from surgery.structure import Structure
+
+
+def opened(model: onnx.ModelProto, folder: Path) -> Structure:
+    return Structure.open(ModelFile(models.save(model, folder / "model.onnx")))
+
+
+def shape_of(value: onnx.ValueInfoProto) -> list[int | str]:
+    return [dim.dim_value or dim.dim_param for dim in value.type.tensor_type.shape.dim]
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10_000), shuffled=st.booleans(), data=st.data())
+def test_any_part_of_any_graph(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, shuffled: bool, data: st.DataObject
+) -> None:
+    """The reference's tensors go in where the model is cut; what comes out is bit for bit what it had there."""
+    folder = tmp_path_factory.mktemp("extract")
+    model = random_model(seed, shuffled=shuffled)
+    structure = opened(model, folder)
+    names = [f"t{i}" for i in range(25)]
+    wanted = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
+    cut = data.draw(st.lists(st.sampled_from([name for name in names if name not in wanted]), max_size=3, unique=True))
+    reference = run_whole(model, names, feed_for(seed)) | feed_for(seed)
+    part = extract(structure, [End(n, (4, 4), "float32") for n in ("x", "y", *cut)], [End(n) for n in wanted])
+    path = folder / "part.onnx"
+    save(part, path)
+    outputs = outputs_of(path, {name: reference[name] for name in ("x", "y", *cut)})
+    assert all(np.array_equal(mine, reference[name]) for mine, name in zip(outputs, wanted, strict=True))
+
+
+def test_shapes_and_types_are_the_models_or_inferred_or_given(tmp_path: Path) -> None:
+    structure = opened(models.mlp(), tmp_path)
+    part = extract(structure, [End("h0")], [End("a1")])
+    assert shape_of(part.inputs[0]) == ["batch", 16] and part.inputs[0].type.tensor_type.elem_type == 1
+    assert shape_of(part.outputs[0]) == ["batch", 16]
+    given_ = extract(structure, [End("h0", (3, 16), "float32")], [End("a1")])
+    assert shape_of(given_.inputs[0]) == [3, 16]
+    assert list(part.initializers) == ["w1", "b1"] and [n.op_type for n in part.nodes] == ["MatMul", "Add"]
+
+
+def test_a_run_says_what_inference_cannot(tmp_path: Path) -> None:
+    model = from_text(
+        """hidden (float[2,4] x, int64[n] shape) => (float[a,b] y) {
+            [turn] r = Reshape(x, shape) [own] c = com.microsoft.Gelu(r) [act] y = Relu(c)
+        }"""
+    )
+    model.opset_import.add(domain="com.microsoft", version=1)
+    del model.graph.output[0].type.tensor_type.shape.dim[:]
+    structure = opened(model, tmp_path)
+    assert missing(with_shapes(structure)[0], [End("c")], [End("y")]) == ["c"]
+    feeds = FeedSpec(shapes={"shape": [[2]]}, val_range={"shape": (-1, -1), "x": (0, 1)})
+    with pytest.raises(Exception, match="hape"):
+        shapes_of_a_run(structure, feeds, ["c"], lambda text: None)  # two -1: what goes wrong is told
+    known = shapes_of_a_run(structure, FeedSpec(shapes={"shape": [[1]]}, val_range={"shape": (8, 8)}), ["c"], print)
+    assert known["c"].shape == (8,) and known["c"].dtype == "float32"
+
+
+def test_a_tensor_that_is_not_there_or_not_fed(tmp_path: Path) -> None:
+    structure = opened(models.mlp(), tmp_path)
+    with pytest.raises(UsageError, match="hh0 does not exist in the model; did you mean h0"):
+        extract(structure, None, [End("h1"), End("hh0")])
+    with pytest.raises(UsageError, match="the outputs need the tensor x too"):
+        extract(structure, [End("h1")], [End("h0")])
+
+
+def test_a_weight_can_become_an_input(tmp_path: Path) -> None:
+    part = extract(opened(models.mlp(), tmp_path), [End("x"), End("w0")], [End("m0")])
+    assert [value.name for value in part.inputs] == ["x", "w0"] and not part.initializers
+    assert shape_of(part.inputs[1]) == [16, 16]
+
+
+def test_one_of_several_outputs_can_become_an_input(tmp_path: Path) -> None:
+    model = from_text(
+        """parts (float[4] x) => (float[2] y) <int64[2] sizes = {2, 2}> {
+            [split] a, b = Split<axis=0>(x, sizes) [sum] y = Add(a, b)
+        }"""
+    )
+    part = extract(opened(model, tmp_path), [End("x"), End("a", (2,), "float32")], None)
+    assert [list(node.output) for node in part.nodes] == [["a_unread", "b"], ["y"]]
+    path = tmp_path / "part.onnx"
+    save(part, path)
+    outputs = outputs_of(path, {"x": np.arange(4, dtype=np.float32), "a": np.ones(2, np.float32)})
+    assert np.array_equal(outputs[0], [3, 4])
+
+
+@pytest.mark.parametrize(
+    ("maker", "name"),
+    [(models.if_model, "y"), (models.loop_model, "last"), (models.scan_model, "sums"),
+     (surgeon_zoo.optional_inputs, "a"), (surgeon_zoo.functions, "s"), (surgeon_zoo.weights_as_inputs, "f")],
+)  # fmt: skip
+def test_control_flow_left_out_inputs_and_functions(maker: surgeon_zoo.Maker, name: str, tmp_path: Path) -> None:
+    from support.surgeon_sides import feed_of
+
+    structure = opened(maker(), tmp_path)
+    save(extract(structure, None, [End(name)]), tmp_path / "part.onnx")
+    marked = maker()
+    marked.graph.output.append(onnx.ValueInfoProto(name=name))
+    if name in [value.name for value in maker().graph.output]:
+        marked = maker()
+    whole = models.save(marked, tmp_path / "marked.onnx")
+    feed = feed_of(tmp_path / "model.onnx")
+    position = [value.name for value in marked.graph.output].index(name)
+    assert same(outputs_of(tmp_path / "part.onnx", feed), [outputs_of(whole, feed)[position]])
+
+
+def test_borders_and_neighbours_of_nodes(tmp_path: Path) -> None:
+    structure = opened(models.mlp(), tmp_path)
+    nodes = [node for node in structure.nodes if node.name.startswith("/fc1/")]
+    assert borders(structure, nodes) == (["h0"], ["h1"])
+    near = around(structure, structure.node("/fc1/Add"), 1, 1)
+    assert [node.name for node in near] == ["/fc1/MatMul", "/fc1/Add", "/fc1/Relu"]
+    inputs, outputs = borders(structure, near)
+    part = extract(structure, [End(name) for name in inputs], [End(name) for name in outputs])
+    assert [node.name for node in part.nodes] == [node.name for node in near]
+
+
+def test_large_weights_are_not_copied_beside_the_model(tmp_path: Path) -> None:
+    source = models.write_sparse(_folder(tmp_path / "below") / "big.onnx", (WORTH_IT >> 20) + 1)
+    structure = Structure.open(ModelFile(source))
+    part = extract(structure, None, [End("p")])
+    for target in (tmp_path / "below" / "part.onnx", tmp_path / "part.onnx"):
+        assert save_referring(part, target) == [target.parent / source.relative_to(target.parent)]
+        assert target.stat().st_size < 10_000
+        assert same(outputs_of(target, {"x": np.ones(1, np.float32)}), [np.zeros(1, np.float32)])
+        with pytest.raises(UsageError, match="is there already"):
+            save_referring(part, target)
+    alone = _folder(tmp_path / "other") / "part.onnx"
+    assert save_referring(part, alone) == []
+    source.unlink()
+    assert same(outputs_of(alone, {"x": np.ones(1, np.float32)}), [np.zeros(1, np.float32)])
+    assert alone.stat().st_size > WORTH_IT
+
+
+def test_small_weights_are_copied_into_one_file(tmp_path: Path) -> None:
+    source = models.with_external_weights(models.mlp(), tmp_path / "m.onnx")
+    target = tmp_path / "part.onnx"
+    assert save_referring(extract(Structure.open(ModelFile(source)), None, [End("h0")]), target) == []
+    source.with_name("weights.bin").unlink()
+    assert same(outputs_of(target, {"x": np.zeros((1, 16), np.float32)}), [np.maximum(_bias(), 0)[None]])
+
+
+def _bias() -> np.ndarray:
+    return np.array(onnx.numpy_helper.to_array(models.mlp().graph.initializer[1]))
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir()
+    return path
