@@ -1,6 +1,7 @@
 """Is a model still sound after an edit? Only what changed is checked: a large graph costs little more than a small."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import NamedTuple
 
 import onnx
@@ -64,7 +65,7 @@ def _lost(before: Structure, after: Structure) -> Iterator[Problem]:
 def _connections(structure: Structure, nodes: Iterable[onnx.NodeProto]) -> Iterator[Problem]:
     known = structure.lookups
     fed = {value.name for value in structure.inputs} | structure.initializers.keys() | structure.sparse_names()
-    place = {id(node): i for i, node in enumerate(structure.nodes)}
+    place = dict(zip(map(id, structure.nodes), count()))
     for node in nodes:
         at, label = place[id(node)], shown(structure.label(node), 120)
         for name in reads(node):

@@ -1,5 +1,6 @@
 """Who makes and who reads which tensor of a graph: carried over from one version to the next."""
 
+from collections import deque
 from collections.abc import Iterable
 from functools import cached_property
 
@@ -9,6 +10,10 @@ from backends.reads import reads, subgraphs
 from surgery.proto import all_names
 
 _BODY_KINDS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
+_STEP = 256
+Nodes = tuple[onnx.NodeProto, ...]
+_last: deque[tuple[Nodes, Nodes, tuple[list[onnx.NodeProto], list[onnx.NodeProto]]]] = deque(maxlen=2)
+"""The last differences: one edit asks for the same one several times."""
 _WORTH_CARRYING = 4  # a change of more than a fourth of the nodes is indexed afresh
 
 
@@ -72,12 +77,39 @@ class Lookups:
             _drop(self.by_name, node.name, node)
 
 
-def difference(
-    old: tuple[onnx.NodeProto, ...], new: tuple[onnx.NodeProto, ...]
-) -> tuple[list[onnx.NodeProto], list[onnx.NodeProto]]:
+def difference(old: Nodes, new: Nodes) -> tuple[list[onnx.NodeProto], list[onnx.NodeProto]]:
     """Return the nodes (objects) that only `old` has, and those that only `new` has."""
-    old_ids, new_ids = set(map(id, old)), set(map(id, new))
-    return [n for n in old if id(n) not in new_ids], [n for n in new if id(n) not in old_ids]
+    if old is new:
+        return [], []
+    for entry in _last:
+        if entry[0] is old and entry[1] is new:
+            return entry[2]
+    _last.appendleft((old, new, _difference(old, new)))
+    return _last[0][2]
+
+
+def _difference(old: Nodes, new: Nodes) -> tuple[list[onnx.NodeProto], list[onnx.NodeProto]]:
+    a, b = list(map(id, old)), list(map(id, new))
+    start = _common(a, b)
+    a, b = a[start:], b[start:]
+    end = _common(a[::-1], b[::-1])
+    a, b = a[: len(a) - end], b[: len(b) - end]
+    old_ids, new_ids = set(a), set(b)
+    return (
+        [node for i, node in enumerate(old[start : start + len(a)]) if a[i] not in new_ids],
+        [node for i, node in enumerate(new[start : start + len(b)]) if b[i] not in old_ids],
+    )
+
+
+def _common(a: list[int], b: list[int]) -> int:
+    """How many elements two lists have in common at their beginning."""
+    at, end = 0, min(len(a), len(b))
+    while at < end and a[at : at + _STEP] == b[at : at + _STEP]:
+        at += _STEP
+    at = min(at, end)
+    while at < end and a[at] == b[at]:
+        at += 1
+    return at
 
 
 def _drop(table: dict[str, tuple[onnx.NodeProto, ...]], name: str, node: onnx.NodeProto) -> None:

@@ -1,6 +1,7 @@
 """Edits of single nodes: delete, bypass, insert, add, replace."""
 
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import onnx
@@ -178,15 +179,15 @@ def bypassed(graph: Graph, nodes: Sequence[onnx.NodeProto], reconnect: Mapping[s
 
 def placed(graph: Graph, node: onnx.NodeProto) -> Graph:
     """Return the graph with a new node, after those whose tensors it reads and before its readers."""
-    makers = {id(graph.lookups.makers[name]) for name in reads(node) if name in graph.lookups.makers}
-    last = max((i for i, other in enumerate(graph.nodes) if id(other) in makers), default=-1) if makers else -1
+    known, ids = graph.lookups.makers, list(map(id, graph.nodes))
+    last = max((ids.index(id(known[name])) for name in reads(node) if name in known), default=-1)
     nodes = (*graph.nodes[: last + 1], node, *graph.nodes[last + 1 :])
     return in_time(graph.with_(nodes=nodes), node)
 
 
 def in_time(graph: Graph, node: onnx.NodeProto) -> Graph:
     """Return the graph sorted, if the node stands before one that it reads or after one that reads it."""
-    known, there = graph.lookups, {id(other): i for i, other in enumerate(graph.nodes)}
+    known, there = graph.lookups, dict(zip(map(id, graph.nodes), count()))
     at = there[id(node)]
     early = any(there[id(r)] < at for name in node.output if name for r in known.readers.get(name, ()))
     late = any(there[id(known.makers[name])] > at for name in reads(node) if name in known.makers)
