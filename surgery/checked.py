@@ -101,19 +101,41 @@ def _nodes(structure: Structure, new: Sequence[onnx.NodeProto], retyped: Sequenc
     """What onnx's checker says of new nodes, and its inference of these and of those with other inputs."""
     known = types_of(structure)
     for nodes, check in ((new, True), (retyped, False)):
-        for start in range(0, len(nodes), _MOST_AT_ONCE):
-            group = nodes[start : start + _MOST_AT_ONCE]
-            if _refusal(structure, known, group, check) is None:
-                continue
-            for node in group:
-                message = _refusal(structure, known, [node], check)
-                if message is not None:
-                    yield Problem(shown(structure.label(node), 120), message)
+        sure = [node for node in nodes if _is_known(structure, known, node)]
+        rest = [node for node in nodes if not _is_known(structure, known, node)]
+        for some in (sure, rest):
+            for start in range(0, len(some), _MOST_AT_ONCE):
+                yield from _refused(structure, known, some[start : start + _MOST_AT_ONCE], check, some is sure)
+
+
+def _is_known(structure: Structure, known: Mapping[str, onnx.ValueInfoProto], node: onnx.NodeProto) -> bool:
+    """Whether inference can be strict with the node: its operator and the types of all that it reads are known."""
+    if not _are_standard([node]):
+        return False
+    values = (known.get(name) for name in node.input if name and name not in structure.initializers)
+    return all(value is not None and value.type.WhichOneof("value") for value in values)
+
+
+def _refused(
+    structure: Structure,
+    known: Mapping[str, onnx.ValueInfoProto],
+    nodes: Sequence[onnx.NodeProto],
+    check: bool,
+    sure: bool,
+) -> Iterator[Problem]:
+    message, strict = _refusal(structure, known, nodes, check)
+    if message is None and (strict or not sure):
+        return
+    for node in nodes:
+        message, _ = _refusal(structure, known, [node], check)
+        if message is not None:
+            yield Problem(shown(structure.label(node), 120), message)
 
 
 def _refusal(
     structure: Structure, known: Mapping[str, onnx.ValueInfoProto], nodes: Sequence[onnx.NodeProto], check: bool
-) -> str | None:
+) -> tuple[str | None, bool]:
+    """What onnx says against nodes, and whether it was strict."""
     model = part(structure, known, nodes)
     strict = _are_standard(model.graph.node) and all(value.type.WhichOneof("value") for value in model.graph.input)
     try:
@@ -121,8 +143,8 @@ def _refusal(
             onnx.checker.check_model(_all_typed(model))
         onnx.shape_inference.infer_shapes(model, check_type=strict, strict_mode=strict, data_prop=True)
     except Exception as error:  # ValidationError, InferenceError and what else native code raises
-        return _short(error)
-    return None
+        return _short(error), strict
+    return None, strict
 
 
 def _are_standard(nodes: Iterable[onnx.NodeProto]) -> bool:

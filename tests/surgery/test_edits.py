@@ -1,0 +1,320 @@
+"""What single edits do, and what they say where they do not fit."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from support.edit_models import described, varied_model
+
+from backends.errors import UsageError
+from backends.model import ModelFile, load_model
+from debugtools.edit_check import effect_of
+from surgery import saving
+from surgery.checked import edit_problems, problems
+from surgery.edits import Edit, EditError, edit_from, edits_from_json
+from surgery.history import History, read_edits, replay
+from surgery.saving import save
+from surgery.settled import settled
+from surgery.structure import Structure
+
+
+def opened(path: Path) -> Structure:
+    with ModelFile(path) as file:
+        return Structure.open(file)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Structure:
+    return opened(varied_model(tmp_path / "varied.onnx"))
+
+
+def edit(kind: str, **fields: Any) -> Edit:
+    return edit_from({"edit": kind, **fields})
+
+
+def outputs(structure: Structure, folder: Path) -> dict[str, np.ndarray[Any, Any]]:
+    save(structure, folder / "run.onnx", overwrite=True)
+    session = onnxruntime.InferenceSession(folder / "run.onnx", providers=["CPUExecutionProvider"])
+    feed = {"x": np.linspace(-1, 1, 48, dtype=np.float32).reshape(3, 16), "flag": np.array(True)}
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, {i.name: feed[i.name] for i in session.get_inputs()}), strict=True))
+
+
+def test_opening_takes_apart_and_puts_together_the_same_model(tmp_path: Path) -> None:
+    path = varied_model(tmp_path / "varied.onnx")
+    with ModelFile(path) as file:
+        assert Structure.open(file).proto() == file.structure()
+    assert not problems(opened(path))
+
+
+def test_graph_outputs_keep_their_names_when_their_maker_goes(model: Structure, tmp_path: Path) -> None:
+    made = edit("delete-node", nodes=["leaky"]).apply(model)
+    assert made.output_names == ["y", "z"]
+    assert made.lookups.makers["z"].op_type == "Twice"
+    assert not edit_problems(model, made)
+    before, after = outputs(model, tmp_path), outputs(settled(model, made), tmp_path)
+    np.testing.assert_array_equal(np.where(after["z"] < 0, after["z"] * np.float32(0.25), after["z"]), before["z"])
+
+
+def test_deleting_drops_the_weights_that_nothing_else_reads(model: Structure) -> None:
+    made = edit("delete-node", nodes=["add"]).apply(model)
+    assert "b" not in made.initializers
+    assert "b" in model.initializers
+
+
+def test_reconnection_can_be_said(model: Structure) -> None:
+    made = edit("delete-node", nodes=["last"], reconnect={"y": "s2"}).apply(model)
+    assert made.lookups.makers["y"].name == "sigmoid2"
+    with pytest.raises(EditError, match="does not read 'cube'"):
+        edit("delete-node", nodes=["last"], reconnect={"y": "cube"}).apply(model)
+
+
+def test_several_nodes_in_a_row_are_deleted_at_once(model: Structure) -> None:
+    made = edit("delete-node", nodes=["relu", "reshape", "twice"]).apply(model)
+    assert list(made.node("leaky").input) == ["sum"]
+    assert list(made.node("shape").input) == ["sum"]
+
+
+def test_what_a_body_reads_is_reconnected_too(model: Structure) -> None:
+    made = edit("delete-node", nodes=["add"]).apply(model)
+    assert list(made.graph_at(("if", "then_branch")).node("then_relu").input) == ["product"]
+    assert not edit_problems(model, made)
+
+
+def test_bodies_and_functions_are_edited_where_they_stand(model: Structure, tmp_path: Path) -> None:
+    made = edit("set-op", nodes=["then_relu"], op="Abs", scope=["if", "then_branch"]).apply(model)
+    made = edit("insert-node", tensor="d", op="Mul", operands=[{"values": 3.0}], scope=["function", "my:Twice"]).apply(
+        made
+    )
+    assert [node.op_type for node in made.graph_at(("function", "my:Twice")).nodes] == [
+        "Constant",
+        "Add",
+        "Mul",
+        "Identity",
+    ]
+    assert not edit_problems(model, made)
+    np.testing.assert_allclose(outputs(made, tmp_path)["z"], outputs(model, tmp_path)["z"] * 3, rtol=1e-6)
+
+
+def test_bypassing_reaches_bodies(model: Structure) -> None:
+    made = edit("bypass", ops=["Relu"]).apply(model)
+    assert [node.op_type for node in made.graph_at(("if", "then_branch")).nodes] == ["Mul"]
+    assert "relu" not in made.lookups.by_name
+
+
+def test_inserting_for_one_reader_leaves_the_others(model: Structure) -> None:
+    made = edit("insert-node", tensor="r1", op="Neg", readers=["reshape"]).apply(model)
+    assert list(made.node("shape").input) == ["r1"]
+    assert made.node(made.node("reshape").input[0]).op_type == "Neg"
+
+
+def test_a_new_domain_is_imported(model: Structure) -> None:
+    made = edit("set-op", nodes=["relu"], op="Mine", domain="there").apply(model)
+    assert made.opsets == {"": 17, "my": 1, "there": 1}
+
+
+def test_nodes_after_a_late_operand_are_sorted(model: Structure) -> None:
+    made = edit("replace-node", node="sigmoid", op="Add", inputs=["chosen", "r1"]).apply(model)
+    made = edit("insert-node", tensor="product", op="Mul", operands=["w2"]).apply(
+        edit("add-weight", name="w2", value={"values": 2.0}).apply(made)
+    )
+    assert not edit_problems(model, made)
+
+
+def test_attributes_take_the_kind_that_they_have(model: Structure) -> None:
+    made = edit("set-attribute", nodes=["leaky"], name="alpha", value=1).apply(model)
+    attribute = made.node("leaky").attribute[0]
+    assert (attribute.type, attribute.f) == (onnx.AttributeProto.FLOAT, 1.0)
+    assert not edit("set-attribute", nodes=["leaky"], name="alpha").apply(made).node("leaky").attribute
+    with pytest.raises(EditError, match="alpha"):
+        edit("set-attribute", nodes=["leaky"], name="alpha", value="much").apply(model)
+
+
+def test_checks_name_the_node_and_the_reason(model: Structure) -> None:
+    broken = {
+        "nothing makes": edit("delete-node", nodes=["relu"], leave=True),
+        "No Op registered for Relux": edit("set-op", nodes=["relu"], op="Relux"),
+        "Unrecognized attribute: beta": edit("set-attribute", nodes=["relu"], name="beta", value=1.0),
+        "inconsistent type": edit("insert-node", tensor="sum", op="Add", operands=[{"values": 1, "dtype": "int64"}]),
+        "ncompatible dimensions": edit("set-shape", tensors=[{"name": "x", "shape": [3, 15]}]),
+    }
+    for reason, bad in broken.items():
+        found = edit_problems(model, bad.apply(model))
+        assert any(reason in problem.message for problem in found), (reason, found)
+
+
+def test_shapes_that_edits_change_are_declared_anew(model: Structure, tmp_path: Path) -> None:
+    made = settled(model, edit("set-batch", batch=5).apply(model))
+    dims = [[d.dim_value or d.dim_param for d in v.type.tensor_type.shape.dim] for v in made.outputs]
+    assert dims == [[5, 32], [5, 4, 8]]
+    assert [d.dim_value for d in made.values["sum"].type.tensor_type.shape.dim] == [5, 32]
+    save(made, tmp_path / "new.onnx")
+    onnx.checker.check_model(tmp_path / "new.onnx", full_check=True)
+
+
+def test_marked_outputs_have_their_types(model: Structure, tmp_path: Path) -> None:
+    made = edit("mark-output", tensors=["shape", "cube"]).apply(model)
+    assert [v.type.tensor_type.elem_type for v in made.outputs[2:]] == [TensorProto.INT64, TensorProto.FLOAT]
+    assert outputs(made, tmp_path)["shape"].tolist() == [3, 32]
+
+
+def test_freezing_a_symbol_reaches_outputs(model: Structure) -> None:
+    made = edit("freeze-dims", dims={"n": 2}).apply(model)
+    assert [d.dim_value for d in made.outputs[1].type.tensor_type.shape.dim] == [2, 4, 8]
+    with pytest.raises(EditError, match="no input has a dimension 'm'"):
+        edit("freeze-dims", dims={"m": 2}).apply(model)
+
+
+def test_equal_nodes_become_one(model: Structure, tmp_path: Path) -> None:
+    made = edit("deduplicate").apply(model)
+    assert list(made.node("last").input) == ["s1", "s1"]
+    np.testing.assert_array_equal(outputs(made, tmp_path)["y"], outputs(model, tmp_path)["y"])
+
+
+def test_a_pattern_becomes_a_subgraph(model: Structure, tmp_path: Path) -> None:
+    nodes = [helper.make_node("Abs", ["in"], ["mid"], "abs"), helper.make_node("Mul", ["mid", "k"], ["out"], "mul")]
+    ends = [[helper.make_tensor_value_info(n, TensorProto.FLOAT, None)] for n in ("in", "out")]
+    weight = numpy_helper.from_array(np.array(2, np.float32), "k")
+    part = helper.make_model(helper.make_graph(nodes, "part", *ends, [weight]))
+    made = edit_from(
+        {"edit": "replace-pattern", "pattern": ["MatMul", "Add"], "subgraph": _base64(part.SerializeToString())}
+    ).apply(model)
+    assert [node.op_type for node in made.nodes[:2]] == ["Abs", "Mul"]
+    assert made.nodes[1].output[0] == "sum"
+    assert "w" not in made.initializers
+
+
+def _base64(data: bytes) -> str:
+    import base64
+
+    return base64.b64encode(data).decode()
+
+
+def test_weights_are_references_until_they_are_saved(model: Structure, tmp_path: Path) -> None:
+    weight = model.initializers["w"]
+    assert weight.data_location == TensorProto.EXTERNAL
+    made = edit("rename-tensor", tensor="w", to="weight").apply(model)
+    assert made.initializers["weight"].data_location == TensorProto.EXTERNAL
+    save(made, tmp_path / "new.onnx")
+    values = {t.name: numpy_helper.to_array(t) for t in onnx.load(tmp_path / "new.onnx").graph.initializer}
+    with ModelFile(tmp_path / "varied.onnx") as file:
+        np.testing.assert_array_equal(values["weight"], file.array("w"))
+
+
+def test_saving_keeps_external_data_beside_the_model(model: Structure, tmp_path: Path) -> None:
+    (tmp_path / "apart").mkdir()
+    save(model, tmp_path / "apart" / "m.onnx", external=Path("weights.bin"))
+    assert (tmp_path / "apart" / "weights.bin").stat().st_size == 16 * 32 * 4
+    again = opened(tmp_path / "apart" / "m.onnx")
+    save(again, tmp_path / "apart" / "n.onnx")
+    assert (tmp_path / "apart" / "n.onnx.data").exists()
+    onnx.checker.check_model(str(tmp_path / "apart" / "n.onnx"))
+    assert described(load_model(tmp_path / "apart" / "n.onnx")) == described(load_model(tmp_path / "varied.onnx"))
+
+
+def test_what_would_pass_two_gigabytes_goes_beside(
+    model: Structure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saving, "ONE_FILE_LIMIT", 1000)
+    save(model, tmp_path / "new.onnx")
+    assert (tmp_path / "new.onnx.data").exists()
+    assert described(load_model(tmp_path / "new.onnx")) == described(load_model(tmp_path / "varied.onnx"))
+
+
+def test_nothing_is_overwritten_without_a_word(model: Structure, tmp_path: Path) -> None:
+    data = (tmp_path / "varied.onnx").read_bytes()
+    with pytest.raises(UsageError, match="is there already"):
+        save(edit("clean-up").apply(model), tmp_path / "varied.onnx")
+    assert (tmp_path / "varied.onnx").read_bytes() == data
+    save(edit("delete-node", nodes=["relu"]).apply(model), tmp_path / "varied.onnx", overwrite=True)
+    assert "relu" not in opened(tmp_path / "varied.onnx").lookups.by_name
+
+
+def test_replay_names_what_does_not_fit(model: Structure) -> None:
+    edits = [edit("delete-node", nodes=["gone"]), edit("set-op", nodes=["relu"], op="Tanh")]
+    made, misfits = replay(edits, model)
+    assert [(misfit.edit, misfit.reason) for misfit in misfits] == [(edits[0], "there is no node 'gone'")]
+    assert made.node("relu").op_type == "Tanh"
+
+
+def test_a_history_branches_and_redo_follows_the_last_branch(model: Structure, tmp_path: Path) -> None:
+    history = History.open(model, tmp_path)
+    for op in ("Tanh", "Abs"):
+        history.do(edit("set-op", nodes=["relu"], op=op))
+        history.undo()
+    history.jump(1)
+    history.undo()
+    assert history.redo().node("relu").op_type == "Tanh"
+    assert [entry.id for entry in history.children(0)] == [1, 2]
+    other = History.open(model, tmp_path)
+    assert (other.at, other.structure) == (1, history.structure)
+    assert read_edits(other.path) == other.edits
+    with pytest.raises(UsageError, match="nothing to redo"):
+        other.redo()
+
+
+def test_the_history_of_a_model_is_found_under_another_name(model: Structure, tmp_path: Path) -> None:
+    History.open(model, tmp_path).do(edit("clean-up"))
+    (tmp_path / "varied.onnx").rename(tmp_path / "other.onnx")
+    assert History.open(opened(tmp_path / "other.onnx"), tmp_path).at == 1
+
+
+def test_results_of_heavy_edits_are_read_back(model: Structure, tmp_path: Path) -> None:
+    history = History.open(model, tmp_path)
+    made = history.do(edit("set-opset", version=18))
+    assert made.opsets[""] == 18
+    (file,) = (tmp_path / "edits").rglob("1.structure")
+    again = History.open(model, tmp_path)
+    assert again.structure.proto() == made.proto()
+    file.unlink()
+    assert History.open(model, tmp_path).structure.proto() == made.proto()
+
+
+def test_the_effect_on_outputs_is_measured(model: Structure) -> None:
+    same = effect_of(model, edit("deduplicate").apply(model), warn=lambda text: None)
+    assert same.unmoved
+    moved = effect_of(model, edit("insert-node", tensor="z", op="Add", operands=[{"values": 0.5}]).apply(model),
+                      warn=lambda text: None)  # fmt: skip
+    found = {output.name: output for output in moved.outputs}
+    assert found["y"].equal
+    assert found["z"].largest == pytest.approx(0.5, rel=1e-5)
+    cut = effect_of(model, edit("set-outputs", outputs=[{"name": "sum"}]).apply(model), warn=lambda text: None)
+    assert (cut.gone, cut.new) == (("y", "z"), ("sum",))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[1]", '{"edit": "unknown"}', '{"edit": "set-op"}', '{"edit": "set-op", "nodes": ["a"], "more": 1}'],
+)
+def test_what_is_no_edit_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        edits_from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (edit("set-op", nodes=["none"], op="Relu"), "there is no node 'none'"),
+        (edit("set-op", nodes=["x"], op="Relu", scope=["if"]), "a scope is pairs"),
+        (edit("set-op", nodes=["x"], op="Relu", scope=["if", "nowhere"]), "no body 'nowhere'"),
+        (edit("rename-tensor", tensor="r1", to="scale"), "that name is taken"),
+        (edit("rename-tensor", tensor="r1", to="then_y"), "that name is taken"),
+        (edit("unmark-output", tensors=["r1"]), "is no output"),
+        (edit("mark-output", tensors=["then_y"]), "the main graph has no tensor"),
+        (edit("remove-input", tensors=["x"]), "still read"),
+        (edit("add-input", input={"name": "more"}), "give its type"),
+        (edit("bypass", ops=["Conv"]), "no node is of that type"),
+        (edit("set-weight", weights={"w": "aGVsbG8="}), "no .npy file"),
+        (edit("extract", inputs=[{"name": "r1"}], outputs=[{"name": "y"}]), "the outputs need"),
+        (edit("set-opset", version=99), "no opset 99"),
+        (edit("replace-node", node="relu", op="Abs", outputs=["new"]), "still read"),
+    ],
+)
+def test_an_edit_that_does_not_fit_says_why(model: Structure, bad: Edit, reason: str) -> None:
+    with pytest.raises(EditError, match=reason) as error:
+        bad.apply(model)
+    assert bad.describe() in str(error.value)
