@@ -17,8 +17,8 @@ from surgery.visual.errors import NodeErrors
 
 MARK = "<!doctype html><!-- a model's graph, by layerwise -->"
 _FOLDER = Path(__file__).with_name("page")
-_SCRIPTS = ("data.js", "folds.js", "geometry.js", "colours.js", "canvas.js", "edges.js", "details.js", "search.js",
-            "controls.js", "start.js")  # fmt: skip
+_SCRIPTS = ("data.js", "folds.js", "geometry.js", "colours.js", "canvas.js", "edges.js", "overview.js", "details.js",
+            "search.js", "app.js", "start.js")  # fmt: skip
 
 
 def page(index: GraphIndex, title: str, errors: NodeErrors | None = None) -> str:

@@ -77,15 +77,15 @@ function drawLegend(app) {
   if (colours.metric === "family") {
     const present = new Set(app.model.nodes.family);
     const names = app.model.nodes.families.map((name, i) => [name, i]).filter(([, i]) => present.has(i));
-    legend.replaceChildren(element("div", "row", ...names.map(([name, i]) => swatch(FAMILY[theme()][i], name))));
+    legend.replaceChildren(...names.map(([name, i]) => swatch(FAMILY[theme()][i], name)));
     return;
   }
   const bar = element("div", "bar");
   bar.style.background = `linear-gradient(90deg, ${[0, 0.2, 0.4, 0.6, 0.8, 1].map((at) => colours.at(at)).join(", ")})`;
   const [low, high] = colours.span;
   const ticks = element("div", "ticks", ...[0, 0.25, 0.5, 0.75, 1].map((at) => element("span", "", (10 ** (low + (high - low) * at)).toExponential(0))));
-  const marks = element("div", "row", swatch(colours.at(2), "not finite"), element("span", "bad", "✗ fails, thick border"), element("span", "", "✓ passes"), element("span", "dim", "– not judged"));
-  legend.replaceChildren(element("div", "", app.colours.choices().find(([name]) => name === colours.metric)[1]), bar, ticks, marks);
+  const marks = [swatch(colours.at(2), "not finite"), element("span", "bad", "✗ fails, thick border"), element("span", "", "✓ passes"), element("span", "dim", "– not judged")];
+  legend.replaceChildren(element("span", "", colours.choices().find(([name]) => name === colours.metric)[1]), element("div", "", bar, ticks), ...marks);
 }
 
 readDocument().then((given) => {
