@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -22,6 +22,9 @@ from debugtools.compare.tolerance import Rule
 from surgery.history import History
 from surgery.settled import settled
 from surgery.structure import Structure
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
 
 Array = NDArray[Any]
 Warn = Callable[[str], None]
@@ -78,7 +81,7 @@ def effect_of(
     )
 
 
-def answer_effect(params: dict[str, Any]) -> dict[str, Any]:
+def answer_effect(context: "JobContext", params: dict[str, Any]) -> dict[str, Any]:
     """Request of a warm worker. params: path, log (the history's file), at and to (ids of two of its entries).
 
     Answer: outputs (rows of `Moved`), gone, new, unmoved, warnings.

@@ -18,7 +18,11 @@ from backends.tensors import format_shape
 from backends.text import shown
 from surgery.checked import edit_problems
 from surgery.edits import Edit, edit_from
+from surgery.gs_script import export_script
 from surgery.history import History
+from surgery.lookups import difference
+from surgery.saving import save
+from surgery.settled import settled
 from surgery.structure import Structure
 from surgery.types import types_of
 
@@ -34,20 +38,61 @@ def answer_result(context: "JobContext", params: dict[str, Any]) -> dict[str, An
     for the structure). Answer: nothing. EditError where one does not fit.
     """
     structure = _applied(_state(params), params)
-    atomic_write(Path(params["out"]), structure.proto().SerializeToString())
+    out = Path(params["out"])
+    out.parent.mkdir(parents=True, exist_ok=True)
+    atomic_write(out, structure.proto().SerializeToString())
     return {}
 
 
 def answer_check(context: "JobContext", params: dict[str, Any]) -> dict[str, Any]:
-    """Say whether what edits make is sound. params: path, log, at, edits; result: a file that holds what they make.
+    """Say whether what edits make is sound. params: path, log, at, and one of edits, result (a file that holds what
+    they make) and to (an entry of the history).
 
-    Answer: problems (texts), types: [tensor, before, after] of tensors of both whose type or shape is another.
+    Answer: problems (texts); types: [tensor, before, after] of tensors of both whose type or shape is another; known:
+    name -> [dtype, shape] of these and of what new nodes make.
     """
-    before = _state(params)
-    result = params.get("result")
-    after = _applied(before, params) if result is None else _read(Path(result), before)
-    found = [f"{node}: {message}" if node else message for node, message in edit_problems(before, after)]
-    return {"problems": found, "types": changed_types(before, after)}
+    before, history = _history(params)
+    before = history.structure_at(int(params["at"]))
+    after = _after(params, before, history)
+    problems = edit_problems(before, settled(before, after))
+    found = [f"{node}: {message}" if node else message for node, message in problems]
+    types = changed_types(before, after)
+    _, new = difference(before.nodes, after.nodes)
+    names = {*(name for name, _, _ in types), *(name for node in new for name in node.output)}
+    every = types_of(after)
+    known = {name: _typed(every[name]) for name in names if name in every}
+    return {"problems": found, "types": types, "known": known}
+
+
+def _after(params: dict[str, Any], before: Structure, history: History) -> Structure:
+    if "to" in params:
+        return history.structure_at(int(params["to"]))
+    return _read(Path(params["result"]), before) if "result" in params else _applied(before, params)
+
+
+def _typed(value: onnx.ValueInfoProto) -> tuple[str, Any]:
+    data = value.SerializeToString()
+    known = read_value(data, 0, len(data))
+    return known.kind, known.shape
+
+
+def answer_write(context: "JobContext", params: dict[str, Any]) -> dict[str, Any]:
+    """Save a state. params: path, log, at, out (the new model's file), overwrite. Answer: size in bytes.
+
+    UsageError if a file is there already and may not be replaced.
+    """
+    base, history = _history(params)
+    out = Path(params["out"])
+    save(settled(base, history.structure_at(int(params["at"]))), out, overwrite=bool(params.get("overwrite")))
+    return {"size": out.stat().st_size}
+
+
+def answer_script(context: "JobContext", params: dict[str, Any]) -> dict[str, Any]:
+    """Write the edits up to a state as an onnx-graphsurgeon script. params: path, log, at, out. Answer: nothing."""
+    base, history = _history(params)
+    steps = [(entry.edit, history.structure_at(entry.id)) for entry in history.path_to(int(params["at"]))]
+    export_script(base, steps, Path(params["out"]), is_new=False)
+    return {}
 
 
 def changed_types(before: Structure, after: Structure) -> list[tuple[str, str, str]]:
@@ -62,14 +107,18 @@ def changed_types(before: Structure, after: Structure) -> list[tuple[str, str, s
 
 
 def _text(value: onnx.ValueInfoProto) -> str:
-    data = value.SerializeToString()
-    known = read_value(data, 0, len(data))
-    return f"{known.kind or 'untyped'} {format_shape(known.shape)}"
+    kind, shape = _typed(value)
+    return f"{kind or 'untyped'} {format_shape(shape)}"
 
 
 def _state(params: dict[str, Any]) -> Structure:
-    history = History(Path(params["log"]), _structure(Path(params["path"])))
-    return history.structure_at(int(params["at"]))
+    return _history(params)[1].structure_at(int(params["at"]))
+
+
+def _history(params: dict[str, Any]) -> tuple[Structure, History]:
+    """The model as the file has it, and its history."""
+    base = _structure(Path(params["path"]))
+    return base, History(Path(params["log"]), base)
 
 
 def _applied(structure: Structure, params: dict[str, Any]) -> Structure:

@@ -133,10 +133,7 @@ class CommandCenter(Commanded, App[None], scope="global"):
         self._ask_line("")
 
     def _ask_line(self, text: str, hint: str = "") -> None:
-        line = self.query_one(CommandBar)
-        line.set_value(text)
-        line.set_tail([(hint, "dim")] if hint else [])
-        line.focus()
+        self.query_one(CommandBar).ask(text, hint)
 
     def on_page_type_line(self, message: Page.TypeLine) -> None:
         self._ask_line(message.text, message.hint)

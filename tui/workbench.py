@@ -27,9 +27,11 @@ from tui.controllers.opening import open_model
 from tui.keymaps import read_keymap, use_keymap
 from tui.leaving import SessionKeeper, on_end_signals, terminal_is_there
 from tui.presenters.glyphs import choose_glyphs
+from tui.screens.changes import ChangesScreen
 from tui.screens.debug import DebugScreen
 from tui.screens.errors import ErrorsScreen
 from tui.screens.graph import GraphScreen
+from tui.screens.history import HistoryScreen
 from tui.screens.jobs import JobsScreen
 from tui.screens.page import Page
 from tui.screens.run import RunScreen
@@ -40,7 +42,9 @@ from tui.themes import DEFAULT, PALETTES, textual_theme
 from tui.widgets.bars import CommandBar, Footer, TabBar, TitleBar
 from tui.widgets.lines import LineWidget
 
-PAGES: tuple[type[Page], ...] = (GraphScreen, ErrorsScreen, JobsScreen, DebugScreen, SurgeryScreen, RunScreen)
+PAGES: tuple[type[Page], ...] = (
+    GraphScreen, ErrorsScreen, JobsScreen, DebugScreen, SurgeryScreen, HistoryScreen, ChangesScreen, RunScreen,
+)  # fmt: skip
 WATCH_EVERY = 2.0
 WARM_AFTER = 2.0
 

@@ -40,6 +40,8 @@ ACTIONS: dict[str, str] = {
 REQUESTS: dict[str, str] = {
     "weight_statistics": "surgery.weights:answer_weights",
     "edit_result": "surgery.edit_requests:answer_result",
+    "edit_write": "surgery.edit_requests:answer_write",
+    "edit_script": "surgery.edit_requests:answer_script",
     "edit_check": "surgery.edit_requests:answer_check",
     "edit_effect": "debugtools.edit_check:answer_effect",
 }

@@ -77,7 +77,7 @@ def test_what_a_folded_row_says(indexed_chain: GraphIndex) -> None:
     rows, session = NodeRows(indexed_chain), Session(None)
     rows.fold(True)
     session.errors = {9: NodeError(0.5, False), 20: NodeError(0.7, True)}
-    for cells, size in ((76, "7 nodes, enter"), (110, "7 nodes each")):
+    for cells, size in ((76, "7 nodes each"), (110, "7 nodes each")):
         at = columns(cells, 70, True)
         head = rows.head_at(0)
         assert head is not None

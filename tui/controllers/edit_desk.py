@@ -9,16 +9,18 @@ from pathlib import Path
 from backends.errors import UsageError
 from backends.model import ModelFile
 from backends.protos import parse_model
+from backends.text import shown
 from surgery.edits import Edit
 from surgery.graph import GraphIndex
-from surgery.graph.delta import Delta, delta
+from surgery.graph.delta import delta
 from surgery.graph.overlay import Ground, Overlay
 from surgery.history import ROOT, History, Misfit, read_edits, replay
-from surgery.saving import save
 from surgery.structure import Structure
 from tui.controllers.edit_complete import Completions
 from tui.controllers.edit_target import find_node, target
 from tui.controllers.edit_words import FAMILIES, VERBS, fields, words
+from tui.controllers.side_by_side import model_side_by_side, states_side_by_side
+from tui.state.changes import Sides
 from tui.state.surgery import Ghost, Step
 
 _OVERLAYS = 8
@@ -28,6 +30,7 @@ class EditDesk:
     """One model being edited. Raises LayerwiseError where the model or the history cannot be read."""
 
     def __init__(self, model: Path, index: GraphIndex, root: Path) -> None:
+        self._path = model
         with ModelFile(model) as file:
             base = Structure.open(file)
         if len(base.nodes) != len(index.main_nodes()):
@@ -71,9 +74,23 @@ class EditDesk:
         entries = sorted(self.history.entries.values(), key=lambda entry: entry.id)
         return [Step(ROOT, -1, "", 0.0), *(Step(e.id, e.parent, e.edit.describe(), e.t) for e in entries)]
 
-    def between(self, one: int, other: int) -> Delta:
+    def between(self, one: int, other: int) -> Ghost:
         """What lies between two states."""
-        return delta(self.overlay(one), self.overlay(other))
+        before, after = self.overlay(one), self.overlay(other)
+        return Ghost.of(self.edits(other), before, after, delta(before, after))
+
+    def states(self, one: int, other: int) -> Sides:
+        """Two states side by side."""
+        return states_side_by_side((self._title(one), self._title(other)), self.between(one, other))
+
+    def beside(self, index: GraphIndex, path: Path) -> Sides:
+        """The current state beside another model."""
+        names = (self._title(self.history.at), shown(path.name))
+        return model_side_by_side(names, self.overlay(), self._path, index, path)
+
+    def _title(self, number: int) -> str:
+        name = shown(self._path.name)
+        return f"{name} after edit {number}" if number else f"{name} as it is on disk"
 
     # ── changes ──
 
@@ -114,14 +131,21 @@ class EditDesk:
 
     # ── files ──
 
-    def write(self, path: Path, overwrite: bool) -> int:
-        """Save the current model; returns its size. UsageError if a file is there already and may not be replaced."""
-        save(self.history.structure, path, overwrite=overwrite)
-        return path.stat().st_size
+    def write_log(self, path: Path) -> int:
+        """Save the edits from the file to the current state as JSON; returns how many. UsageError: a file is there."""
+        if path.exists():
+            raise UsageError(f"{shown(str(path))} is there already: choose another name")
+        self.history.save(path)
+        return len(self.history.edits)
 
     def read_log(self, path: Path) -> tuple[list[Edit], list[Misfit]]:
-        """The edits of a log that fit the current state one after the other, and those that do not."""
+        """The edits of a log that fit the current state one after the other, and those that do not.
+
+        Where one of them needs an engine all are taken to fit: that is not to be tried here.
+        """
         edits = read_edits(path)
+        if any(edit.heavy for edit in edits):
+            return edits, []
         _, misfits = replay(edits, self.history.structure)
         lost = {id(misfit.edit) for misfit in misfits}
         return [edit for edit in edits if id(edit) not in lost], misfits

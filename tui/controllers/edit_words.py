@@ -11,12 +11,10 @@ from backends.errors import UsageError
 from backends.text import shown
 from surgery.edits import AnyEdit, Constant, Edit, Tensor, edit_from
 from surgery.edits.attributes import SetAttribute, SetOp
-from surgery.edits.inputs import SetInputs
 from surgery.edits.names import RenameNode, RenameTensor
 from surgery.edits.nodes import DeleteNodes, InsertNode, ReplaceNode
-from surgery.edits.outputs import MarkOutputs, SetOutputs, UnmarkOutputs
-from surgery.edits.whole import Fold
-from surgery.extract import around, borders
+from surgery.edits.outputs import MarkOutputs, UnmarkOutputs
+from surgery.edits.whole import Extract, Fold
 from tui.controllers.edit_target import Target
 
 Edits = Sequence[Edit]
@@ -127,18 +125,15 @@ def extract(target: Target, text: str) -> Edits:
     if "->" in typed:
         at = typed.index("->")
         return _part(typed[:at], typed[at + 1 :])
-    graph, nodes = target.graph, [target.graph.node(label) for label in target.labels]
     if typed[0] == "to":
         return _part([], target.outputs)
     if typed[0] == "from":
         return _part(target.outputs, [])
-    if typed[0] == "around":
-        steps = int(typed[1]) if typed[1:] and typed[1].isdecimal() else 1
-        chosen = {id(other): other for node in nodes for other in around(graph, node, steps, steps)}
-        nodes = list(chosen.values())
-    elif typed[0] != "alone":
+    if typed[0] not in ("alone", "around"):
         raise UsageError("write alone, around STEPS, to, from, or INPUT … -> OUTPUT …")
-    return _part(*borders(graph, nodes))
+    near = typed[0] == "around"
+    steps = int(typed[1]) if near and typed[1:] and typed[1].isdecimal() else int(near)
+    return [Extract(nodes=target.labels, before=steps, after=steps)]
 
 
 def any_edit(target: Target, text: str) -> Edits:
@@ -171,12 +166,9 @@ VERBS: Mapping[str, Callable[[Target, str], Edits]] = {
 
 
 def _part(inputs: Iterable[str], ends: Iterable[str]) -> Edits:
-    found: list[Edit] = []
-    if names := tuple(ends):
-        found.append(SetOutputs(outputs=tuple(Tensor(name) for name in names)))
-    if names := tuple(inputs):
-        found.append(SetInputs(inputs=tuple(Tensor(name) for name in names)))
-    return found
+    """What lies between tensors; none are the model's own."""
+    sides = [tuple(map(Tensor, names)) or None for names in (inputs, ends)]
+    return [Extract(inputs=sides[0], outputs=sides[1])]
 
 
 def _operator(text: str) -> tuple[str, dict[str, Any], tuple[Any, ...], list[str]]:

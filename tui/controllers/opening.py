@@ -18,7 +18,7 @@ async def open_model(state: AppState) -> None:
         state.say("no model: start with `layerwise MODEL.onnx`", "warn")
         return
     try:
-        index = await _index(state, model)
+        index = await graph_index(state, model)
     except LayerwiseError as error:
         state.session.set_opening("")
         state.say(str(error), "bad")
@@ -27,7 +27,8 @@ async def open_model(state: AppState) -> None:
     state.session.set_index(index)
 
 
-async def _index(state: AppState, model: Path) -> GraphIndex:
+async def graph_index(state: AppState, model: Path) -> GraphIndex:
+    """The index of any model, made by a job if there is none. BadFile, or LayerwiseError with what the job said."""
     folder = index_folder(state.workspace.cache, model)
     if has_index(folder):
         try:
@@ -35,6 +36,7 @@ async def _index(state: AppState, model: Path) -> GraphIndex:
         except LayerwiseError:
             pass  # damaged, or of another version: the job makes a new one
     result = await _index_job(state, model)
+    state.session.set_opening("")
     return GraphIndex.open(Path(result["folder"]))
 
 

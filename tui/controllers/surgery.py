@@ -1,8 +1,10 @@
 """Surgery: edits looked at, made, undone and saved, without a wait on the app's own loop."""
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -10,34 +12,49 @@ import msgspec
 
 from backends.errors import LayerwiseError, UsageError
 from backends.text import shown
+from tui.controllers.opening import graph_index
 from tui.controllers.warm import warm_worker
-from tui.presenters.bars import size_text
+from tui.state.changes import Sides
 from tui.state.shared import AppState
 from tui.state.surgery import Check, Ghost, SurgeryState
 
 if TYPE_CHECKING:
     from surgery.graph import GraphIndex
+    from surgery.graph.overlay import Overlay
     from tui.controllers.edit_desk import EditDesk
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
+def surgeon(state: AppState) -> "SurgeryController":
+    """The one controller of the edited model."""
+    if not isinstance(state.surgery.controller, SurgeryController):
+        state.surgery.controller = SurgeryController(state)
+    return state.surgery.controller
+
+
 class SurgeryController:
-    """The desk in a thread of its own, the warm worker, and the state that the screens show."""
+    """The desk in a thread of its own, the warm worker, and the state that the screens show.
+
+    app: the state of all screens; state: that of surgery.
+    """
 
     def __init__(self, state: AppState) -> None:
-        self._app = state
-        self._state: SurgeryState = state.surgery
+        self.app = state
+        self.state: SurgeryState = state.surgery
         self._thread = ThreadPoolExecutor(1, "surgery")
         self._desk: EditDesk | None = None
+        self._asked: Overlay | None = None
         self._groups: dict[int, int] = {}
         self._opening = asyncio.Lock()
         kept = state.session.forms.get("surgery") or {}
         if isinstance(kept, dict):
             self._groups = {int(last): int(first) for last, first in dict(kept.get("groups", {})).items()}
-            self._state.saved = int(kept.get("written", 0))
-        self._state.session.on_saved_change.subscribe(self.remember)
+            self.state.saved = int(kept.get("written", 0))
+            last = kept.get("last")
+            self.state.last = (str(last[0]), str(last[1])) if isinstance(last, list) and len(last) > 1 else None
+        self.state.session.on_saved_change.subscribe(self.remember)
 
     @property
     def desk(self) -> "EditDesk":
@@ -52,6 +69,8 @@ class SurgeryController:
 
     def close(self) -> None:
         """Let the thread end."""
+        with suppress(OSError):
+            self._result_file.unlink(missing_ok=True)
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     # ── opening ──
@@ -59,23 +78,23 @@ class SurgeryController:
     async def open(self) -> bool:
         """Read the model's structure and its history; false, and said, where that fails or there is no index yet."""
         async with self._opening:
-            index, model = self._app.session.index, self._app.session.model
+            index, model = self.app.session.index, self.app.session.model
             if self._desk is not None or index is None or model is None:
                 return self._desk is not None
             try:
-                self._desk = await self.run(_open_desk, model, index, self._app.workspace.root)
+                self._desk = await self.run(_open_desk, model, index, self.app.workspace.root)
                 await self.show()
             except LayerwiseError as error:
-                self._app.say(str(error), "bad")
+                self.app.say(str(error), "bad")
             return self._desk is not None
 
     async def show(self) -> None:
         """Show the head of the history; a state that an edit no longer makes gives way to the file."""
-        desk, state = self.desk, self._state
+        desk, state = self.desk, self.state
         try:
             overlay = await self.run(desk.overlay)
         except LayerwiseError as error:
-            self._app.say(f"{error}; the file is shown as it is", "bad")
+            self.app.say(f"{error}; the file is shown as it is", "bad")
             overlay = await self.run(desk.overlay, 0)
         state.steps, state.head, state.overlay = desk.steps(), desk.history.at, overlay
         state.opened, state.ghost, state.check = True, None, None
@@ -83,17 +102,18 @@ class SurgeryController:
         self.remember()
 
     def _set_index(self, overlay: Any) -> None:
-        self._state.session.set_index(overlay)
-        self._state.on_change.emit()
+        self.state.session.set_index(overlay)
+        self.state.on_change.emit()
 
     def remember(self) -> None:
         """Keep cursor, marks and filter of the edited graph, and which edits were made by one key, over a restart."""
         form = {
-            "saved": msgspec.to_builtins(self._state.session.saved()),
+            "saved": msgspec.to_builtins(self.state.session.saved()),
             "groups": {str(last): first for last, first in self._groups.items()},
-            "written": self._state.saved,
+            "written": self.state.saved,
+            "last": self.state.last,
         }
-        self._app.session.remember("surgery", form=form)
+        self.app.session.remember("surgery", form=form)
 
     # ── a change ──
 
@@ -105,56 +125,83 @@ class SurgeryController:
             ghost = await self._attempt_elsewhere(desk, edits)
         else:
             ghost = await self.run(desk.attempt, edits)
-        self._state.ghost, self._state.check = ghost, None
+        self.state.ghost, self.state.check = ghost, None
         self._set_index(ghost.shown)
         return ghost
 
     async def _attempt_elsewhere(self, desk: "EditDesk", edits: Sequence[Any]) -> Ghost:
         """What needs an engine is made by the warm worker."""
         out = self._result_file
-        await warm_worker(self._app).ask("edit_result", {**self._place(), "edits": _plain(edits), "out": str(out)})
+        await warm_worker(self.app).ask("edit_result", {**self.place(), "edits": _plain(edits), "out": str(out)})
         return await self.run(desk.attempt_result, edits, out)
 
     @property
     def _result_file(self) -> Path:
-        return self._app.workspace.root / "edits" / f"waiting-{id(self)}.structure"
+        return self.app.workspace.root / "edits" / f"waiting-{os.getpid()}.structure"
 
-    def _place(self) -> dict[str, Any]:
+    def place(self) -> dict[str, Any]:
+        """Where the worker finds the head."""
         history = self.desk.history
-        return {"path": str(self._app.session.model), "log": str(history.path), "at": history.at}
+        return {"path": str(self.app.session.model), "log": str(history.path), "at": history.at}
 
     async def check(self) -> None:
         """Ask the worker whether the waiting change is sound, and which types it changes."""
-        ghost = self._state.ghost
+        ghost = self.state.ghost
         if ghost is None:
             return
-        params = {**self._place(), "edits": _plain(ghost.edits)}
+        made: dict[str, Any] = {"edits": _plain(ghost.edits)}
         if any(edit.heavy for edit in ghost.edits):
-            params["result"] = str(self._result_file)
+            made = {"result": str(self._result_file)}
+        found = await self._ask_check({**self.place(), **made}, ghost.after)
+        if self.state.ghost is ghost:
+            self.state.check = found
+            self.state.on_change.emit()
+
+    async def _ask_check(self, params: dict[str, Any], overlay: "Overlay") -> Check:
+        """What the worker says of a state; types that it knows better are taken over."""
         try:
-            answer = await warm_worker(self._app).ask("edit_check", params)
-            found = Check(answer["problems"], [(name, was, now) for name, was, now in answer["types"]])
+            answer = await warm_worker(self.app).ask("edit_check", params)
         except LayerwiseError as error:
-            found = Check(failed=shown(str(error), 300))
-        if self._state.ghost is ghost:
-            self._state.check = found
-            self._state.on_change.emit()
+            return Check(failed=shown(str(error), 300))
+        for name, (dtype, shape) in answer["known"].items():
+            overlay.types[name] = dtype, None if shape is None else tuple(shape)
+        self.state.on_change.emit()
+        return Check(answer["problems"], [(name, was, now) for name, was, now in answer["types"]])
+
+    async def check_head(self) -> None:
+        """Ask what the head's new tensors are, once for each state."""
+        overlay = self.state.overlay
+        if overlay is not None and overlay.own and not overlay.types and overlay is not self._asked:
+            self._asked = overlay
+            params = {**self.place(), "at": 0, "to": self.desk.history.at}
+            await self._ask_check(params, overlay)
 
     async def apply(self) -> None:
         """Make the change that waits."""
-        ghost = self._state.ghost
+        ghost = self.state.ghost
         if ghost is None:
             return
-        first, last = await self.run(self.desk.apply, ghost)
+        if len(ghost.edits) > 1 and any(edit.heavy for edit in ghost.edits):
+            first, last = await self._apply_one_by_one(ghost.edits)
+        else:
+            first, last = await self.run(self.desk.apply, ghost)
         if first != last:
             self._groups[last] = first
         await self.show()
         more = f" and {len(ghost.edits) - 1} more" if len(ghost.edits) > 1 else ""
-        self._app.say(f"#{last} {ghost.edits[0].describe()}{more}; u takes it back", "good")
+        self.app.say(f"#{last} {ghost.edits[0].describe()}{more}; u takes it back", "good")
+
+    async def _apply_one_by_one(self, edits: Sequence[Any]) -> tuple[int, int]:
+        """What needs an engine is made by the worker, each in its turn."""
+        made = []
+        for edit in edits:
+            one = await self.attempt([edit])
+            made.append((await self.run(self.desk.apply, one))[1])
+        return made[0], made[-1]
 
     async def leave(self) -> None:
         """Forget the change that waits."""
-        if self._state.ghost is not None:
+        if self.state.ghost is not None:
             await self.show()
 
     # ── history ──
@@ -167,7 +214,7 @@ class SurgeryController:
         text = history.entries[history.at].edit.describe()
         first = self._groups.get(history.at, history.at)
         await self.go(history.entries[first].parent if first in history.entries else 0)
-        self._app.say(f"undone: {text}; ctrl+r makes it again")
+        self.app.say(f"undone: {text}; ctrl+r makes it again")
 
     async def redo(self) -> None:
         """Forward by what one key made, on the branch that was last left. UsageError at its end."""
@@ -176,25 +223,29 @@ class SurgeryController:
             raise UsageError("there is nothing to redo")
         last = next((last for last, first in self._groups.items() if first == entry.id), entry.id)
         await self.go(last if last in self.desk.history.entries else entry.id)
-        self._app.say(f"again: {entry.edit.describe()}")
+        self.app.say(f"again: {entry.edit.describe()}")
+
+    async def between(self, one: int, other: int) -> Ghost:
+        """What lies between two states."""
+        return await self.run(self.desk.between, one, other)
+
+    async def compare(self, one: int, other: int) -> None:
+        """Put two states side by side, for the Changes screen."""
+        self._compared(await self.run(self.desk.states, one, other))
+
+    async def compare_model(self, path: Path) -> None:
+        """Put the head beside another model. BadFile if it cannot be read."""
+        index = await graph_index(self.app, path)
+        self._compared(await self.run(self.desk.beside, index, path))
+
+    def _compared(self, sides: Sides) -> None:
+        self.state.compared = sides
+        self.state.on_change.emit()
 
     async def go(self, number: int) -> None:
         """To any state of the history."""
         await self.run(self.desk.go, number)
         await self.show()
-
-    # ── files ──
-
-    async def write(self, path: Path, overwrite: bool) -> None:
-        """Save the head. UsageError if a file is there already and may not be replaced, or it is the open model."""
-        model = self._app.session.model
-        if model is not None and path.exists() and path.samefile(model):
-            raise UsageError("that is the open model, and its weights are read from it: write to another name")
-        size = await self.run(self.desk.write, path, overwrite)
-        self._state.saved, self._state.saved_as = self.desk.history.at, path
-        self._state.on_change.emit()
-        self.remember()
-        self._app.say(f"written: {shown(str(path))}, {size_text(size)}; :open {shown(str(path))} shows it", "good")
 
 
 def _open_desk(model: Path, index: "GraphIndex", root: Path) -> "EditDesk":

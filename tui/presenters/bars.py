@@ -21,22 +21,27 @@ TABS = (
 )
 
 
-def title_line(model: Path | None, index: "GraphIndex | None", status: Line, cells: int) -> Line:
-    """Model, nodes, size and opset on the left; what the jobs do on the right."""
+_OF_SURGERY = ("history", "changes")
+
+
+def title_line(model: Path | None, index: "GraphIndex | None", status: Line, cells: int, edited: str = "") -> Line:
+    """Model, nodes, size, opset and how it is edited on the left; what the jobs do on the right."""
     left: Line = [(f" {shown(model.name, 40) if model else 'layerwise'}", "title")]
     if index is not None:
         left.append((f"  {index.n_nodes:,} nodes  {size_text(int(index.meta.get('size', 0)))}", "tab"))
         opset = index.meta.get("opsets", {}).get("")
         left.append((f"  opset {opset}" if opset else "", "tab"))
+        left.append((f"  {edited}" if edited else "", "title"))
     return spread(left, [*status, (" ", "tab")], cells)
 
 
 def tab_line(current: str) -> Line:
     """The screens with the key of each; the current one is also in brackets."""
     line: Line = []
+    current = "surgery" if current in _OF_SURGERY else current
     for key, name, title in TABS:
-        text = f"[{key} {title}]" if name == current else f" {key} {title} "
-        line.append((text, "tab-on" if name == current else "tab"))
+        word = f"{':run' if name == 'run' and current == 'surgery' else key} {title}"
+        line.append((f"[{word}]", "tab-on") if name == current else (f" {word} ", "tab"))
     return line
 
 

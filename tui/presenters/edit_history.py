@@ -10,12 +10,14 @@ from tui.state.surgery import Step, SurgeryState
 
 @dataclass(frozen=True)
 class Branch:
-    """A step and where it stands: `depth` branches off the first line; on_path: on the way to the head."""
+    """A step and where it stands: `depth` branches off the first line. on_path: it leads to the head; starts: it is the
+    first of its branch.
+    """
 
     step: Step
     depth: int
     on_path: bool
-    last: bool
+    starts: bool
 
 
 def branches(state: SurgeryState) -> list[Branch]:
@@ -25,15 +27,15 @@ def branches(state: SurgeryState) -> list[Branch]:
         if step.id != 0:
             children.setdefault(step.parent, []).append(step)
     path, found = set(state.path()), list[Branch]()
-    waiting = [(step, 0) for step in state.steps if step.id == 0]
+    waiting = [(step, 0, False) for step in state.steps if step.id == 0]
     while waiting:
-        step, depth = waiting.pop()
+        step, depth, starts = waiting.pop()
         below = children.get(step.id, [])
-        found.append(Branch(step, depth, step.id in path, not below))
+        found.append(Branch(step, depth, step.id in path, starts))
         main = next((child for child in below if child.id in path), below[0] if below else None)
         if main is not None:
-            waiting.append((main, depth))
-            waiting += [(child, depth + 1) for child in reversed(below) if child is not main]
+            waiting.append((main, depth, False))
+            waiting += [(child, depth + 1, True) for child in reversed(below) if child is not main]
     return found
 
 
@@ -41,8 +43,8 @@ def branch_row(branch: Branch, state: SurgeryState, cells: int, glyphs: Glyphs) 
     """`●  3  delete /layer.0/Relu      12:04:51  here, saved as x.onnx`."""
     step = branch.step
     box = glyphs.box
-    rail = f"{box[1]} " * branch.depth if branch.depth else ""
-    rail = rail[:-2] + f"{box[9]}{box[0]}" if branch.depth else ""
+    rail = f"{box[1]} " * branch.depth
+    rail = f"{rail[:-2]}{box[9]}{box[0]}" if branch.starts else rail
     dot = glyphs.mark if branch.on_path else glyphs.partial_mark
     notes = [word for word, true in (("here", step.id == state.head), ("saved", step.id == state.saved != 0)) if true]
     clock = time.strftime("%d %b %H:%M", time.localtime(step.time)) if step.time else ""

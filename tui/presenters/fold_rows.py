@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from surgery.graph import GraphIndex
     from tui.state.folding import Head
 
-_NAMES, _OPS = 64, 4
+_NAMES, _OPS, _WIDE = 64, 4, 30
 _ENDS = "/._:"
 
 
@@ -26,7 +26,7 @@ def fold_row(
     if at.output:
         name = f"{name} {fit(size, at.output, glyphs.ellipsis, 'start')}"
     enter = f"enter {'folds' if head.opened else 'opens'}"
-    kind = fit(enter if at.output else f"{head.size} nodes, {enter}", at.type, glyphs.ellipsis, "start")
+    kind = fit(enter if at.output else f"{size}, {enter}" if at.type >= _WIDE else size, at.type, glyphs.ellipsis)
     line: Line = [(f"{nodes[0]:>{at.number}} ", "dim"), (f"{fit(what, 15)}{name} ", "strong"), (kind, "dim")]
     if not at.error:
         return line

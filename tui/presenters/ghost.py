@@ -7,24 +7,37 @@ from typing import TYPE_CHECKING
 from backends.text import shown
 from tui.presenters.bars import size_text
 from tui.presenters.glyphs import Glyphs
+from tui.presenters.tensors import short_dtype
 from tui.presenters.text import Line, fit, spread, wrap_runs
 
 if TYPE_CHECKING:
+    from surgery.graph import GraphIndex
     from surgery.graph.delta import Delta
     from surgery.graph.overlay import Overlay
     from tui.state.surgery import Check, Ghost
 
 WORD = 9
-_NAMED, _KINDS, _TYPES = 3, 6, 4
+_NAMED, _KINDS, _TYPES, _WIDE = 3, 6, 3, 100
 
 
 def ghost_lines(ghost: "Ghost", check: "Check | None", cells: int, glyphs: Glyphs) -> list[Line]:
     """What is removed, added and changed, which types and outputs, what it weighs, and whether the result is sound."""
-    facts: list[tuple[str, Line]] = [
-        *_nodes(ghost, glyphs), *_ends(ghost.delta), ("types", _types(check, glyphs)),
-        ("outputs", _affected(ghost)), ("weights", _weights(ghost.delta)), ("check", _checked(check)),
-    ]  # fmt: skip
-    lines = [_head(ghost, cells)]
+    facts = [*_facts(ghost, glyphs), ("check", _checked(check)), ("types", _types(check, cells, glyphs))]
+    return [_head(ghost, cells), *_lines(facts, cells)]
+
+
+def step_lines(ghost: "Ghost", cells: int, glyphs: Glyphs) -> list[Line]:
+    """What a change that was made changed."""
+    return _lines(_facts(ghost, glyphs), cells)
+
+
+def _facts(ghost: "Ghost", glyphs: Glyphs) -> list[tuple[str, Line]]:
+    delta = ghost.delta
+    return [*_nodes(ghost, glyphs), *_ends(delta), ("affects", _affected(ghost)), ("weights", _weights(delta))]
+
+
+def _lines(facts: Iterable[tuple[str, Line]], cells: int) -> list[Line]:
+    lines: list[Line] = []
     for word, line in facts:
         lines += wrap_runs([(f" {word:<{WORD}}", "dim"), *line], cells, WORD + 1)
     return lines
@@ -74,7 +87,7 @@ def node_changes(ghost: "Ghost", node: int) -> list[str]:
     return changes(ghost.before, node, ghost.after, node)
 
 
-def changes(before: "Overlay", node: int, after: "Overlay", other: int) -> list[str]:
+def changes(before: "GraphIndex", node: int, after: "GraphIndex", other: int) -> list[str]:
     """How two nodes differ, each in a few words."""
     found = []
     for one, two in (
@@ -92,7 +105,7 @@ def changes(before: "Overlay", node: int, after: "Overlay", other: int) -> list[
     return found or ["something inside it"]
 
 
-def _slots(word: str, before: "Overlay", was: list[int], after: "Overlay", now: list[int]) -> list[str]:
+def _slots(word: str, before: "GraphIndex", was: list[int], after: "GraphIndex", now: list[int]) -> list[str]:
     one = ["" if tensor < 0 else before.tensor_name(tensor) for tensor in was]
     two = ["" if tensor < 0 else after.tensor_name(tensor) for tensor in now]
     new = [shown(name, 60) for place, name in enumerate(two) if name and one[place : place + 1] != [name]]
@@ -117,23 +130,33 @@ def _list(names: Sequence[str]) -> str:
     return f"{text} and {len(names) - _NAMED:,} more" if len(names) > _NAMED else text
 
 
-def _types(check: "Check | None", glyphs: Glyphs) -> Line:
+def _types(check: "Check | None", cells: int, glyphs: Glyphs) -> Line:
     if check is None:
         return [("being inferred", "dim"), (f" {glyphs.ellipsis}", "dim")]
     if check.failed:
         return [("not known", "dim")]
     if not check.types:
         return [("no shape and no dtype changes", "")]
-    texts = [f"{shown(name, 50)} {was} becomes {now}" for name, was, now in check.types[:_TYPES]]
-    more = f" and {len(check.types) - _TYPES:,} more" if len(check.types) > _TYPES else ""
+    most = _TYPES if cells >= _WIDE else 1
+    texts = [
+        f"{fit(name, 40, glyphs.ellipsis).rstrip()} {_short(was)} becomes {_short(now)}"
+        for name, was, now in check.types[:most]
+    ]
+    more = f" and {len(check.types) - most:,} more" if len(check.types) > most else ""
     return [(f"~{len(check.types):,}  ", "warn"), ("; ".join(texts) + more, "")]
+
+
+def _short(kind: str) -> str:
+    """`f32 1x64` for `float32 1x64`."""
+    dtype, _, shape = kind.partition(" ")
+    return f"{short_dtype(dtype)} {shape}"
 
 
 def _affected(ghost: "Ghost") -> Line:
     total, names = len(ghost.delta.outputs[1]), ghost.delta.affected
     if not names:
-        return [("none of them depends on it", "")]
-    return [(f"{len(names):,} of {total:,} affected  ", "accent"), (_list(names), "")]
+        return [("no output", "")]
+    return [(f"{len(names):,} of {total:,} outputs  ", "accent"), (_list(names), "")]
 
 
 def _weights(delta: "Delta") -> Line:

@@ -1,8 +1,13 @@
 """The line below the edited graph: what is marked, and how far it is from the file."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from backends.text import shown
 from tui.presenters.text import Line, spread
 from tui.state.surgery import SurgeryState
+
+_MOST = 3
 
 
 def edited_line(state: SurgeryState, cells: int, in_range: int | None) -> Line:
@@ -20,9 +25,35 @@ def edited_line(state: SurgeryState, cells: int, in_range: int | None) -> Line:
     return spread(left, [(f"{edited_text(state)} ", "warn" if state.unsaved else "dim")], cells)
 
 
+def effect_text(answer: Mapping[str, Any]) -> str:
+    """Whether the outputs moved, and by how much."""
+    if answer["unmoved"]:
+        return f"unmoved: all {len(answer['outputs'])} outputs are equal to the file's, bit for bit"
+    moved = [row for row in answer["outputs"] if not row["equal"]]
+    texts = [f"{shown(row['name'], 60)} {_moved(row)}" for row in moved[:_MOST]]
+    if len(moved) > _MOST:
+        texts.append(f"{len(moved) - _MOST} more")
+    for word, names in (("no longer there", answer["gone"]), ("new", answer["new"])):
+        if names:
+            texts.append(f"{word}: {', '.join(shown(name, 60) for name in names[:_MOST])}")
+    return f"moved: {'; '.join(texts)}"
+
+
+def _moved(row: Mapping[str, Any]) -> str:
+    if row["largest"] is None:
+        return row["note"] or "cannot be told"
+    return f"max abs {row['largest']:.1e}, max rel {row['relative']:.1e}"
+
+
 def edited_text(state: SurgeryState) -> str:
     """How the head differs from the file, in a few words."""
     if not state.edits:
         return "as the file"
     where = f"written to {shown(state.saved_as.name, 40)}" if state.saved_as else "written"
-    return f"{state.edits} edit{'s' * (state.edits > 1)}, {'not written' if state.unsaved else where}"
+    return f"{state.edits} edit{'s' * (state.edits > 1)}, {where if not state.unsaved else 'not written'}"
+
+
+def title_text(state: SurgeryState) -> str:
+    """As `edited_text`, with how many nodes there are now."""
+    nodes = f"{state.overlay.meta['n_nodes']:,} nodes after " if state.overlay is not None else ""
+    return f"{nodes}{edited_text(state)}"

@@ -29,7 +29,8 @@ class GraphScreen(GraphMarks, GraphFilter, GraphJumps, scope="graph"):
     @command("graph.surgery", "change the graph from this node on", keys="x", footer="surgery")
     def operate(self) -> None:
         session = self.state.surgery.session
-        session.select_node(self.session.node)
+        if len(self._rows):
+            session.select_node(self._rows.node_at(self._list.cursor))
         session.mark(self.session.marks)
         self.post_message(self.Open("surgery"))
 

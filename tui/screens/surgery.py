@@ -1,14 +1,18 @@
 """The Surgery screen: single keys change the node under the cursor, or all marked ones."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from shlex import quote
 
 from backends.errors import LayerwiseError
 from backends.files import user_path
 from backends.text import shown
 from tui.commands import Command, command
+from tui.controllers import surgery_files
+from tui.controllers.surgery import SurgeryController
 from tui.screens.pick import Choice, PickScreen
 from tui.screens.surgery_base import SurgeryBase
+from tui.widgets.bars import CommandBar
 
 HINTS = {
     "insert": "OP [name=value] [with TENSOR|NUMBER] [before | on TENSOR]   tab completes",
@@ -104,7 +108,7 @@ class SurgeryScreen(SurgeryBase, scope="surgery"):
         if picked in fields:
             kind = str(picked)
             has = " ".join(f"{name}=" for name in fields[kind]) or "needs nothing: enter"
-            self.post_message(self.TypeLine(f"edit {kind} ", f"{has}   tab completes"))
+            self._prompt(f"edit {kind} ", f"{has}   tab completes")
 
     @command("surgery.repeat", "the last edit again, here", keys="full_stop", footer="again", line="again")
     async def repeat(self) -> None:
@@ -124,6 +128,30 @@ class SurgeryScreen(SurgeryBase, scope="surgery"):
     async def redo(self) -> None:
         await self._did(self._surgeon.redo())
 
+    @command("surgery.history", "the history of edits, to walk and branch", keys="H", footer="history", line="history")
+    async def show_history(self) -> None:
+        if await self._did(self._surgeon.open()):
+            self.post_message(self.Open("history"))
+
+    @command("surgery.diff", "side by side: with the file, or another model", keys="D", footer="diff",
+             line="diff [FILE]")  # fmt: skip
+    async def diff(self, text: str = "") -> None:
+        if not text:
+            if await self._did(self._surgeon.compare(0, self.state.surgery.head)):
+                self.post_message(self.Open("changes"))
+            return
+        path = user_path(text).absolute()
+        if not path.is_file():
+            self.state.say(f"{shown(str(path))}: no such file", "bad")
+            return
+        self.state.say(f"comparing with {shown(path.name, 60)} …")
+        self.run_worker(self._diff_model(path), group="surgery-diff", exclusive=True)
+
+    async def _diff_model(self, path: Path) -> None:
+        if await self._did(self._surgeon.compare_model(path)):
+            self.state.say("")
+            self.post_message(self.Open("changes"))
+
     @command("surgery.write", "write the edited model to a file", keys="W", footer="write", line="write FILE")
     async def write(self, text: str = "") -> None:
         await self._write(text, overwrite=False)
@@ -134,12 +162,49 @@ class SurgeryScreen(SurgeryBase, scope="surgery"):
 
     async def _write(self, text: str, *, overwrite: bool) -> None:
         if not text:
-            self.post_message(self.TypeLine("write ", HINTS["write"]))
+            self._prompt("write ", HINTS["write"])
             return
         path = user_path(text).absolute()
         self.state.say(f"writing {shown(str(path))} …")
-        if not await self._did(self._surgeon.write(path, overwrite)) and path.exists() and not overwrite:
+        if not await self._did(surgery_files.write(self._surgeon, path, overwrite)) and path.exists() and not overwrite:
             self.state.say(f"{shown(path.name, 60)} is there already: another name, or :write! to replace it", "bad")
+
+    @command("surgery.script", "write the edits as an onnx-graphsurgeon script", line="script FILE")
+    async def script(self, text: str = "") -> None:
+        await self._file("script", text, surgery_files.script)
+
+    @command("surgery.log", "write the edits as JSON, to replay them", line="log FILE")
+    async def log_edits(self, text: str = "") -> None:
+        await self._file("log", text, surgery_files.log)
+
+    @command("surgery.replay", "make the edits of a log here", line="replay FILE")
+    async def replay(self, text: str = "") -> None:
+        if await self._file("replay", text, surgery_files.replay):
+            self._show_change()
+
+    async def _file(self, verb: str, text: str, work: Callable[[SurgeryController, Path], Awaitable[object]]) -> bool:
+        """Do something with the file that was typed, or ask for it."""
+        if text:
+            return await self._did(work(self._surgeon, user_path(text).absolute()))
+        self._prompt(f"{verb} ", "a file   tab completes")
+        return False
+
+    @command("surgery.try", "run the file and the edited model: did the outputs move?", keys="t", footer="try",
+             line="try")  # fmt: skip
+    def try_it(self) -> None:
+        if self.state.surgery.ghost is not None:
+            self.state.say("enter makes the change first, then t tries it; u takes it back")
+        elif not self.state.surgery.edits:
+            self.state.say("nothing is edited yet")
+        else:
+            self.state.say("running the file and the edited model on onnxruntime's CPU provider …")
+            self.run_worker(self._try(), group="surgery-try", exclusive=True)
+
+    async def _try(self) -> None:
+        try:
+            self.state.say(await surgery_files.effect(self._surgeon))
+        except LayerwiseError as error:
+            self.state.say(str(error), "bad")
 
     @command("surgery.producer", "jump to a producer (parent)", keys="less_than_sign")
     def to_producer(self) -> None:
@@ -160,12 +225,16 @@ class SurgeryScreen(SurgeryBase, scope="surgery"):
 
         self.app.push_screen(PickScreen(title, rows, self.state.glyphs), picked)
 
+    def _prompt(self, text: str, hint: str) -> None:
+        """Open the `:` line at once: what is typed ahead belongs there."""
+        self.app.query_one(CommandBar).ask(text, hint)
+
     async def _typed(self, verb: str, text: str, start: str = "") -> None:
         """Edit by what was typed, or ask for it."""
         if text:
             await self.edit(verb, text)
         else:
-            self.post_message(self.TypeLine(f"{verb} {start}", HINTS.get(verb, "tab completes")))
+            self._prompt(f"{verb} {start}", HINTS.get(verb, "tab completes"))
 
     async def edit(self, verb: str, text: str) -> None:
         """Show what an edit of the chosen nodes would do. What does not fit is said."""
@@ -189,9 +258,12 @@ class SurgeryScreen(SurgeryBase, scope="surgery"):
     async def _attempt(self, edits: Sequence[object]) -> None:
         done = await self._did(self._surgeon.attempt(edits))
         self.busy = False
-        if not done:
-            return
-        self.state.say("")
+        if done:
+            self.state.say("")
+            self._show_change()
+
+    def _show_change(self) -> None:
+        """Put the cursor on a node that changes, and let the worker look at the result."""
         ghost = self.state.surgery.ghost
         touched = ghost.nodes() if ghost is not None else []
         if touched and self._rows.node_at(self._list.cursor) not in touched:

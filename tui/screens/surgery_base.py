@@ -7,7 +7,7 @@ from textual.events import Key, Resize
 
 from backends.errors import LayerwiseError
 from tui.commands import Command, command
-from tui.controllers.surgery import SurgeryController
+from tui.controllers.surgery import surgeon
 from tui.presenters.ghost import changes, ghost_lines
 from tui.presenters.surgery_rows import SIGN, signed_row
 from tui.presenters.surgery_status import edited_line
@@ -42,7 +42,7 @@ class SurgeryBase(GraphScreen, scope="surgery"):
 
     def __init__(self, state: AppState) -> None:
         super().__init__(state)
-        self._surgeon = SurgeryController(state)
+        self._surgeon = surgeon(state)
         self.busy = False
 
     @property
@@ -106,6 +106,9 @@ class SurgeryBase(GraphScreen, scope="surgery"):
         pane.set_lines(lines)
         self._update_status()
         self._list.sync()
+        self._show_detail()
+        if ghost is None and self.state.surgery.opened:
+            self.run_worker(self._surgeon.check_head(), group="surgery-types", exclusive=True)
         if was != bool(lines):
             self.post_message(self.FooterChanged())
 
@@ -130,6 +133,8 @@ class SurgeryBase(GraphScreen, scope="surgery"):
 
     async def _did(self, work: Awaitable[object]) -> bool:
         """Wait for something the controller does; what goes wrong is said."""
+        if len(self._rows):  # a move just made is told by a message that may still be on its way
+            self.session.select_node(self._rows.node_at(self._list.cursor))
         try:
             await work
         except LayerwiseError as error:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from surgery.edits import Edit
     from surgery.graph.delta import Delta
     from surgery.graph.overlay import Overlay
+    from tui.state.changes import Sides
 
 
 def surgery_session(session: Session) -> Session:
@@ -82,6 +83,7 @@ class SurgeryState:
     opened: the history and the structure are there. head: the state on view; saved: the one last written, and where to.
     ghost: the change that waits for enter or escape; check: what the worker says of it, or of the head, once it does.
     last: verb and text of the last edit, for `.`. compared: what the Changes screen shows.
+    controller: who works on it.
     """
 
     session: Session
@@ -95,7 +97,8 @@ class SurgeryState:
     ghost: Ghost | None = None
     check: Check | None = None
     last: tuple[str, str] | None = None
-    compared: Any = None
+    compared: "Sides | None" = None
+    controller: object = None
     on_change: Signal[[]] = field(default_factory=Signal)
 
     @property

@@ -6,6 +6,7 @@ from textual.events import Resize
 
 from tui.commands import Command
 from tui.presenters.bars import footer_line, tab_line, title_line
+from tui.presenters.surgery_status import title_text
 from tui.presenters.text import Line, fit
 from tui.state.shared import AppState, Level
 from tui.widgets.line_input import LineInput
@@ -25,13 +26,15 @@ class TitleBar(OneLine):
     def on_mount(self) -> None:
         self._state.session.on_index.subscribe(self.update_text)
         self._state.on_status.subscribe(self.update_text)
+        self._state.surgery.on_change.subscribe(self.update_text)
 
     def on_resize(self, event: Resize) -> None:
         self.update_text()
 
     def update_text(self) -> None:
-        session = self._state.session
-        self.set_line(title_line(session.model, session.index, self._state.status, self.size.width))
+        session, surgery = self._state.session, self._state.surgery
+        edited = title_text(surgery) if surgery.edits else ""
+        self.set_line(title_line(session.model, session.index, self._state.status, self.size.width, edited))
 
 
 class TabBar(OneLine):
@@ -57,6 +60,12 @@ class CommandBar(LineInput):
 
     def line(self, y: int) -> Line:
         return super().line(y) if self.has_focus else self._said
+
+    def ask(self, text: str, hint: str = "") -> None:
+        """Take the focus with `text` on the line, and `hint` after it."""
+        self.set_value(text)
+        self.set_tail([(hint, "dim")] if hint else [])
+        self.focus()
 
     def say(self, text: str, level: Level = "info") -> None:
         said: Line = [(" " + fit(_WORDS[level] + text, max(1, self.size.width - 1), keep="start"), _ROLES[level])]
