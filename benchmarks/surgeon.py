@@ -37,7 +37,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "fold": FOLD,
     "fold basic": (*FOLD, "--partitioning", "basic"),
     "fold recursive": (*FOLD, "--partitioning", "recursive"),
-    "fold 64K": (*FOLD[:-1], "64K"),
     "fold no shapes": (*FOLD, "--no-fold-shapes"),
     "fold one pass": (*FOLD, "--num-passes", "1", "--no-per-pass-shape-inference"),
     "clean, sort": ("sanitize", "--cleanup", "--toposort", "--no-onnxruntime-shape-inference"),
@@ -63,7 +62,7 @@ def models(folder: Path) -> dict[str, Path]:
     found = dict(write_all(folder))
     found |= {f"light_{name}": light_model(name) for name in NAMES}
     data = Path(onnx.__file__).parent / "backend" / "test" / "data"
-    for kind, many in (("simple", 12), ("pytorch-operator", 10), ("pytorch-converted", 14)):
+    for kind, many in (("simple", 6), ("pytorch-operator", 5), ("pytorch-converted", 7)):
         places = sorted((data / kind).glob("*/model.onnx"))
         for path in places[:: max(1, len(places) // many)]:
             found[path.parent.name] = path
@@ -131,9 +130,7 @@ def _original(path: Path) -> tuple[Feed, list[Any] | None]:
         return {}, None
 
 
-def _run(
-    program: str, lines: Sequence[tuple[str, str]], places: dict[str, Path], folder: Path
-) -> list[Done]:  # fmt: skip
+def _run(program: str, lines: Sequence[tuple[str, str]], places: dict[str, Path], folder: Path) -> list[Done]:
     chosen = {name: middle(path) for name, path in places.items()}
     commands = []
     for i, (name, command) in enumerate(lines):

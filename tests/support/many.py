@@ -30,7 +30,7 @@ def run_many(program: str, lines: Sequence[Sequence[str | Path]], cwd: Path) -> 
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(
         [sys.executable, __file__, program], cwd=cwd, input=words, capture_output=True, text=True, env=environment,
-        timeout=1200, check=True,
+        timeout=3000, check=True,
     )  # fmt: skip
     return [Done(*item) for item in json.loads(done.stdout.splitlines()[-1])]
 
