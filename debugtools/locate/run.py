@@ -145,7 +145,7 @@ def two_sides(sides: list[Side]) -> tuple[ModelSide, Side]:
     if len(sides) != 2:
         raise UsageError(
             f"locating takes two sides, a suspect and a reference; there are {len(sides)}: "
-            "add --reference-model GOOD.onnx, --load-outputs golden.json or a second runner"
+            "give --reference-model GOOD.onnx, --load-outputs golden.json (of one runner) or a second runner"
         )
     if not isinstance(sides[0], ModelSide):
         raise UsageError("the first side, the suspect, must run a model: give a runner such as --onnxrt")

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -190,6 +192,21 @@ def test_lines_of_a_script_are_answers(here: Path) -> None:
     assert [node.name for node in onnx.load("minimal.onnx").graph.node] == [FAULT]
     assert not Path("polygraphy_debug.onnx").exists()
     assert len(json.loads(Path("polygraphy_debug_replay.json").read_text())) == len(typed) // 2
+
+
+def test_an_answer_that_is_taken_back_has_the_number_it_had(here: Path) -> None:
+    typed = "f\nf\nu\n" + 9 * "f\n"
+    done = layerwise("debug", "bisect", "bad.onnx", "-o", "minimal.onnx", cwd=here, input=typed)
+    assert re.findall(r"Iteration (\d) taken back\n", done.stdout) == ["2"]
+
+
+@pytest.mark.parametrize("source", [os.devnull, "nothing.txt"])
+def test_where_nobody_can_answer_the_question_waits(here: Path, jobs_home: Workspace, source: str) -> None:
+    Path("nothing.txt").touch()
+    with Path(source).open() as stream:
+        done = layerwise("debug", "reduce", "bad.onnx", "--output", "minimal.onnx", cwd=here, stdin=stream)
+    assert (done.returncode, done.stderr) == (130, "")
+    assert f"layerwise attach {jobs_home.ids()[-1]}" in done.stdout
 
 
 def test_a_candidate_that_is_there_is_not_overwritten(here: Path) -> None:

@@ -1,8 +1,6 @@
 """A search on a plain terminal: the questions as Polygraphy puts them, and more answers."""
 
 import asyncio
-import os
-import stat
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -118,11 +116,12 @@ class Lines:
         return line.decode(errors="replace")
 
     async def _read(self) -> bytes:
-        if stat.S_ISREG(os.fstat(self._fd).st_mode):  # never to be waited for
-            return read_input(self._fd)
         loop = asyncio.get_running_loop()
         ready: asyncio.Future[None] = loop.create_future()
-        loop.add_reader(self._fd, lambda: None if ready.done() else ready.set_result(None))
+        try:
+            loop.add_reader(self._fd, lambda: None if ready.done() else ready.set_result(None))
+        except PermissionError:  # a file or /dev/null, never to be waited for
+            return read_input(self._fd)
         try:
             await ready
         finally:

@@ -54,12 +54,14 @@ class SearchReport:
             self.log.info(f"{self.BEST}: {nodes}, saved to {shown(str(row.get('path')))}", "tools")
 
     def _undone(self, row: Row) -> None:
+        number = next((self._announce(known) for known in self._rows if known["n"] == row["n"]), row["n"])
         self._rows = [known for known in self._rows if known["n"] != row["n"]]
         self._numbers.clear()
         for known in self._rows:
             numbers = self._numbers.setdefault(str(known.get("phase") or ""), {})
             numbers[str(known.get("key"))] = len(numbers) + 1
-        self.log.info(f"Verdict {row['n']} taken back", source="tools")
+        with self.log.indent():
+            self.log.info(f"Iteration {number} taken back", source="tools")
 
     def _verdict(self, row: Row) -> None:
         word, level = _WORDS.get(str(row.get("verdict")), ("?", WARNING))
