@@ -91,7 +91,7 @@ def _retyped(before: Structure, after: Structure, new: Sequence[onnx.NodeProto])
     found: dict[int, onnx.NodeProto] = {}
     for name, value in types_of(after).items():
         was = old.get(name)
-        if was is value or was is None or was == value:
+        if was is value or (was is None and name not in before.initializers) or was == value:
             continue
         found.update((id(node), node) for node in after.lookups.readers.get(name, ()) if id(node) not in seen)
     return list(found.values())

@@ -5,6 +5,7 @@ import random
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
@@ -15,6 +16,7 @@ from support.edit_models import described, varied_model
 from support.random_edits import draw_edit
 
 from backends.model import ModelFile
+from surgery.checked import edit_problems, problems
 from surgery.edits import Edit, EditError, edits_from_json
 from surgery.gs_script import export_script
 from surgery.history import History, edits_to_json
@@ -22,6 +24,7 @@ from surgery.lookups import Lookups
 from surgery.saving import save
 from surgery.settled import settled
 from surgery.structure import Structure
+from surgery.types import types_of
 
 SEEDS = st.integers(0, 1 << 32)
 
@@ -121,11 +124,13 @@ def assert_same(out: Path, made: Structure, folder: Path, script: Path) -> None:
 
 KILLED = """
 import os, signal, sys
+from dataclasses import replace
 from pathlib import Path
 from backends.model import ModelFile
 from surgery.edits import edits_from_json
 from surgery.history import History
 from surgery.structure import Structure
+from surgery.types import types_of
 
 history = History(Path(sys.argv[2]), Structure.open(ModelFile(sys.argv[1])))
 for edit in edits_from_json(Path(sys.argv[3]).read_bytes()):
@@ -161,3 +166,32 @@ def test_a_torn_line_is_ignored_and_what_follows_it_is_not(model: Path, tmp_path
     assert other.at == 1
     other.do(steps[1][0])
     assert History(history.path, opened(model)).edits == [steps[0][0], steps[1][0]]
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=SEEDS)
+def test_what_an_edit_is_checked_for_is_what_the_whole_model_is(model: Path, seed: int) -> None:
+    """A model that stayed sound edit by edit is sound as a whole, and its types are those inferred from scratch."""
+    before = structure = opened(model)
+    types_of(before)
+    rng = random.Random(seed)
+    for _ in range(8):
+        try:
+            after = draw_edit(rng, structure).apply(structure)
+        except EditError:
+            continue
+        if not edit_problems(structure, after):
+            structure = after
+    anew = replace(settled(before, structure), carried=[])
+    assert not problems(anew)
+    carried = types_of(structure)
+    for name, value in types_of(anew).items():
+        if name in carried and carried[name].type.WhichOneof("value"):
+            assert_no_contradiction(carried[name].type.tensor_type, value.type.tensor_type)
+
+
+def assert_no_contradiction(one: onnx.TypeProto.Tensor, other: onnx.TypeProto.Tensor) -> None:
+    assert one.elem_type == other.elem_type
+    if one.HasField("shape") and other.HasField("shape"):
+        for a, b in zip(one.shape.dim, other.shape.dim, strict=True):
+            assert a.dim_value == b.dim_value or not (a.HasField("dim_value") and b.HasField("dim_value"))
