@@ -164,6 +164,9 @@ def _options(spec: RunnerSpec, wanted: Sequence[str], folder: Path | None) -> An
     if spec.graph_optimization_level is not None:
         level = _LEVELS[spec.graph_optimization_level]
         options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
+    if "profile" in spec.options:  # where the profile is written
+        options.enable_profiling = True
+        options.profile_file_prefix = str(spec.options["profile"])
     if folder is not None:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder.resolve()))
     if wanted[0] != CPU:

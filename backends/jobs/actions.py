@@ -18,6 +18,7 @@ ACTIONS: dict[str, str] = {
     "debug_bisect": "debugtools.debugger.action:debug_bisect",
     "debug_repeat": "debugtools.debugger.action:debug_repeat",
     "debug_precision": "debugtools.precision.action:debug_precision",
+    "bench": "debugtools.bench.action:bench",
     "lint": "debugtools.lint.action:lint",
     "compatibility": "debugtools.compatibility.action:compatibility",
     "convert": "debugtools.convert.action:convert",

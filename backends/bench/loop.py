@@ -1,0 +1,147 @@
+"""The measured loop: warm-up, then runs until both a number and a duration are reached, on one or several streams."""
+
+import gc
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+
+from backends.bench.timed import Timed, Timing
+
+MOST_RUNS = 2_000_000
+_TICK = 0.25
+
+Tick = Callable[[float, int], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """warm_up (seconds) and warm_up_runs: both are reached before anything counts, at least one run in any case.
+
+    duration (seconds) and iterations: both are reached, each stream for itself. idle: seconds between two runs.
+    """
+
+    warm_up: float = 0.2
+    warm_up_runs: int = 0
+    duration: float = 3.0
+    iterations: int = 10
+    idle: float = 0.0
+
+
+@dataclass
+class Measured:
+    """What was measured: `streams` holds the timings of each stream in order, `seconds` the wall clock of it all.
+
+    warm_ups: runs that did not count. cut: ended early, at MOST_RUNS.
+    """
+
+    streams: list[list[Timing]] = field(default_factory=list)
+    seconds: float = 0.0
+    warm_ups: int = 0
+    cut: bool = False
+
+    @property
+    def runs(self) -> int:
+        return sum(map(len, self.streams))
+
+    def timings(self) -> list[Timing]:
+        """All timings, by their start."""
+        return sorted(timing for stream in self.streams for timing in stream)
+
+    def add(self, other: "Measured") -> None:
+        """Take a further round of the same streams."""
+        self.streams = [mine + more for mine, more in zip(self.streams, other.streams, strict=True)]
+        self.seconds += other.seconds
+        self.warm_ups += other.warm_ups
+        self.cut = self.cut or other.cut
+
+
+def measure(streams: Sequence[Timed], plan: Plan, tick: Tick = lambda fraction, runs: None) -> Measured:
+    """Run all streams at once by `plan`, without garbage collection. What a run raises ends it all, and is raised.
+
+    tick: told the part that is done (0 to 1) and the runs of the first stream, between two runs of it, rarely.
+    """
+    loop = _Loop(plan, len(streams), tick)
+    with _no_collection():
+        if len(streams) == 1:
+            loop.work(0, streams[0])
+        else:
+            threads = [threading.Thread(target=loop.work, args=pair, daemon=True) for pair in enumerate(streams)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+    if loop.error is not None:
+        raise loop.error
+    return loop.measured()
+
+
+class _Loop:
+    def __init__(self, plan: Plan, count: int, tick: Tick) -> None:
+        self._plan, self._tick = plan, tick
+        self._timings: list[list[Timing]] = [[] for _ in range(count)]
+        self._most = MOST_RUNS // count
+        self._barrier = threading.Barrier(count)
+        self._warm_ups = [0] * count
+        self.error: BaseException | None = None
+
+    def work(self, number: int, timed: Timed) -> None:
+        """One stream from warm-up to end."""
+        try:
+            self._warm_ups[number] = self._warm_up(timed)
+            self._barrier.wait()
+            self._measure(timed, self._timings[number], self._tick if number == 0 else None)
+        except threading.BrokenBarrierError:
+            return
+        except Exception as error:  # raised again by `measure`, in its own thread
+            self.error = self.error or error
+            self._barrier.abort()
+
+    def _warm_up(self, timed: Timed) -> int:
+        end = time.perf_counter() + self._plan.warm_up
+        for runs in count(1):
+            timed.run()
+            if self.error or (runs >= self._plan.warm_up_runs and time.perf_counter() >= end):
+                return runs
+        raise AssertionError
+
+    def _measure(self, timed: Timed, timings: list[Timing], tick: Tick | None) -> None:
+        plan, run, clock = self._plan, timed.run, time.perf_counter
+        begin = clock()
+        told = begin
+        while self.error is None and len(timings) < self._most:
+            timing = run()
+            timings.append(timing)
+            if plan.idle:
+                time.sleep(plan.idle)
+            now = clock()
+            if now - begin >= plan.duration and len(timings) >= plan.iterations:
+                return
+            if tick is not None and now - told >= _TICK:
+                told = now
+                tick(self._done(now - begin, len(timings)), len(timings))
+
+    def _done(self, seconds: float, runs: int) -> float:
+        parts = [seconds / self._plan.duration] if self._plan.duration else []
+        return min([1.0, *parts, runs / max(1, self._plan.iterations)])
+
+    def measured(self) -> Measured:
+        filled = [timings for timings in self._timings if timings]
+        first, last = min(t[0][0] for t in filled), max(t[-1][1] for t in filled)
+        cut = any(len(timings) >= self._most for timings in filled)
+        return Measured(self._timings, last - first, sum(self._warm_ups), cut)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """As `timeit`: a collection would land on some runs."""
+    was_on = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

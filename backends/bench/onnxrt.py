@@ -1,0 +1,219 @@
+"""onnxruntime, timed: `session.run` on the CPU; on an NVIDIA GPU an IOBinding whose copies are timed by themselves."""
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import onnx
+import onnxruntime
+
+from backends.bench.timed import Array, Feed, Setup, Timing
+from backends.errors import LayerwiseError, UsageError
+from backends.onnxrt import OnnxrtRunner
+from backends.onnxrt_session import CPU, CUDA, TENSORRT, in_words, open_session, provider_names
+from backends.onnxrt_values import from_ort, is_plain, to_ort
+from backends.runner import Loadable, flat_values
+from backends.specs import RunnerSpec
+from backends.tensors import TensorInfo
+
+_GRAPH_OPTIONS = {CUDA: "enable_cuda_graph", TENSORRT: "trt_cuda_graph_enable"}
+_FEW = 8
+
+
+class HostTimed:
+    """`session.run` with arrays: what a program that calls onnxruntime gets."""
+
+    phases: tuple[str, ...] = ("compute",)
+
+    def __init__(self, session: Any, name: str, feed: Feed) -> None:
+        self._session, self._name = session, name
+        self._names = [node.name for node in session.get_outputs()]
+        plain = all(is_plain(node.type) for node in (*session.get_inputs(), *session.get_outputs()))
+        self._call = session.run if plain else session.run_with_ort_values
+        self._feed = dict(feed) if plain else {key: to_ort(array) for key, array in feed.items()}
+        self._values: list[Any] = []
+
+    def run(self) -> Timing:
+        call, names, feed = self._call, self._names, self._feed
+        start = time.perf_counter()
+        try:
+            self._values = call(names, feed)
+        except Exception:
+            with in_words(self._name):
+                raise
+        end = time.perf_counter()
+        return start, end, end - start
+
+    def outputs(self) -> dict[str, Array]:
+        return _arrays(self._names, self._values)
+
+
+class DeviceTimed:
+    """An IOBinding whose inputs and outputs lie on the GPU; with transfers each run copies them, phase by phase."""
+
+    def __init__(self, session: Any, name: str, feed: Feed, device: int, transfers: bool) -> None:
+        self._session, self._name, self._transfers = session, name, transfers
+        self.phases: tuple[str, ...] = ("h2d", "compute", "d2h") if transfers else ("compute",)
+        self._feed = {key: np.ascontiguousarray(array) for key, array in feed.items()}
+        self._binding = session.io_binding()
+        self._inputs = {key: _on_device(array, device) for key, array in self._feed.items()}
+        self._names = [node.name for node in session.get_outputs()]
+        for key, value in self._inputs.items():
+            self._binding.bind_ortvalue_input(key, value)
+        self._bind_outputs(device)
+
+    def _bind_outputs(self, device: int) -> None:
+        for name in self._names:
+            self._binding.bind_output(name, "cuda", device)
+
+    def run(self) -> Timing:
+        try:
+            return self._with_copies() if self._transfers else self._without_copies()
+        except Exception:
+            with in_words(self._name):
+                raise
+
+    def _without_copies(self) -> Timing:
+        start = time.perf_counter()
+        self._session.run_with_iobinding(self._binding)
+        self._binding.synchronize_outputs()
+        end = time.perf_counter()
+        return start, end, end - start
+
+    def _with_copies(self) -> Timing:
+        start = time.perf_counter()
+        for name, value in self._inputs.items():
+            value.update_inplace(self._feed[name])
+        self._binding.synchronize_inputs()
+        copied = time.perf_counter()
+        self._session.run_with_iobinding(self._binding)
+        self._binding.synchronize_outputs()
+        computed = time.perf_counter()
+        self._binding.copy_outputs_to_cpu()
+        end = time.perf_counter()
+        return start, end, copied - start, computed - copied, end - computed
+
+    def outputs(self) -> dict[str, Array]:
+        return _arrays(self._names, self._binding.copy_outputs_to_cpu())
+
+
+class GraphTimed(DeviceTimed):
+    """The same with a captured CUDA graph, whose outputs stay at one address. like: outputs of a plain run."""
+
+    def __init__(
+        self, session: Any, name: str, feed: Feed, device: int, transfers: bool, like: Mapping[str, Array]
+    ) -> None:
+        self._like = like
+        super().__init__(session, name, feed, device, transfers)
+
+    def _bind_outputs(self, device: int) -> None:
+        for name in self._names:
+            array = self._like[name]
+            value = onnxruntime.OrtValue.ortvalue_from_shape_and_type(array.shape, array.dtype, "cuda", device)
+            self._binding.bind_ortvalue_output(name, value)
+
+
+class OnnxrtSubject:
+    """One session; streams are concurrent runs of it, each on a CUDA stream of its own."""
+
+    def __init__(self, spec: RunnerSpec, model: Loadable, setup: Setup, name: str) -> None:
+        self.name, self._spec, self._model, self._setup = name, spec, model, setup
+        self._provider = provider_names(spec.providers)[0]
+        self._device = _device(spec) if self._provider in (CUDA, TENSORRT) else None
+        if setup.cuda_graph and self._device is None:
+            raise UsageError(f"{name} has no CUDA graphs: leave out --useCudaGraph, or choose --providers cuda")
+        self._session = open_session(spec, model)
+        with in_words("onnxruntime cannot describe the model", model):
+            self._runner = OnnxrtRunner(spec, model, self._session, name)
+        self.inputs = self._runner.inputs
+        self._notes = self._told()
+
+    def _told(self) -> list[str]:
+        notes, placed = self._runner.notes(), self._runner.fallbacks()
+        if placed:
+            notes.append(f"{len(placed)} node(s) run elsewhere than on {self._provider}: {', '.join(placed[:_FEW])}")
+        if self._device is None and self._provider != CPU:
+            notes.append("Copies from and to the device are part of the time.")
+        return notes
+
+    def streams(self, feed: Feed, count: int) -> list[HostTimed | DeviceTimed]:
+        if self._setup.cuda_graph and count > 1:
+            raise UsageError("onnxruntime replays a CUDA graph on one stream only: leave out --streams")
+        if self._device is None or not self._can_bind():
+            return [HostTimed(self._session, self.name, feed) for _ in range(count)]
+        if self._setup.cuda_graph:
+            return [self._graph(feed, self._device)]
+        return [
+            DeviceTimed(self._session, self.name, feed, self._device, self._setup.transfers) for _ in range(count)
+        ]
+
+    def _can_bind(self) -> bool:
+        types = [node.type for node in (*self._session.get_inputs(), *self._session.get_outputs())]
+        fits = all(kind.startswith("tensor(") and "string" not in kind and is_plain(kind) for kind in types)
+        if not fits:
+            self._notes.append("Some inputs or outputs cannot lie on the GPU: copies are part of computing.")
+        return fits
+
+    def _graph(self, feed: Feed, device: int) -> GraphTimed:
+        """Output shapes from a plain run, then a session that captures."""
+        outputs = self._runner.infer(feed).outputs
+        self._runner.close()
+        options, provider = self._spec.provider_options, self._provider
+        capturing = {**options, provider: {**options.get(provider, {}), _GRAPH_OPTIONS[provider]: "1"}}
+        self._session = open_session(msgspec.structs.replace(self._spec, provider_options=capturing), self._model)
+        return GraphTimed(self._session, self.name, feed, device, self._setup.transfers, outputs)
+
+    def notes(self) -> list[str]:
+        return list(self._notes)
+
+    def close(self) -> None:
+        self._session = None
+        self._runner.close()
+
+
+def open_subject(spec: RunnerSpec, model: Loadable, setup: Setup, name: str) -> OnnxrtSubject:
+    """Open an onnxruntime session to be timed. Raises as `backends.onnxrt_session.open_session`."""
+    return OnnxrtSubject(spec, model, setup, name)
+
+
+def profiled(
+    spec: RunnerSpec, model: Loadable, make_feed: Callable[[list[TensorInfo]], Feed], runs: Callable[[int], int],
+    folder: Path,
+) -> tuple[Path, Path | None]:
+    """Run with onnxruntime's profiler on: its file, and the graph that it ran (None where it cannot be written).
+
+    make_feed: the feed for the model's inputs; runs: how often to run a graph of so many nodes. Both files are written
+    to `folder`.
+    """
+    spec = msgspec.structs.replace(spec, options={**spec.options, "profile": str(folder / "profile")})
+    graph: Path | None = folder / "executed.onnx"
+    try:
+        session = open_session(spec, model, save_to=graph)
+    except LayerwiseError:  # a provider compiled nodes, which onnxruntime cannot write
+        session, graph = open_session(spec, model), None
+    with in_words("onnxruntime cannot describe the model", model):
+        inputs = OnnxrtRunner(spec, model, session, "onnxruntime").inputs
+    timed = HostTimed(session, "onnxruntime", make_feed(inputs))
+    nodes = len(onnx.load(graph, load_external_data=False).graph.node) if graph else 0
+    for _ in range(runs(nodes)):
+        timed.run()
+    return Path(session.end_profiling()), graph
+
+
+def _device(spec: RunnerSpec) -> int:
+    given = [values["device_id"] for values in spec.provider_options.values() if "device_id" in values]
+    return int(given[0]) if given else 0
+
+
+def _on_device(array: Array, device: int) -> Any:
+    return onnxruntime.OrtValue.ortvalue_from_numpy(array, "cuda", device)
+
+
+def _arrays(names: list[str], values: list[Any]) -> dict[str, Array]:
+    found: dict[str, Array] = {}
+    for name, value in zip(names, values, strict=True):
+        found |= flat_values(name, from_ort(value) if isinstance(value, onnxruntime.OrtValue) else value)
+    return found

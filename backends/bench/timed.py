@@ -1,0 +1,118 @@
+"""What a bench times: a backend with a model and its inputs in place, ready to run again and again."""
+
+import importlib
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from backends.errors import UsageError
+from backends.runner import Loadable, Runner, open_runner
+from backends.specs import RunnerSpec
+from backends.tensors import TensorInfo
+
+Array = NDArray[Any]
+Feed = Mapping[str, Array]
+Timing = tuple[float, ...]
+
+_MODULES = {"onnxrt": "backends.bench.onnxrt"}
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How a backend is to be driven.
+
+    transfers: inputs come from the host and outputs go back to it in every run. cuda_graph: replay a captured graph.
+    """
+
+    transfers: bool = True
+    cuda_graph: bool = False
+
+
+class Timed(Protocol):
+    """One stream of runs. phases: what of a run can be told apart, of enqueue, h2d, compute and d2h."""
+
+    phases: tuple[str, ...]
+
+    def run(self) -> Timing:
+        """Run once, to the end. Start and end (seconds of `time.perf_counter`), then the seconds of each phase."""
+        ...
+
+    def outputs(self) -> dict[str, Array]:
+        """The outputs of the last run, on the host."""
+        ...
+
+
+class Subject(Protocol):
+    """A model in a backend, to be timed."""
+
+    name: str
+    inputs: list[TensorInfo]
+
+    def streams(self, feed: Feed, count: int) -> Sequence[Timed]:
+        """`count` streams that may run at the same time. UsageError where that cannot be."""
+        ...
+
+    def notes(self) -> list[str]:
+        """What a user should know before believing the numbers, one sentence each."""
+        ...
+
+    def close(self) -> None:
+        """Give back memory and devices."""
+        ...
+
+
+class RunnerTimed:
+    """Any runner, timed from outside: a run is one `infer`, data transfers and all."""
+
+    phases: tuple[str, ...] = ("compute",)
+
+    def __init__(self, runner: Runner, feed: Feed) -> None:
+        self._runner, self._feed = runner, feed
+        self._outputs: dict[str, Array] = {}
+
+    def run(self) -> Timing:
+        start = time.perf_counter()
+        result = self._runner.infer(self._feed)
+        end = time.perf_counter()
+        self._outputs = dict(result.outputs)
+        return start, end, end - start
+
+    def outputs(self) -> dict[str, Array]:
+        return self._outputs
+
+
+class RunnerSubject:
+    """A subject made of any runner, one stream at a time."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+        self.name, self.inputs = runner.name, runner.inputs
+
+    def streams(self, feed: Feed, count: int) -> list[RunnerTimed]:
+        if count != 1:
+            raise UsageError(f"{self.name} runs one stream: --streams {count} needs onnxruntime or TensorRT")
+        return [RunnerTimed(self._runner, feed)]
+
+    def notes(self) -> list[str]:
+        return self._runner.notes()
+
+    def close(self) -> None:
+        self._runner.close()
+
+
+def open_subject(spec: RunnerSpec, model: Loadable, setup: Setup, name: str) -> Subject:
+    """Open the backend of `spec` on `model` to be timed. Raises as `open_runner`; UsageError for a setup it lacks.
+
+    A backend that can tell the phases of a run has a module with an `open_subject` of its own; others are timed
+    from outside.
+    """
+    module = _MODULES.get(spec.kind)
+    if module is not None:
+        opened: Subject = importlib.import_module(module).open_subject(spec, model, setup, name)
+        return opened
+    if setup.cuda_graph:
+        raise UsageError(f"{name} has no CUDA graphs: leave out --useCudaGraph")
+    return RunnerSubject(open_runner(spec, model, name=name))

@@ -1,0 +1,28 @@
+"""The job action `bench`: how fast a model runs, layer by layer if asked."""
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from backends.errors import UsageError
+from debugtools.bench.spec import BenchSpec
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+
+def bench(context: "JobContext") -> dict[str, Any]:
+    """Time what `context.params` describes (a BenchSpec).
+
+    Rows of the table runs (one per runner and batch size: runner, batch, streams, runs, seconds, qps,
+    items_per_second, warm_ups, latency and phases: milliseconds as `statistics`), of profile (as `profile_rows`, with
+    runner and batch) and of comparisons (name, reference, words, and `Comparison`). Result: passed, and all runs and
+    comparisons again, with what they were measured on.
+    """
+    try:
+        spec = msgspec.convert(context.params, BenchSpec)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the description of what to time does not fit: {error}") from None
+    from debugtools.bench.run import BenchRun
+
+    return BenchRun(context, spec).run()

@@ -1,0 +1,140 @@
+"""The files of a bench: trtexec's JSON, a report of everything, tables as CSV."""
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from backends.bench.timed import Timing
+from backends.bench.trtexec_files import ProfileLayer, write_profile, write_times
+from backends.errors import BadFile, LayerwiseError
+from backends.files import atomic_write
+from backends.text import shown
+
+FORMAT = "layerwise bench 1"
+_COLUMNS = ("runner", "batch", "streams", "runs", "seconds", "qps", "items_per_second")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One runner at one batch size: its row of the table runs, its timings, and which phases these tell apart."""
+
+    row: Mapping[str, Any]
+    timings: Sequence[Timing]
+    phases: tuple[str, ...]
+
+    @property
+    def latencies(self) -> list[float]:
+        """Milliseconds, in the order of the starts."""
+        return [(timing[1] - timing[0]) * 1000 for timing in self.timings]
+
+
+def write(path: str, text: str) -> None:
+    """Write a file whole. LayerwiseError where that cannot be."""
+    try:
+        atomic_write(path, text)
+    except OSError as error:
+        raise LayerwiseError(f"{shown(path)} cannot be written: {error.strerror}") from None
+
+
+def times_text(path: str, run: Run) -> str:
+    """What `--export-times` writes: trtexec's JSON, or CSV with a line a run."""
+    if not _is_csv(path):
+        return write_times(run.timings, run.phases)
+    origin = run.timings[0][0]
+    rows = [[(start - origin) * 1000, (end - start) * 1000, *(length * 1000 for length in lengths)]
+            for start, end, *lengths in run.timings]  # fmt: skip
+    return _csv(["start_ms", "latency_ms", *(f"{name}_ms" for name in run.phases)], rows)
+
+
+def profile_text(path: str, rows: Sequence[Mapping[str, Any]], count: int) -> str:
+    """What `--export-profile` writes: trtexec's JSON, or CSV with a line a layer."""
+    if _is_csv(path):
+        names = ("i", "name", "op", "provider", "node", "calls", "mean_ms", "median_ms", "total_ms", "percent")
+        return _csv(names, [[row[name] for name in names] for row in rows])
+    layers = [ProfileLayer(str(row["name"]), row["mean_ms"], row["median_ms"], row["percent"], row["total_ms"])
+              for row in rows]  # fmt: skip
+    return write_profile(layers, count)
+
+
+def output_text(outputs: Mapping[str, NDArray[Any]]) -> str:
+    """What trtexec's `--exportOutput` writes: name, dimensions and values of each output."""
+    rows = [
+        {"name": name, "dimensions": "x".join(map(str, array.shape)), "values": array.reshape(-1).tolist()}
+        for name, array in outputs.items()
+    ]
+    return json.dumps(rows)
+
+
+def report_text(path: str, result: Mapping[str, Any], runs: Sequence[Run], layers: Sequence[Mapping[str, Any]]) -> str:
+    """What `-o` writes: everything, as JSON to compare with later, or CSV with a line a run."""
+    if _is_csv(path):
+        return _summary(runs)
+    measured = [{**run.row, "latency_ms": [round(value, 6) for value in run.latencies]} for run in runs]
+    return json.dumps({"format": FORMAT, **result, "runs": measured, "layers": list(layers)}, indent=1)
+
+
+def _summary(runs: Sequence[Run]) -> str:
+    percents = list(runs[0].row["latency"]["percentiles"]) if runs else []
+    figures = ("min", "mean", "median", "max", "cov")
+    names = [*_COLUMNS, *(f"{name}_ms" for name in figures[:-1]), "cov_percent", *(f"p{name}_ms" for name in percents)]
+    lines = []
+    for run in runs:
+        latency = run.row["latency"]
+        lines.append([*(run.row[name] for name in _COLUMNS), *(latency[name] for name in figures),
+                      *(latency["percentiles"][name] for name in percents)])  # fmt: skip
+    return _csv(names, lines)
+
+
+def read_latencies(path: Path, batch: int | None) -> tuple[str, list[float]]:
+    """Milliseconds of a report (its run of that batch size, else its first) or of trtexec's times, and what to call it.
+
+    Raises BadFile for anything else.
+    """
+    from backends.bench.trtexec_files import read_times
+
+    report = read_report(path)
+    if report is None:
+        return shown(path.name, 60), read_times(path).latency
+    runs = report["runs"]
+    run = next((run for run in runs if run.get("batch") == batch), runs[0])
+    return f"{shown(path.name, 60)} ({shown(str(run.get('runner')), 60)})", run["latency_ms"]
+
+
+def read_report(path: Path) -> dict[str, Any] | None:
+    """A report that `-o` wrote, None if the file is something else. BadFile if it is no JSON, or a broken report."""
+    try:
+        report = json.loads(path.read_bytes())
+    except OSError as error:
+        raise BadFile(path, error.strerror or str(error)) from None
+    except (ValueError, RecursionError) as error:
+        raise BadFile(path, f"is not JSON: {shown(str(error), 200)}") from None
+    if not isinstance(report, dict):
+        return None
+    if report.get("format") != FORMAT or not _sound(report.get("runs")):
+        raise BadFile(path, "is no report of a bench that this version can read")
+    return report
+
+
+def _sound(runs: object) -> bool:
+    return isinstance(runs, list) and bool(runs) and all(
+        isinstance(run, dict) and isinstance(run.get("latency_ms"), list) and run["latency_ms"]
+        and all(isinstance(value, int | float) for value in run["latency_ms"]) for run in runs
+    )  # fmt: skip
+
+
+def _is_csv(path: str) -> bool:
+    return path.lower().endswith(".csv")
+
+
+def _csv(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows(rows)
+    return text.getvalue()

@@ -1,0 +1,84 @@
+"""The layers that a backend really ran, and what of the model they are."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from backends.bench.onnxrt_profile import LayerTime
+from backends.tensors import dtype_name
+from surgery.structure import node_label
+
+_BLOCKED = "_nchwc"  # what onnxruntime adds to the name of a convolution in its blocked layout
+
+
+@dataclass(frozen=True)
+class Place:
+    """What of the model a layer stands for: a tensor, and the name of the node that makes it; empty where unknown."""
+
+    tensor: str = ""
+    node: str = ""
+
+
+class Origins:
+    """Finds the model's node for a layer: by a tensor that both make, else by the name."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self._makers = {name: node for node in model.graph.node for name in node.output if name}
+        self._named = {node.name: node for node in model.graph.node if node.name}
+
+    def place(self, name: str, outputs: Iterable[str]) -> Place:
+        """The place of a layer of that name that makes these tensors."""
+        for tensor in outputs:
+            if tensor in self._makers:
+                return Place(tensor, node_label(self._makers[tensor]))
+        node = self._named.get(name) or self._named.get(name.removesuffix(_BLOCKED))
+        return Place(next(filter(None, node.output), ""), node.name) if node is not None else Place()
+
+
+def profile_rows(
+    layers: Sequence[LayerTime], executed: onnx.ModelProto | None, origins: Origins
+) -> list[dict[str, Any]]:
+    """Rows of the table profile, in the order of execution: times in milliseconds; percent: the share of
+    `typical_ms` in that of all layers.
+    """
+    total = sum(layer.typical_ms for layer in layers) or 1.0
+    outputs = {node.name: list(node.output) for node in executed.graph.node} if executed is not None else {}
+    rows = []
+    for i, layer in enumerate(layers):
+        place = origins.place(layer.name, outputs.get(layer.name, []))
+        rows.append({
+            "i": i, "name": layer.name, "op": layer.op, "provider": layer.provider, "tensor": place.tensor,
+            "node": place.node, "calls": layer.calls, "mean_ms": layer.mean_ms, "median_ms": layer.median_ms,
+            "total_ms": sum(layer.runs_ms), "typical_ms": layer.typical_ms, "percent": layer.typical_ms / total * 100,
+        })  # fmt: skip
+    return rows
+
+
+def layer_information(executed: onnx.ModelProto, origins: Origins) -> str:
+    """The layers as JSON in the form of trtexec's `--exportLayerInfo` at detailed verbosity."""
+    graph = executed.graph
+    known = {value.name: value.type.tensor_type for value in (*graph.input, *graph.value_info, *graph.output)}
+
+    def tensor(name: str) -> dict[str, Any]:
+        kind = known.get(name)
+        if kind is None or not kind.elem_type:
+            return {"Name": name}
+        dims = [dim.dim_value if dim.HasField("dim_value") else -1 for dim in kind.shape.dim]
+        return {"Name": name, "Dimensions": dims, "Format/Datatype": dtype_name(kind.elem_type)}
+
+    layers = [
+        {"Name": node.name, "LayerType": node.op_type, "Inputs": [tensor(name) for name in node.input if name],
+         "Outputs": [tensor(name) for name in node.output if name],
+         "Metadata": f"[ONNX Layer: {origins.place(node.name, node.output).node}]"} for node in graph.node
+    ]  # fmt: skip
+    bindings = [value.name for value in (*graph.input, *graph.output)]
+    return json.dumps({"Layers": layers, "Bindings": bindings}, indent=1)
+
+
+def read_graph(path: Path | None) -> onnx.ModelProto | None:
+    """A graph that a backend wrote, without its weights."""
+    return onnx.load(path, load_external_data=False) if path is not None else None

@@ -1,0 +1,62 @@
+"""The layers of each runner, timed in runs of their own."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from backends.bench.onnxrt_profile import read_profile
+from backends.errors import LayerwiseError
+from backends.model import ModelFile
+from debugtools.bench.exports import profile_text, write
+from debugtools.bench.layers import Origins, layer_information, profile_rows, read_graph
+from debugtools.bench.profile_child import profile
+from debugtools.bench.spec import BenchSpec
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+
+class Profiling:
+    """Writes the rows of the table profile, and the files that are asked for, of the first runner that has layers."""
+
+    def __init__(self, context: "JobContext", spec: BenchSpec, names: list[str]) -> None:
+        self._context, self._spec, self._names = context, spec, names
+        self._rows: list[dict[str, Any]] = []
+
+    def run(self, batch: int | None) -> list[dict[str, Any]]:
+        """Profile every runner at a batch size; the rows. A runner that cannot be profiled is warned of."""
+        for number, name in enumerate(self._names):
+            self._context.progress(number, len(self._names), "profiles", name)
+            try:
+                self._profile(number, name, batch)
+            except LayerwiseError as error:
+                self._context.warn(f"{name}: {error}")
+        return self._rows
+
+    def _profile(self, number: int, name: str, batch: int | None) -> None:
+        folder = self._context.artifacts / f"profile-{number}"
+        found = profile(self._spec, number, batch, folder)
+        layers, executed = read_profile(found.path, found.skip), read_graph(found.graph)
+        origins = Origins(self._model(number))
+        rows = [{"runner": name, "batch": batch, **row} for row in profile_rows(layers, executed, origins)]
+        exports = self._spec.exports
+        if not self._rows and exports.profile:
+            write(exports.profile, profile_text(exports.profile, rows, len(layers[0].runs_ms)))
+        if not self._rows and executed is not None:
+            info = layer_information(executed, origins)
+            for path in filter(None, (exports.layers, str(self._context.artifacts / "layers.json"))):
+                write(path, info)
+        for row in rows:
+            self._context.row("profile", row)
+        self._rows += rows
+        self._tidy(folder)
+
+    def _model(self, number: int) -> Any:
+        spec, options = self._spec, self._spec.model_options
+        path = spec.runners[number].model or spec.model
+        with ModelFile(path, options.external_data_dir, options.ignore_external_data) as file:
+            return file.structure()
+
+    def _tidy(self, folder: Path) -> None:
+        """The graph's weights are the model's once more: they need not stay."""
+        for path in folder.glob("*.weights"):
+            path.unlink()

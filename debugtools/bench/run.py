@@ -1,0 +1,160 @@
+"""One bench: subjects opened, timed in turns, profiled, compared, written out."""
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from backends.bench.loop import Measured, Plan, Tick, measure
+from backends.bench.timed import Subject, Timed
+from backends.errors import UsageError
+from debugtools.bench.exports import Run, output_text, read_latencies, report_text, times_text, write
+from debugtools.bench.profiling import Profiling
+from debugtools.bench.significance import compare
+from debugtools.bench.spec import BenchSpec
+from debugtools.bench.statistics import statistics
+from debugtools.bench.subjects import describe, feed_for, labels, open_bench
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+ROUNDS = 5
+_SHORT_WARM_UP = 0.02
+
+
+class BenchRun:
+    """Runs the spec; tells the job's journal of every run as soon as it is measured."""
+
+    def __init__(self, context: "JobContext", spec: BenchSpec) -> None:
+        self.context, self.spec = context, spec
+        if not spec.runners:
+            raise UsageError("there is nothing to time: name a runner, such as --onnxrt")
+        self.names = labels(spec.runners)
+        self.runs: list[Run] = []
+        self.comparisons: list[dict[str, Any]] = []
+        self.opening: dict[str, float] = {}
+        self._said: set[str] = set()
+
+    def run(self) -> dict[str, Any]:
+        """All of it; the result."""
+        saved = Path(self.spec.against) if self.spec.against else None
+        against = {batch: read_latencies(saved, batch) for batch in self._batches()} if saved else {}
+        for batch in self._batches():
+            self._one_batch(batch)
+            if not self.spec.skip_inference:
+                self._compare(batch, against.get(batch))
+        layers = Profiling(self.context, self.spec, self.names).run(self._batches()[-1]) if self._profiles() else []
+        return self._finish(layers)
+
+    def _batches(self) -> list[int | None]:
+        return list(self.spec.batches) or [None]
+
+    def _profiles(self) -> bool:
+        wanted = self.spec.profile or self.spec.layers or self.spec.exports.profile or self.spec.exports.layers
+        return bool(wanted) and not self.spec.skip_inference
+
+    def _warn(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self.context.warn(text)
+
+    # ── timing ──
+
+    def _one_batch(self, batch: int | None) -> None:
+        with ExitStack() as stack:
+            subjects = []
+            for number, name in enumerate(self.names):
+                started = time.perf_counter()
+                subject = open_bench(self.spec, self.spec.runners[number], name)
+                stack.enter_context(closing(subject))
+                self.opening.setdefault(name, time.perf_counter() - started)
+                subjects.append(subject)
+            if not self.spec.skip_inference:
+                self._measure(subjects, batch)
+
+    def _measure(self, subjects: Sequence[Subject], batch: int | None) -> None:
+        streams: list[Sequence[Timed]] = []
+        for subject in subjects:
+            feed = feed_for(self.spec, subject.inputs, batch, self._warn)
+            streams.append(subject.streams(feed, self.spec.plan.streams))
+            for note in subject.notes():
+                self._warn(note)
+        measured = self._in_turns(streams, batch)
+        for number, found in enumerate(measured):
+            self._take(number, batch, found, streams[number])
+        if self.spec.exports.output:
+            write(self.spec.exports.output, output_text(streams[0][0].outputs()))
+
+    def _in_turns(self, streams: Sequence[Sequence[Timed]], batch: int | None) -> list[Measured]:
+        """Several runners take turns, so that what the machine does meanwhile meets all of them alike."""
+        rounds = ROUNDS if len(streams) > 1 else 1
+        parts = rounds * len(streams)
+        found: list[Measured] = []
+        for part in range(parts):
+            turn, number = divmod(part, len(streams))
+            measured = measure(streams[number], self._plan(rounds, turn), self._tick(number, batch, part, parts))
+            if turn:
+                found[number].add(measured)
+            else:
+                found.append(measured)
+        return found
+
+    def _plan(self, rounds: int, turn: int) -> Plan:
+        plan = self.spec.plan
+        warm_up, runs = (plan.warm_up, plan.warm_up_runs) if turn == 0 else (min(_SHORT_WARM_UP, plan.warm_up), 1)
+        return Plan(warm_up, runs, plan.duration / rounds, -(-plan.iterations // rounds), plan.idle)
+
+    def _tick(self, number: int, batch: int | None, part: int, parts: int) -> Tick:
+        name = self.names[number] + (f", batch {batch}" if batch is not None else "")
+
+        def tick(fraction: float, runs: int) -> None:
+            self.context.progress(round((part + fraction) / parts * 100), 100, "%", f"{name}: {runs} runs")
+
+        return tick
+
+    def _take(self, number: int, batch: int | None, found: Measured, streams: Sequence[Timed]) -> None:
+        timings, phases = found.timings(), streams[0].phases
+        percents = self.spec.percentiles
+        latencies = [(timing[1] - timing[0]) * 1000 for timing in timings]
+        row = {
+            "runner": self.names[number], "batch": batch, "streams": len(streams), "runs": found.runs,
+            "seconds": found.seconds, "warm_ups": found.warm_ups, "qps": found.runs / found.seconds,
+            "items_per_second": found.runs * (batch or 1) / found.seconds,
+            "latency": statistics(latencies, percents),
+            "phases": {
+                name: statistics([timing[2 + place] * 1000 for timing in timings], percents)
+                for place, name in enumerate(phases)
+            },
+        }  # fmt: skip
+        if found.cut:
+            self._warn(f"{self.names[number]}: ended after {found.runs} runs, the most that are kept")
+        self.runs.append(Run(row, timings, phases))
+        self.context.row("runs", row)
+
+    # ── what comes of it ──
+
+    def _compare(self, batch: int | None, against: tuple[str, list[float]] | None) -> None:
+        """Each runner with the last one, and all of them with what was saved."""
+        runs = self.runs[-len(self.names) :]
+        pairs = [(run, str(runs[-1].row["runner"]), runs[-1].latencies) for run in runs[:-1]]
+        pairs += [(run, *against) for run in runs] if against is not None else []
+        for run, reference, latencies in pairs:
+            found = compare(run.latencies, latencies)
+            name = str(run.row["runner"])
+            row = {"name": name, "reference": reference, "batch": batch, **found.as_row(),
+                   "words": found.words(name, reference)}  # fmt: skip
+            self.comparisons.append(row)
+            self.context.row("comparisons", row)
+
+    def _finish(self, layers: list[dict[str, Any]]) -> dict[str, Any]:
+        result = {
+            "passed": True, "runs": [dict(run.row) for run in self.runs], "comparisons": self.comparisons,
+            "opening_seconds": self.opening, "measured_on": describe(self.spec, self.spec.runners[0]),
+        }  # fmt: skip
+        exports = self.spec.exports
+        if self.runs and exports.times:
+            write(exports.times, times_text(exports.times, self.runs[0]))
+        if exports.report:
+            write(exports.report, report_text(exports.report, result, self.runs, layers))
+        return result

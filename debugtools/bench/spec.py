@@ -1,0 +1,55 @@
+"""What to time, as a plain value: what the command line and the app submit as a job."""
+
+from backends.specs import FeedSpec, ModelOptions, RunnerSpec, Spec
+
+
+class PlanSpec(Spec, frozen=True):
+    """How long to run. Both of each pair are reached: warm_up (seconds) and warm_up_runs, duration (seconds) and
+    iterations (of each stream). idle: seconds between two runs.
+    """
+
+    warm_up: float = 0.2
+    warm_up_runs: int = 0
+    duration: float = 3.0
+    iterations: int = 10
+    streams: int = 1
+    idle: float = 0.0
+
+
+class ExportSpec(Spec, frozen=True):
+    """Files to write. times, profile, layers, output: trtexec's JSON (times and profile: CSV where the name ends so).
+
+    report: everything measured, JSON or CSV.
+    """
+
+    times: str | None = None
+    profile: str | None = None
+    layers: str | None = None
+    output: str | None = None
+    report: str | None = None
+
+
+class BenchSpec(Spec, frozen=True):
+    """One bench: each runner at each batch size; runners in turns, so that a drift of the machine meets all of them.
+
+    batches: sizes put in the place of the inputs' first dimension where that is dynamic; none: shapes as the feeds say.
+    raw_inputs: input name -> a file of raw values. transfers: inputs and outputs are copied in every run.
+    profile, layers: measure each layer in runs of their own; list the layers. against: a report or trtexec's times, the
+    reference that all runners are compared with. skip_inference: open (build) only.
+    """
+
+    model: str
+    model_options: ModelOptions = ModelOptions()
+    runners: list[RunnerSpec] = []
+    feeds: FeedSpec = FeedSpec()
+    raw_inputs: dict[str, str] = {}
+    plan: PlanSpec = PlanSpec()
+    batches: list[int] = []
+    transfers: bool = True
+    cuda_graph: bool = False
+    percentiles: tuple[float, ...] = (90.0, 95.0, 99.0)
+    profile: bool = False
+    layers: bool = False
+    exports: ExportSpec = ExportSpec()
+    against: str | None = None
+    skip_inference: bool = False

@@ -1,0 +1,106 @@
+"""From a BenchSpec to subjects with their inputs in place."""
+
+import sys
+from collections.abc import Callable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from backends.bench.timed import Setup, Subject, open_subject
+from backends.errors import BadFile, UsageError
+from backends.feeds import make_feeds
+from backends.model import ModelFile
+from backends.runner import Loadable
+from backends.specs import FeedSpec, RunnerSpec
+from backends.tensors import TensorInfo
+from backends.text import shown
+from debugtools.bench.spec import BenchSpec
+
+Array = NDArray[Any]
+Warn = Callable[[str], None]
+
+
+def runner_label(spec: RunnerSpec) -> str:
+    """What a runner is called in tables: its name, else its kind and providers, with another model's name."""
+    providers = "+".join(shown(provider, 40).lower() for provider in spec.providers) or "cpu"
+    kind = f"onnxrt {providers}" if spec.kind == "onnxrt" else {"reference": "onnx"}.get(spec.kind, spec.kind)
+    told = [f"level {spec.graph_optimization_level}"] if spec.graph_optimization_level else []
+    told += [f"{spec.threads} threads"] if spec.threads else []
+    told += ["no tf32"] if spec.tf32 is False else []
+    told += [shown(Path(spec.model).name, 60)] if spec.model else []
+    return spec.name or ", ".join([kind, *told])
+
+
+def labels(specs: Sequence[RunnerSpec]) -> list[str]:
+    """A label for each runner; those that would be equal are numbered."""
+    plain = [runner_label(spec) for spec in specs]
+    return [f"{name} #{plain[: i + 1].count(name)}" if plain.count(name) > 1 else name for i, name in enumerate(plain)]
+
+
+def open_model(spec: BenchSpec, runner: RunnerSpec) -> Loadable:
+    """The model of a runner, its weights left in the file; an engine as it is. Raises BadFile."""
+    path, options = runner.model or spec.model, spec.model_options
+    if runner.kind == "trt" and Path(path).suffix.lower() != ".onnx":
+        return Loadable(path=Path(path))
+    with ModelFile(path, options.external_data_dir, options.ignore_external_data) as file:
+        return Loadable(data=file.structure_bytes(), folder=file.folder)
+
+
+def open_bench(spec: BenchSpec, runner: RunnerSpec, name: str) -> Subject:
+    """Open one runner to be timed, as the spec says."""
+    return open_subject(runner, open_model(spec, runner), Setup(spec.transfers, spec.cuda_graph), name)
+
+
+def feed_for(spec: BenchSpec, inputs: Sequence[TensorInfo], batch: int | None, warn: Warn) -> dict[str, Array]:
+    """The one feed dict that is run again and again. UsageError where it, or the batch size, does not fit."""
+    feeds = spec.feeds if batch is None else with_batch(spec.feeds, inputs, batch)
+    found = list(islice(make_feeds(feeds, inputs, warn), 2))
+    if not found:
+        raise UsageError("there are no inputs to run with")
+    if len(found) > 1:
+        warn("the first feed dict is run again and again; the others are not used")
+    return {name: _raw(spec.raw_inputs[name], array) if name in spec.raw_inputs else array
+            for name, array in found[0].items()}  # fmt: skip
+
+
+def with_batch(feeds: FeedSpec, inputs: Sequence[TensorInfo], batch: int) -> FeedSpec:
+    """The same feeds with `batch` as the first dimension of every input where that is dynamic.
+
+    UsageError if none is, or inputs are given rather than made.
+    """
+    if feeds.files or feeds.script:
+        raise UsageError("batch sizes need inputs that are made: leave out --load-inputs and --data-loader-script")
+    dynamic = [info for info in inputs if info.shape and not _fixed(info.shape[0])]
+    if not dynamic:
+        listed = ", ".join(f"{shown(info.name, 60)} {list(info.shape or ())}" for info in inputs)
+        raise UsageError(f"batch sizes need an input whose first dimension is dynamic; the inputs: {listed}")
+    shapes = dict(feeds.shapes)
+    for info in dynamic:
+        given = shapes.get(info.name, [[dim if _fixed(dim) else 1 for dim in info.shape or ()]])
+        shapes[info.name] = [[batch, *given[0][1:]]]
+    return msgspec.structs.replace(feeds, shapes=shapes)
+
+
+def _fixed(dim: object) -> bool:
+    return isinstance(dim, int) and dim >= 0
+
+
+def _raw(path: str, like: Array) -> Array:
+    try:
+        values = np.fromfile(path, like.dtype)
+    except OSError as error:
+        raise BadFile(path, error.strerror or str(error)) from None
+    if values.size != like.size:
+        raise BadFile(path, f"holds {values.size} values of {like.dtype}, the input takes {list(like.shape)}")
+    return values.reshape(like.shape)
+
+
+def describe(spec: BenchSpec, runner: RunnerSpec) -> dict[str, Any]:
+    """What the figures were measured on and with."""
+    from backends.bench.environment import environment
+
+    return {"model": runner.model or spec.model, **environment(), "python": sys.version.split()[0]}
