@@ -15,6 +15,7 @@ from backends.jobs.conclude import conclude, journal
 from backends.jobs.events import JOURNAL
 from backends.jobs.folder import LOCK, REPLIES, SPEC, disk_use, make_reserve
 from backends.jobs.view import JobView
+from backends.text import shown
 
 if TYPE_CHECKING:
     from backends.jobs.spec import JobSpec
@@ -64,10 +65,9 @@ class Workspace:
     def create(self, spec: "JobSpec") -> tuple[Path, int]:
         """Make a job's folder and take its lock; returns both.
 
-        Raises LayerwiseError when the disk is full.
+        Raises LayerwiseError when the disk is full, UsageError when a name in it is not UTF-8.
         """
-        import msgspec
-
+        data = _encoded(spec)
         folder = self._allocate()
         lock = locks.hold_within(folder / LOCK, _LOST_LOCK_WAIT)
         if lock is None:
@@ -79,7 +79,7 @@ class Workspace:
             with journal(folder) as writer:
                 writer.write("state", state="queued", attempt=1)
             part = folder / f".{SPEC}"
-            part.write_bytes(msgspec.json.encode(spec))
+            part.write_bytes(data)
             part.rename(folder / SPEC)
             self.ring()
         except OSError as error:
@@ -228,6 +228,15 @@ class Workspace:
         from backends.jobs.prune import prune
 
         return prune(self, jobs, keep, older_than)
+
+
+def _encoded(spec: "JobSpec") -> bytes:
+    import msgspec
+
+    try:
+        return msgspec.json.encode(spec)
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{shown(str(error.object), 300)}: a name in it is not UTF-8; rename the file") from error
 
 
 def _make_folder(folder: Path) -> None:

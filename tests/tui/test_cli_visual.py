@@ -1,6 +1,7 @@
 """`layerwise inspect model --visual`: where the page goes, what colours it, and what it refuses."""
 
 import json
+import os
 import re
 from base64 import b64decode
 from gzip import decompress
@@ -107,6 +108,22 @@ def test_another_models_comparison_colours_nothing_unless_asked_for(folder: Path
     asked = visual(folder, "good.onnx", "--visual", "--job", "1", "--json")
     assert json.loads(asked.stdout)["job"] == 1
     assert data(folder / "good.html")["errors"]["passed"].count(False) == 4
+
+
+def test_what_is_no_file_is_left_alone(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    done = visual(folder, "good.onnx", "--visual", "-o", "pipe")
+    assert done.returncode == 2
+    assert "choose another name" in done.stdout + done.stderr
+
+
+def test_a_name_that_is_not_utf_8_is_a_clear_error(folder: Path) -> None:
+    name = os.fsdecode(b"\xff.onnx")
+    (folder / "good.onnx").rename(folder / name)
+    done = visual(folder, name, "--visual")
+    assert done.returncode == 2
+    assert "not UTF-8" in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
 
 
 def test_hostile_names_reach_no_terminal(folder: Path) -> None:

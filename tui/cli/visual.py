@@ -49,16 +49,18 @@ def write_page(args: Namespace, log: Log) -> int:
 
 
 def _check_target(target: Path) -> None:
-    """Only a page of ours is written over. UsageError for any other file."""
+    """Only a page of ours is written over. UsageError for anything else that is there."""
     try:
-        with target.open("rb") as stream:
-            ours = stream.read(len(MARK)) == MARK.encode()
-    except FileNotFoundError:
-        return
+        ours = not target.exists() or (target.is_file() and _begins(target, MARK.encode()))
     except OSError as error:
         raise UsageError(f"{shown(str(target), 1000)}: {error.strerror}") from error
     if not ours:
         raise UsageError(f"{shown(str(target), 1000)} is there and is no page of a graph: choose another name with -o")
+
+
+def _begins(path: Path, text: bytes) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(len(text)) == text
 
 
 def _index_folder(args: Namespace, workspace: Workspace, log: Log) -> Path | None:
