@@ -146,6 +146,13 @@ class History:
         """Write the edits that lead to the current model as a JSON list, for `read_edits` and people."""
         atomic_write(path, edits_to_json(self.edits))
 
+    def export_script(self, path: Path) -> None:
+        """Write an onnx-graphsurgeon script that makes the current model; as `surgery.gs_script.export_script`."""
+        from surgery.gs_script import export_script
+
+        steps = [(entry.edit, self.structure_at(entry.id)) for entry in self.path_to(self.at)]
+        export_script(self._states[ROOT], steps, path, is_new=False)
+
     # The file
 
     def _head(self) -> Line:

@@ -18,7 +18,6 @@ from support.random_edits import draw_edit
 from backends.model import ModelFile
 from surgery.checked import edit_problems, problems
 from surgery.edits import Edit, EditError, edits_from_json
-from surgery.gs_script import export_script
 from surgery.history import History, edits_to_json
 from surgery.lookups import Lookups
 from surgery.saving import save
@@ -106,7 +105,10 @@ def test_the_script_makes_the_identical_model(model: Path, tmp_path: Path, seed:
     script, out = tmp_path / "edits.py", tmp_path / "new.onnx"
     if not steps:
         return
-    export_script(before, steps, script, is_new=False)
+    history = History(tmp_path / f"{seed}.jsonl", before)
+    for edit, _ in steps:
+        history.do(edit)
+    history.export_script(script)
     done = subprocess.run([sys.executable, script, model, out], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{done.stderr}\n{script.read_text()}"
     assert_same(out, settled(before, steps[-1][1]), tmp_path, script)
@@ -124,13 +126,11 @@ def assert_same(out: Path, made: Structure, folder: Path, script: Path) -> None:
 
 KILLED = """
 import os, signal, sys
-from dataclasses import replace
 from pathlib import Path
 from backends.model import ModelFile
 from surgery.edits import edits_from_json
 from surgery.history import History
 from surgery.structure import Structure
-from surgery.types import types_of
 
 history = History(Path(sys.argv[2]), Structure.open(ModelFile(sys.argv[1])))
 for edit in edits_from_json(Path(sys.argv[3]).read_bytes()):
