@@ -82,7 +82,7 @@ def run_sanitize(args: Namespace, log: Log) -> int:
     with open_file(args, log):
         pass
     title = f"surgeon sanitize {shlex.quote(args.model_file)}"[:200]
-    job = job_spec("sanitize", _params(args), title, shlex.split(args.command))
+    job = job_spec("sanitize", job_params(args), title, shlex.split(args.command))
     with progress(log) as show:
 
         def listen(event: dict[str, Any]) -> None:
@@ -98,7 +98,7 @@ def run_sanitize(args: Namespace, log: Log) -> int:
     return code
 
 
-def _params(args: Namespace) -> dict[str, Any]:
+def job_params(args: Namespace) -> dict[str, Any]:
     """A SanitizeJob, as JSON."""
     import msgspec
 
