@@ -168,7 +168,7 @@ class Painter {
     this.hits.push({ x, y, w, h, group: { key, start, end, title } });
     const chosen = app.chosen.group === key;
     if (pile) for (const by of [8, 4]) this.box(x + by, y + by - 8, w - 2 * by, 20, { fill: this.ink.group });
-    this.box(x, y, w, h, { fill: this.scale < TEXT_FROM && colour ? colour : this.ink.group, failed, chosen });
+    this.box(x, y, w, h, { fill: this.scale < TEXT_FROM ? colour || this.ink.edge : this.ink.group, failed, chosen });
     if (this.scale < TEXT_FROM) return;
     if (colour) {
       this.pen.fillStyle = colour;
