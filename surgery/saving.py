@@ -34,7 +34,7 @@ def save(
     model = structure.with_(initializers={}).proto()
     weights = list(structure.initializers.values())
     if external is None and (_keeps_weights_outside(structure, weights) or _size(model, weights) > ONE_FILE_LIMIT):
-        external = path.with_name(f"{path.name}.data")
+        external = Path(f"{path.name}.data")
     own = [] if external is None else [tensor for tensor in weights if nbytes(tensor) >= max(threshold, 1)]
     data = path.parent / external if external and own else None
     for file in filter(None, (path, data)):

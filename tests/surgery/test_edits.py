@@ -220,9 +220,10 @@ def test_what_would_pass_two_gigabytes_goes_beside(
     model: Structure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(saving, "ONE_FILE_LIMIT", 1000)
-    save(model, tmp_path / "new.onnx")
-    assert (tmp_path / "new.onnx.data").exists()
-    assert described(load_model(tmp_path / "new.onnx")) == described(load_model(tmp_path / "varied.onnx"))
+    monkeypatch.chdir(tmp_path)
+    save(model, Path("below") / "new.onnx")
+    assert (tmp_path / "below" / "new.onnx.data").exists()
+    assert described(load_model(tmp_path / "below" / "new.onnx")) == described(load_model(tmp_path / "varied.onnx"))
 
 
 def test_nothing_is_overwritten_without_a_word(model: Structure, tmp_path: Path) -> None:
