@@ -7,12 +7,11 @@ from fnmatch import fnmatchcase
 import onnx
 
 from backends.errors import UsageError
-from backends.reads import reads
 from backends.text import shown
-from surgery.node_order import topological
 from surgery.precision import Rewrite
 from surgery.precision_plan import LowType, Plan, node_label
 from surgery.structure import Structure
+from surgery.tidy import in_order
 
 
 @dataclass(frozen=True)
@@ -37,8 +36,9 @@ def to_low_precision(structure: Structure, low: LowType, keep: Collection[str] =
     attention masks of -3.4e38 would otherwise be infinite, and infinity times zero is NaN. LayerwiseError as
     `surgery.precision.convert_precision`.
     """
-    order = topological(structure.nodes, [list(reads(node)) for node in structure.nodes])
-    model = structure.with_(nodes=tuple(structure.nodes[i] for i in order)).proto()
+    ordered = in_order(structure)
+    assert isinstance(ordered, Structure)
+    model = ordered.proto()
     whole = Plan.of(model, low, ())
     plan = whole.keeping(model.graph, keep)
     rewrite = Rewrite(model, low, plan, structure.folder, emulate=False, saturate=True)

@@ -103,6 +103,8 @@ def _lowered(structure: Structure, low: Any, keep: set[str], context: "JobContex
             f"{_listed(done.clipped)}"
         )
     context.log(f"{done.low} nodes are {low}, {done.kept} are kept in FP32, {done.other} cannot be {low}")
+    if not done.low:
+        context.warn(f"no node is {low} now")
     context.log(_ON_THE_CPU[low])
     counts = {"low": done.low, "kept": done.kept, "other": done.other}
     return done.structure, {**counts, "clipped": list(done.clipped)}

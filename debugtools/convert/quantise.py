@@ -13,6 +13,7 @@ from backends.quantize_spec import QuantizeSpec
 from surgery.precision_plan import node_label
 from surgery.saving import save
 from surgery.structure import Structure, changed
+from surgery.tidy import in_order
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext
@@ -41,10 +42,14 @@ def quantised(
 
     quantize(spec, model, output, feeds, exclude=keep, external=True, progress=progress)
     with ModelFile(output) as file:
-        result = Structure.open(file).with_(base=None)  # what lies outside here need not do so in the end
+        result = in_order(Structure.open(file))
+    assert isinstance(result, Structure)
+    result = result.with_(base=None)  # what lies outside here need not do so in the end
     made = {name for node in result.nodes if node.op_type == "DequantizeLinear" for name in node.output}
     reading = sum(not made.isdisjoint(node.input) for node in result.nodes if node.op_type != "QuantizeLinear")
     context.log(f"{reading} nodes compute on quantised tensors now")
+    if not reading:
+        context.warn("onnxruntime quantises none of the model's nodes")
     return result, {"quantised": reading}
 
 
