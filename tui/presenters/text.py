@@ -85,7 +85,7 @@ def merge(runs: Iterable[Run]) -> Line:
 def wrap_runs(runs: Line, cells: int, indent: int = 0) -> list[Line]:
     """Break a line into lines of at most `cells` cells, between words where that can be, later ones indented."""
     lines: list[Line] = [[]]
-    room = cells
+    room = cells = max(cells, indent + 1)  # a page that is not laid out yet has no width
     for text, role in runs:
         left = text
         while left:
