@@ -22,7 +22,7 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        Path(name).chmod(0o666 & ~_umask())
+        usual_mode(Path(name))
         Path(name).replace(target)
     except BaseException:
         Path(name).unlink(missing_ok=True)
@@ -56,6 +56,11 @@ def atomic_write(path: str | os.PathLike[str], data: bytes | str) -> None:
     """Write `data` (text as UTF-8) to `path` whole or not at all."""
     with atomic_writer(path) as stream:
         stream.write(data.encode() if isinstance(data, str) else data)
+
+
+def usual_mode(path: Path) -> None:
+    """Give a file the permissions of any new one: temporary files, and onnx's external data, are their owner's alone."""
+    path.chmod(0o666 & ~_umask())
 
 
 def user_path(text: str) -> Path:

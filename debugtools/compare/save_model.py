@@ -5,6 +5,7 @@ from pathlib import Path
 import onnx
 
 from backends.errors import LayerwiseError, UsageError
+from backends.files import usual_mode
 from backends.model import ModelFile, load_model
 from backends.text import shown
 from debugtools.compare.marks import any_marks, marked_tensors
@@ -67,6 +68,8 @@ def write_onnx(model: onnx.ModelProto, path: Path, external: str | None, thresho
                 location=location,
                 size_threshold=THRESHOLD if threshold is None else threshold,
             )
+            if (path.parent / location).exists():
+                usual_mode(path.parent / location)
         part.rename(path)
     finally:
         part.unlink(missing_ok=True)

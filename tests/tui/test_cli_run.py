@@ -158,6 +158,7 @@ def test_validation_finds_what_is_not_finite(folder: Path) -> None:
     [
         (("m.onnx", "--onnxrt", "--trt"), 1, "TensorRT is not supported in this version"),
         (("m.engine", "--onnxrt"), 1, "TensorRT is not supported"),
+        (("script.py", "--onnxrt"), 1, "script.py is taken for a TensorRT engine or network script"),
         (("m.onnx", "--onnxrt", "--trt-engine", "x.engine"), 1, "TensorRT is not supported"),
         (("m.pb", "--tf"), 2, "tf2onnx"),
         (("m.onnx", "--model-type", "caffe"), 2, "tf2onnx"),
@@ -177,6 +178,12 @@ def test_errors_say_what_to_do(folder: Path, options: tuple[str, ...], code: int
     assert done.returncode == code, done.stderr
     assert words in done.stderr
     assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_runners_may_bring_all_the_models(folder: Path) -> None:
+    done = layerwise("run", "--runner", "onnxrt,model=m.onnx", "--runner", "onnxrt,model=m.onnx", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "Pass Rate: 100.00%" in done.stdout
 
 
 def test_tensorrt_options_are_accepted_where_nothing_needs_them(folder: Path) -> None:

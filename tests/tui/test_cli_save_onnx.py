@@ -25,6 +25,8 @@ def test_the_saved_model_is_the_one_that_ran(
     done = layerwise("run", "m.onnx", "--onnxrt", "--save-onnx", "out/s.onnx", *options, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert {path.name for path in (tmp_path / "out").iterdir()} == files
+    usual = (tmp_path / "m.onnx").stat().st_mode
+    assert {path.stat().st_mode for path in (tmp_path / "out").iterdir()} == {usual}
     saved = onnx.load(tmp_path / "out" / "s.onnx")
     assert [value.name for value in saved.graph.output] == outputs
     onnx.checker.check_model(saved)

@@ -123,7 +123,7 @@ def add_onnx(parser: Parser) -> None:
         action="store_true",
         help="accepted; shapes are inferred by onnx alone",
     )
-    group.add_argument("--fp-to-fp16", action="store_true", help="convert floating tensors to FP16 first")
+    group.add_argument("--fp-to-fp16", action="store_true", help="says how: `layerwise convert` does it")
 
 
 def add_marking(parser: Parser) -> None:

@@ -87,8 +87,10 @@ def refuse_other_frameworks(args: Namespace) -> None:
     if "tf" in kinds or args.model_type in _TF_TYPES or model.lower().endswith(_TF_SUFFIXES):
         raise UsageError(_TF2ONNX)
     wants_engine = args.model_type in ("engine", "trt-network-script") or bool(_TRT_MODEL.search(model))
-    if "trt" in kinds or wants_engine:
+    if "trt" in kinds:
         raise MissingDependency(NO_TENSORRT)
+    if wants_engine:
+        raise MissingDependency(f"{shown(model)} is taken for a TensorRT engine or network script. {NO_TENSORRT}")
 
 
 def tolerance(args: Namespace) -> ToleranceSpec:
@@ -118,7 +120,7 @@ def metric_names(names: list[str] | None) -> list[MetricName]:
 
 
 def _check(spec: CompareSpec) -> None:
-    if any(runner.kind != "saved" for runner in spec.runners) and spec.model is None:
+    if any(runner.kind != "saved" and runner.model is None for runner in spec.runners) and spec.model is None:
         raise UsageError(
             "Runners were given but no model. Give its path first: an option that takes several values "
             "swallows a path that follows it."
