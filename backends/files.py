@@ -59,7 +59,7 @@ def atomic_write(path: str | os.PathLike[str], data: bytes | str) -> None:
 
 
 def usual_mode(path: Path) -> None:
-    """Give a file the permissions of any new one: temporary files, and onnx's external data, are their owner's alone."""
+    """Give a file the permissions of any new one: temporary files, and onnx's external data, are the owner's alone."""
     path.chmod(0o666 & ~_umask())
 
 
