@@ -1,0 +1,3 @@
+"""The old place of the runtime."""
+
+from .bindings.runtime import *  # noqa: F403

@@ -1,0 +1,64 @@
+"""What goes wrong on purpose: LAYERWISE_FAKE_TRT_FAULTS holds a JSON object, or `inject` is called in the process.
+
+Keys, all optional:
+  seed                 an integer: draws repeat from process to process
+  bad_tactic           {"layers": [globs], "probability": p, "scale": s}: a layer drawn bad multiplies its output by s
+  fp16                 {"layers": [globs], "bits": n}: such a layer keeps n bits of mantissa wherever it runs in FP16
+  fail_build           text: every build fails with it
+  unsupported_ops      operators that the parser refuses;  unsupported_nodes: names of nodes that it refuses
+  device_memory        bytes of the device: more makes cudaMalloc and the creation of a context fail
+  wrong_profile        true: a context starts in the last profile rather than in the first
+"""
+
+import json
+import os
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+import onnx
+
+_injected: dict[str, Any] = {}
+_draws: dict[str, Any] = {}
+
+
+def faults() -> dict[str, Any]:
+    """The faults in force."""
+    text = os.environ.get("LAYERWISE_FAKE_TRT_FAULTS", "")
+    return {**(json.loads(text) if text else {}), **_injected}
+
+
+def inject(**found: Any) -> None:
+    """Replace the faults injected in this process."""
+    _injected.clear()
+    _injected.update(found)
+
+
+def matches(name: str, globs: Any) -> bool:
+    """Whether a layer's name is meant."""
+    return any(fnmatchcase(name, glob) for glob in ([globs] if isinstance(globs, str) else globs or ()))
+
+
+def unsupported(node: onnx.NodeProto) -> str:
+    """Why the parser refuses a node; empty where it does not."""
+    found = faults()
+    if node.op_type in found.get("unsupported_ops", ()):
+        return f"No importer registered for op: {node.op_type}"
+    if node.name and node.name in found.get("unsupported_nodes", ()):
+        return f"Assertion failed: the fake refuses node {node.name}"
+    return ""
+
+
+def random() -> np.random.Generator:
+    """The generator of this process: seeded where a seed is set, new at the first draw."""
+    seed = faults().get("seed")
+    if "generator" not in _draws or _draws["seed"] != seed:
+        _draws.update(generator=np.random.default_rng(seed), seed=seed)
+    return _draws["generator"]
+
+
+def creators() -> list[Any]:
+    """The plugin creators registered in this process."""
+    from ._plugins import registry
+
+    return list(registry()._creators)

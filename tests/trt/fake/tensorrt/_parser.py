@@ -1,0 +1,249 @@
+"""OnnxParser: the ONNX graph stays as it is; every node becomes one layer, initializers stay inside the network."""
+
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx import helper
+
+from . import _faults
+from ._arguments import CLASSES
+from ._classes import behaves, new
+from ._network import Layer, fixed
+from ._types import dtype_of_onnx
+from ._values import say
+
+_KINDS = {
+    "Conv": "CONVOLUTION", "ConvTranspose": "DECONVOLUTION", "MatMul": "MATRIX_MULTIPLY", "Gemm": "MATRIX_MULTIPLY",
+    "Relu": "ACTIVATION", "Sigmoid": "ACTIVATION", "Tanh": "ACTIVATION", "LeakyRelu": "ACTIVATION",
+    "Clip": "ACTIVATION",
+    "Gelu": "ACTIVATION", "Elu": "ACTIVATION", "Add": "ELEMENTWISE", "Sub": "ELEMENTWISE", "Mul": "ELEMENTWISE",
+    "Div": "ELEMENTWISE", "Pow": "ELEMENTWISE", "Max": "ELEMENTWISE", "Min": "ELEMENTWISE", "Softmax": "SOFTMAX",
+    "MaxPool": "POOLING", "AveragePool": "POOLING", "GlobalAveragePool": "REDUCE", "ReduceMean": "REDUCE",
+    "ReduceSum": "REDUCE", "ReduceMax": "REDUCE", "Reshape": "SHUFFLE", "Transpose": "SHUFFLE", "Flatten": "SHUFFLE",
+    "Cast": "CAST", "Concat": "CONCATENATION", "Slice": "SLICE", "Shape": "SHAPE", "Gather": "GATHER",
+    "Constant": "CONSTANT", "Where": "SELECT", "TopK": "TOPK", "NonZero": "NON_ZERO", "QuantizeLinear": "QUANTIZE",
+    "DequantizeLinear": "DEQUANTIZE", "Identity": "IDENTITY", "LayerNormalization": "NORMALIZATION",
+    "BatchNormalization": "SCALE", "Resize": "RESIZE", "Squeeze": "SQUEEZE", "Unsqueeze": "UNSQUEEZE",
+    "Einsum": "EINSUM", "Pad": "SLICE", "Expand": "SLICE", "Split": "SLICE",
+}  # fmt: skip
+_DOMAINS = ("", "ai.onnx", "trt.plugins")
+
+
+def readable(model: onnx.ModelProto, parser: Any = None) -> list[tuple[int, onnx.NodeProto, str]]:
+    """The nodes that the parser cannot import, each with its index and reason."""
+    functions = {(f.domain, f.name) for f in model.functions}
+    plugins = {creator.name for creator in _faults.creators()}
+    found = []
+    for at, node in enumerate(model.graph.node):
+        if reason := _faults.unsupported(node):
+            found.append((at, node, reason))
+        elif (node.domain, node.op_type) not in functions and not known(node) and node.op_type not in plugins:
+            reason = 'creator && "Plugin not found, are the plugin name, version, and namespace correct?"'
+            found.append((at, node, reason))
+    return found
+
+
+def known(node: onnx.NodeProto) -> bool:
+    """Whether it is an operator of ONNX itself."""
+    return node.domain in _DOMAINS and onnx.defs.has(node.op_type)
+
+
+@behaves("ParserError")
+class _ParserError:
+    _code: Any
+
+    def code(self) -> Any:
+        return self._code
+
+    def desc(self) -> str:
+        return self._desc
+
+    def file(self) -> str:
+        return "ModelImporter.cpp"
+
+    def func(self) -> str:
+        return "parseNode"
+
+    def line(self) -> int:
+        return 836
+
+    def node(self) -> int:
+        return self._node
+
+    def node_name(self) -> str:
+        return self._node_name
+
+    def node_operator(self) -> str:
+        return self._node_operator
+
+    def local_function_stack(self) -> list[str]:
+        return []
+
+    def local_function_stack_size(self) -> int:
+        return 0
+
+
+def parser_error(code: str, desc: str, at: int = -1, node: onnx.NodeProto | None = None) -> Any:
+    """A ParserError."""
+    return new(
+        "ParserError", _code=getattr(CLASSES["ErrorCode"], code), _desc=desc, _node=at,
+        _node_name=node.name if node else "", _node_operator=node.op_type if node else "",
+    )  # fmt: skip
+
+
+def load(data: Any, path: str | None) -> onnx.ModelProto:
+    """The model of these bytes; external data is looked for beside `path`."""
+    model = onnx.ModelProto()
+    model.ParseFromString(bytes(data))
+    if path:
+        onnx.external_data_helper.load_external_data_for_model(model, str(Path(path).parent))
+    return model
+
+
+@behaves("OnnxParser")
+class _Parser:
+    _errors: list[Any]
+
+    def _init(self, network: Any, logger: Any) -> None:
+        self._network, self._logger, self._errors = network, logger, []
+        self._mask, self._subgraphs, self._loaded = 0, [], None
+
+    num_errors = property(lambda self: len(self._errors))
+    num_subgraphs = property(lambda self: len(self._subgraphs))
+    flags = property(lambda self: self._mask, lambda self, v: setattr(self, "_mask", v))
+
+    def set_flag(self, flag: Any) -> None:
+        self._mask |= 1 << int(flag)
+
+    def clear_flag(self, flag: Any) -> None:
+        self._mask &= ~(1 << int(flag))
+
+    def get_flag(self, flag: Any) -> bool:
+        return bool(self._mask >> int(flag) & 1)
+
+    def get_error(self, index: int) -> Any:
+        return self._errors[index]
+
+    def clear_errors(self) -> None:
+        self._errors = []
+
+    def set_builder_config(self, builder_config: Any) -> bool:
+        return True
+
+    def supports_operator(self, op_name: str) -> bool:
+        return onnx.defs.has(op_name) and not _faults.unsupported(helper.make_node(op_name, [], []))
+
+    def get_used_vc_plugin_libraries(self) -> list[str]:
+        return []
+
+    def parse_from_file(self, model: str) -> bool:
+        try:
+            data = Path(model).read_bytes()
+        except OSError as error:
+            return self._fail(parser_error("MODEL_DESERIALIZE_FAILED", f"Failed to open file: {model}: {error}"))
+        return self._parse(data, model)
+
+    def parse(self, model: Any, path: str | None = None) -> bool:
+        return self._parse(model, path)
+
+    def load_model_proto(self, model: Any, path: str | None = None) -> bool:
+        self._loaded = (bytes(model), path)
+        return True
+
+    def load_initializer(self, name: str, data: int, size: int) -> bool:
+        return self._loaded is not None
+
+    def parse_model_proto(self) -> bool:
+        return self._loaded is not None and self._parse(*self._loaded)
+
+    def parse_with_weight_descriptors(self, model: Any) -> bool:
+        return self._parse(model, None)
+
+    def _fail(self, *errors: Any) -> bool:
+        self._errors += errors
+        for error in errors:
+            say(self._logger, "ERROR", f"In node {error._node} with name: {error._node_name}: {error._desc}")
+        return False
+
+    def _parse(self, data: Any, path: str | None) -> bool:
+        try:
+            model = load(data, path)
+            if not model.graph.node:
+                raise ValueError("the graph has no nodes")
+        except Exception as error:  # any way in which a protobuf can be bad
+            return self._fail(parser_error("MODEL_DESERIALIZE_FAILED", f"Failed to parse the ONNX model: {error}"))
+        if bad := readable(model):
+            return self._fail(*(parser_error("UNSUPPORTED_NODE", reason, at, node) for at, node, reason in bad))
+        Importer(self._network, model).run()
+        return True
+
+    def get_layer_output_tensor(self, name: str, i: int) -> Any:
+        for layer in self._network._layers:
+            if layer.name == name:
+                return layer.outputs[i]
+        return None
+
+    def supports_model_v2(self, model: Any, path: str | None = None) -> bool:
+        self._subgraphs = subgraphs(load(model, path))
+        return all(good for _nodes, good in self._subgraphs)
+
+    def supports_model(self, model: Any, path: str | None = None) -> Any:
+        return self.supports_model_v2(model, path), list(self._subgraphs)
+
+    def is_subgraph_supported(self, index: int) -> bool:
+        return bool(self._subgraphs[index][1])
+
+    def get_subgraph_nodes(self, index: int) -> list[int]:
+        return list(self._subgraphs[index][0])
+
+
+def subgraphs(model: onnx.ModelProto) -> list[tuple[list[int], bool]]:
+    """Runs of consecutive nodes that are all supported, or not."""
+    bad = {at for at, _node, _reason in readable(model)}
+    found: list[tuple[list[int], bool]] = []
+    for at in range(len(model.graph.node)):
+        good = at not in bad
+        if found and found[-1][1] == good:
+            found[-1][0].append(at)
+        else:
+            found.append(([at], good))
+    return found
+
+
+class Importer:
+    """Puts an ONNX model into a network."""
+
+    def __init__(self, network: Any, model: onnx.ModelProto) -> None:
+        self.network, self.model = network, model
+        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
+        self.known = {value.name: value for value in [*inferred.value_info, *inferred.output, *inferred.input]}
+        self.tensors: dict[str, Any] = {}
+
+    def run(self) -> None:
+        """Inputs, layers, outputs."""
+        network, graph = self.network, self.model.graph
+        network._opsets, network._functions = list(self.model.opset_import), list(self.model.functions)
+        network._initializers |= {initializer.name: initializer for initializer in graph.initializer}
+        for value in graph.input:
+            if value.name not in network._initializers:
+                self.tensors[value.name] = network._tensor(value.name, fixed(value))
+                network._inputs.append(self.tensors[value.name])
+        for at, node in enumerate(graph.node):
+            self._layer(at, node)
+        for value in graph.output:
+            network._outputs.append(self.tensors[value.name])
+
+    def _layer(self, at: int, node: onnx.NodeProto) -> None:
+        slots = [slot for slot, name in enumerate(node.input) if name in self.tensors]
+        name = node.name or f"node_{at}_{node.op_type}"
+        layer = Layer(
+            self.network, name, _KINDS.get(node.op_type, "PLUGIN_V2"), [self.tensors[node.input[s]] for s in slots],
+            node=node, slots=slots, values={"metadata": f"[ONNX Layer: {name}]"},
+        )  # fmt: skip
+        self.network._layers.append(layer)
+        for slot, output in enumerate(node.output):
+            if output:
+                typed = fixed(self.known.get(output)) or (dtype_of_onnx(1), ())
+                self.tensors[output] = self.network._tensor(output, typed, layer, slot)
+                layer.outputs.append(self.tensors[output])

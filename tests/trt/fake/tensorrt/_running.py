@@ -1,0 +1,80 @@
+"""One execution: feeds, results, debug tensors, allocators, profiler."""
+
+import ctypes
+import time
+from typing import Any
+
+import numpy as np
+
+from ._arguments import CLASSES
+from ._values import dims
+
+
+def run(context: Any, stream: int) -> bool:
+    """Run once; False with the reason logged where the model fails."""
+    engine = context._engine
+    watched = _watched(context)
+    session = engine._session(tuple(watched.values()))
+    feeds = {entry["name"]: context._read(entry) for entry in context._inputs()}
+    started = time.perf_counter()
+    try:
+        outputs = session.run(None, feeds)
+    except Exception as error:  # onnxruntime's own exception types are not public
+        return bool(context._fail(f"execution failed: {error}"))
+    context._pending = (time.perf_counter() - started) * 1000
+    found = dict(zip([output.name for output in session.get_outputs()], outputs, strict=True))
+    for shown, inner in watched.items():
+        _tell(context, shown, found[inner], stream)
+    for entry in context._outputs():
+        _write(context, entry["name"], np.ascontiguousarray(found[entry["name"]]), stream)
+    if context._values.get("enqueue_emits_profile"):
+        profile(context)
+    return True
+
+
+def _watched(context: Any) -> dict[str, str]:
+    """Debug tensors that are on, and their inner names."""
+    if context._listener is None:
+        return {}
+    header = context._engine._plan.header
+    watched = {shown: inner for shown, inner in header["debug"] if shown in context._debug}
+    if header["unfused"] and context._values.get("unfused_tensors_debug_state"):
+        watched |= {name: name for layer in header["layers"] for name, _kind, _shape in layer["outputs"]}
+    return watched
+
+
+def _tell(context: Any, name: str, array: Any, stream: int) -> None:
+    from ._types import dtype_of
+
+    array = np.ascontiguousarray(array)
+    location: Any = CLASSES["TensorLocation"]
+    context._listener.process_debug_tensor(
+        array.ctypes.data, location.HOST, dtype_of(array.dtype), dims(array.shape), name, stream
+    )
+
+
+def _write(context: Any, name: str, array: Any, stream: int) -> None:
+    allocator = context._allocators.get(name)
+    address = context._addresses.get(name, 0)
+    if allocator is not None:
+        asynchronous = getattr(allocator, "reallocate_output_async", None)
+        size = max(1, array.nbytes)
+        if asynchronous is not None:
+            address = asynchronous(name, address or None, size, 256, stream)
+        else:
+            address = allocator.reallocate_output(name, address or None, size, 256)
+        allocator.notify_shape(name, dims(array.shape))
+    if array.nbytes:
+        ctypes.memmove(int(address), array.ctypes.data, array.nbytes)
+
+
+def profile(context: Any) -> bool:
+    """Report the last run's time, shared out over the layers as their tactics were timed."""
+    profiler, layers = context._values.get("profiler"), context._engine._plan.header["layers"]
+    if profiler is None or context._pending is None:
+        return False
+    whole = sum(layer["ms"] for layer in layers) or 1.0
+    for layer in layers:
+        profiler.report_layer_time(layer["name"], context._pending * layer["ms"] / whole)
+    context._pending = None
+    return True
