@@ -11,9 +11,11 @@ import numpy as np
 from backends.files import atomic_write, atomic_writer
 from backends.text import shown
 from surgery.edits import Edit
+from surgery.saving import ONE_FILE_LIMIT
 from surgery.script.delta import Delta, unsupported
 from surgery.script.literals import Stored
 from surgery.settled import settled
+from surgery.streamed import nbytes
 from surgery.structure import Graph, Structure, function_name
 from surgery.types import types_of
 
@@ -49,7 +51,7 @@ def export_script(before: Structure, steps: Sequence[tuple[Edit, Structure]], pa
         structure = after
     lines += _declarations(before, structure)
     text = _head(path, stored, is_new) + _helpers(lines) + _opening(before, path, stored, is_new)
-    text += "\n".join([*lines, ""]) + _FOOT.format(metadata=_metadata(structure))
+    text += "\n".join([*lines, ""]) + _FOOT.format(metadata=_metadata(structure), external=_external(structure))
     if stored.arrays:
         with atomic_writer(path.with_suffix(".npz")) as stream:
             np.savez(stream, allow_pickle=False, **stored.arrays)
@@ -128,6 +130,11 @@ def _opening(before: Structure, path: Path, stored: Stored, is_new: bool) -> str
     else:
         lines.append("graph = gs.import_onnx(onnx.load(sys.argv[1]))")
     return "\n".join([*lines, ""])
+
+
+def _external(structure: Structure) -> str:
+    """How a model that does not fit into one file is saved."""
+    return _OUTSIDE if sum(map(nbytes, structure.initializers.values())) > ONE_FILE_LIMIT else ""
 
 
 def _metadata(structure: Structure) -> str:

@@ -3,11 +3,13 @@
 from typing import Any, ClassVar
 
 import msgspec
+import onnx
 
 from backends.errors import LayerwiseError
 from surgery.structure import Graph, Scope, Structure
 
 _VERSION_OF_NEW_DOMAIN = 1
+_WEIGHTS_NEED_NOT_BE_INPUTS = 4  # the IR version from which on
 
 
 class EditError(LayerwiseError):
@@ -30,7 +32,7 @@ class Edit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="e
     def apply(self, structure: Structure) -> Structure:
         """Return the changed model; the given one stays as it is. EditError where the edit does not fit."""
         try:
-            return self._applied(structure)
+            return _listed(structure, self._applied(structure))
         except EditError:
             raise
         except LayerwiseError as error:
@@ -58,6 +60,16 @@ class GraphEdit(Edit, frozen=True, kw_only=True):
 
     def _changed(self, graph: Graph) -> Graph:
         raise NotImplementedError
+
+
+def _listed(before: Structure, after: Structure) -> Structure:
+    """Before IR 4 every weight is a graph input too: return the model with new ones as such."""
+    if after.ir_version >= _WEIGHTS_NEED_NOT_BE_INPUTS or after.initializers is before.initializers:
+        return after
+    known = {value.name for value in after.inputs}
+    new = [tensor for name, tensor in after.initializers.items() if name not in known | before.initializers.keys()]
+    values = (onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims) for tensor in new)
+    return after.with_(inputs=(*after.inputs, *values)) if new else after
 
 
 def listed(names: Any, limit: int = 3) -> str:

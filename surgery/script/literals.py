@@ -31,7 +31,7 @@ class Stored:
             assert self._folder is not None
             tensor = changed(tensor)
             embed(tensor, self._folder)
-        kind = str(np.dtype(helper.tensor_dtype_to_np_dtype(tensor.data_type)))
+        kind = _kind(tensor.data_type)
         if kind in _PLAIN and math.prod(tensor.dims) <= _MOST_INLINE:
             array = numpy_helper.to_array(tensor)
             values = repr(array.reshape(-1).tolist()).replace("nan", "np.nan").replace("inf", "np.inf")
@@ -79,9 +79,16 @@ def value_arguments(value: onnx.ValueInfoProto) -> str:
 
 
 def _dtype(number: int) -> str:
-    kind = str(np.dtype(helper.tensor_dtype_to_np_dtype(number)))
+    kind = _kind(number)
     same = kind in _PLAIN and helper.np_dtype_to_tensor_dtype(np.dtype(kind)) == number
     return f"np.{_numpy_name(kind)}" if same else f"onnx.TensorProto.{TensorProto.DataType.Name(number)}"
+
+
+def _kind(number: int) -> str:
+    """NumPy's name of an element type."""
+    if number not in TensorProto.DataType.values():
+        raise LayerwiseError(f"there is no element type {number}")
+    return str(np.dtype(helper.tensor_dtype_to_np_dtype(number)))
 
 
 def _numpy_name(kind: str) -> str:
