@@ -32,8 +32,9 @@ import onnx_graphsurgeon as gs
 '''
 _FOOT = """
 exported = gs.export_onnx(graph, do_type_check=False)
-{metadata}onnx.save(exported, sys.argv[-1])
+{metadata}onnx.save(exported, sys.argv[-1]{external})
 """
+_OUTSIDE = ", save_as_external_data=True, location=sys.argv[-1].rsplit('/', 1)[-1] + '.data'"
 
 
 def export_script(before: Structure, steps: Sequence[tuple[Edit, Structure]], path: Path, *, is_new: bool) -> None:

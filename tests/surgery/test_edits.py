@@ -1,5 +1,7 @@
 """What single edits do, and what they say where they do not fit."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from support.edit_models import described, varied_model
 from backends.errors import UsageError
 from backends.model import ModelFile, load_model
 from debugtools.edit_check import effect_of
-from surgery import saving
+from surgery import gs_script, saving
 from surgery.checked import edit_problems, problems
 from surgery.edits import Edit, EditError, edit_from, edits_from_json
 from surgery.history import History, read_edits, replay
@@ -224,6 +226,20 @@ def test_what_would_pass_two_gigabytes_goes_beside(
     save(model, Path("below") / "new.onnx")
     assert (tmp_path / "below" / "new.onnx.data").exists()
     assert described(load_model(tmp_path / "below" / "new.onnx")) == described(load_model(tmp_path / "varied.onnx"))
+
+
+def test_a_script_saves_what_is_too_large_for_one_file_beside(
+    model: Structure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gs_script, "ONE_FILE_LIMIT", 1000)
+    history = History.open(model, tmp_path)
+    history.do(edit("set-op", nodes=["relu"], op="Abs"))
+    history.export_script(tmp_path / "edits.py")
+    words = [sys.executable, tmp_path / "edits.py", tmp_path / "varied.onnx", tmp_path / "new.onnx"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "new.onnx.data").exists()
+    assert onnx.load(tmp_path / "new.onnx").graph.node[2].op_type == "Abs"
 
 
 def test_nothing_is_overwritten_without_a_word(model: Structure, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 from support.bad_models import KINDS
 from support.big_graph import hostile_model
 from support.random_edits import draw_edit
@@ -55,10 +55,9 @@ def test_broken_models_are_edited_or_refused_in_words(kind: str, tmp_path: Path)
 
 def test_before_ir_4_a_new_weight_is_an_input_too(tmp_path: Path) -> None:
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("x", "y", "w")]
-    weight = numpy_helper.from_array(onnx.numpy_helper.to_array(helper.make_tensor("w", 1, [2], [1, 2])), "w")
-    graph = helper.make_graph(
-        [helper.make_node("Add", ["x", "w"], ["y"], "add")], "g", [ends[0], ends[2]], ends[1:2], [weight]
-    )
+    weight = helper.make_tensor("w", TensorProto.FLOAT, [2], [1, 2])
+    nodes = [helper.make_node("Add", ["x", "w"], ["y"], "add")]
+    graph = helper.make_graph(nodes, "g", [ends[0], ends[2]], ends[1:2], [weight])
     onnx.save(helper.make_model(graph, ir_version=3, opset_imports=[helper.make_opsetid("", 9)]), tmp_path / "m.onnx")
     made = edit_from({"edit": "insert-node", "tensor": "x", "op": "Mul", "operands": [{"values": [3, 4]}]}).apply(
         opened(tmp_path / "m.onnx")
