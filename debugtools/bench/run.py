@@ -1,7 +1,7 @@
 """One bench: subjects opened, timed in turns, profiled, compared, written out."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 
 ROUNDS = 5
 _SHORT_WARM_UP = 0.02
+_MOST_LINES = 20
+
+
+def average_lines(latencies: Sequence[float], runs: int) -> Iterator[str]:
+    """trtexec's `Average on N runs` lines, of very many only the first; none for 0 runs to a line."""
+    for at in range(0, min(len(latencies), _MOST_LINES * runs) - runs + 1, runs or 1) if runs else ():
+        part = latencies[at : at + runs]
+        yield f"Average on {runs} runs - Host latency: {sum(part) / runs:g} ms"
 
 
 class BenchRun:
@@ -129,6 +137,8 @@ class BenchRun:
         }  # fmt: skip
         if found.cut:
             self._warn(f"{self.names[number]}: ended after {found.runs} runs, the most that are kept")
+        for line in average_lines(latencies, self.spec.average_runs):
+            self.context.log(line, "verbose")
         self.runs.append(Run(row, timings, phases))
         self.context.row("runs", row)
 

@@ -33,6 +33,7 @@ class BenchSpec(Spec, frozen=True):
     """One bench: each runner at each batch size; runners in turns, so that a drift of the machine meets all of them.
 
     batches: sizes put in the place of the inputs' first dimension where that is dynamic; none: shapes as the feeds say.
+    average_runs: as many runs to a line of averages in the log; 0: no such lines.
     raw_inputs: input name -> a file of raw values. transfers: inputs and outputs are copied in every run.
     profile, layers: measure each layer in runs of their own; list the layers. against: a report or trtexec's times, the
     reference that all runners are compared with. skip_inference: open (build) only.
@@ -48,6 +49,7 @@ class BenchSpec(Spec, frozen=True):
     transfers: bool = True
     cuda_graph: bool = False
     percentiles: tuple[float, ...] = (90.0, 95.0, 99.0)
+    average_runs: int = 0
     profile: bool = False
     layers: bool = False
     exports: ExportSpec = ExportSpec()

@@ -1,7 +1,6 @@
 """Runs one command: its parser, its log, the frame of RUNNING and PASSED lines."""
 
 import importlib
-import io
 import shlex
 import sys
 import time
@@ -24,12 +23,11 @@ def run_leaf(words: str, leaf: Leaf, argv: list[str]) -> int:
     getattr(module, f"fill_{leaf.name}")(parser)
     add_logging(parser)
     args = parser.parse_args(argv)
-    _write_line_by_line()
     log = make_log(args)
     if getattr(args, "json", False):
         log.only_errors_to_stderr()
     args.command = shown(shlex.join(["layerwise", *words.split(), *argv]))
-    framed = leaf.timed and not any(getattr(args, name, None) for name in ("gen_script", "detach"))
+    framed = leaf.timed and not any(getattr(args, name, None) for name in ("gen_script", "detach", "nsys"))
     started = time.monotonic()
     if framed:
         log.say(START, f"RUNNING | Command: {args.command}", source="tools")
@@ -40,12 +38,6 @@ def run_leaf(words: str, leaf: Leaf, argv: list[str]) -> int:
         (log.error if code else log.finish)(text, source="tools")
     sys.stdout.flush()
     return code
-
-
-def _write_line_by_line() -> None:
-    """Into a pipe too: who follows a job there sees each line when it is said, errors in their place."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(line_buffering=True)
 
 
 def _run(function: Callable[[Namespace, Log], int], args: Namespace, log: Log) -> int:

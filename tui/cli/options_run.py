@@ -35,7 +35,7 @@ def add_onnxrt(parser: Parser) -> None:
     parser.own(group, "--no-tf32", dest="tf32", action="store_false", help="full FP32 on CUDA")
 
 
-def add_data(parser: Parser) -> None:
+def add_data(parser: Parser, iterations: bool = True) -> None:
     group = parser.add_argument_group("Input data")
     group.add_argument("--seed", type=int, default=1, help="of the synthetic inputs; 1 by default")
     group.add_argument(
@@ -46,7 +46,8 @@ def add_data(parser: Parser) -> None:
         default=[],
         help="range of the synthetic inputs",
     )
-    group.add_argument("--iterations", "--iters", type=int, metavar="N", help="how many feed dicts to run")
+    if iterations:
+        group.add_argument("--iterations", "--iters", type=int, metavar="N", help="how many feed dicts to run")
     group.add_argument("--data-loader-backend-module", choices=("numpy", "torch"), default="numpy")
     group.add_argument(
         "--load-inputs",

@@ -1,7 +1,8 @@
 """An argument parser that reports through UsageError and whose own additions never spoil a known abbreviation."""
 
 import argparse
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from backends.errors import UsageError
@@ -15,11 +16,16 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, prog: str, description: str = "") -> None:
         super().__init__(prog=prog, description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
         self.own_options = {"--exclude-outputs", "--warm-up-runs"}  # aliases of options that Polygraphy has
+        self.translate: Callable[[Sequence[str]], list[str]] = list  # of another program's words
 
     def own(self, group: argparse._ActionsContainer, *flags: str, **options: Any) -> argparse.Action:
         """Add an option that Polygraphy does not have to `group`."""
         self.own_options.update(flags)
         return group.add_argument(*flags, **options)
+
+    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        """Parse, words of another program translated first."""
+        return super().parse_args(self.translate(sys.argv[1:] if args is None else args), namespace)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{shown(message, 400)}\nTry '{self.prog} --help'.")

@@ -1,0 +1,77 @@
+"""`layerwise bench`: from options to a job and its report."""
+
+import shlex
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tui.cli import values
+from tui.cli.bench.line import command_line, nsys_line
+from tui.cli.bench.options import fill
+from tui.cli.bench.report import BenchReport
+from tui.cli.bench.saved import show_saved
+from tui.cli.bench.to_spec import Request, model_of, to_bench
+from tui.cli.json_output import Collector, print_json
+from tui.cli.log import Log
+from tui.cli.parser import Parser
+from tui.cli.progress import progress
+from tui.cli.run import gpus_for
+from tui.cli.submit import job_spec, run_detached, run_here
+
+if TYPE_CHECKING:
+    from backends.jobs.spec import JobSpec
+
+
+def fill_bench(parser: Parser) -> None:
+    fill(parser)
+
+
+def run_bench(args: Namespace, log: Log) -> int:
+    """Time the model; the exit code."""
+    model = Path(model_of(args))
+    if model.suffix.lower() == ".json":
+        against = Path(args.against) if args.against else None
+        return show_saved(model, against, log, args.top, args.command, args.json)
+    request = to_bench(args)
+    for note in request.notes:
+        log.warning(note)
+    if args.nsys is not None:
+        print(nsys_line(request.spec, args.nsys))
+        return 0
+    job = bench_job(request, args)
+    if args.detach:
+        return run_detached(job, log)
+    return _json(job, args, log) if args.json else _report(job, args, log)
+
+
+def bench_job(request: Request, args: Namespace) -> "JobSpec":
+    """The job of a bench, with the job options among `args`."""
+    command = command_line(request.spec)
+    timeout = values.parse_duration(args.timeout) if args.timeout else None
+    gpus = gpus_for(request.compare, args.gpus)
+    params = msgspec.to_builtins(request.spec)
+    return job_spec("bench", params, shlex.join(command[1:])[:200], command, timeout, gpus)
+
+
+def _report(job: "JobSpec", args: Namespace, log: Log) -> int:
+    report = BenchReport(log, args.top)
+    with progress(log) as show:
+
+        def listen(event: dict[str, Any]) -> None:
+            show(event)
+            report.event(event)
+
+        return run_here(job, listen, log)
+
+
+def _json(job: "JobSpec", args: Namespace, log: Log) -> int:
+    collector = Collector()
+    code = run_here(job, collector.event, log)
+    result = collector.result or {}
+    print_json({
+        "command": args.command, "exit_code": code, "passed": code == 0, **result,
+        "layers": collector.tables.get("profile", []), "messages": collector.messages, "error": collector.card,
+    })  # fmt: skip
+    return code
