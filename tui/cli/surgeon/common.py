@@ -2,16 +2,19 @@
 
 from argparse import Namespace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from backends.errors import UsageError
 from backends.model import ModelFile
 from backends.text import shown
-from surgery.structure import Structure
 from tui.cli import options
 from tui.cli.log import INFO, Log
 from tui.cli.parser import Parser
 from tui.cli.to_spec import refuse_other_frameworks
 from tui.cli.values import parse_size
+
+if TYPE_CHECKING:
+    from surgery.structure import Structure
 
 THRESHOLD = 1024  # bytes; smaller weights stay in the model's own file
 
@@ -59,7 +62,7 @@ def tell(file: ModelFile, title: str, log: Log) -> None:
     log.info("\n".join([f"{title}:", *lines, ""]))
 
 
-def save_model(args: Namespace, log: Log, model: Structure) -> None:
+def save_model(args: Namespace, log: Log, model: "Structure") -> None:
     """Write the new model where `-o` says, and say what is in it."""
     from surgery.saving import save
 
