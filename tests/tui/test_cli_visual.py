@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import time
 from base64 import b64decode
 from gzip import decompress
 from pathlib import Path
@@ -100,6 +101,18 @@ def test_the_newest_comparison_of_the_model_colours_the_page(folder: Path) -> No
     assert errors["max_abs"][2] == "nan"
     assert errors["title"].startswith("job 2, done: onnxruntime cpu against")
     assert errors["facts"]["nodes"] == "4 fail, 2 pass, 0 not judged"
+
+
+def test_a_model_that_changed_since_is_told(folder: Path) -> None:
+    compare(folder)
+    visual(folder, "bad.onnx", "--visual")
+    assert "note" not in data(folder / "bad.html")["errors"]["facts"]
+    later = time.time() + 60
+    os.utime(folder / "bad.onnx", (later, later))
+    visual(folder, "bad.onnx", "--visual")
+    assert data(folder / "bad.html")["errors"]["facts"]["note"] == "the model's file has changed since"
+    (folder / "bad.onnx").write_bytes(hostile_model(folder / "other.onnx").read_bytes())
+    assert json.loads(visual(folder, "bad.onnx", "--visual", "--json").stdout)["job"] is None
 
 
 def test_another_models_comparison_colours_nothing_unless_asked_for(folder: Path) -> None:

@@ -165,6 +165,13 @@ def test_equal_blocks_fold_and_open(browser: Browser, folder: Path) -> None:
     find(browser, "layer.3 softmax")
     browser.press("#fit")
     assert in_view(browser) > folded  # what hid the node is open
+    browser.key("o")
+    assert browser.text("#details h2") == "block 4 of 8"
+    browser.press("#fit")
+    with_blocks = in_view(browser)
+    browser.press("#details button", "Open")
+    browser.press("#fit")
+    assert in_view(browser) > with_blocks
     assert browser.troubles() == []
 
 
@@ -202,6 +209,38 @@ def test_bodies_are_reached_and_left(browser: Browser, folder: Path) -> None:
     assert browser.text("#where") == ""
     assert "Mul" in find(browser, "else_mul")
     assert "else_branch" in browser.text("#where")
+    assert browser.troubles() == []
+
+
+def test_every_node_of_nested_bodies_and_functions_can_be_gone_to(browser: Browser, folder: Path) -> None:
+    text = """
+        <ir_version: 10, opset_import: ["": 21, "d": 1]>
+        main (float[4] x, bool test) => (float[4] z) {
+            y = d.twice(x)
+            z = If (test) <
+                then_branch = then () => (float[4] a) {
+                    a = If (test) <
+                        then_branch = deep () => (float[4] b) { b = Neg(y) },
+                        else_branch = flat () => (float[4] c) { c = Abs(y) }
+                    >
+                },
+                else_branch = other () => (float[4] e) { e = d.twice(y) }
+            >
+        }
+        <opset_import: ["": 21], domain: "d">
+        twice (a) => (b) { s = Add(a, a)
+            b = Identity(s) }
+    """
+    index = indexed(onnx.parser.parse_model(text), folder)
+    opened(browser, folder, index)
+    for node in range(index.n_nodes):
+        browser.run(f"document.querySelectorAll('#results button')[{node}].click()")
+        assert browser.text("#details h2") == index.node_op(node)
+        assert len(browser.text("#where").split("›")) == {0: 1, 1: 3, 2: 5, 3: 5, 4: 3, 5: 2}[index.node_scope(node)]
+    find(browser, "twice")
+    browser.press("#details button", "open function")
+    assert "d:twice" in browser.text("#where")
+    assert in_view(browser) == 2
     assert browser.troubles() == []
 
 

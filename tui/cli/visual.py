@@ -31,8 +31,10 @@ def write_page(args: Namespace, log: Log) -> int:
     index = GraphIndex.open(folder)
     view = comparison_of(args.model_file, args.job, workspace)
     errors = errors_of(view, index) if view else None
-    if args.job and not (errors and errors.rows):
-        raise UsageError(f"job {args.job} has no layers of this model: give the number of a comparison of it")
+    if errors and not errors.rows:
+        if args.job:
+            raise UsageError(f"job {args.job} has no layers of this model: give the number of a comparison of it")
+        view = errors = None
     text = page(index, Path(args.model_file).name, errors)
     try:
         atomic_write(target, text)

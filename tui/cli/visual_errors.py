@@ -1,6 +1,7 @@
 """The errors that colour a page: which comparison they come from, and the worst of each node."""
 
 import os
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -47,7 +48,7 @@ def _compare(spec: JobSpec) -> dict[str, object]:
 
 
 def errors_of(view: JobView, index: GraphIndex) -> NodeErrors:
-    """The worst row of each node, as the app's graph shows it."""
+    """The worst row of each node of an index, as the app's graph shows it."""
     session, table = Session(None), ErrorTable()
     session.index = index
     nodes = WorstOfNodes(session, table)
@@ -61,7 +62,7 @@ def errors_of(view: JobView, index: GraphIndex) -> NodeErrors:
             table.accuse(row)
     nodes.publish(final=True)
     rows = {node: table.row(error.place) for node, error in session.errors.items()}
-    return NodeErrors(f"job {view.id}, {view.state}: {_sides(view)}", rows, _facts(view, rows.values()))
+    return NodeErrors(f"job {view.id}, {view.state}: {_sides(view)}", rows, _facts(view, index, rows.values()))
 
 
 def _spec(view: JobView) -> CompareSpec | None:
@@ -76,12 +77,15 @@ def _sides(view: JobView) -> str:
     return " against ".join(side_names(spec.runners)) if spec else view.spec.title
 
 
-def _facts(view: JobView, rows: Iterable[dict[str, object]]) -> dict[str, str]:
-    spec = _spec(view)
+def _facts(view: JobView, index: GraphIndex, rows: Iterable[dict[str, object]]) -> dict[str, str]:
+    spec, model = _spec(view), Path(index.meta["path"])
+    newer = model.exists() and model.stat().st_mtime > view.created
     verdicts = [row.get("passed") for row in rows]
     return {
         "nodes": f"{sum(v is False for v in verdicts):,} fail, {sum(v is True for v in verdicts):,} pass, "
                  f"{sum(v is None for v in verdicts):,} not judged",
         **({"passes if": rule_text(spec)} if spec else {}),
+        "ran": time.strftime("%Y-%m-%d %H:%M", time.localtime(view.created)),
+        **({"note": "the model's file has changed since"} if newer else {}),
         "again": shown(" ".join(view.spec.command), 300),
     }  # fmt: skip

@@ -101,6 +101,14 @@ class App {
     this.choose({ group });
   }
 
+  /* Open or fold the group that is chosen, or fold the block around the node that is. */
+  toggleChosen() {
+    const { about, node } = this.chosen;
+    const around = node >= 0 ? this.steps(node).findLast((step) => step.run) : null;
+    if (about) this.toggle(about);
+    else if (around) this.toggle({ key: around.blockKey, start: around.start, end: around.start + around.run.period, title: blockTitle(around.run, around.block) });
+  }
+
   foldAll(open) {
     this.folds.setAll(open);
     this.geometry.forget();

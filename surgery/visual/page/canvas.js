@@ -137,7 +137,7 @@ class Painter {
   block(run, key, k, shape, start, centre, y) {
     const [x, end] = [centre - shape.w / 2, start + run.period];
     if (k) this.link(centre, y - BLOCK_GAP, y);
-    const title = `block ${k + 1} of ${run.count.toLocaleString("en")}`;
+    const title = blockTitle(run, k);
     if (!shape.open) return this.group(title, "", key, start, end, x, y, shape.w, shape.h, false);
     this.frame(key, x, y, shape.w, shape.h);
     this.depth++;
@@ -233,6 +233,8 @@ class Painter {
     this.pen.fillText(text.length > 60 ? `${text.slice(0, 59)}…` : text, x, y, room);
   }
 }
+
+function blockTitle(run, k) { return `block ${k + 1} of ${run.count.toLocaleString("en")}`; }
 
 /* The end of a name, which tells nodes apart. */
 function tail(name, most) {

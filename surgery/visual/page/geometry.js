@@ -128,9 +128,11 @@ function moved(wider, row, x) {
   return x;
 }
 
-/* The steps from a scope to the node at a position: {level, key, item} and, through runs, {run, key, block}. */
+/* The steps from a scope to the node at a position: {level, key, item} and, through runs, {run, runKey, block, blockKey}
+   with the scope's position where the block starts. */
 function stepsTo(level, key, position) {
   const steps = [];
+  let start = 0;
   for (;;) {
     prepare(level);
     const item = level.itemOf.get(position);
@@ -138,7 +140,8 @@ function stepsTo(level, key, position) {
     const number = lastAtMost(level.runStarts, position);
     const run = level.runs[number];
     const block = Math.floor((position - run.start) / run.period);
-    steps.push({ level, key, item: level.runItem[number], run, runKey: `${key}/${number}`, block, blockKey: `${key}/${number}:${block}` });
+    start += run.start + block * run.period;
+    steps.push({ level, key, item: level.runItem[number], run, runKey: `${key}/${number}`, block, blockKey: `${key}/${number}:${block}`, start });
     position = (position - run.start) % run.period;
     [level, key] = [run.level, `${key}/${number}:${block}`];
   }

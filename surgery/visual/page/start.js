@@ -2,7 +2,7 @@ const KEYS = {
   "/": (app) => app.finder.query.focus(), n: (app) => app.finder.step(1), N: (app) => app.finder.step(-1),
   e: (app) => app.nextError(1), E: (app) => app.nextError(-1), p: (app) => app.neighbour(false), c: (app) => app.neighbour(true),
   f: (app) => app.fit(), "+": (app) => app.zoom(1.25), "=": (app) => app.zoom(1.25), "-": (app) => app.zoom(0.8),
-  o: (app) => { if (app.chosen.about) app.toggle(app.chosen.about); }, Escape: (app) => app.choose({}),
+  o: (app) => app.toggleChosen(), Escape: (app) => app.choose({}),
   ArrowUp: (app) => app.pan(0, 90), ArrowDown: (app) => app.pan(0, -90), ArrowLeft: (app) => app.pan(90, 0), ArrowRight: (app) => app.pan(-90, 0),
   PageDown: (app) => app.pan(0, -app.canvas.clientHeight * 0.9), PageUp: (app) => app.pan(0, app.canvas.clientHeight * 0.9),
   Home: (app) => app.start(),
