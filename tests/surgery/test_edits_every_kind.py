@@ -1,0 +1,111 @@
+"""Every kind of edit: JSON and back, sound afterwards, loads on onnxruntime, and the script makes the same model."""
+
+import base64
+import io
+import subprocess
+import sys
+import typing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from support.edit_models import described, varied_model
+
+from backends.model import ModelFile
+from surgery.checked import edit_problems
+from surgery.edits import AnyEdit, edit_from, edits_from_json
+from surgery.gs_script import export_script
+from surgery.history import edits_to_json
+from surgery.saving import save
+from surgery.settled import settled
+from surgery.structure import Structure
+
+
+def npy(array: np.ndarray[Any, Any]) -> str:
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return base64.b64encode(stream.getvalue()).decode()
+
+
+EDITS: list[dict[str, Any]] = [
+    {"edit": "delete-node", "nodes": ["leaky"]},
+    {"edit": "bypass", "ops": ["Relu"]},
+    {"edit": "insert-node", "tensor": "r1", "op": "Clip", "operands": [{"values": 0.0}, {"values": 6.0}]},
+    {"edit": "insert-node", "tensor": "z", "op": "Add", "operands": ["scale"]},
+    {"edit": "add-node", "op": "Add", "inputs": ["s1", {"values": [1.0] * 32}], "outputs": ["more"]},
+    {"edit": "replace-node", "node": "relu", "op": "Elu", "attributes": {"alpha": 0.5}},
+    {"edit": "replace-pattern", "pattern": ["MatMul", "Add"], "op": "Gemm", "inputs": ["$0.0", "$0.1", "$1.1"]},
+    {"edit": "insert-between", "inputs": ["x", "w"], "outputs": ["product"], "op": "MatMul", "name": "again"},
+    {"edit": "set-attribute", "nodes": ["leaky"], "name": "alpha", "value": 0.75},
+    {"edit": "set-op", "nodes": ["then_relu"], "op": "Abs", "scope": ["if", "then_branch"]},
+    {"edit": "rename-node", "node": "relu", "to": "first"},
+    {"edit": "rename-tensor", "tensor": "w", "to": "weight"},
+    {"edit": "rename-tensor", "tensor": "x", "to": "picture"},
+    {"edit": "mark-output", "tensors": ["shape", "scale"]},
+    {"edit": "unmark-output", "tensors": ["z"]},
+    {"edit": "set-outputs", "outputs": [{"name": "cube"}]},
+    {"edit": "debug-outputs", "ops": ["Sigmoid"]},
+    {"edit": "set-inputs", "inputs": [{"name": "sum"}]},
+    {"edit": "add-input", "input": {"name": "more", "dtype": "int8", "shape": ["n", None]}},
+    {"edit": "remove-input"},
+    {"edit": "set-shape", "tensors": [{"name": "x", "shape": [3, 16]}]},
+    {"edit": "set-batch", "batch": "size"},
+    {"edit": "freeze-dims", "dims": {"n": 4}},
+    {"edit": "upper-bounds", "bounds": {"": 100}},
+    {"edit": "set-weight", "weights": {"b": npy(np.arange(32, dtype=np.float32))}},
+    {"edit": "add-weight", "name": "extra", "value": {"values": [1, 2], "dtype": "uint8"}},
+    {"edit": "sparsify"},
+    {"edit": "clean-up"},
+    {"edit": "toposort"},
+    {"edit": "deduplicate"},
+    {"edit": "extract", "nodes": ["relu"], "before": 1, "after": 1},
+    {"edit": "extract", "inputs": [{"name": "sum"}], "outputs": [{"name": "target"}]},
+    {"edit": "fold"},
+    {"edit": "convert-precision", "to": "float16", "keep": ["matmul"]},
+    {"edit": "set-opset", "version": 18},
+    {"edit": "infer-shapes"},
+]
+NOTHING_TO_DO = {"remove-input", "upper-bounds"}  # on this model
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return varied_model(tmp_path_factory.mktemp("model") / "varied.onnx")
+
+
+def label(item: dict[str, Any]) -> str:
+    return str(item["edit"])
+
+
+def test_every_kind_is_here() -> None:
+    kinds = {typing.cast(Any, kind).__struct_config__.tag for kind in typing.get_args(AnyEdit)}
+    assert kinds == {item["edit"] for item in EDITS}
+
+
+@pytest.mark.parametrize("item", EDITS, ids=label)
+def test_an_edit_leaves_a_model_that_loads_and_that_the_script_makes_too(
+    item: dict[str, Any], path: Path, tmp_path: Path
+) -> None:
+    with ModelFile(path) as file:
+        before = Structure.open(file)
+    edit = edit_from(item)
+    assert edits_from_json(edits_to_json([edit])) == [edit]
+    assert edit.describe()
+    made = edit.apply(before)
+    assert not edit_problems(before, made)
+    assert (made != before) is (item["edit"] not in NOTHING_TO_DO | {"clean-up", "toposort"})
+    save(settled(before, made), tmp_path / "new.onnx")
+    onnx.checker.check_model(tmp_path / "new.onnx", full_check=True)
+    onnxruntime.InferenceSession(tmp_path / "new.onnx", providers=["CPUExecutionProvider"])
+
+    export_script(before, [(edit, made)], tmp_path / "edits.py", is_new=False)
+    words = [sys.executable, tmp_path / "edits.py", path, tmp_path / "scripted.onnx"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    ours, theirs = (described(onnx.load(tmp_path / name)) for name in ("new.onnx", "scripted.onnx"))
+    for key, value in ours["graph"].items():
+        assert theirs["graph"][key] == value, (tmp_path / "edits.py").read_text()
+    assert theirs == ours, (tmp_path / "edits.py").read_text()
