@@ -33,12 +33,13 @@ class Browser:
     """One page in a browser of its own. `events` has what the page logged, asked of the network and threw."""
 
     def __init__(self, profile: Path, size: tuple[int, int] = (1400, 900), *flags: str) -> None:
+        program = chromium()
         asked, self._out = os.pipe()
         self._in, told = os.pipe()
         wired = f'exec "$@" 3<&{asked} 4>&{told}'  # the browser reads commands from 3 and writes answers to 4
         options = [f"--user-data-dir={profile}", f"--window-size={size[0]},{size[1]}", *flags, "about:blank"]
         self._process = subprocess.Popen(
-            ["bash", "-c", wired, "browser", chromium(), *FLAGS, *options],
+            ["bash", "-c", wired, "browser", program, *FLAGS, *options],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             pass_fds=(asked, told),

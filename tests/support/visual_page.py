@@ -1,0 +1,75 @@
+"""Opening a graph's page in a browser, and doing with it what a person does."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import onnx
+import pytest
+from support.chromium import Browser
+
+from backends.model import ModelFile
+from surgery.graph import GraphIndex
+from surgery.graph.build import build_index
+from surgery.visual.errors import NodeErrors
+from surgery.visual.page import page
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as made:
+        yield made
+
+
+@pytest.fixture
+def folder(tmp_path: Path, browser: Browser) -> Path:
+    browser.events.clear()
+    return tmp_path
+
+
+def indexed(model: onnx.ModelProto | Path, folder: Path) -> GraphIndex:
+    path = model if isinstance(model, Path) else folder / "m.onnx"
+    if not isinstance(model, Path):
+        path.write_bytes(model.SerializeToString())
+    with ModelFile(path) as file:
+        return build_index(file, folder / "index")
+
+
+def opened(browser: Browser, folder: Path, index: GraphIndex, errors: NodeErrors | None = None) -> None:
+    """Write the page of a model and open it."""
+    path = folder / "graph.html"
+    path.write_text(page(index, "m.onnx", errors), encoding="utf-8")
+    browser.open(path)
+    browser.frame()
+
+
+def find(browser: Browser, query: str) -> str:
+    """Search by keyboard and go to the first that is found; what the pane of details says then."""
+    browser.key("/")
+    browser.run("document.getElementById('query').select()")
+    browser.type(query)
+    browser.key("Enter")
+    browser.run("document.getElementById('graph').focus()")
+    return browser.text("#details")
+
+
+def middle(browser: Browser) -> tuple[float, float]:
+    """The middle of the drawing, where a node is brought that one goes to."""
+    x, y, width, height = browser.run(
+        "(({x, y, width, height}) => [x, y, width, height])(document.getElementById('graph').getBoundingClientRect())"
+    )
+    return x + width / 2, y + height / 2
+
+
+def colour(browser: Browser, right: float) -> list[int]:
+    """The colour drawn so far to the right of the middle."""
+    return list(
+        browser.run(f"""(() => {{
+            const canvas = document.getElementById('graph'), dots = devicePixelRatio;
+            const [x, y] = [canvas.clientWidth / 2 + {right}, canvas.clientHeight / 2 + 14];
+            return [...canvas.getContext('2d').getImageData(x * dots, y * dots, 1, 1).data];
+        }})()""")
+    )
+
+
+def in_view(browser: Browser) -> int:
+    return int(browser.text("#view").split()[0].replace(",", ""))
