@@ -9,6 +9,7 @@ import onnx
 from backends.errors import UsageError
 from backends.text import shown
 from surgery.precision import Rewrite
+from surgery.precision_bodies import lower_bodies
 from surgery.precision_plan import LowType, Plan, node_label
 from surgery.structure import Structure
 from surgery.tidy import in_order
@@ -16,7 +17,7 @@ from surgery.tidy import in_order
 
 @dataclass(frozen=True)
 class Converted:
-    """A converted model. Counts are of the main graph's nodes as they were.
+    """A converted model. Counts are of the nodes as they were.
 
     low: nodes that compute in the low type now; kept: those that could and stay in FP32 as asked; other: those that
     cannot. clipped: constants with values beyond the low type's range, which are its largest value now.
@@ -29,23 +30,25 @@ class Converted:
     clipped: tuple[str, ...]
 
 
-def to_low_precision(structure: Structure, low: LowType, keep: Collection[str] = ()) -> Converted:
+def to_low_precision(
+    structure: Structure, low: LowType, keep: Collection[str] = (), *, bodies: bool = False
+) -> Converted:
     """Convert all nodes that can be to `low`, except those labelled in `keep`, with casts at the borders.
 
-    Graph inputs and outputs keep their types. Constants beyond the range of `low` saturate, as TensorRT has them:
-    attention masks of -3.4e38 would otherwise be infinite, and infinity times zero is NaN. LayerwiseError as
-    `surgery.precision.convert_precision`.
+    bodies: those of If, Loop and Scan too, between the types that they take and give. Graph inputs and outputs keep
+    their types. Constants beyond the range of `low` saturate, as TensorRT has them: attention masks of -3.4e38 would
+    otherwise be infinite, and infinity times zero is NaN. LayerwiseError as `surgery.precision.convert_precision`.
     """
     ordered = in_order(structure)
     assert isinstance(ordered, Structure)
     model = ordered.proto()
-    whole = Plan.of(model, low, ())
-    plan = whole.keeping(model.graph, keep)
-    rewrite = Rewrite(model, low, plan, structure.folder, emulate=False, saturate=True)
+    plans, clipped = lower_bodies(model, low, keep, structure.folder) if bodies else ([], [])
+    plans.append(Plan.of(model, low, keep))
+    rewrite = Rewrite(model, low, plans[-1], structure.folder, emulate=False, saturate=True)
     converted = Structure.from_proto(rewrite.result(), structure.folder, structure.base)
-    could = sum(slots is not None for slots in whole.slots)
-    done = sum(slots is not None for slots in plan.slots)
-    return Converted(converted, done, could - done, len(model.graph.node) - could, tuple(rewrite.clipped))
+    slots = [slots for plan in plans for slots in plan.slots]
+    done, kept = sum(slot is not None for slot in slots), sum(plan.held for plan in plans)
+    return Converted(converted, done, kept, len(slots) - done - kept, (*clipped, *rewrite.clipped))
 
 
 def labels(nodes: Sequence[onnx.NodeProto], names: Iterable[str], op_types: Iterable[str]) -> set[str]:

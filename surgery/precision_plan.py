@@ -41,6 +41,7 @@ class Plan:
     needs_full: set[str] = field(default_factory=set)
     pinned: set[str] = field(default_factory=set)  # graph outputs and captures: FP32 under their own name
     kept: frozenset[str] = frozenset()  # labels of nodes that read and make FP32 whatever they are
+    held: int = 0  # how many nodes could be low and are kept
 
     @classmethod
     def of(cls, model: onnx.ModelProto, low: LowType, keep: Collection[str]) -> "Plan":
@@ -55,7 +56,8 @@ class Plan:
         """Return the plan of the same graph in which the nodes in `keep` stay in FP32 too."""
         kept = frozenset(keep)
         slots = [None if node_label(node) in kept else own for node, own in zip(graph.node, self.slots, strict=True)]
-        plan = Plan(slots, self.types, kept=kept)
+        held = sum(own is not None and slot is None for own, slot in zip(self.slots, slots, strict=True))
+        plan = Plan(slots, self.types, kept=kept, held=held)
         plan._note_readers(graph)
         return plan
 

@@ -17,6 +17,7 @@ from surgery.cut import GraphCut
 from surgery.inlining import inlined
 from surgery.opset import convert_opset, opset_of
 from surgery.outputs import with_outputs
+from surgery.precision_bodies import every_node
 from surgery.saving import THRESHOLD, save
 from surgery.structure import Structure
 from surgery.weight_edits import chosen_weights, read_weights, save_weights, with_weights
@@ -83,7 +84,7 @@ def _changed(structure: Structure, spec: ConvertSpec, context: "JobContext") -> 
     if structure.functions and (spec.low or spec.int8):
         context.log(f"Inlining {len(structure.functions)} local function(s)")
         structure = inlined(structure)
-    keep = labels(structure.nodes, spec.keep, spec.keep_types)
+    keep = labels(list(every_node(structure.nodes)), spec.keep, spec.keep_types)
     if any_marks(spec.marks) or spec.marks.exclude:
         structure = with_outputs(structure, marked_tensors(spec.marks, GraphCut(structure.proto())), only=True)
         context.log(f"The model has {len(structure.outputs)} output(s) now")
@@ -96,7 +97,7 @@ def _changed(structure: Structure, spec: ConvertSpec, context: "JobContext") -> 
 
 def _lowered(structure: Structure, low: Any, keep: set[str], context: "JobContext") -> tuple[Structure, dict[str, Any]]:
     context.log(f"Converting float tensors to {low}")
-    done = to_low_precision(structure, low, keep)
+    done = to_low_precision(structure, low, keep, bodies=True)
     if done.clipped:
         context.warn(
             f"{len(done.clipped)} constant(s) hold values beyond the range of {low}, which are its largest value now: "

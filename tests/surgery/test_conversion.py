@@ -15,10 +15,13 @@ from support.heavy import heavy_model
 from backends.errors import LayerwiseError, UsageError
 from backends.evaluate import tensor_array
 from backends.model import ModelFile
+from backends.protos import all_graphs
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
+from surgery.checked import edit_problems
 from surgery.conversion import labels, to_low_precision
 from surgery.node_types import tensor_types
+from surgery.precision_bodies import every_node
 from surgery.precision_plan import node_label
 from surgery.saving import save
 from surgery.structure import Structure
@@ -45,6 +48,18 @@ MAKERS = {
 
 def structure(name: str) -> Structure:
     return Structure.from_proto(MAKERS[name]())
+
+
+def types_inside(model: Structure) -> dict[str, int]:
+    """Types of all tensors, those in bodies too."""
+    inferred = onnx.shape_inference.infer_shapes(model.proto(), strict_mode=True, check_type=True)
+    known = {}
+    for graph in all_graphs(inferred):
+        assert isinstance(graph, onnx.GraphProto)
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            known[value.name] = value.type.tensor_type.elem_type
+        known |= {tensor.name: tensor.data_type for tensor in graph.initializer}
+    return known
 
 
 def assert_kept(before: Structure, after: Structure, keep: set[str]) -> None:
@@ -89,6 +104,34 @@ def test_a_real_network_loads_and_runs(tmp_path: Path) -> None:
             image = np.random.default_rng(0).standard_normal((1, 3, 224, 224)).astype(np.float32)
             outputs.append(next(iter(runner.infer({runner.inputs[0].name: image}).outputs.values())))
     np.testing.assert_allclose(outputs[1], outputs[0], atol=2e-2)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.sampled_from(["if", "loop"]), st.data())
+def test_bodies_are_converted_and_keep_what_is_kept(name: str, data: st.DataObject) -> None:
+    before = structure(name)
+    inner = [node for node in every_node(before.nodes) if node not in before.nodes and node.op_type != "Identity"]
+    keep = data.draw(st.sets(st.sampled_from([node_label(node) for node in every_node(before.nodes)])))
+    done = to_low_precision(before, "float16", keep, bodies=True)
+    assert_kept(before, done.structure, keep & {node_label(node) for node in before.nodes})
+    assert edit_problems(before, done.structure) == []
+    assert done.low + done.kept + done.other == len(list(every_node(before.nodes)))
+    made = {node_label(node): node for node in every_node(done.structure.nodes)}
+    known = types_inside(done.structure)
+    for node in inner:
+        now = made[node_label(node)]
+        found = {known[tensor] for tensor in (*now.input, *now.output)}
+        assert found == {TensorProto.FLOAT if node_label(node) in keep else TensorProto.FLOAT16}, node.name
+    rng = np.random.default_rng(0)
+    feed = {"cond": np.array(False), "trips": np.array(3)}
+    feed = {v.name: feed.get(v.name, rng.random(v.type.tensor_type.shape.dim[0].dim_value, np.float32)
+                             if v.type.tensor_type.shape.dim else None) for v in before.inputs}  # fmt: skip
+    results = []
+    for model in (before, done.structure):
+        with open_runner(RunnerSpec(kind="onnxrt"), Loadable(data=model.proto().SerializeToString())) as runner:
+            results.append(runner.infer(feed).outputs)  # type: ignore[arg-type]
+    for output, want in results[0].items():
+        np.testing.assert_allclose(results[1][output], want, rtol=5e-3, atol=1e-3)
 
 
 def test_constants_out_of_range_saturate_and_are_named() -> None:

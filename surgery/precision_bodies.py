@@ -1,0 +1,72 @@
+"""The bodies of If, Loop and Scan in FP16 or bfloat16: each keeps the types that it is given and gives."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+
+import onnx
+from onnx import helper
+
+from backends.reads import captures, subgraphs
+from surgery.node_types import tensor_types
+from surgery.precision import Rewrite
+from surgery.precision_plan import LowType, Plan
+from surgery.proto import all_names, shell
+
+
+def lower_bodies(
+    model: onnx.ModelProto, low: LowType, keep: Collection[str], folder: Path | None
+) -> tuple[list[Plan], list[str]]:
+    """Rewrite all bodies of `model` in place, inner ones first.
+
+    What a body reads of the graphs around it stays in FP32 there and is cast inside. Returns the bodies' plans, and the
+    constants that were clipped. LayerwiseError as `surgery.precision.convert_precision`.
+    """
+    plans: list[Plan] = []
+    clipped: list[str] = []
+
+    def lower(graph: onnx.GraphProto, types: Mapping[str, int]) -> None:
+        for body in _bodies(graph.node):
+            alone = _alone(model, body, types)
+            lower(alone.graph, tensor_types(alone))
+            plan = Plan.of(alone, low, keep)
+            rewrite = Rewrite(alone, low, plan, folder, emulate=False, saturate=True)
+            rewrite.names += names  # also apart from other bodies' names: onnx's inference takes those for the same
+            _put_back(body, rewrite.result().graph)
+            names.update(rewrite.names.keys())
+            plans.append(plan)
+            clipped.extend(rewrite.clipped)
+
+    names = all_names(model.graph)
+    if any(True for _ in _bodies(model.graph.node)):
+        lower(model.graph, tensor_types(model))
+    return plans, clipped
+
+
+def every_node(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """Yield nodes, each followed by those of its bodies."""
+    for node in nodes:
+        yield node
+        for body in subgraphs(node):
+            yield from every_node(body.node)
+
+
+def _bodies(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.GraphProto]:
+    for node in nodes:
+        yield from subgraphs(node)
+
+
+def _alone(model: onnx.ModelProto, body: onnx.GraphProto, types: Mapping[str, int]) -> onnx.ModelProto:
+    """The body as a model: what it captures comes as inputs, after its own."""
+    alone = shell(model)
+    alone.graph.CopyFrom(body)
+    for name in captures(body):
+        if name in types:
+            alone.graph.input.append(helper.make_tensor_value_info(name, types[name], None))
+    return alone
+
+
+def _put_back(body: onnx.GraphProto, lowered: onnx.GraphProto) -> None:
+    inputs = list(body.input)
+    body.CopyFrom(lowered)
+    del body.input[:]
+    body.input.extend(inputs)
