@@ -85,6 +85,15 @@ def test_every_kind_is_here() -> None:
     assert kinds == {item["edit"] for item in EDITS}
 
 
+def test_every_kind_and_field_is_documented() -> None:
+    text = (Path(__file__).parent.parent.parent / "docs" / "edits.md").read_text(encoding="utf-8")
+    rows = {line.split("`")[1]: line for line in text.splitlines() if line.startswith("| `")}
+    for kind in typing.get_args(AnyEdit):
+        row = rows.pop(typing.cast(Any, kind).__struct_config__.tag)
+        assert all(f"`{field}`" in row for field in typing.cast(Any, kind).__struct_fields__), row
+    assert not rows
+
+
 @pytest.mark.parametrize("item", EDITS, ids=label)
 def test_an_edit_leaves_a_model_that_loads_and_that_the_script_makes_too(
     item: dict[str, Any], path: Path, tmp_path: Path
