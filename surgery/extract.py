@@ -1,7 +1,6 @@
 """A part of a model as a model of its own: from some tensors to others."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 
 import onnx
@@ -10,18 +9,10 @@ from backends.errors import UsageError
 from backends.reads import reads
 from backends.tensors import TensorInfo, to_onnx
 from backends.text import shown
+from surgery.ends import End
 from surgery.shapes import with_shapes
 from surgery.structure import Graph, Structure, changed
 from surgery.tidy import cleaned_model, unmade
-
-
-@dataclass(frozen=True)
-class End:
-    """A tensor that becomes an input or an output. dtype ("float32") and shape: None is what the model says of it."""
-
-    name: str
-    shape: tuple[int | str | None, ...] | None = None
-    dtype: str | None = None
 
 
 def extract(model: Structure, inputs: Sequence[End] | None, outputs: Sequence[End] | None) -> Structure:
@@ -35,7 +26,9 @@ def extract(model: Structure, inputs: Sequence[End] | None, outputs: Sequence[En
         model = with_shapes(model)[0]
     part = _cut(model, inputs)
     if outputs is not None:
-        part = part.with_(outputs=tuple(_declared(model, end) for end in outputs))
+        ends = {end.name for end in outputs}
+        values = {name: value for name, value in part.values.items() if name not in ends}
+        part = part.with_(outputs=tuple(_declared(model, end) for end in outputs), values=values)
     part = cleaned_model(part)
     _check_fed(part)
     return part

@@ -14,7 +14,8 @@ from backends.tensors import TensorInfo, to_onnx
 from backends.text import shown
 from surgery.conversion import to_low_precision
 from surgery.edits.shapes import UpperBounds
-from surgery.extract import End, extract
+from surgery.ends import End
+from surgery.extract import extract
 from surgery.fallback import shapes_of_a_run
 from surgery.fold import FoldOptions, fold_constants
 from surgery.outputs import with_outputs

@@ -6,7 +6,8 @@ from backends.errors import LayerwiseError
 from surgery.conversion import labels, to_low_precision
 from surgery.edits.base import Edit, listed
 from surgery.edits.tensors import Tensor
-from surgery.extract import End, around, borders, extract
+from surgery.ends import End
+from surgery.extract import around, borders, extract
 from surgery.opset import convert_opset
 from surgery.precision_plan import LowType
 from surgery.structure import Structure

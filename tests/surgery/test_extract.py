@@ -15,7 +15,9 @@ from support.surgeon_sides import outputs_of, same
 from backends.errors import UsageError
 from backends.model import ModelFile
 from backends.specs import FeedSpec
-from surgery.extract import End, around, borders, extract, missing
+from surgery.ends import End
+from surgery.extract import around, borders, extract, missing
+from surgery.extract_bytes import Parts
 from surgery.fallback import shapes_of_a_run
 from surgery.referring import WORTH_IT, save_referring
 from surgery.saving import save
@@ -169,3 +171,43 @@ def _bias() -> np.ndarray:
 def _folder(path: Path) -> Path:
     path.mkdir()
     return path
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10_000), data=st.data())
+def test_a_part_picked_on_the_wire_is_the_same_part(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("wire")
+    model = onnx.shape_inference.infer_shapes(random_model(seed))
+    structure = opened(model, folder)
+    names = [f"t{i}" for i in range(25)]
+    wanted = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
+    cut = data.draw(st.lists(st.sampled_from([name for name in names if name not in wanted]), max_size=3, unique=True))
+    ends = [End(name) for name in ("x", "y", *cut)], [End(name) for name in wanted]
+    picked = Parts(ModelFile(folder / "model.onnx").structure_bytes()).extract(*ends)
+    if picked is None:  # there is a body in it
+        assert any(node.op_type == "If" for node in extract(structure, *ends).nodes)
+        return
+    part, other = Structure.from_proto(onnx.ModelProto.FromString(picked[0])), extract(structure, *ends)
+    assert part.nodes == other.nodes and part.initializers == other.initializers
+    assert part.inputs == other.inputs and part.outputs == other.outputs and part.opsets == other.opsets
+    assert list(part.initializers) == picked[1] and part.values.items() >= other.values.items()
+
+
+@pytest.mark.parametrize(
+    ("maker", "ends"),
+    [
+        (models.function_model, (None, [End("y")])),
+        (models.if_model, (None, [End("y")])),
+        (surgeon_zoo.weights_as_inputs, (None, [End("y")])),
+        (models.mlp, ([End("h0")], [End("h1")])),  # the type of h0 is to be inferred
+        (models.mlp, ([End("x", (1, 16))], [End("y")])),
+        (models.mlp, ([End("x"), End("w0")], [End("y")])),
+        (models.mlp, ([], [End("y")])),
+    ],
+)
+def test_what_picking_leaves_to_others(
+    maker: surgeon_zoo.Maker, ends: tuple[list[End] | None, list[End] | None], tmp_path: Path
+) -> None:
+    assert Parts(ModelFile(models.save(maker(), tmp_path / "m.onnx")).structure_bytes()).extract(*ends) is None

@@ -1,6 +1,7 @@
 """What the surgeon's commands share: their options, and what they say of the model before and after."""
 
 from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,6 +78,13 @@ def tell_saved(args: Namespace, log: Log) -> None:
     """Say what is in the new model."""
     with ModelFile(args.output, ignore_external_data=True) as file:
         tell(file, "New Model", log)
+
+
+def tell_referring(files: Sequence[Path], log: Log) -> None:
+    """Say which files a model reads its weights from now."""
+    if files:
+        names = ", ".join(shown(str(file)) for file in files)
+        log.info(f"Weights were not copied: they are read from {names}, which must stay (--copy-weights copies them)")
 
 
 def threshold(args: Namespace) -> int:
