@@ -102,7 +102,7 @@ class EditDesk:
             after = before.state
             for edit in edits:
                 after = edit.apply(after)
-        new = Overlay(self._ground, after)
+        new = Overlay(self._ground, after, before.types)
         return Ghost.of(edits, before, new, delta(before, new))
 
     def attempt_result(self, edits: Sequence[Edit], file: Path) -> Ghost:

@@ -11,9 +11,10 @@ from backends.errors import UsageError
 from backends.text import shown
 from surgery.edits import AnyEdit, Constant, Edit, Tensor, edit_from
 from surgery.edits.attributes import SetAttribute, SetOp
+from surgery.edits.inputs import SetInputs
 from surgery.edits.names import RenameNode, RenameTensor
 from surgery.edits.nodes import DeleteNodes, InsertNode, ReplaceNode
-from surgery.edits.outputs import MarkOutputs, UnmarkOutputs
+from surgery.edits.outputs import MarkOutputs, SetOutputs, UnmarkOutputs
 from surgery.edits.whole import Extract, Fold
 from tui.controllers.edit_target import Target
 
@@ -128,7 +129,7 @@ def extract(target: Target, text: str) -> Edits:
     if typed[0] == "to":
         return _part([], target.outputs)
     if typed[0] == "from":
-        return _part(target.outputs, [])
+        return _from_here(target)
     if typed[0] not in ("alone", "around"):
         raise UsageError("write alone, around STEPS, to, from, or INPUT … -> OUTPUT …")
     near = typed[0] == "around"
@@ -163,6 +164,23 @@ VERBS: Mapping[str, Callable[[Target, str], Edits]] = {
     "rename-tensor": rename_tensor, "output": outputs, "precision": precision, "fold": fold, "extract": extract,
     "edit": any_edit,
 }  # fmt: skip
+
+
+def _from_here(target: Target) -> Edits:
+    """Feed what the nodes make, and give the outputs that depend on it; what else they need is fed as before."""
+    readers, waiting = target.graph.lookups.readers, target.outputs
+    below = dict.fromkeys(waiting)
+    while waiting:
+        made = [name for node in readers.get(waiting.pop(), ()) for name in node.output if name and name not in below]
+        below |= dict.fromkeys(made)
+        waiting += made
+    ends = [name for name in target.graph.output_names if name in below]
+    if not ends:
+        raise UsageError("no output depends on it")
+    cut: list[Edit] = [SetInputs(inputs=tuple(map(Tensor, target.outputs)))]
+    if len(ends) < len(target.graph.outputs):
+        cut.insert(0, SetOutputs(outputs=tuple(map(Tensor, ends))))
+    return cut
 
 
 def _part(inputs: Iterable[str], ends: Iterable[str]) -> Edits:

@@ -188,8 +188,7 @@ class SurgeryController:
         if first != last:
             self._groups[last] = first
         await self.show()
-        more = f" and {len(ghost.edits) - 1} more" if len(ghost.edits) > 1 else ""
-        self.app.say(f"#{last} {ghost.edits[0].describe()}{more}; u takes it back", "good")
+        self.app.say(f"made, as edit {last}: {ghost.edits[-1].describe()}; u takes it back", "good")
 
     async def _apply_one_by_one(self, edits: Sequence[Any]) -> tuple[int, int]:
         """What needs an engine is made by the worker, each in its turn."""

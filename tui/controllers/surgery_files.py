@@ -55,7 +55,8 @@ async def effect(surgeon: SurgeryController) -> str:
     answer = await warm_worker(surgeon.app).ask(
         "edit_effect", {**surgeon.place(), "at": 0, "to": surgeon.place()["at"]}
     )
-    return effect_text(answer)
+    low = any(edit.__struct_config__.tag == "convert-precision" for edit in surgeon.desk.edits())
+    return effect_text(answer) + ("; onnxruntime's CPU computes FP16 in FP32" if low else "")
 
 
 def _misfit(misfit: Any) -> str:

@@ -8,7 +8,7 @@ from backends.text import shown
 from tui.presenters.bars import size_text
 from tui.presenters.glyphs import Glyphs
 from tui.presenters.tensors import short_dtype
-from tui.presenters.text import Line, fit, spread, wrap_runs
+from tui.presenters.text import Line, clip, fit, spread, wrap_runs
 
 if TYPE_CHECKING:
     from surgery.graph import GraphIndex
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from tui.state.surgery import Check, Ghost
 
 WORD = 9
-_NAMED, _KINDS, _TYPES, _WIDE = 3, 6, 3, 100
+_NAMED, _KINDS, _TYPES, _WIDE, _ROWS = 3, 6, 3, 100, 2
 
 
 def ghost_lines(ghost: "Ghost", check: "Check | None", cells: int, glyphs: Glyphs) -> list[Line]:
     """What is removed, added and changed, which types and outputs, what it weighs, and whether the result is sound."""
     facts = [*_facts(ghost, glyphs), ("check", _checked(check)), ("types", _types(check, cells, glyphs))]
-    return [_head(ghost, cells), *_lines(facts, cells)]
+    return [_head(ghost, cells), *_lines(facts, cells, glyphs)]
 
 
 def step_lines(ghost: "Ghost", cells: int, glyphs: Glyphs) -> list[Line]:
     """What a change that was made changed."""
-    return _lines(_facts(ghost, glyphs), cells)
+    return _lines(_facts(ghost, glyphs), cells, glyphs)
 
 
 def _facts(ghost: "Ghost", glyphs: Glyphs) -> list[tuple[str, Line]]:
@@ -36,17 +36,20 @@ def _facts(ghost: "Ghost", glyphs: Glyphs) -> list[tuple[str, Line]]:
     return [*_nodes(ghost, glyphs), *_ends(delta), ("affects", _affected(ghost)), ("weights", _weights(delta))]
 
 
-def _lines(facts: Iterable[tuple[str, Line]], cells: int) -> list[Line]:
+def _lines(facts: Iterable[tuple[str, Line]], cells: int, glyphs: Glyphs) -> list[Line]:
     lines: list[Line] = []
     for word, line in facts:
-        lines += wrap_runs([(f" {word:<{WORD}}", "dim"), *line], cells, WORD + 1)
+        wrapped = wrap_runs([(f" {word:<{WORD}}", "dim"), *line], cells, WORD + 1)
+        lines += wrapped[:_ROWS]
+        if len(wrapped) > _ROWS:
+            lines[-1] = [*clip(lines[-1], cells - 2), (f" {glyphs.ellipsis}", "dim")]
     return lines
 
 
 def _head(ghost: "Ghost", cells: int) -> Line:
-    first = ghost.edits[0].describe()
-    more = f" and {len(ghost.edits) - 1} more" if len(ghost.edits) > 1 else ""
-    return spread([(f" {first}{more}", "strong")], [("enter applies  esc leaves it ", "key")], cells)
+    count = f"{len(ghost.edits):,} edits: " if len(ghost.edits) > 1 else ""
+    told: Line = [(f" {count}{ghost.edits[0].describe()}", "strong")]
+    return spread(told, [("enter applies  esc leaves it ", "key")], cells)
 
 
 def _nodes(ghost: "Ghost", glyphs: Glyphs) -> Iterable[tuple[str, Line]]:

@@ -245,7 +245,7 @@ class SurgeryScreen(SurgeryBase, scope="surgery"):
             await self._surgeon.leave()
             edits = self._surgeon.desk.words(verb, text, self._chosen())
         except LayerwiseError as error:
-            self.state.say(str(error), "bad")
+            self._refused(error)
             return
         self.state.surgery.last = (verb, "" if verb == "delete" else text)
         if any(edit.heavy for edit in edits):

@@ -138,6 +138,12 @@ class SurgeryBase(GraphScreen, scope="surgery"):
         try:
             await work
         except LayerwiseError as error:
-            self.state.say(str(error), "bad")
+            self._refused(error)
             return False
         return True
+
+    def _refused(self, error: LayerwiseError) -> None:
+        """Say why, and then what: the line may be too short for both."""
+        reason = getattr(error, "reason", "")
+        edit = getattr(error, "edit", None)
+        self.state.say(f"{reason} ({edit.describe()})" if reason and edit else str(error), "bad")

@@ -1,0 +1,351 @@
+"""Surgery in the real program on a terminal: look at a change, make it, undo it, branch, save, outlive a kill.
+
+Keys are those of the screen; models that come out are run or compared as files.
+"""
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import onnx
+import psutil
+import pytest
+from support.app_home import Home, big_home, home
+from support.jobs import until
+from support.terminal import Terminal, app
+
+from surgery.demo import make_demo
+
+__all__ = ["big_home", "home"]
+SIZES = [(80, 24), (120, 40)]
+FIRST = "/embeddings/word/Gather"
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_demo(tmp_path_factory.mktemp("demo")).fp32
+
+
+@pytest.fixture(params=SIZES, ids=["80x24", "120x40"])
+def terminal(encoder: Path, request: pytest.FixtureRequest) -> Iterator[Terminal]:
+    with opened(encoder, *request.param) as terminal:
+        yield terminal
+
+
+def opened(model: Path, columns: int = 120, rows: int = 40, **more: object) -> Terminal:
+    """The app on `model`, in Surgery, with its structure read."""
+    terminal = app(model, columns=columns, rows=rows, **more)
+    terminal.wait_for(FIRST if "encoder" in model.name else "/Relu")
+    terminal.press("x")
+    terminal.wait_for("as the file")
+    terminal.until_silent()
+    return terminal
+
+
+def change(terminal: Terminal, *keys: str, seen: str = "enter applies") -> None:
+    """Press keys that lead to a change on view, and wait until the worker has looked at it."""
+    terminal.press(*keys)
+    terminal.wait_for(lambda text: seen in text and "enter applies" in text, 40)
+    terminal.wait_for(lambda text: "are looking at it" not in text and "inferred" not in text, 40)
+
+
+def apply(terminal: Terminal, edits: int) -> None:
+    terminal.press("enter")
+    terminal.wait_for(lambda text: f" {edits} edit" in text and "enter applies" not in text)
+
+
+def at_rest(terminal: Terminal, text: str) -> None:
+    """Wait until no change is on view and the screen says `text`."""
+    terminal.wait_for(lambda screen: text in screen and "enter applies" not in screen)
+
+
+def nodes(path: Path) -> list[tuple[str, str]]:
+    return [(node.op_type, node.name) for node in onnx.load(path, load_external_data=False).graph.node]
+
+
+def test_a_change_is_seen_before_it_is_made_and_undone(terminal: Terminal) -> None:
+    terminal.press("j" * 3)
+    change(terminal, "d")
+    assert "delete /embeddings/LayerNorm/Sub" in terminal.text
+    assert re.search(r"▌ - +3 Sub", terminal.text) and re.search(r"~ +4 Pow", terminal.text)
+    assert "2 of 2 outputs" in terminal.text and "accept it" in terminal.text
+    terminal.press("escape")
+    at_rest(terminal, "as the file")
+    assert re.search(r"▌ +3 Sub", terminal.text)
+    change(terminal, "d")
+    apply(terminal, 1)
+    assert not re.search(r" 3 Sub", terminal.text) and "1 edit, not written" in terminal.text
+    terminal.press("u")
+    at_rest(terminal, "as the file")
+    terminal.press("\x12")
+    terminal.wait_for("1 edit, not written")
+    assert not re.search(r" 3 Sub", terminal.text)
+
+
+def test_the_mode_is_in_the_title_and_the_footer_and_other_screens_keep_their_keys(terminal: Terminal) -> None:
+    assert "[5 Surgery]" in terminal.text and " d delete  i insert" in terminal.text
+    terminal.press("1")
+    terminal.wait_for("[1 Graph]")
+    terminal.wait_for(" c consumer")
+    terminal.press("c")
+    terminal.wait_for(lambda text: re.search(r"▌ +1 Add", text) is not None)
+    terminal.press("R")
+    terminal.wait_for("[R Run]")
+    terminal.press("5")
+    terminal.wait_for("[5 Surgery]")
+
+
+def test_every_key_makes_its_edit(encoder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.onnx"
+    with opened(encoder) as terminal:
+        terminal.press("j")
+        change(terminal, "i", "Relu", "enter", seen="insert Relu on /embeddings/Add_output_0")
+        apply(terminal, 1)
+        change(terminal, "r", "LeakyRelu alpha=0.2", "enter", seen="by LeakyRelu")
+        apply(terminal, 2)
+        change(terminal, "c", "alpha=0.3", "enter", seen="set alpha=0.3")
+        assert "alpha 0.2 becomes 0.3" in terminal.text
+        apply(terminal, 3)
+        terminal.press("R", "\x15", "rename leaky", "enter")
+        terminal.wait_for("to leaky")
+        apply(terminal, 4)
+        change(terminal, "o", seen="as output")
+        assert "+1" in terminal.text
+        apply(terminal, 5)
+        terminal.press(":write ", str(out), "enter")
+        terminal.wait_for("5 edits, written to out.onnx")
+    model = onnx.load(out)
+    leaky = next(node for node in model.graph.node if node.name == "leaky")
+    assert leaky.op_type == "LeakyRelu" and leaky.input[0] == "/embeddings/Add_output_0"
+    assert onnx.helper.get_node_attr_value(leaky, "alpha") == pytest.approx(0.3)
+    assert leaky.output[0] in [value.name for value in model.graph.output]
+    onnx.checker.check_model(model, full_check=True)
+
+
+def test_again_on_other_nodes_and_on_all_marked_ones(terminal: Terminal) -> None:
+    terminal.press("j")
+    change(terminal, "i", "Abs", "enter", seen="insert Abs")
+    apply(terminal, 1)
+    terminal.press(":goto /embeddings/LayerNorm/Sqrt", "enter")
+    terminal.wait_for(lambda text: re.search(r"▌ +7 Sqrt", text) is not None)
+    change(terminal, ".", seen="insert Abs on /embeddings/LayerNorm/Sqrt_")
+    apply(terminal, 2)
+    terminal.press(":goto 11", "enter", "v", "j", "j", "space")
+    terminal.wait_for("3 marked")
+    change(terminal, ".", seen="3 edits: insert Abs")
+    apply(terminal, 5)
+    terminal.press("u")
+    terminal.wait_for(" 2 edits")
+    terminal.press("\x12")
+    terminal.wait_for(" 5 edits")
+
+
+def test_what_does_not_fit_is_said_and_nothing_changes(terminal: Terminal) -> None:
+    for keys, told in (
+        (("c", "nothing", "enter"), "write NAME=VALUE"),
+        ((":delete /no/such", "enter"), "there is no node /no/such"),
+        ((":rename /embeddings/Add", "enter"), "has that name already"),
+        ((":edit nothing", "enter"), "kinds of edits"),
+        (("u",), "nothing to undo"),
+        ((":replay /no/such.json", "enter"), "No such file"),
+    ):
+        terminal.press(*keys)
+        terminal.wait_for(told)
+        at_rest(terminal, "as the file")
+
+
+def test_a_broken_result_is_said_and_can_be_kept(terminal: Terminal) -> None:
+    change(terminal, "d", seen="delete /embeddings/word/Gather")
+    assert "broken:" in terminal.text
+    apply(terminal, 1)
+
+
+def test_names_are_completed(terminal: Terminal) -> None:
+    terminal.press("i", "LayerN", "tab")
+    terminal.wait_for(":insert LayerNormalization")
+    terminal.press("\x15", "insert Add with classifier", "tab")
+    terminal.wait_for(":insert Add with /classifier/MatMul_output_0")
+    terminal.press("\x15", "delete /pooler/act", "tab")
+    terminal.wait_for(":delete /pooler/activation/Tanh")
+    terminal.press("\x15", "edit set-b", "tab")
+    terminal.wait_for(":edit set-batch")
+    terminal.press("escape")
+
+
+def test_equal_layers_fold_to_one_row_that_opens(terminal: Terminal) -> None:
+    terminal.press("z")
+    terminal.wait_for(lambda text: re.search(r"11 ×8 +/encoder/layer.0 … 7", text) is not None)
+    terminal.press("j" * 11)
+    terminal.until_silent()
+    terminal.press("enter")
+    terminal.wait_for(
+        lambda text: all(f" {layer + 1}              /encoder/layer.{layer} " in text for layer in range(5))
+    )
+    terminal.press("j" * 4, "enter")
+    terminal.wait_for(lambda text: re.search(r"158 MatMul", text) is not None)
+    terminal.press("j", "j")
+    change(terminal, "d", seen="delete /encoder/layer.3/")
+    terminal.wait_for(lambda text: re.search(r"▌ - +159 ", text) is not None)
+    apply(terminal, 1)
+    terminal.press("g")
+    terminal.wait_for(lambda text: re.search(r"×3 +/encoder/layer.0 … 2", text) is not None)
+
+
+def test_folding_constants_and_precision_by_the_worker(encoder: Path) -> None:
+    with opened(encoder) as terminal:
+        terminal.press("j" * 3)
+        change(terminal, "p", "f", seen="in float16")
+        terminal.wait_for("+3  Cast")
+        apply(terminal, 1)
+        change(terminal, "f", seen="fold constants")
+        apply(terminal, 2)
+        maps = {Path(entry.path).name for entry in psutil.Process(terminal.process.pid).memory_maps()}
+        assert not [name for name in maps if "onnxruntime" in name]
+        terminal.press("t")
+        terminal.wait_for("moved: ", 40)
+        assert "computes FP16 in FP32" in terminal.text
+
+
+def test_history_is_walked_and_branched_and_states_stand_side_by_side(terminal: Terminal) -> None:
+    terminal.press("j")
+    change(terminal, "d", seen="delete /embeddings/Add")
+    apply(terminal, 1)
+    terminal.press("H")
+    terminal.wait_for("the file as it is")
+    terminal.press("g", "enter")
+    terminal.wait_for(lambda text: re.search(r"▌ ●.* the file as it is.*here", text) is not None)
+    terminal.press("escape")
+    at_rest(terminal, "as the file")
+    terminal.press(":goto /pooler/activation/Tanh", "enter")
+    change(terminal, "d", seen="delete /pooler/activation/Tanh")
+    apply(terminal, 1)
+    terminal.press("H")
+    terminal.wait_for(lambda text: "├─○   1  delete /embeddings/Add" in text and "2  delete /pooler" in text)
+    terminal.press("k")
+    terminal.wait_for("/embeddings/LayerNorm/ReduceMean: reads")
+    terminal.press("D")
+    terminal.wait_for("1 only left")
+    assert "1 only right" in terminal.text and "after edit 1" in terminal.text and "after edit 2" in terminal.text
+    terminal.press("n")
+    terminal.press("escape")
+    terminal.wait_for(" d delete")
+    terminal.press("H")
+    terminal.wait_for("an edit made there starts a branch")
+    terminal.press("k", "enter")
+    terminal.wait_for("the model after edit 1")
+    terminal.press("escape")
+    terminal.wait_for("1 edit, not written")
+
+
+def test_two_models_stand_side_by_side(encoder: Path, tmp_path: Path) -> None:
+    model = onnx.load(encoder)
+    model.graph.node[7].name = "root"
+    extra = onnx.helper.make_node("Identity", [model.graph.output[0].name], ["copy"], "copy")
+    model.graph.node.append(extra)
+    other = tmp_path / "other.onnx"
+    onnx.save(model, other)
+    with opened(encoder) as terminal:
+        terminal.press(f":diff {other}", "enter")
+        terminal.wait_for("1 only right", 40)
+        assert "411 equal" in terminal.text and "other.onnx" in terminal.text
+
+
+def test_writing_refuses_to_replace_a_file_unless_told(encoder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "taken.onnx"
+    out.write_text("mine")
+    with opened(encoder, 80, 24) as terminal:
+        terminal.press("j")
+        change(terminal, "d", seen="delete /embeddings/Add")
+        apply(terminal, 1)
+        terminal.press("W", str(out), "enter")
+        terminal.wait_for(":write! to replace it")
+        assert out.read_text() == "mine" and "not written" in terminal.text
+        terminal.press(f":write! {out}", "enter")
+        terminal.wait_for("written to taken.onnx")
+        assert ("Add", "/embeddings/Add") not in nodes(out) and len(nodes(out)) == 410
+        terminal.press(f":write! {encoder}", "enter")
+        terminal.wait_for("that is the open model")
+        terminal.press("u")
+        at_rest(terminal, "as the file")
+
+
+def test_log_script_and_replay(encoder: Path, tmp_path: Path) -> None:
+    log, script, out = tmp_path / "log.json", tmp_path / "edits.py", tmp_path / "again.onnx"
+    with opened(encoder) as terminal:
+        terminal.press("j")
+        change(terminal, "d", seen="delete /embeddings/Add")
+        apply(terminal, 1)
+        terminal.press(f":log {log}", "enter")
+        terminal.wait_for("1 edits;")
+        terminal.press(f":script {script}", "enter")
+        terminal.wait_for("for onnx-graphsurgeon")
+        terminal.press("u")
+        at_rest(terminal, "as the file")
+        change(terminal, f":replay {log}", "enter", seen="delete /embeddings/Add")
+        apply(terminal, 1)
+        terminal.press(f":write {out}", "enter")
+        terminal.wait_for("written to again.onnx")
+    assert "onnx_graphsurgeon" in script.read_text() and "delete-node" in log.read_text()
+    assert ("Add", "/embeddings/Add") not in nodes(out)
+
+
+@pytest.mark.parametrize(("columns", "rows"), SIZES)
+def test_unsaved_edits_survive_a_kill(encoder: Path, columns: int, rows: int) -> None:
+    with opened(encoder, columns, rows) as terminal:
+        terminal.press("j")
+        change(terminal, "d", seen="delete /embeddings/Add")
+        apply(terminal, 1)
+        change(terminal, "i", "Relu", "enter", seen="insert Relu")
+        apply(terminal, 2)
+        terminal.press("u")
+        terminal.wait_for(" 1 edit,")
+        home = Path(os.environ["LAYERWISE_HOME"])
+        until(lambda: any('"surgery"' in path.read_text() for path in home.glob("sessions/*.json")))
+        os.kill(terminal.process.pid, signal.SIGKILL)
+        terminal.process.wait(10)
+    with app(encoder, columns=columns, rows=rows) as terminal:
+        terminal.wait_for("[5 Surgery]")
+        terminal.wait_for("1 edit, not written")
+        assert not re.search(r" 1 Add", terminal.text)
+        terminal.press("\x12")
+        terminal.wait_for("2 edits, not written")
+        terminal.press("u", "u")
+        at_rest(terminal, "as the file")
+        assert re.search(r" 1 Add", terminal.text)
+
+
+def test_extracting_a_part_that_runs(encoder: Path, tmp_path: Path) -> None:
+    from backends.onnxrt import open_onnxrt
+    from backends.runner import Loadable
+    from backends.specs import RunnerSpec
+
+    out = tmp_path / "part.onnx"
+    with opened(encoder, 80, 24) as terminal:
+        terminal.press(":goto /pooler/activation/Tanh", "enter")
+        change(terminal, "x", "f", seen="2 edits: set outputs to logits")
+        apply(terminal, 2)
+        terminal.press(f":write {out}", "enter")
+        terminal.wait_for("written to part.onnx")
+    assert [op for op, _ in nodes(out)] == ["MatMul", "Add", "Identity"]
+    feed = {"/pooler/activation/Tanh_output_0": np.ones((1, 128), np.float32)}
+    part = Loadable(data=out.read_bytes(), folder=tmp_path)
+    with open_onnxrt(RunnerSpec(kind="onnxrt"), part, name="part") as runner:
+        assert runner.infer(feed).outputs["logits"].shape == (1, 8)
+
+
+def test_a_cursor_move_costs_at_most_500_bytes_and_idle_nothing(home: Home) -> None:
+    with opened(home.model, env=home.env) as terminal:
+        terminal.cost("+")
+        assert median(terminal.cost("j") for _ in range(12)) <= 500
+        change(terminal, "d")
+        terminal.until_silent()
+        assert median(terminal.cost("j") for _ in range(9)) <= 500
+        assert terminal.until_silent(1.5) == 0
+        terminal.press("enter")
+        terminal.wait_for("1 edit, not written")
+        terminal.until_silent(1.0)
+        assert terminal.until_silent(1.5) == 0
