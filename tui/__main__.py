@@ -1,5 +1,6 @@
 """The command `layerwise`: a file opens the app, a word runs a command. Imports only what the word needs."""
 
+import io
 import os
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from tui.cli.registry import COMMANDS, Branch, Leaf, branch_overview, overview, 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line `argv` (sys.argv by default) and return its exit code; never raises for user errors."""
     words = sys.argv[1:] if argv is None else argv
-    _open_closed_streams()
+    _prepare_streams()
     try:
         return _dispatch(words)
     except LayerwiseError as error:
@@ -26,11 +27,16 @@ def main(argv: list[str] | None = None) -> int:
         return 1
 
 
-def _open_closed_streams() -> None:
-    """A daemon may start us without: then nothing is read and what is said goes nowhere."""
+def _prepare_streams() -> None:
+    """Open those that a daemon starts us without, and say each line when it is said, whatever reads it.
+
+    What the encoding of the output lacks is written as an escape.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
 
 
 def _dispatch(words: list[str]) -> int:

@@ -3,10 +3,10 @@
 import asyncio
 import os
 import uuid
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from backends.errors import LayerwiseError, UsageError
 from backends.files import atomic_write
@@ -20,6 +20,7 @@ from backends.jobs.store import Workspace
 from backends.jobs.view import JobView
 from backends.jobs.warm_pair import Prestarted, WarmPair
 
+T = TypeVar("T")
 Views = list[JobView]
 Removed = tuple[list[int], int]
 _COALESCE = 0.02
@@ -40,18 +41,21 @@ class JobClient:
         self._prestarted.keep(after)
 
     async def submit(self, spec: JobSpec) -> int:
-        """Start a job that outlives this process; returns its id.
+        """Start a job that outlives this process; returns its id. Who is cancelled meanwhile leaves a job that runs.
 
         Raises LayerwiseError when it cannot be made.
         """
-        folder, lock = await asyncio.to_thread(self.workspace.create, spec)
-        await asyncio.to_thread(_start, folder, lock, self._prestarted.pop())
-        return int(folder.name)
+        return await asyncio.shield(self._begin(self.workspace.create, spec))
 
     async def retry(self, job: int) -> None:
         """Begin a new attempt of a job that has ended. Raises UsageError while it is alive."""
-        folder, lock = await asyncio.to_thread(self.workspace.reopen, job)
+        await asyncio.shield(self._begin(self.workspace.reopen, job))
+
+    async def _begin(self, make: Callable[[T], tuple[Path, int]], what: T) -> int:
+        """Shield it: a job that is made and not started would be held by our lock for ever."""
+        folder, lock = await asyncio.to_thread(make, what)
         await asyncio.to_thread(_start, folder, lock, self._prestarted.pop())
+        return int(folder.name)
 
     async def list(self) -> Views:
         """All jobs, oldest first."""

@@ -201,3 +201,21 @@ def test_a_follower_that_starts_late_or_in_the_middle(jobs_home: Workspace) -> N
         client.close()
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("after", [0, 1, 2])
+def test_who_gives_up_while_a_job_is_made_leaves_none_that_nobody_starts(jobs_home: Workspace, after: int) -> None:
+    async def main() -> None:
+        client = JobClient(jobs_home)
+        submitting = asyncio.create_task(client.submit(JobSpec(action="test_rows", params={"n": 1})))
+        while len(jobs_home.ids()) < min(after, 1):
+            await asyncio.sleep(0)
+        for _ in range(after):
+            await asyncio.sleep(0)
+        submitting.cancel()
+        await asyncio.gather(submitting, return_exceptions=True)
+        for job in jobs_home.ids():
+            await asyncio.wait_for(client.wait(job), 10)
+
+    asyncio.run(main())
+    assert {view.state for view in jobs_home.list_jobs()} <= {"done"}

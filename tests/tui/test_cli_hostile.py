@@ -1,6 +1,7 @@
 """Hostile names and damaged files through the command line: harmless output, never a traceback, never a hang."""
 
 import json
+import os
 import random
 import unicodedata
 from itertools import pairwise
@@ -67,6 +68,17 @@ def test_names_are_shown_never_obeyed(tmp_path: Path, words: tuple[str, ...]) ->
         node.attribute.append(helper.make_attribute(f"{node.name}!", node.name))
     onnx.save(model, tmp_path / "other.onnx")
     assert_harmless(layerwise(*words, cwd=tmp_path))
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_what_the_terminals_encoding_lacks_is_escaped(tmp_path: Path, encoding: str) -> None:
+    hostile_model(tmp_path / "日本 é.onnx")
+    env = {**os.environ, "PYTHONIOENCODING": encoding}
+    for words in (("run", "日本 é.onnx", "--onnxrt", "--onnx"), ("jobs",), ("--help",)):
+        done = layerwise(*words, cwd=tmp_path, env=env, encoding=encoding)
+        assert done.returncode == 0, done.stderr
+        assert "Traceback" not in done.stderr
+    assert "\\u65e5\\u672c" in layerwise("jobs", cwd=tmp_path, env=env, encoding=encoding).stdout
 
 
 def test_jobs_and_attach_show_names_harmlessly(tmp_path: Path) -> None:

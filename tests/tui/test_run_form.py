@@ -1,5 +1,6 @@
 """The Run form: what is typed becomes a comparison, or says what is wrong."""
 
+import gc
 from pathlib import Path
 
 import msgspec
@@ -186,3 +187,16 @@ def test_the_screen_edits_shows_what_is_wrong_and_starts(pair: tuple[Path, Path]
         await bench.see("done: 40 rows", "26 ✗ 14 ✓")
 
     with_bench(pair[1], story, size=(100, 40))
+
+
+def test_what_changes_twice_at_once_is_costed_once(pair: tuple[Path, Path], recwarn: pytest.WarningsRecorder) -> None:
+    async def story(bench: Bench) -> None:
+        await bench.press("R")
+        await bench.see("marking 40 tensors")
+        for _ in range(3):
+            bench.app.state.session.on_marks.emit()
+        await bench.see("marking 40 tensors")
+
+    with_bench(pair[1], story)
+    gc.collect()
+    assert not [str(found.message) for found in recwarn if "never awaited" in str(found.message)]

@@ -27,7 +27,7 @@ class WarmWorker:
 
     async def ask(self, request: str, params: dict[str, Any]) -> dict[str, Any]:
         """The answer to one request. Raises LayerwiseError with the worker's message."""
-        job = await self._alive()
+        job = await asyncio.shield(self._alive())  # who gives up must not leave a worker that nobody knows
         return await self._client.ask(job, request, params)
 
     async def _alive(self) -> int:

@@ -103,7 +103,7 @@ class JobsScreen(Answering, scope="jobs"):
 
     def _read_detail(self) -> None:
         if self.display and self.is_mounted:
-            self.run_worker(self._show_detail(), exclusive=True, group="job-detail")
+            self.run_latest("job-detail", self._show_detail)
 
     async def _show_detail(self) -> None:
         view = self.job_in_view()

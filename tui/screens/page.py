@@ -1,6 +1,8 @@
 """What all screens share: a page fills the space between the bars and owns its commands."""
 
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 from textual.containers import Container
 from textual.events import Key
@@ -77,6 +79,10 @@ class Page(Commanded, Container):
         now = self.footer_keys()
         taken = {found.keys for found in now}
         return [*now, *(found for found in in_scopes((self.SCOPE,)) if not taken.intersection(found.keys.split(",")))]
+
+    def run_latest(self, group: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run `work` in place of what the group does; it is called when it starts, which it may never do."""
+        self.run_worker(work, group=group, exclusive=True)  # type: ignore[arg-type]
 
     def shown_again(self) -> None:
         """The page came to the front: catch up with the state."""

@@ -85,7 +85,7 @@ class RunScreen(Page, scope="run"):
         self._rows.fields = fields(self._control.form)
         self._list.sync()
         self._show_below()
-        self.run_worker(self._find_cost(), exclusive=True, group="cost")
+        self.run_latest("cost", self._find_cost)
 
     async def _find_cost(self) -> None:
         await self._control.find_cost()
@@ -182,7 +182,7 @@ class RunScreen(Page, scope="run"):
         if self._control.checked.spec is None:
             self.state.say("not yet: " + next(iter(self._control.checked.problems.values())), "bad")
             return
-        self.run_worker(self._start(), exclusive=True, group="start")
+        self.run_latest("start", self._start)
 
     async def _start(self) -> None:
         try:
