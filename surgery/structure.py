@@ -4,210 +4,24 @@ Versions of a model share all that is equal between them. Protos in a structure 
 copy to change. Large weights are references into the files they came from (`folder`), so no version costs their bytes.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypeVar
 
 import onnx
-from google.protobuf.message import Message
 
 from backends.errors import LayerwiseError
 from backends.model import ModelFile
 from backends.protos import parse_model
 from backends.text import shown
-from surgery.lookups import Lookups
+from surgery.graph_value import Graph, Nodes, changed, graph_parts, node_label
 from surgery.proto import remainder
 
-Proto = TypeVar("Proto", bound=Message)
-Nodes = tuple[onnx.NodeProto, ...]
-Values = tuple[onnx.ValueInfoProto, ...]
+__all__ = ["Graph", "Nodes", "Scope", "Structure", "changed", "function_name", "node_label"]
+
 Scope = tuple[str, ...]
 """Where a graph stands: () is the main graph, then pairs of a node and its attribute, outermost first ("branches[1]"
 where the attribute holds several graphs); ("function", "domain:name") is a function's body."""
-
-
-_FEW = 32
-
-
-def changed(proto: Proto, **fields: object) -> Proto:
-    """Return a copy of `proto` in which the scalar `fields` have other values."""
-    copy: Proto = type(proto)()
-    copy.CopyFrom(proto)
-    for name, value in fields.items():
-        setattr(copy, name, value)
-    return copy
-
-
-def node_label(node: onnx.NodeProto) -> str:
-    """Return a node's name, or that of its first output."""
-    return node.name or next(filter(None, node.output), "")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Graph:
-    """A graph: the main one, a body, or a function's. The order of nodes is the file's, not promised to be topological.
-
-    values: value_info by name. initializers: by name, in order; large ones external. frame: the rest of its proto.
-    outer: the graph whose node it is a body of.
-    """
-
-    nodes: Nodes
-    inputs: Values
-    outputs: Values
-    values: Mapping[str, onnx.ValueInfoProto]
-    initializers: Mapping[str, onnx.TensorProto]
-    frame: onnx.GraphProto | onnx.FunctionProto
-    outer: "Graph | None" = field(default=None, compare=False, repr=False)
-    _known: list[Lookups] = field(default_factory=list, compare=False, repr=False)
-    carried: list[object] = field(default_factory=list, compare=False, repr=False)
-    """What others know of this version, or of an earlier one: a new version starts with it."""
-
-    @property
-    def lookups(self) -> Lookups:
-        """Makers and readers of tensors, nodes by name."""
-        if not self._known:
-            self._known.append(Lookups(self.nodes))
-        elif self._known[0].nodes is not self.nodes:
-            self._known[0] = self._known[0].carried(self.nodes)
-        return self._known[0]
-
-    def with_(self, **fields: Any) -> Self:
-        """Return the graph with other fields. Lookups are carried over."""
-        return replace(self, _known=list(self._known), carried=list(self.carried), **fields)
-
-    def replaced(self, nodes: Mapping[int, Iterable[onnx.NodeProto]]) -> Self:
-        """Return the graph with other nodes in the place of some; `nodes`: id(node) -> what stands there then."""
-        kept, at, ids = list[onnx.NodeProto](), 0, list(map(id, self.nodes))
-        for place in sorted(map(ids.index, nodes)) if len(nodes) < _FEW else range(len(ids)):
-            if ids[place] in nodes:
-                kept += self.nodes[at:place]
-                kept += nodes[ids[place]]
-                at = place + 1
-        return self.with_(nodes=(*kept, *self.nodes[at:]))
-
-    # Names
-
-    @property
-    def is_function(self) -> bool:
-        """A function has no initializers of its own and no types."""
-        return isinstance(self.frame, onnx.FunctionProto)
-
-    @property
-    def input_names(self) -> list[str]:
-        """Names of what must be fed: graph inputs that are no initializers."""
-        return [value.name for value in self.inputs if value.name not in self.initializers]
-
-    @property
-    def output_names(self) -> list[str]:
-        """Names of the graph's outputs."""
-        return [value.name for value in self.outputs]
-
-    def sparse_names(self) -> set[str]:
-        """Names of sparse initializers."""
-        return {sparse.values.name for sparse in getattr(self.frame, "sparse_initializer", ())}
-
-    def defines(self, name: str) -> bool:
-        """True if the tensor is made, fed or stored in this very graph."""
-        return (
-            name in self.lookups.makers
-            or name in self.initializers
-            or any(value.name == name for value in self.inputs)
-            or name in self.sparse_names()
-        )
-
-    def has(self, name: str) -> bool:
-        """True if nodes here can read the tensor; bodies see what the graphs around them define."""
-        return self.defines(name) or (self.outer is not None and self.outer.has(name))
-
-    def taken(self, name: str) -> bool:
-        """True if a new tensor may not have this name: it is used here, in bodies or around this graph."""
-        known = self.lookups
-        used = name in known.makers or name in known.readers or name in self.initializers or name in self.values
-        used = used or any(value.name == name for value in (*self.inputs, *self.outputs))
-        return used or name in known.inner_names or (self.outer is not None and self.outer.taken(name))
-
-    def fresh(self, wish: str, besides: Iterable[str] = ()) -> str:
-        """Return a free tensor name: `wish`, or with a number after it; none of `besides`."""
-        used = frozenset(besides)
-        return _free(wish, lambda name: name in used or self.taken(name))
-
-    def fresh_node(self, wish: str, besides: Iterable[str] = ()) -> str:
-        """Return a node name that no node of this graph has."""
-        used = frozenset(besides)
-        return _free(wish, lambda name: name in used or name in self.lookups.by_name)
-
-    def node(self, name: str) -> onnx.NodeProto:
-        """Return the node with that name or, where none has it, the one that makes the tensor `name`.
-
-        LayerwiseError if there is none, or several have the name: their outputs' names tell them apart.
-        """
-        named = self.lookups.by_name.get(name, ())
-        if len(named) == 1:
-            return named[0]
-        maker = self.lookups.makers.get(name)
-        if maker is not None:
-            return maker
-        if named:
-            first = shown(next(filter(None, named[0].output), ""), 80)
-            hint = f"name one by its first output, as {first!r}"
-            raise LayerwiseError(f"{len(named)} nodes are named {shown(name, 120)!r}: {hint}")
-        raise LayerwiseError(f"there is no node {shown(name, 120)!r}")
-
-    def label(self, node: onnx.NodeProto) -> str:
-        """Return what `node` finds the node by: its name, or its first output where the name does not tell."""
-        if len(self.lookups.by_name.get(node.name, ())) == 1:
-            return node.name
-        return next(filter(None, node.output), node.name)
-
-    def read_outside(self, name: str) -> bool:
-        """True if the tensor is an output of the graph."""
-        return any(value.name == name for value in self.outputs)
-
-    def value(self, name: str) -> onnx.ValueInfoProto | None:
-        """Return what is declared of a tensor: as value_info, output or input."""
-        known = self.values.get(name)
-        return known or next((v for v in (*self.outputs, *self.inputs) if v.name == name), None)
-
-    # Protos
-
-    @classmethod
-    def of(cls, graph: onnx.GraphProto, outer: "Graph | None" = None) -> "Graph":
-        """Take a body apart."""
-        return Graph(**_parts(graph), outer=outer)
-
-    @classmethod
-    def of_function(cls, function: onnx.FunctionProto) -> "Graph":
-        """Take a function apart; its inputs and outputs are names without types."""
-        return Graph(
-            nodes=tuple(function.node),
-            inputs=tuple(onnx.ValueInfoProto(name=name) for name in function.input),
-            outputs=tuple(onnx.ValueInfoProto(name=name) for name in function.output),
-            values={value.name: value for value in function.value_info},
-            initializers={},
-            frame=remainder(function, ("node", "input", "output", "value_info")),
-        )
-
-    def graph_proto(self) -> onnx.GraphProto:
-        """Return it as a GraphProto."""
-        proto = onnx.GraphProto()
-        proto.CopyFrom(self.frame)
-        proto.node.extend(self.nodes)
-        proto.input.extend(self.inputs)
-        proto.output.extend(self.outputs)
-        proto.value_info.extend(self.values.values())
-        proto.initializer.extend(self.initializers.values())
-        return proto
-
-    def function_proto(self) -> onnx.FunctionProto:
-        """Return it as a FunctionProto."""
-        proto = onnx.FunctionProto()
-        proto.CopyFrom(self.frame)
-        proto.node.extend(self.nodes)
-        proto.input.extend(value.name for value in self.inputs)
-        proto.output.extend(value.name for value in self.outputs)
-        proto.value_info.extend(self.values.values())
-        return proto
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,7 +50,7 @@ class Structure(Graph):
         """Take a ModelProto apart; it must not be changed afterwards."""
         outside = ("graph", "functions", "opset_import", "ir_version", "metadata_props")
         return Structure(
-            **_parts(model.graph),
+            **graph_parts(model.graph),
             functions=tuple(model.functions),
             opsets={entry.domain: entry.version for entry in model.opset_import},
             ir_version=model.ir_version,
@@ -321,22 +135,3 @@ def _steps(scope: Scope) -> list[tuple[str, str]]:
     if len(scope) % 2:
         raise LayerwiseError(f"a scope is pairs of a node and an attribute, not {shown(' '.join(scope), 200)!r}")
     return list(zip(scope[::2], scope[1::2], strict=True))
-
-
-def _parts(graph: onnx.GraphProto) -> dict[str, Any]:
-    return {
-        "nodes": tuple(graph.node),
-        "inputs": tuple(graph.input),
-        "outputs": tuple(graph.output),
-        "values": {value.name: value for value in graph.value_info},
-        "initializers": {tensor.name: tensor for tensor in graph.initializer},
-        "frame": remainder(graph, ("node", "input", "output", "value_info", "initializer")),
-    }
-
-
-def _free(wish: str, taken: Callable[[str], bool]) -> str:
-    name, number = wish, 1
-    while taken(name):
-        number += 1
-        name = f"{wish}_{number}"
-    return name

@@ -1,7 +1,6 @@
 """Edits of single nodes: delete, bypass, insert, add, replace."""
 
-from collections.abc import Mapping, Sequence
-from itertools import count
+from collections.abc import Sequence
 from typing import Any
 
 import onnx
@@ -10,11 +9,13 @@ from onnx import helper
 from backends.errors import LayerwiseError
 from backends.reads import reads
 from backends.text import shown
+from surgery.bypassing import bypassed, without_unread
 from surgery.edits.base import Edit, GraphEdit, listed, place
 from surgery.edits.operands import Operand, add_operand, attributes
+from surgery.placing import in_time, placed
 from surgery.rewiring import making, reading, without_values
-from surgery.structure import Graph, Structure, node_label
-from surgery.tidy import in_order, map_bodies
+from surgery.structure import Graph, Structure
+from surgery.tidy import map_bodies
 
 
 class DeleteNodes(GraphEdit, frozen=True, tag="delete-node", kw_only=True):
@@ -34,7 +35,7 @@ class DeleteNodes(GraphEdit, frozen=True, tag="delete-node", kw_only=True):
     def _changed(self, graph: Graph) -> Graph:
         nodes = list({id(node): node for node in map(graph.node, self.nodes)}.values())
         if self.leave:
-            return _dropped(graph.replaced({id(node): [] for node in nodes}), nodes)
+            return without_unread(graph.replaced({id(node): [] for node in nodes}), nodes)
         return bypassed(graph, nodes, self.reconnect)
 
 
@@ -159,39 +160,7 @@ class ReplaceNode(GraphEdit, frozen=True, tag="replace-node", kw_only=True):
             raise LayerwiseError(f"another node is named {shown(label, 120)!r}")
         new = _node(self, inputs, outputs, label)
         graph = in_time(graph.replaced({id(old): [new]}), new)
-        return _dropped(without_values(graph, old.output), [old])
-
-
-def bypassed(graph: Graph, nodes: Sequence[onnx.NodeProto], reconnect: Mapping[str, str]) -> Graph:
-    """Return the graph without `nodes`; who read them reads what they read. LayerwiseError where nothing fits."""
-    gone = {id(node) for node in nodes}
-    instead = {out: into for node in nodes for out, into in _replacements(graph, node, reconnect).items()}
-    final = {name: _followed(name, instead) for name in instead}
-    readers = {id(n): n for name in final for n in graph.lookups.readers.get(name, ()) if id(n) not in gone}
-    kept_outputs = [name for name in graph.output_names if name in final]
-    new = {key: [reading(node, final)] for key, node in readers.items()}
-    result = graph.replaced({**new, **{key: [] for key in gone}})
-    result = without_values(result, [name for node in nodes for name in node.output])
-    for name in dict.fromkeys(kept_outputs):
-        result = _as_output(result, final[name], name)
-    return _dropped(result, nodes)
-
-
-def placed(graph: Graph, node: onnx.NodeProto) -> Graph:
-    """Return the graph with a new node, after those whose tensors it reads and before its readers."""
-    known, ids = graph.lookups.makers, list(map(id, graph.nodes))
-    last = max((ids.index(id(known[name])) for name in reads(node) if name in known), default=-1)
-    nodes = (*graph.nodes[: last + 1], node, *graph.nodes[last + 1 :])
-    return in_time(graph.with_(nodes=nodes), node)
-
-
-def in_time(graph: Graph, node: onnx.NodeProto) -> Graph:
-    """Return the graph sorted, if the node stands before one that it reads or after one that reads it."""
-    known, there = graph.lookups, dict(zip(map(id, graph.nodes), count()))
-    at = there[id(node)]
-    early = any(there[id(r)] < at for name in node.output if name for r in known.readers.get(name, ()))
-    late = any(there[id(known.makers[name])] > at for name in reads(node) if name in known.makers)
-    return in_order(graph) if early or late else graph
+        return without_unread(without_values(graph, old.output), [old])
 
 
 def is_op(node: onnx.NodeProto, ops: Sequence[str]) -> bool:
@@ -213,66 +182,3 @@ def _node(
     node = helper.make_node(edit.op, inputs, outputs, name, domain=edit.domain or None)
     node.attribute.extend(attributes(edit.attributes, edit.op, edit.domain))
     return node
-
-
-def _replacements(graph: Graph, node: onnx.NodeProto, reconnect: Mapping[str, str]) -> dict[str, str]:
-    """What takes the place of each output that somebody reads."""
-    read = [name for name in node.output if name and (name in graph.lookups.readers or graph.read_outside(name))]
-    unknown = [name for out, name in reconnect.items() if out in node.output and name not in node.input]
-    if unknown:
-        raise LayerwiseError(f"node {shown(node_label(node), 80)!r} does not read {shown(unknown[0], 80)!r}")
-    return {name: reconnect.get(name) or _alike(graph, node, name) for name in read}
-
-
-def _alike(graph: Graph, node: onnx.NodeProto, output: str) -> str:
-    computed: list[str] = [name for name in node.input if name and not _is_constant(graph, name)]
-    if not computed:
-        label = shown(node_label(node), 80)
-        raise LayerwiseError(f"node {label!r} reads nothing that could take the place of {shown(output, 80)!r}")
-    kind = _elem_type(graph, output)
-    return next((name for name in computed if kind and _elem_type(graph, name) == kind), computed[0])
-
-
-def _is_constant(graph: Graph, name: str) -> bool:
-    maker = graph.lookups.makers.get(name)
-    return name in graph.initializers or (maker is not None and maker.op_type == "Constant")
-
-
-def _elem_type(graph: Graph, name: str) -> int:
-    value = graph.value(name)
-    return value.type.tensor_type.elem_type if value is not None else 0
-
-
-def _followed(name: str, instead: Mapping[str, str]) -> str:
-    seen = set()
-    while name in instead and name not in seen:
-        seen.add(name)
-        name = instead[name]
-    if name in instead:
-        raise LayerwiseError(f"the nodes read each other in a circle through {shown(name, 80)!r}")
-    return name
-
-
-def _as_output(graph: Graph, source: str, output: str) -> Graph:
-    """Return the graph in which the graph output `output`, which nobody makes any more, is `source`."""
-    maker = graph.lookups.makers.get(source)
-    if maker is None or graph.read_outside(source):
-        node = helper.make_node("Identity", [source], [output], graph.fresh_node(f"{output}_identity"))
-        return placed(graph, node)
-    values = {name: value for name, value in graph.values.items() if name != source}
-    readers = graph.lookups.readers.get(source, ())
-    new = {id(node): [reading(node, {source: output})] for node in readers}
-    return graph.replaced({**new, id(maker): [making(maker, {source: output})]}).with_(values=values)
-
-
-def _dropped(graph: Graph, nodes: Sequence[onnx.NodeProto]) -> Graph:
-    """Return the graph without the weights that only the deleted `nodes` read."""
-    known = graph.lookups
-    unread = {n for node in nodes for n in reads(node) if n in graph.initializers and n not in known.readers}
-    unread -= set(graph.output_names) | known.inner_names
-    if not unread:
-        return graph
-    return graph.with_(
-        initializers={name: tensor for name, tensor in graph.initializers.items() if name not in unread},
-        inputs=tuple(value for value in graph.inputs if value.name not in unread),
-    )

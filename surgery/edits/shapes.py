@@ -9,8 +9,8 @@ from onnx import TensorProto, helper, numpy_helper
 from backends.errors import LayerwiseError
 from backends.text import shown
 from surgery.edits.base import Edit, listed
-from surgery.edits.nodes import placed
 from surgery.edits.tensors import Dim, Tensor, set_shape
+from surgery.placing import placed
 from surgery.rewiring import reread
 from surgery.structure import Graph, Structure, changed
 from surgery.tidy import map_bodies
