@@ -49,7 +49,7 @@ def _nodes(parser: Parser) -> None:
         "tensor, or a constant as 2.0 or [1,2]:int64")  # fmt: skip
     add("--add-node", make.add_node, "+", "WORD", "OP OUTPUT [OPERAND…] [NAME=VALUE…]: a node that makes a new tensor")
     add("--replace", make.replace, "+", "WORD", "NODE OP [OPERAND…] [NAME=VALUE…]: another node in its place")
-    add("--replace-pattern", make.pattern, "+", "WORD", "OP,OP,… NEW_OP [OPERAND…] [NAME=VALUE…]: another node in place "
+    add("--replace-pattern", make.pattern, "+", "WORD", "OP,OP,… NEW_OP [OPERAND…] [NAME=VALUE…]: a node in place "
         "of each such chain; $1.0 is input 0 of its second node; FILE.onnx for NEW_OP is a subgraph")  # fmt: skip
     add("--insert-between", make.between, "+", "WORD", "INPUT,… OUTPUT,… OP [NAME=VALUE…]: a node in the place of all "
         "that lies between")  # fmt: skip
