@@ -24,6 +24,7 @@ from tui.controllers.errors import ErrorsController
 from tui.controllers.jobs import JobsController
 from tui.controllers.local_errors import LocalErrors
 from tui.controllers.opening import open_model
+from tui.controllers.perf import PerfController
 from tui.keymaps import read_keymap, use_keymap
 from tui.leaving import SessionKeeper, on_end_signals, terminal_is_there
 from tui.presenters.glyphs import choose_glyphs
@@ -34,6 +35,7 @@ from tui.screens.graph import GraphScreen
 from tui.screens.history import HistoryScreen
 from tui.screens.jobs import JobsScreen
 from tui.screens.page import Page
+from tui.screens.perf import PerfScreen
 from tui.screens.run import RunScreen
 from tui.screens.surgery import SurgeryScreen
 from tui.state.session import SessionStore
@@ -43,7 +45,8 @@ from tui.widgets.bars import CommandBar, Footer, TabBar, TitleBar
 from tui.widgets.lines import LineWidget
 
 PAGES: tuple[type[Page], ...] = (
-    GraphScreen, ErrorsScreen, JobsScreen, DebugScreen, SurgeryScreen, HistoryScreen, ChangesScreen, RunScreen,
+    GraphScreen, ErrorsScreen, JobsScreen, DebugScreen, SurgeryScreen, HistoryScreen, ChangesScreen, PerfScreen,
+    RunScreen,
 )  # fmt: skip
 WATCH_EVERY = 2.0
 WARM_AFTER = 2.0
@@ -120,7 +123,7 @@ class Workbench(CommandCenter, scope="global"):
         line.complete, line.submit = self.complete_line, self.run_line
         self._followers = (
             ErrorsController(self.state), LocalErrors(self.state), JobsController(self.state),
-            DebugController(self.state),
+            DebugController(self.state), PerfController(self.state),
         )  # fmt: skip
         if self._before is not None:
             self.state.say(f":back opens {shown(self._before.name, 60)} again")
@@ -209,6 +212,10 @@ class Workbench(CommandCenter, scope="global"):
     @command("app.surgery", "change the graph: surgery", keys="5", line="surgery")
     async def show_surgery(self) -> None:
         await self.show_page("surgery")
+
+    @command("app.perf", "the slowest layers", keys="6", line="perf")
+    async def show_perf(self) -> None:
+        await self.show_page("perf")
 
     @command("app.run", "set up a run", keys="R", line="run", footer="run")
     async def show_run(self) -> None:

@@ -76,6 +76,9 @@ class JobActions:
         if spec is not None and spec.action in SEARCHES:
             self._app.session.set_debug_job(view.id)
             return "debug"
+        if spec is not None and spec.action == "bench":
+            self._app.perf.ask(view.id)
+            return "perf"
         return ""
 
     async def cancel(self, job: int) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from backends.jobs.spec import JobSpec
+from debugtools.bench.spec import BenchSpec
 from debugtools.compare.spec import CompareSpec
 from tui.cli.line import command_line
 from tui.presenters.compare_text import compare_title
@@ -88,6 +89,6 @@ def compare_job(spec: CompareSpec) -> JobSpec:
     )
 
 
-def wants_gpu(spec: CompareSpec) -> int:
-    """How many GPUs a comparison leases."""
+def wants_gpu(spec: CompareSpec | BenchSpec) -> int:
+    """How many GPUs a comparison or a bench leases."""
     return int(any(provider.lower() in GPU_PROVIDERS for runner in spec.runners for provider in runner.providers))

@@ -17,6 +17,7 @@ TABS = (
     ("3", "jobs", "Jobs"),
     ("4", "debug", "Debug"),
     ("5", "surgery", "Surgery"),
+    ("6", "perf", "Perf"),
     ("R", "run", "Run"),
 )
 

@@ -9,6 +9,7 @@ from tui.presenters.glyphs import UNICODE, Glyphs
 from tui.state.debugging import DebugState
 from tui.state.errors import ErrorsState
 from tui.state.jobs import JobsState
+from tui.state.perf import PerfState
 from tui.state.session import Session
 from tui.state.signal import Signal
 from tui.state.surgery import SurgeryState, surgery_session
@@ -34,6 +35,7 @@ class AppState:
     errors: ErrorsState = field(default_factory=ErrorsState)
     debug: DebugState = field(default_factory=DebugState)
     jobs: JobsState = field(default_factory=JobsState)
+    perf: PerfState = field(default_factory=PerfState)
     surgery: SurgeryState = field(init=False)
     warm: object = None
     status: "Line" = field(default_factory=list)

@@ -11,7 +11,6 @@ from tui.cli import values
 from tui.cli.bench.line import command_line, nsys_line
 from tui.cli.bench.options import fill
 from tui.cli.bench.report import BenchReport
-from tui.cli.bench.saved import show_saved
 from tui.cli.bench.to_spec import Request, model_of, to_bench
 from tui.cli.json_output import Collector, print_json
 from tui.cli.log import Log
@@ -32,6 +31,8 @@ def run_bench(args: Namespace, log: Log) -> int:
     """Time the model; the exit code."""
     model = Path(model_of(args))
     if model.suffix.lower() == ".json":
+        from tui.cli.bench.saved import show_saved
+
         against = Path(args.against) if args.against else None
         return show_saved(model, against, log, args.top, args.command, args.json)
     request = to_bench(args)

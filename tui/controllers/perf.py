@@ -1,0 +1,152 @@
+"""Following the newest bench of the open model, starting another, and which node a layer is."""
+
+import asyncio
+import shlex
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from backends.errors import LayerwiseError
+from backends.jobs.spec import JobSpec
+from backends.jobs.view import JobView
+from backends.specs import RunnerSpec
+from debugtools.bench.spec import BenchSpec
+from tui.cli.bench.line import command_line
+from tui.controllers.run import wants_gpu
+from tui.state.coalesce import Coalesce
+from tui.state.shared import AppState
+
+if TYPE_CHECKING:
+    from surgery.graph import GraphIndex
+
+SLICE = 0.02
+
+
+class PerfController:
+    """Keeps the app's PerfState up to date with a bench: the one that was asked for, else the newest of the model."""
+
+    def __init__(self, app: AppState) -> None:
+        self._app, self.state = app, app.perf
+        self._soon = Coalesce(self._show)
+        self._task: asyncio.Task[None] | None = None
+        self._attempt = 0
+        self._unsubscribe = (app.jobs.on_change.subscribe(self._look), self.state.on_asked.subscribe(self._look))
+
+    def close(self) -> None:
+        """Stop following."""
+        for unsubscribe in self._unsubscribe:
+            unsubscribe()
+        self._stop()
+
+    def _stop(self) -> None:
+        self._soon.cancel()
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    def _look(self) -> None:
+        job = self.state.asked or max((view.id for view in self._app.jobs.views if self._about_model(view)), default=0)
+        attempt = self._app.jobs.attempt(job)
+        again = self._task is not None and self._task.done() and attempt > self._attempt
+        if job and (job != self.state.job or again):
+            self._open(job, attempt)
+
+    def _about_model(self, view: JobView) -> bool:
+        model, spec = self._app.session.model, self._app.jobs.spec(view)
+        if model is None or spec is None or spec.action != "bench":
+            return False
+        return Path(spec.cwd, str(spec.params.get("model"))) == model
+
+    def _open(self, job: int, attempt: int) -> None:
+        self._stop()
+        try:
+            spec = msgspec.convert(self._app.workspace.view(job).spec.params, BenchSpec)
+        except (LayerwiseError, msgspec.ValidationError) as error:
+            self._app.say(f"job {job}: {error}", "bad")
+            return
+        self._attempt = attempt
+        self.state.open(job, spec)
+        self._task = asyncio.create_task(self._follow(job))
+        self._soon.touch()
+
+    async def _follow(self, job: int) -> None:
+        try:
+            rested = time.monotonic()
+            async for event in self._app.client.events(job):
+                self.state.take(event)
+                self._soon.touch()
+                if time.monotonic() - rested > SLICE:
+                    await asyncio.sleep(0)
+                    rested = time.monotonic()
+        except LayerwiseError as error:
+            self._app.say(f"job {job}: {error}", "bad")
+
+    def _show(self) -> None:
+        self.state.refresh()
+        self.state.on_change.emit()
+
+
+class BenchStarter:
+    """Makes and submits benches of the open model."""
+
+    def __init__(self, app: AppState) -> None:
+        self._app = app
+
+    def spec(self, words: str = "") -> BenchSpec:
+        """The bench that `words` (options of the command line) ask for; without any, the one on view again, else the
+        runners of the comparison on view, else onnxruntime on the CPU. Layers are always timed.
+
+        Raises LayerwiseError where there is no model, or the words do not fit.
+        """
+        model = self._app.session.model
+        if model is None:
+            raise LayerwiseError("no model is open")
+        if words.strip():
+            from tui.cli.bench.to_spec import parsed, to_bench
+
+            try:
+                args = parsed([*shlex.split(words), "--model", str(model)])
+            except ValueError as error:
+                raise LayerwiseError(f"these are no options: {error}") from None
+            return msgspec.structs.replace(to_bench(args).spec, profile=True)
+        if self._app.perf.spec is not None:
+            return msgspec.structs.replace(self._app.perf.spec, model=str(model), profile=True)
+        return BenchSpec(model=str(model), runners=self._runners(), profile=True)
+
+    def _runners(self) -> list[RunnerSpec]:
+        compare = self._app.errors.spec
+        found = [runner for runner in compare.runners if runner.kind == "onnxrt"] if compare is not None else []
+        return found[:1] or [RunnerSpec(kind="onnxrt")]
+
+    async def start(self, words: str = "") -> int:
+        """Submit a bench and put it on view; the job's number. Raises LayerwiseError."""
+        job = await self._app.client.submit(bench_job(self.spec(words)))
+        self._app.perf.ask(job)
+        return job
+
+
+def bench_job(spec: BenchSpec) -> JobSpec:
+    """The job of a bench that the app starts; it leases a GPU if a runner asks for one."""
+    command = command_line(spec)
+    return JobSpec(
+        action="bench", params=msgspec.to_builtins(spec), title=shlex.join(command[1:])[:200], command=command,
+        gpus=wants_gpu(spec), source="tui",
+    )  # fmt: skip
+
+
+def node_of_layer(index: "GraphIndex | None", row: dict[str, Any]) -> int:
+    """The node that a layer stands for, -1 if there is none in the graph that is open."""
+    if index is None:
+        return -1
+    tensor = index.find_tensor(str(row.get("tensor") or ""))
+    maker = index.producer(tensor) if tensor >= 0 else -1
+    return maker if maker >= 0 else index.find_node(str(row.get("node") or ""))
+
+
+def yank_targets(spec: BenchSpec | None, row: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """(key, what, text) of all that can be copied for a layer."""
+    targets = [(key, what, str(row[name])) for key, what, name in
+               (("l", "layer", "name"), ("n", "node", "node"), ("t", "tensor", "tensor")) if row.get(name)]  # fmt: skip
+    return [*targets, *([("c", "command", shlex.join(command_line(spec)))] if spec is not None else [])]

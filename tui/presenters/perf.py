@@ -1,0 +1,129 @@
+"""The slowest layers as styled text."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from backends.text import shown
+from tui.presenters.glyphs import Glyphs
+from tui.presenters.numbers import sig
+from tui.presenters.text import Line, fit, merge, wrap_runs
+from tui.state.perf import PerfState, share
+
+Row = Mapping[str, Any]
+MS_CELLS, SHARE_CELLS, SO_FAR_CELLS = 9, 6, 6
+WIDE = 100
+_HOT = 10.0
+_TITLES = {"time": "ms", "graph": "#", "op": "op", "layer": "layer", "calls": "calls"}
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Cells of the columns; calls: 0 where it is not shown."""
+
+    place: int
+    op: int
+    layer: int
+    calls: int
+    bar: int
+
+
+def columns(cells: int) -> Columns:
+    """The columns of a list `cells` wide."""
+    place, op, calls, bar = (5, 18, 6, 24) if cells >= WIDE else (5, 12, 0, 12)
+    taken = place + op + (calls + 1 if calls else 0) + bar + MS_CELLS + SHARE_CELLS + SO_FAR_CELLS + 6
+    return Columns(place, op, max(8, cells - taken), calls, bar)
+
+
+def heading(cells: int, sort: str, reverse: bool, glyphs: Glyphs) -> Line:
+    """The column names; the sorted column carries an arrow."""
+    shape = columns(cells)
+    arrow = ("^" if reverse else "v") if glyphs.ellipsis == "~" else ("▴" if reverse else "▾")
+
+    def name(text: str) -> str:
+        return text + arrow if text == _TITLES[sort] else text
+
+    text = f"{name('#'):>{shape.place}} {fit(name('op'), shape.op)} {fit(name('layer'), shape.layer)} "
+    text += f"{name('calls'):>{shape.calls}} " if shape.calls else ""
+    text += f"{name('ms'):>{MS_CELLS}} {'share':>{SHARE_CELLS}} {fit('', shape.bar)} {'so far':>{SO_FAR_CELLS}}"
+    return [(fit(text, cells, keep="start"), "head")]
+
+
+def row_line(state: PerfState, line: int, cells: int, glyphs: Glyphs) -> Line:
+    """One layer, `cells` wide; `so far` is the share of it and of all rows above it."""
+    row, shape = state.row_at(line), columns(cells)
+    part = share(row)
+    most = max((share(other) for other in state.rows), default=0.0) or 1.0
+    text = f"{int(row.get('i') or 0):>{shape.place}} {fit(str(row.get('op') or '?'), shape.op, glyphs.ellipsis)} "
+    text += f"{fit(str(row.get('name') or ''), shape.layer, glyphs.ellipsis, keep='end')} "
+    text += f"{int(row.get('calls') or 0):>{shape.calls}} " if shape.calls else ""
+    text += f"{sig(row.get('typical_ms'), 3):>{MS_CELLS}} {part:>{SHARE_CELLS - 1}.1f}% "
+    bar = share_bar(part / most, shape.bar, glyphs)
+    return merge([
+        (text, ""), (fit(bar, shape.bar), "warn" if part >= _HOT else "accent"),
+        (f" {state.so_far[line]:>{SO_FAR_CELLS - 1}.0f}%", "dim"),
+    ])  # fmt: skip
+
+
+def share_bar(part: float, cells: int, glyphs: Glyphs) -> str:
+    """A bar that fills `part` (0 to 1) of `cells` cells, at least one where the part is not 0."""
+    return glyphs.bars[-1] * max(1 if part > 0 else 0, round(cells * min(1.0, part)))
+
+
+def head_lines(state: PerfState, cells: int, glyphs: Glyphs) -> list[Line]:
+    """What was timed and how fast it is, how far the bench is, and what went wrong, if anything."""
+    if not state.job:
+        return [[("no bench of this model yet", "strong"), ("   b times it, layer by layer", "dim")], []]
+    lines = [_figures(state, cells, glyphs), _standing(state, cells)]
+    if state.facts.card is not None:
+        text = f"{glyphs.bad} {state.facts.card.get('kind', '')}: {state.facts.card.get('summary', '')}"
+        lines.append([(fit(text, cells, glyphs.ellipsis, keep="start"), "bad")])
+    elif state.comparisons:
+        text = str(state.comparisons[-1].get("words", ""))
+        lines.append([(fit(text, cells, glyphs.ellipsis, keep="start"), "accent")])
+    elif state.facts.warning:
+        lines.append([(fit(f"warning: {state.facts.warning}", cells, glyphs.ellipsis, keep="start"), "warn")])
+    return lines
+
+
+def _figures(state: PerfState, cells: int, glyphs: Glyphs) -> Line:
+    run = state.run
+    if run is None:
+        return [(f"bench, job {state.job}", "strong")]
+    latency = run.get("latency") or {}
+    batch = f", batch {run['batch']}" if run.get("batch") else ""
+    name = shown(f"{run.get('runner')}{batch}", 60)
+    text = f"   median {sig(latency.get('median'), 3)} ms"
+    text += "".join(f"   p{key} {sig(value, 3)}" for key, value in (latency.get("percentiles") or {}).items())
+    text += f"   {sig(run.get('items_per_second'), 3)} {'items' if run.get('batch') else 'runs'}/s"
+    room = max(10, cells - len(text))
+    return [(fit(name, min(room, len(name)), glyphs.ellipsis, keep="start"), "strong"), (text, "")]
+
+
+def _standing(state: PerfState, cells: int) -> Line:
+    facts = state.facts
+    words = {"queued": "waiting for a slot", "": "opening"}
+    if facts.state == "running":
+        text = f"{facts.done} of {facts.total or '?'} {facts.unit}"
+    else:
+        text = words.get(facts.state, f"{facts.state}: {len(state.rows)} layers")
+    others = len(state.profiles)
+    more = f"   runner {list(state.profiles).index(state.runner) + 1} of {others} (n: next)" if others > 1 else ""
+    return [(fit(text, max(1, cells - len(more)), keep="start").rstrip(), ""), (more, "dim")]
+
+
+def detail_lines(row: Row, error: str, cells: int) -> list[Line]:
+    """Everything known of a layer. error: what the comparison on view says of its node, "" for nothing."""
+    if not row:
+        return []
+    facts = [
+        ("layer", f"{row.get('name')}   {row.get('op')} on {row.get('provider') or '?'}"),
+        ("time", f"{sig(row.get('typical_ms'), 4)} ms typical   {sig(row.get('median_ms'), 4)} median   "
+                 f"{sig(row.get('mean_ms'), 4)} mean   {row.get('calls')} calls   {share(row):.2f} % of all layers"),
+        ("node", f"{row.get('node') or 'none of the model: the backend made it'}   {row.get('tensor') or ''}"),
+    ]  # fmt: skip
+    facts += [("error", error)] if error else []
+    return [
+        line for title, text in facts
+        for line in wrap_runs([(f"{title:<7}", "dim"), (shown(text, 400), "")], cells, indent=7)
+    ]  # fmt: skip

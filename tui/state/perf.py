@@ -1,0 +1,144 @@
+"""What the Perf screen shows: the layers of one bench, through a filter and a sort, and what is known of the bench."""
+
+from collections.abc import Mapping
+from itertools import accumulate
+from typing import Any
+
+from backends.errors import UsageError
+from debugtools.bench.spec import BenchSpec
+from tui.state.errors import RunFacts
+from tui.state.perf_filter import Test, parse_filter
+from tui.state.signal import Signal
+
+SORTS = ("time", "graph", "op", "layer", "calls")
+Row = dict[str, Any]
+
+
+class PerfState:
+    """One bench. `on_change` comes at most 4 times a second; `on_asked` when another job is to be shown.
+
+    runs, comparisons: rows of the bench; profiles: runner -> its layers, in the order in which they ran. runner: whose
+    layers are shown. order: places of the layers shown, in that order; so_far: percent of them and all before.
+    """
+
+    def __init__(self) -> None:
+        self.on_change: Signal[[]] = Signal()
+        self.on_asked: Signal[[]] = Signal()
+        self.asked: int | None = None
+        self.filter_text, self.filter_problem = "", ""
+        self.sort, self.reverse = "time", False
+        self._filter: Test = parse_filter("")
+        self.open(0, None)
+
+    def open(self, job: int, spec: BenchSpec | None) -> None:
+        """Forget what is shown and start on another job (0: none); filter and sort stay."""
+        self.job, self.spec = job, spec
+        self.facts = RunFacts()
+        self.runs: list[Row] = []
+        self.comparisons: list[Row] = []
+        self.profiles: dict[str, list[Row]] = {}
+        self.runner = ""
+        self.order: list[int] = []
+        self.so_far: list[float] = []
+        self._seen = (-1, "")
+
+    def ask(self, job: int) -> None:
+        """Have a job shown, though a newer one may come."""
+        self.asked = job
+        self.on_asked.emit()
+
+    def take(self, event: dict[str, Any]) -> None:
+        """Take one event of the job's journal."""
+        kind = event.get("type")
+        if kind == "state":
+            self.facts.state = str(event.get("state", ""))
+            if self.facts.state == "queued":
+                self.open(self.job, self.spec)
+                self.facts.state = "queued"
+        elif kind == "progress":
+            self.facts.done, self.facts.total = int(event.get("done") or 0), int(event.get("total") or 0)
+            self.facts.unit = f"{event.get('unit') or ''} {event.get('text') or ''}".strip()
+        elif kind == "row" and isinstance(event.get("row"), dict):
+            self._take_row(str(event.get("table")), event["row"])
+        elif kind == "warning":
+            self.facts.warning = str(event.get("text", ""))
+        elif kind == "card":
+            self.facts.card = event
+
+    def _take_row(self, table: str, row: Row) -> None:
+        if table == "runs":
+            self.runs.append(row)
+        elif table == "comparisons":
+            self.comparisons.append(row)
+        elif table == "profile":
+            name = str(row.get("runner"))
+            self.runner = self.runner or name
+            self.profiles.setdefault(name, []).append(row)
+
+    @property
+    def rows(self) -> list[Row]:
+        """The layers of the runner on view."""
+        return self.profiles.get(self.runner, [])
+
+    @property
+    def run(self) -> Row | None:
+        """The figures of the runner on view (of the first one while no layers are known), at its last batch size."""
+        name = self.runner or (self.runs[0]["runner"] if self.runs else "")
+        return next((row for row in reversed(self.runs) if row.get("runner") == name), None)
+
+    def next_runner(self) -> None:
+        """Show the layers of the next runner."""
+        names = list(self.profiles)
+        if names:
+            self.runner = names[(names.index(self.runner) + 1) % len(names)]
+            self.refresh()
+
+    # ── filter and sort ──
+
+    def set_filter(self, text: str) -> None:
+        """Apply a filter; one that does not parse leaves the last good one and sets `filter_problem`."""
+        try:
+            self._filter, self.filter_text, self.filter_problem = parse_filter(text), text, ""
+        except UsageError as error:
+            self.filter_problem = str(error)
+        self.refresh(always=True)
+
+    def sort_by(self, name: str) -> None:
+        """Sort by one of SORTS."""
+        self.sort, self.reverse = name, False
+        self.refresh(always=True)
+
+    def reverse_sort(self) -> None:
+        self.reverse = not self.reverse
+        self.refresh(always=True)
+
+    def refresh(self, always: bool = False) -> None:
+        """Bring `order` and `so_far` up to date with the rows."""
+        rows = self.rows
+        if not always and self._seen == (len(rows), self.runner):
+            return
+        self._seen = (len(rows), self.runner)
+        order = [place for place, row in enumerate(rows) if self._filter(row)]
+        keys = {
+            "time": lambda place: -share(rows[place]), "op": lambda place: str(rows[place].get("op")),
+            "layer": lambda place: str(rows[place].get("name")),
+            "calls": lambda place: -int(rows[place].get("calls") or 0),
+        }  # fmt: skip
+        if self.sort in keys:
+            order.sort(key=keys[self.sort])  # type: ignore[arg-type]
+        self.order = order[::-1] if self.reverse else order
+        self.so_far = list(accumulate(share(rows[place]) for place in self.order))
+
+    def row_at(self, line: int) -> Row:
+        """The layer at a line of the list, empty if there is none."""
+        return self.rows[self.order[line]] if 0 <= line < len(self.order) else {}
+
+    def line_of(self, place: int) -> int:
+        """The line that shows a layer, -1 if the filter hides it."""
+        return self.order.index(place) if place in self.order else -1
+
+
+def share(row: Mapping[str, Any]) -> float:
+    """Percent of the time of all layers."""
+    value = row.get("percent")
+    return float(value) if isinstance(value, int | float) else 0.0
