@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from trt.stubs import build, load
 
 HERE = Path(__file__).parent
 FAKE = HERE / "fake"
@@ -26,6 +27,31 @@ def fake_trt(trt_version: int, monkeypatch: pytest.MonkeyPatch) -> dict[str, str
     for name, value in found.items():
         monkeypatch.setenv(name, value)
     return {**os.environ, **found}
+
+
+@pytest.fixture(scope="session")
+def live_bindings() -> Callable[[int], dict[str, str]]:
+    """The environment in which stubs/load.py imports the real bindings of a version; skips where they cannot be had."""
+
+    def find(major: int) -> dict[str, str]:
+        try:
+            live = build.live(major)
+        except build.Unavailable as reason:
+            pytest.skip(str(reason))
+        return load.environment(str(live.folder), [str(library) for library in live.libraries])
+
+    return find
+
+
+@pytest.fixture
+def forwarded_trt(
+    fake_trt: dict[str, str], trt_version: int, live_bindings: Callable[[int], dict[str, str]], tmp_path: Path
+) -> dict[str, str]:
+    """As `fake_trt`, each call made on the real bindings first; names are in $LAYERWISE_FAKE_TRT_FORWARD_LOG."""
+    log = tmp_path / "forwarded.txt"
+    log.touch()
+    forward = {"LAYERWISE_FAKE_TRT_FORWARD": "1", "LAYERWISE_FAKE_TRT_FORWARD_LOG": str(log)}
+    return {**fake_trt, **live_bindings(trt_version), **forward}
 
 
 @pytest.fixture

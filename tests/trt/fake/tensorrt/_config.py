@@ -17,8 +17,10 @@ class _Profile:
 
     def set_shape(self, input: str, min: Any, opt: Any, max: Any) -> None:
         triple = [tuple(min), tuple(opt), tuple(max)]
-        if len({len(shape) for shape in triple}) != 1 or not _ordered(triple):
-            raise ValueError(f"Could not set shape of {input}: need min <= opt <= max of one rank, got {triple}")
+        for which, shape in zip(("min", "opt", "max"), triple, strict=True):
+            so_far = triple[: ("min", "opt", "max").index(which) + 1]
+            if len(shape) != len(triple[0]) or not _ordered(so_far):
+                raise RuntimeError(f"Shape provided for {which} is inconsistent with other shapes.")
         self._shapes[input] = triple
 
     def get_shape(self, input: str) -> list[Any]:
@@ -26,15 +28,15 @@ class _Profile:
 
     def set_shape_input(self, input: str, min: Any, opt: Any, max: Any) -> None:
         if not _ordered([min, opt, max]):
-            raise ValueError(f"Could not set shape values of {input}")
+            raise RuntimeError("min input provided for shape tensor is inconsistent with other inputs.")
         self._shape_values[input] = [list(min), list(opt), list(max)]
 
     def get_shape_input(self, input: str) -> list[list[int]]:
         return [list(values) for values in self._shape_values.get(input, ())]
 
 
-def _ordered(triple: Any) -> bool:
-    return all(low <= mid <= high for low, mid, high in zip(*triple, strict=True))
+def _ordered(shapes: Any) -> bool:
+    return all(sorted(sizes) == list(sizes) for sizes in zip(*shapes, strict=True))
 
 
 def profile() -> Any:

@@ -137,5 +137,8 @@ class _Logger:
 
 def say(logger: Any, severity: str, text: str) -> None:
     """Hand a message to a logger, as TensorRT does."""
-    if logger is not None:
-        logger.log(getattr(CLASSES["ILogger.Severity"], severity), text)
+    level = getattr(CLASSES["ILogger.Severity"], severity)
+    if logger is not None and type(logger) is CLASSES["Logger"]:
+        _Logger.log(logger, level, text)
+    elif logger is not None:
+        logger.log(level, text)

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+RECORDED = Path(__file__).resolve().parents[1] / "recorded"
 _MODULES = re.compile(
     r"tensorrt_bindings\.tensorrt\.|typing_extensions\.|typing\.|collections\.abc\.|nv\w+::(?:v_\d_\d::)?"
 )
@@ -35,6 +36,6 @@ def dump(api: dict[str, Any], path: Path) -> None:
 
 def load(version: int) -> dict[str, Any]:
     """The recorded API of TensorRT 10 or 11."""
-    text = (Path(__file__).parent / f"api_{version}.json").read_text(encoding="utf-8")
+    text = (RECORDED / f"api_{version}.json").read_text(encoding="utf-8")
     api: dict[str, Any] = json.loads(text)
     return api
