@@ -9,8 +9,10 @@ from typing import NamedTuple
 
 from backends.records import Span
 from backends.structure import Tensor, read_tensor, text
-from backends.tensors import Dim, dtype_name
+from backends.type_names import type_name
 from backends.wire import BYTES, MAX_DEPTH, VARINT, Source, WireError, fields, signed, varints
+
+Dim = int | str | None
 
 
 class Value(NamedTuple):
@@ -51,7 +53,7 @@ def read_type(data: bytes, start: int, end: int, depth: int = 0) -> tuple[str, t
             continue
         if number in (1, 8):
             element, shape = _tensor_type(data, begin, stop)
-            name = dtype_name(element) if element else ""
+            name = type_name(element) if element else ""
             result = (name if number == 1 else f"sparse({name})"), shape
         elif number in wrappers or number == 5:
             result = _nested_type(data, begin, stop, wrappers.get(number, "map"), depth), None
@@ -66,7 +68,7 @@ def _nested_type(data: bytes, start: int, end: int, wrapper: str, depth: int) ->
         if wire == BYTES:
             inner = read_type(data, begin, stop, depth + 1)[0] or "?"
         elif number == 1 and wire == VARINT:
-            key = f"{dtype_name(value)}, "
+            key = f"{type_name(value)}, "
     return f"{wrapper}({key}{inner})"
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from backends.errors import UsageError
 from backends.text import shown
+from backends.type_names import TYPE_NAMES, type_name
 
 Array = NDArray[Any]
 Dim = int | str | None
@@ -31,39 +32,42 @@ class DType(NamedTuple):
     bits: int
 
 
-def _row(name: str, onnx: int, scalar: Any, bits: int) -> DType:
-    return DType(name, onnx, np.dtype(scalar), bits)
+_NUMBERS = {name: number for number, name in TYPE_NAMES.items()}
+
+
+def _row(name: str, scalar: Any, bits: int) -> DType:
+    return DType(name, _NUMBERS[name], np.dtype(scalar), bits)
 
 
 DTYPES: tuple[DType, ...] = (
-    _row("float32", 1, np.float32, 32),
-    _row("uint8", 2, np.uint8, 8),
-    _row("int8", 3, np.int8, 8),
-    _row("uint16", 4, np.uint16, 16),
-    _row("int16", 5, np.int16, 16),
-    _row("int32", 6, np.int32, 32),
-    _row("int64", 7, np.int64, 64),
-    _row("string", 8, object, 64),
-    _row("bool", 9, np.bool_, 8),
-    _row("float16", 10, np.float16, 16),
-    _row("float64", 11, np.float64, 64),
-    _row("uint32", 12, np.uint32, 32),
-    _row("uint64", 13, np.uint64, 64),
-    _row("complex64", 14, np.complex64, 64),
-    _row("complex128", 15, np.complex128, 128),
-    _row("bfloat16", 16, ml_dtypes.bfloat16, 16),
-    _row("float8_e4m3fn", 17, ml_dtypes.float8_e4m3fn, 8),
-    _row("float8_e4m3fnuz", 18, ml_dtypes.float8_e4m3fnuz, 8),
-    _row("float8_e5m2", 19, ml_dtypes.float8_e5m2, 8),
-    _row("float8_e5m2fnuz", 20, ml_dtypes.float8_e5m2fnuz, 8),
-    _row("uint4", 21, ml_dtypes.uint4, 4),
-    _row("int4", 22, ml_dtypes.int4, 4),
-    _row("float4_e2m1fn", 23, ml_dtypes.float4_e2m1fn, 4),
-    _row("float8_e8m0fnu", 24, ml_dtypes.float8_e8m0fnu, 8),
-    _row("uint2", 25, ml_dtypes.uint2, 2),
-    _row("int2", 26, ml_dtypes.int2, 2),
-    _row("float6_e2m3fn", 27, ml_dtypes.float6_e2m3fn, 6),
-    _row("float6_e3m2fn", 28, ml_dtypes.float6_e3m2fn, 6),
+    _row("float32", np.float32, 32),
+    _row("uint8", np.uint8, 8),
+    _row("int8", np.int8, 8),
+    _row("uint16", np.uint16, 16),
+    _row("int16", np.int16, 16),
+    _row("int32", np.int32, 32),
+    _row("int64", np.int64, 64),
+    _row("string", object, 64),
+    _row("bool", np.bool_, 8),
+    _row("float16", np.float16, 16),
+    _row("float64", np.float64, 64),
+    _row("uint32", np.uint32, 32),
+    _row("uint64", np.uint64, 64),
+    _row("complex64", np.complex64, 64),
+    _row("complex128", np.complex128, 128),
+    _row("bfloat16", ml_dtypes.bfloat16, 16),
+    _row("float8_e4m3fn", ml_dtypes.float8_e4m3fn, 8),
+    _row("float8_e4m3fnuz", ml_dtypes.float8_e4m3fnuz, 8),
+    _row("float8_e5m2", ml_dtypes.float8_e5m2, 8),
+    _row("float8_e5m2fnuz", ml_dtypes.float8_e5m2fnuz, 8),
+    _row("uint4", ml_dtypes.uint4, 4),
+    _row("int4", ml_dtypes.int4, 4),
+    _row("float4_e2m1fn", ml_dtypes.float4_e2m1fn, 4),
+    _row("float8_e8m0fnu", ml_dtypes.float8_e8m0fnu, 8),
+    _row("uint2", ml_dtypes.uint2, 2),
+    _row("int2", ml_dtypes.int2, 2),
+    _row("float6_e2m3fn", ml_dtypes.float6_e2m3fn, 6),
+    _row("float6_e3m2fn", ml_dtypes.float6_e3m2fn, 6),
 )
 _BY_NAME = {row.name: row for row in DTYPES}
 _BY_ONNX = {row.onnx: row for row in DTYPES}
@@ -87,8 +91,7 @@ def dtype_name(kind: Array | np.dtype[Any] | int) -> str:
     NumPy's own name where it is none of ONNX's; "unknown" for a number that is not in the table.
     """
     if isinstance(kind, int):
-        row = _BY_ONNX.get(kind)
-        return row.name if row else "unknown"
+        return type_name(kind)
     dtype = np.dtype(kind) if isinstance(kind, np.dtype) else kind.dtype
     if dtype.kind in "OUST":
         return "string"

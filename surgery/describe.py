@@ -14,10 +14,9 @@ from backends.model import ModelFile
 from backends.record_values import Value
 from backends.records import Node
 from backends.structure import Tensor
-from backends.tensors import dtype_name
 from backends.text import shown
+from backends.type_names import type_name
 from backends.wire import WireError
-from surgery.graph.infer import inferred_structure
 from surgery.model_view import Elided, GraphView, array_text, open_view, shown_lines
 
 TAB = " " * 4
@@ -30,6 +29,8 @@ def describe_model(model: ModelFile, show: Collection[str] = (), shape_inference
     """
     structure = model.structure_bytes()
     if shape_inference:
+        from surgery.graph.infer import inferred_structure
+
         structure = inferred_structure(structure)[0]
     yield "==== ONNX Model ===="
     blank: list[str] = []
@@ -81,7 +82,7 @@ def _graph_lines(view: GraphView, show: Collection[str], prefix: str, level: int
 
 def _weight_lines(view: GraphView) -> Iterator[str]:
     for tensor in view.initializers:
-        head = f"[dtype={dtype_name(tensor.dtype)}, shape={tensor.dims}]"
+        head = f"[dtype={type_name(tensor.dtype)}, shape={tensor.dims}]"
         yield f"Initializer | {shown(tensor.name)} {head} | Values:"
         yield from _indented(array_text(view, tensor).splitlines(), 1)
         yield ""
@@ -139,7 +140,7 @@ def _attribute_lines(view: GraphView, node: Node, show: Collection[str], level: 
 
 
 def _tensor_lines(view: GraphView, label: str, tensor: Tensor, show: Collection[str]) -> Iterator[str]:
-    head = f"{label} = Tensor: [dtype={dtype_name(tensor.dtype)}, shape={tensor.dims}]"
+    head = f"{label} = Tensor: [dtype={type_name(tensor.dtype)}, shape={tensor.dims}]"
     if "weights" not in show:
         yield head
         return
@@ -154,7 +155,7 @@ def attribute_text(value: Any) -> str:
         more = f", … ({value.total} in all)" if value.total > len(value.values) else ""
         return f"[{shown(items)}{more}]"
     if isinstance(value, Tensor):
-        return f"Tensor: [dtype={dtype_name(value.dtype)}, shape={value.dims}]"
+        return f"Tensor: [dtype={type_name(value.dtype)}, shape={value.dims}]"
     if isinstance(value, GraphView):
         return f"Subgraph: {shown(value.name, 200)} ({value.n_nodes} nodes)"
     return shown(str(value))

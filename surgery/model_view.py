@@ -2,9 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from backends.errors import BadFile, LayerwiseError
 from backends.model import ModelFile, WeightRef
@@ -12,10 +10,12 @@ from backends.record_attributes import Attribute, read_attribute
 from backends.record_values import Value, read_initializer, read_sparse_initializer, read_type, read_value
 from backends.records import Graph, Model, Node, read_graph, read_model, read_node
 from backends.structure import Tensor
-from backends.tensors import dtype_name
 from backends.text import shown
-from backends.weight_arrays import mapped_array, parsed_array, raw_array
+from backends.type_names import type_name
 from backends.wire import MAX_DEPTH, WireError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 LIST_LIMIT = 1000
 _TYPE_ATTRIBUTES = {"to", "dtype", "target_type"}
@@ -62,7 +62,7 @@ class GraphView:
             value = read_value(data, *span)
             self.known[value.name] = value
         for tensor in self.initializers:
-            self.known[tensor.name] = Value(tensor.name, dtype_name(tensor.dtype), tuple(tensor.dims))
+            self.known[tensor.name] = Value(tensor.name, type_name(tensor.dtype), tuple(tensor.dims))
         self.known |= {v.name: v for v in (*self.inputs, *self.outputs)}
 
     def nodes(self) -> Iterator[Node]:
@@ -92,7 +92,7 @@ class GraphView:
         if attribute.kind in _LIST_OF:
             return Elided(values, attribute.total)
         if kind == _INT and attribute.name in _TYPE_ATTRIBUTES and values:
-            known = dtype_name(values[0])
+            known = type_name(values[0])
             return values[0] if known == "unknown" else known
         return values[0] if values else f"<attribute type {attribute.kind}>"
 
@@ -110,9 +110,11 @@ class GraphView:
             return read_type(self._data, *value)[0]
         return value
 
-    def array(self, tensor: Tensor) -> NDArray[Any]:
+    def array(self, tensor: Tensor) -> "NDArray[Any]":
         """Return a tensor's values, mapped where they lie in a file. BadFile if they do not fit the
         tensor."""
+        from backends.weight_arrays import mapped_array, parsed_array, raw_array
+
         model = self._model
         ref = WeightRef(tensor.name, tensor.dtype, tuple(tensor.dims), model.path, 0, 0)
         if tensor.data is not None:
