@@ -90,8 +90,10 @@ def test_equal_blocks_fold_and_open(browser: Browser, folder: Path) -> None:
     find(browser, "layer.3 softmax")
     browser.press("#fit")
     assert in_view(browser) > folded  # what hid the node is open
+    find(browser, "layer.3 softmax")
     browser.key("o")
     assert browser.text("#details h2") == "block 4 of 8"
+    assert in_view(browser) > 0
     browser.press("#fit")
     with_blocks = in_view(browser)
     browser.press("#details button", "Open")

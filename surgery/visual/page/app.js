@@ -96,9 +96,17 @@ class App {
     this.folds.set(group.key, !this.folds.isOpen(group.key));
     this.geometry.forget();
     const after = this.place(first, group.key);
-    this.camera.x += (before[0] + before[2] / 2 - after[0] - after[2] / 2) * this.camera.scale;
-    this.camera.y += (before[1] - after[1]) * this.camera.scale;
+    this.keepInView(before, after);
     this.choose({ group });
+  }
+
+  /* What was at one box is at another now: move the camera so that its head stays, within the window. */
+  keepInView(before, after) {
+    const { scale, x, y } = this.camera;
+    const within = (place, length) => Math.min(Math.max(place, 50), length - 50);
+    const middle = within((before[0] + before[2] / 2) * scale + x, this.canvas.clientWidth);
+    const top = within(before[1] * scale + y, this.canvas.clientHeight);
+    this.camera = { scale, x: middle - (after[0] + after[2] / 2) * scale, y: top - after[1] * scale };
   }
 
   /* Open or fold the group that is chosen, or fold the block around the node that is. */

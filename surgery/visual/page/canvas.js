@@ -88,7 +88,7 @@ class Painter {
     const colour = app.colours.node(node);
     const failed = app.model.error("passed", node) === false;
     this.hits.push({ x, y, w, h, node });
-    this.box(x, y, w, h, { fill: this.scale < TEXT_FROM && colour ? colour : this.ink.card, failed, chosen: app.chosen.node === node || Boolean(app.chosen.range?.has(node)) });
+    this.box(x, y, w, h, { fill: this.scale < TEXT_FROM ? colour || this.ink.line : this.ink.card, failed, chosen: app.chosen.node === node || Boolean(app.chosen.range?.has(node)) });
     if (this.scale < TEXT_FROM) return;
     pen.fillStyle = colour || this.ink.line;
     pen.beginPath();

@@ -11,6 +11,7 @@ const FAMILY = {
   light: ["#3d6fd1", "#2a8fa8", "#3f9a4d", "#8357c9", "#7d8794", "#b07d1e", "#aab2bd", "#c2548f", "#d9622b", "#5c6672"],
   dark: ["#6d9bf2", "#4fb9d1", "#69c277", "#ad8af0", "#8e98a6", "#d6a545", "#6c7683", "#e582b6", "#f08a55", "#98a2b0"],
 };
+const CAUSES = ["overflow", "nan", "leap"];
 const BROKEN = { light: "#6a2bf0", dark: "#a98bff" };
 
 /* What colour a node has, and which of several nodes is worst. */
@@ -67,7 +68,8 @@ class Colours {
 
   weight(node) {
     const place = this.metric === "family" ? null : this.place(node);
-    return (place === null ? -1 : place) + (this.model.error("passed", node) === false ? 4 : 0);
+    const cause = CAUSES.includes(this.model.error("finding", node)) ? 1e-6 : 0;  // of equals, where it starts
+    return (place === null ? -1 : place) + (this.model.error("passed", node) === false ? 4 : 0) + cause;
   }
 
   /* The worst node among positions first … last - 1 of a scope, -1 if nothing is known of them. */
@@ -75,12 +77,13 @@ class Colours {
     if (this.metric === "family") return -1;
     const { weights, size, tree } = this.tree(scope);
     let best = -1;
-    const take = (place) => { if (place >= 0 && (best < 0 || weights[place] > weights[best])) best = place; };
+    const before = (place) => weights[place] > weights[best] || (weights[place] === weights[best] && place < best);
+    const take = (place) => { if (place >= 0 && (best < 0 || before(place))) best = place; };
     for (let [a, b] = [first + size, last + size]; a < b; a >>= 1, b >>= 1) {
       if (a & 1) take(tree[a++]);
       if (b & 1) take(tree[--b]);
     }
-    return best >= 0 && weights[best] > -1 ? this.model.members[scope][best] : -1;
+    return best >= 0 && weights[best] >= 0 ? this.model.members[scope][best] : -1;
   }
 
   tree(scope) {
