@@ -114,7 +114,7 @@ COMMANDS: dict[str, Leaf | Branch] = {
             "shard-hints": Leaf("tui.cli.template", "shard_hints", "split a model over GPUs: needs TensorRT"),
         },
     ),
-    "bench": Leaf("tui.cli.bench.command", "bench", "how fast a model runs, layer by layer; trtexec's options", timed=True),
+    "bench": Leaf("tui.cli.bench.command", "bench", "how fast a model runs, layer by layer; trtexec's options", True),
     "triage": Leaf("tui.cli.triage", "triage", "the accuracy flowchart: what kind of fault it is, with a report"),
     "data": Branch(
         "combine saved inputs and outputs",

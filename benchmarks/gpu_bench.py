@@ -1,0 +1,149 @@
+"""`layerwise bench` beside a loop written by hand: `python -m benchmarks.gpu_bench FOLDER [--cpu] [--rounds 3]`.
+
+For each *.onnx of the folder (ResNet-50 with random weights where it has none), and for each way to run it: the same
+model and inputs in a plain loop over onnxruntime in a process of its own, and `layerwise bench`, in turns. One line
+each: the medians over the rounds of p50 and p90, and how far bench is off. Asked: within 5 %. Ways: copies (inputs and
+outputs go over the bus in every run: `session.run`), device (an IOBinding that leaves them on the GPU), graph (the same
+with a CUDA graph). With --cpu: `session.run` on the CPU.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from benchmarks.models import make_heavy
+from debugtools.bench.statistics import percentile
+
+ASKED = 0.05
+SECONDS, WARM_UP = 3.0, 1.0
+WAYS = {
+    "copies": ["--providers", "cuda"],
+    "device": ["--providers", "cuda", "--no-data-transfers"],
+    "graph": ["--providers", "cuda", "--no-data-transfers", "--cuda-graph"],
+    "cpu": [],
+}
+
+
+def hand_loop(model: Path, way: str) -> dict[str, float]:
+    """p50 and p90 in milliseconds of what people write themselves."""
+    import onnxruntime
+
+    if way != "cpu":
+        onnxruntime.preload_dlls()
+    options = {"enable_cuda_graph": "1"} if way == "graph" else {}
+    providers: Any = ["CPUExecutionProvider"] if way == "cpu" else [("CUDAExecutionProvider", options)]
+    session = onnxruntime.InferenceSession(model, providers=providers)
+    run = _plain(session, model) if way in ("cpu", "copies") else _bound(session, model)
+    end = time.perf_counter() + WARM_UP
+    while time.perf_counter() < end:
+        run()
+    times: list[float] = []
+    end = time.perf_counter() + SECONDS
+    while time.perf_counter() < end:
+        start = time.perf_counter()
+        run()
+        times.append((time.perf_counter() - start) * 1000)
+    ordered = np.sort(times)
+    return {"p50": float(np.median(ordered)), "p90": percentile(ordered, 90), "runs": len(times)}
+
+
+def _plain(session: Any, model: Path) -> Callable[[], object]:
+    feed = _feed(session)
+    return lambda: session.run(None, feed)
+
+
+def _bound(session: Any, model: Path) -> Callable[[], object]:
+    import onnxruntime
+
+    binding, feed = session.io_binding(), _feed(session)
+    on_device = [(name, onnxruntime.OrtValue.ortvalue_from_numpy(array, "cuda", 0)) for name, array in feed.items()]
+    for name, value in on_device:
+        binding.bind_ortvalue_input(name, value)
+    cpu = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    for node, array in zip(cpu.get_outputs(), cpu.run(None, feed), strict=True):
+        value = onnxruntime.OrtValue.ortvalue_from_shape_and_type(array.shape, array.dtype, "cuda", 0)
+        binding.bind_ortvalue_output(node.name, value)
+
+    def run() -> None:
+        session.run_with_iobinding(binding)
+        binding.synchronize_outputs()
+
+    return run
+
+
+def _feed(session: Any) -> dict[str, Any]:
+    """The inputs that `layerwise bench` makes: synthetic, dynamic dimensions 1."""
+    from backends.feeds import make_feeds
+    from backends.onnxrt_values import type_name
+    from backends.specs import FeedSpec
+    from backends.tensors import TensorInfo
+
+    inputs = [TensorInfo(node.name, type_name(node.type), tuple(node.shape)) for node in session.get_inputs()]
+    return next(iter(make_feeds(FeedSpec(), inputs, lambda text: None)))
+
+
+def ours(model: Path, way: str) -> dict[str, float]:
+    """p50 and p90 in milliseconds of `layerwise bench`."""
+    command = [sys.executable, "-m", "layerwise", "bench", str(model), *WAYS[way], "--json",
+               "--duration", str(SECONDS), "--warm-up-time", str(WARM_UP)]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    document = json.loads(done.stdout)
+    if document["error"]:
+        raise SystemExit(f"{model.name}, {way}: {document['error']['summary']}")
+    run = document["runs"][0]
+    return {"p50": run["latency"]["median"], "p90": run["latency"]["percentiles"]["90"], "runs": run["runs"]}
+
+
+def by_hand(model: Path, way: str) -> dict[str, float]:
+    """The loop in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.gpu_bench", "--hand", str(model), way]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{model.name}, {way}, by hand: {done.stderr[-600:]}")
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def compare(model: Path, way: str, rounds: int) -> bool:
+    """Print how far bench is off; whether within what was asked."""
+    pairs = [(ours(model, way), by_hand(model, way)) for _ in range(rounds)]
+    told, within = [], True
+    for name in ("p50", "p90"):
+        mine, theirs = (median(pair[side][name] for pair in pairs) for side in (0, 1))
+        off = mine / theirs - 1
+        within &= abs(off) <= ASKED
+        told.append(f"{name} {mine:.4f} ms, by hand {theirs:.4f} ms ({off:+.1%})")
+    verdict = "within 5 %" if within else "MORE THAN 5 % OFF"
+    print(f"{model.name}  {way}: {'   '.join(told)}   {verdict}", flush=True)
+    return within
+
+
+def main() -> None:
+    """Compare on every model of the folder; exit code 1 if one is too far off."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--cpu", action="store_true", help="the CPU alone")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--hand", nargs=2, metavar=("MODEL", "WAY"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.hand:
+        print(json.dumps(hand_loop(Path(options.hand[0]), options.hand[1])))
+        return
+    if options.folder is None:
+        parser.error("name a folder of models")
+    models = sorted(options.folder.glob("*.onnx")) or [make_heavy(options.folder, "resnet50")]
+    ways = ("cpu",) if options.cpu else ("copies", "device", "graph")
+    results = [compare(model, way, options.rounds) for model in models for way in ways]
+    sys.exit(0 if all(results) else 1)
+
+
+if __name__ == "__main__":
+    main()
