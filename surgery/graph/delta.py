@@ -68,18 +68,11 @@ def _readers(after: Overlay, names: Iterable[str]) -> list[int]:
 
 
 def _affected(after: Overlay, nodes: Iterable[int], before: Overlay) -> list[str]:
-    """Outputs that `nodes` lead to, and those whose maker is another."""
-    readers, protos = after.state.lookups.readers, [after.proto(node) for node in nodes]
-    waiting = [proto for proto in protos if proto is not None]
-    seen = set(map(id, waiting))
-    made: set[str] = set()
-    while waiting:
-        node = waiting.pop()
-        made.update(node.output)
-        for name in node.output:
-            for reader in readers.get(name, ()):
-                if id(reader) not in seen:
-                    seen.add(id(reader))
-                    waiting.append(reader)
-    old = set(before.state.output_names)
-    return [name for name in after.state.output_names if name in made and name in old]
+    """Outputs of both that `nodes` lead to."""
+    reached = after.reach(nodes)
+    found = []
+    for name in set(before.state.output_names).intersection(after.state.output_names):
+        maker = after.producer(after.ground.known_tensor(name))
+        if maker >= 0 and reached[maker]:
+            found.append(name)
+    return [name for name in after.state.output_names if name in found]

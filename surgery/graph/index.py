@@ -167,6 +167,10 @@ class GraphIndex:
         """Nodes that read what it makes, captures included; ascending."""
         return self._row("children", node)
 
+    def children_lists(self) -> tuple[list[int], list[int]]:
+        """Where each node's children begin in the second list, which holds those of all nodes."""
+        return self._c["children_at"].tolist(), self._c["children"].tolist()
+
     def ancestors(self, node: int) -> Numbers:
         """All nodes that it depends on, ascending."""
         return self._reach(node, "parents")

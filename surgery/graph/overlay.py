@@ -6,6 +6,7 @@ state of the graph. What a state costs grows with what was changed, besides one 
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import copy
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,6 +45,7 @@ class Ground:
         self._making: dict[str, int] = {}
         self._new_tensors: dict[str, int] = {}
         self._tensor_names: list[str] = []
+        self._weight_bytes = -1
 
     def node_number(self, node: "onnx.NodeProto", gone: set[int], used: Collection[int]) -> int:
         """The number of a node that is not the file's: that of a node of its name, or that made the same, in any state.
@@ -84,6 +86,21 @@ class Ground:
             return number
         return self._new_tensors.get(name, -1)
 
+    def weight_bytes(self, state: "Structure") -> int:
+        """Bytes of all weights of a state; what it shares with the file is counted once for all."""
+        if self._weight_bytes < 0:
+            self._weight_bytes = sum(map(_nbytes, self.structure.initializers.values()))
+        old, new = self.structure.initializers, state.initializers
+        if new is old:
+            return self._weight_bytes
+        gone = sum(_nbytes(tensor) for name, tensor in old.items() if new.get(name) is not tensor)
+        return self._weight_bytes - gone + sum(_nbytes(t) for name, t in new.items() if old.get(name) is not t)
+
+    @cached_property
+    def below(self) -> tuple[list[int], list[int]]:
+        """The children of the file's nodes: where each node's begin, and all of them."""
+        return self.index.children_lists()
+
     def new_tensor(self, number: int) -> str:
         """The name of a tensor that the file does not have."""
         return self._tensor_names[number - self.index.n_tensors]
@@ -100,8 +117,8 @@ class Overlay(GraphIndex):
         self.ground, self.state, self.types = ground, state, dict(types or {})
         self._base = base = ground.index
         self.folder = base.folder
-        kept = [ground.numbers.get(id(node), -1) for node in state.nodes]
-        new = [node for node, number in zip(state.nodes, kept, strict=True) if number < 0]
+        kept = list(map(ground.numbers.get, map(id, state.nodes)))
+        new = [node for node, number in zip(state.nodes, kept, strict=True) if number is None]
         self.gone = ground.proto_of.keys() - set(kept)
         self.own: dict[int, onnx.NodeProto] = {}
         self._numbers: dict[int, int] = {}
@@ -114,9 +131,8 @@ class Overlay(GraphIndex):
         self.n_nodes, self.n_tensors = ground.n_nodes, base.n_tensors + len(ground._tensor_names)
         inputs, outputs = state.input_names, state.output_names
         self._inputs, self._outputs = set(inputs), set(outputs)
-        sizes = sum(_nbytes(tensor) for tensor in state.initializers.values())
         self.meta = {**base.meta, "inputs": inputs, "outputs": outputs, "opsets": dict(state.opsets),
-                     "n_nodes": len(self.order), "weight_bytes": sizes}  # fmt: skip
+                     "n_nodes": len(self.order), "weight_bytes": ground.weight_bytes(state)}  # fmt: skip
 
     def _ordered(self, new: "Iterable[onnx.NodeProto]") -> tuple[Numbers, Places]:
         """The file's nodes as its index has them, new ones right after what they read or before what reads them."""
@@ -304,7 +320,28 @@ class Overlay(GraphIndex):
         return self._reached(node, self.parents)
 
     def descendants(self, node: int) -> Numbers:
-        return self._reached(node, self.children)
+        return np.flatnonzero(self.reach(self.children(node))).astype(np.int32)
+
+    def reach(self, nodes: Iterable[int]) -> NDArray[np.bool_]:
+        """Mask over node numbers: `nodes`, and all that depend on them."""
+        at, below = self.ground.below
+        more: dict[int, list[int]] = {}
+        for own in self.own:
+            for parent in self.parents(own):
+                more.setdefault(parent, []).append(own)
+        seen, n_file = bytearray(self.n_nodes), self._base.n_nodes
+        waiting = list(nodes)
+        while waiting:
+            node = waiting.pop()
+            if seen[node] or node in self.gone:
+                continue
+            seen[node] = 1
+            if node < n_file and node not in self.own:
+                waiting += below[at[node] : at[node + 1]]
+                waiting += more.get(node, ())
+            else:
+                waiting += self.children(node)
+        return np.frombuffer(seen, np.uint8).astype(np.bool_)
 
     def _reached(self, node: int, step: Any) -> Numbers:
         seen: set[int] = set()

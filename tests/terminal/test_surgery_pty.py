@@ -144,6 +144,14 @@ def test_again_on_other_nodes_and_on_all_marked_ones(terminal: Terminal) -> None
     terminal.wait_for(" 5 edits")
 
 
+def test_any_other_edit_is_picked_and_typed(terminal: Terminal) -> None:
+    terminal.press("e", "bypass", "enter")
+    terminal.wait_for(":edit bypass")
+    change(terminal, "ops=Tanh", "enter", seen="bypass all Tanh")
+    assert "-1  Tanh /pooler/activation/Tanh" in terminal.text
+    apply(terminal, 1)
+
+
 def test_what_does_not_fit_is_said_and_nothing_changes(terminal: Terminal) -> None:
     for keys, told in (
         (("c", "nothing", "enter"), "write NAME=VALUE"),
