@@ -13,12 +13,6 @@ from support.many import Done, run_many
 from support.surgeon_sides import feed_of, nodes_in, outputs_of, same
 from support.surgeon_zoo import write_all
 
-from surgery.sanitize_action import sanitize
-from tui.cli.direct import DirectContext
-from tui.cli.log import Log
-from tui.cli.parser import Parser
-from tui.cli.surgeon.sanitize import fill_sanitize, job_params
-
 FOLD = ("sanitize", "--fold-constants", "--no-onnxruntime-shape-inference", "--fold-size-threshold", "1M")
 FOLDED = (
     *("constant_chain", "static_shapes", "partly_dynamic_shapes", "decided_if", "nested_ifs", "constants_in_bodies"),
@@ -72,22 +66,12 @@ def results(zoo: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> d
             ["surgeon", tool, zoo[model], *words, "-o", places[key] / "model.onnx"]
             for key, (model, (tool, *words)) in lines.items()
         ]
-    theirs = run_many("polygraphy", commands["polygraphy"], folder)
-    others = [line for line in commands["layerwise"] if line[1] != "sanitize"]
-    ours = dict(zip(map(str, others), run_many("layerwise", others, folder), strict=True))
-    ours |= {str(line): _sanitized(line[2:]) for line in commands["layerwise"] if line[1] == "sanitize"}
+    done = {program: run_many(program, many, folder) for program, many in commands.items()}
     return {
-        key: Both(Path(mine[-1]), Path(other[-1]), (ours[str(mine)], theirs[i]))
-        for i, (key, mine, other) in enumerate(zip(lines, commands["layerwise"], commands["polygraphy"], strict=True))
-    }
-
-
-def _sanitized(words: list[str | Path]) -> Done:
-    """What the job of a command line does, without its process (which has its own tests)."""
-    parser = Parser("layerwise surgeon sanitize")
-    fill_sanitize(parser)
-    sanitize(DirectContext(job_params(parser.parse_args(list(map(str, words)))), Log()))  # type: ignore[arg-type]
-    return Done(0, "")
+        key: Both(*(folder / program / key / "model.onnx" for program in done),
+                  (done["layerwise"][i], done["polygraphy"][i]))
+        for i, key in enumerate(lines)
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FOLDED)

@@ -1,9 +1,13 @@
-"""Many command lines of one program, each in a fork of a process that has imported it: start-up is paid once."""
+"""Many command lines of one program, each in a fork of a process that has imported it: start-up is paid once.
+
+`surgeon sanitize` runs its job's action in the fork, too, not in a process of the job's own.
+"""
 
 import contextlib
 import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,8 +17,9 @@ from typing import Any, NamedTuple
 
 PRELOADED = {
     "polygraphy": ("polygraphy.tools._main", "onnx", "onnxruntime", "onnx_graphsurgeon"),
-    "layerwise": ("tui.__main__", "onnx", "surgery.sanitize", "tui.cli.surgeon.common"),
+    "layerwise": ("tui.__main__", "onnx", "onnxruntime", "surgery.sanitize_action", "tui.cli.surgeon.sanitize"),
 }
+LIMIT = 60  # seconds for one command
 
 
 class Done(NamedTuple):
@@ -42,6 +47,7 @@ def _in_fork(program: str, line: list[str]) -> Done:
             os.dup2(output.fileno(), 1)
             os.dup2(output.fileno(), 2)
             code = 70
+            signal.alarm(LIMIT)
             with contextlib.suppress(BaseException):
                 code = _call(program, line)
             sys.stdout.flush()
@@ -52,6 +58,8 @@ def _in_fork(program: str, line: list[str]) -> Done:
 
 
 def _call(program: str, line: list[str]) -> int:
+    if program == "layerwise" and line[:2] == ["surgeon", "sanitize"]:
+        return _sanitize(line[2:])
     main: Any = importlib.import_module(PRELOADED[program][0]).main
     sys.argv = [program, *line]
     try:
@@ -59,6 +67,19 @@ def _call(program: str, line: list[str]) -> int:
     except SystemExit as stop:
         code = stop.code
     return int(code or 0)
+
+
+def _sanitize(words: list[str]) -> int:
+    from surgery.sanitize_action import sanitize
+    from tui.cli.direct import DirectContext
+    from tui.cli.log import Log
+    from tui.cli.parser import Parser
+    from tui.cli.surgeon.sanitize import fill_sanitize, job_params
+
+    parser = Parser("layerwise surgeon sanitize")
+    fill_sanitize(parser)
+    sanitize(DirectContext(job_params(parser.parse_args(words)), Log()))  # type: ignore[arg-type]
+    return 0
 
 
 if __name__ == "__main__":
