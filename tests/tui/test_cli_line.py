@@ -82,7 +82,7 @@ marks = st.builds(
 ).filter(lambda m: m.names != ["mark", "all"] and (not m.only or (not m.everything and bool(m.names or m.op_types))))
 specs = st.builds(
     CompareSpec,
-    model=paths.filter(lambda p: not p.endswith((".pb", ".h5", ".uff"))),
+    model=paths.map("{}.onnx".format),
     model_options=st.builds(
         ModelOptions,
         external_data_dir=maybe_path,
