@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from backends.reads import reads
 from backends.record_values import read_value
 from backends.tensors import dtype_name
 from surgery.graph.attribute_text import attribute_text
@@ -140,6 +141,7 @@ class Overlay(GraphIndex):
         alive = np.ones(base.n_nodes, np.bool_)
         alive[list(self.gone)] = False
         self._drop_bodies(alive)
+        self._alive = alive
         keys: dict[int, float] = {}
         for k, node in enumerate(new):
             number = self._numbers[id(node)]
@@ -154,17 +156,25 @@ class Overlay(GraphIndex):
         return _sorted(numbers, places)
 
     def _drop_bodies(self, alive: NDArray[np.bool_]) -> None:
-        """The nodes of bodies go with their owner."""
+        """The nodes of bodies go with their owner, and where they are edited themselves: they have no numbers then."""
         scopes = self._base.meta["scopes"]
         if len(scopes) < 2:
             return
         lost = [False] * len(scopes)
         for number, scope in enumerate(scopes):
             owner = scope["owner"]
-            lost[number] = owner >= 0 and (not alive[owner] or lost[self._base.node_scope(owner)])
+            gone = owner >= 0 and (not alive[owner] or self._has_other_body(owner))
+            lost[number] = gone or (owner >= 0 and lost[self._base.node_scope(owner)])
         if any(lost):
             for node in range(self._base.n_nodes):
                 alive[node] &= not lost[self._base.node_scope(node)]
+
+    def _has_other_body(self, owner: int) -> bool:
+        own, old = self.own.get(owner), self.ground.proto_of.get(owner)
+        if own is None or old is None:
+            return False
+        bodies = [[a for a in node.attribute if a.HasField("g") or a.graphs] for node in (own, old)]
+        return bodies[0] != bodies[1]
 
     # Nodes
 
@@ -205,7 +215,10 @@ class Overlay(GraphIndex):
         return self._base.node_outputs(node) if own is None else list(map(self.ground.tensor_number, own.output))
 
     def node_captures(self, node: int) -> list[int]:
-        return self._base.node_captures(node) if node < self._base.n_nodes else []
+        own = self.own.get(node)
+        if own is None:
+            return self._base.node_captures(node)
+        return [self.ground.tensor_number(name) for name in reads(own) if name not in own.input]
 
     def attributes(self, node: int) -> list[tuple[str, str]]:
         own = self.own.get(node)
@@ -294,8 +307,11 @@ class Overlay(GraphIndex):
     def consumers(self, tensor: int) -> Numbers:
         if self.tensor_scope(tensor):
             return self._base.consumers(tensor)
-        found = self.state.lookups.readers.get(self.tensor_name(tensor), ())
-        return np.array(sorted(self.number(node) for node in found), np.int32)
+        found = [self.number(node) for node in self.state.lookups.readers.get(self.tensor_name(tensor), ())]
+        if tensor < self._base.n_tensors and len(self._base.meta["scopes"]) > 1:
+            inner = (int(node) for node in self._base.consumers(tensor) if self._base.node_scope(int(node)))
+            found += [node for node in inner if self._alive[node]]
+        return np.array(sorted(found), np.int32)
 
     def weight(self, tensor: int) -> tuple[str, int, int] | None:
         if self.tensor_scope(tensor) or self._as_in_file(self.tensor_name(tensor)):

@@ -1,0 +1,133 @@
+"""An overlay says of an edited graph what an index built from the edited model says, and what lies between two."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.big_graph import chain_model
+from support.graphs import random_model
+
+from backends.errors import LayerwiseError
+from backends.model import ModelFile
+from surgery.edits import Edit
+from surgery.edits.names import RenameNode, RenameTensor
+from surgery.edits.nodes import DeleteNodes, InsertNode, ReplaceNode
+from surgery.edits.outputs import MarkOutputs
+from surgery.graph import GraphIndex
+from surgery.graph.build import build_index
+from surgery.graph.delta import delta
+from surgery.graph.overlay import Ground, Overlay
+from surgery.structure import Structure
+
+
+def opened(path: Path, folder: Path) -> Ground:
+    with ModelFile(path) as file:
+        return Ground(build_index(file, folder, shape_inference=False), Structure.open(file))
+
+
+def edit(structure: Structure, kind: int, place: int, serial: int) -> Structure:
+    """One of several edits of some node; what does not fit changes nothing."""
+    node = structure.nodes[place % len(structure.nodes)]
+    label, tensor = structure.label(node), next(iter(node.output))
+    made: list[Edit] = [
+        DeleteNodes(nodes=(label,)), InsertNode(tensor=tensor, op="Relu"), ReplaceNode(node=label, op="Abs"),
+        RenameNode(node=label, to=f"renamed{serial}"), RenameTensor(tensor=tensor, to=f"tensor{serial}"),
+        MarkOutputs(tensors=(tensor,)),
+    ]  # fmt: skip
+    try:
+        return made[kind].apply(structure)
+    except LayerwiseError:
+        return structure
+
+
+Facts = tuple[str, str, tuple[str, ...], tuple[str, ...], frozenset[str], frozenset[str], tuple[tuple[str, str], ...]]
+
+
+def facts(graph: GraphIndex) -> set[Facts]:
+    """All main graph nodes with what is around them, by names."""
+
+    def label(node: int) -> str:
+        return ",".join(names(graph.node_outputs(node)))
+
+    def names(tensors: list[int]) -> tuple[str, ...]:
+        return tuple("" if tensor < 0 else graph.tensor_name(tensor) for tensor in tensors)
+
+    return {
+        (
+            graph.node_name(node), graph.node_op(node), names(graph.node_inputs(node)), names(graph.node_outputs(node)),
+            frozenset(label(parent) for parent in graph.parents(node)),
+            frozenset(label(child) for child in graph.children(node) if graph.node_scope(child) == 0),
+            tuple(graph.attributes(node)),
+        )
+        for node in map(int, graph.order) if graph.node_scope(node) == 0
+    }  # fmt: skip
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 50), edits=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 40)), max_size=8))
+def test_an_overlay_is_what_an_index_of_the_edited_model_is(
+    seed: int, edits: list[tuple[int, int]], tmp_path: Path
+) -> None:
+    path = tmp_path / "model.onnx"
+    onnx.save(random_model(seed), path)
+    ground = opened(path, tmp_path / "index")
+    state = ground.structure
+    for serial, (kind, place) in enumerate(edits):
+        state = edit(state, kind, place, serial)
+    overlay = Overlay(ground, state)
+    saved = tmp_path / "edited.onnx"
+    saved.write_bytes(state.proto().SerializeToString())
+    with ModelFile(saved) as file:
+        fresh = build_index(file, tmp_path / "fresh", shape_inference=False)
+    assert facts(overlay) == facts(fresh)
+    assert overlay.meta["outputs"] == fresh.meta["outputs"] and len(overlay.order) == len(set(overlay.order.tolist()))
+    for query in ("relu", "op:add", "name:n1", "!op:relu"):
+        mine = {overlay.node_outputs(int(node))[0] for node in overlay.search(query)}
+        theirs = {fresh.node_outputs(int(node))[0] for node in fresh.search(query) if not fresh.node_scope(int(node))}
+        assert {overlay.tensor_name(t) for t in mine} >= {fresh.tensor_name(t) for t in theirs}
+    back = Overlay(ground, ground.structure)
+    assert not back.own and not back.gone and delta(back, Overlay(ground, ground.structure)).empty
+
+
+def test_what_lies_between_two_states(tmp_path: Path) -> None:
+    ground = opened(chain_model(tmp_path / "chain.onnx", 21), tmp_path / "index")
+    before = Overlay(ground, ground.structure)
+    name = "/encoder/layer.1/Relu"
+    deleted = Overlay(ground, DeleteNodes(nodes=(name,)).apply(ground.structure))
+    found = delta(before, deleted)
+    assert [before.node_name(node) for node in found.removed] == [name] and not found.added
+    assert [before.node_op(node) for node in found.changed] == ["Mul"]
+    assert found.affected == deleted.state.output_names
+    again = delta(deleted, before)
+    assert again.added == found.removed and not again.removed
+    shown = deleted.with_ghosts(before, found.removed)
+    assert shown.order.tolist() == before.order.tolist()
+
+
+def test_new_nodes_stand_after_what_they_read_and_keep_their_number(tmp_path: Path) -> None:
+    ground = opened(chain_model(tmp_path / "chain.onnx", 21), tmp_path / "index")
+    one = InsertNode(tensor="/encoder/layer.0/Relu_output_0", op="Abs").apply(ground.structure)
+    new = next(iter(Overlay(ground, one).own.keys() - set(range(21))))
+    two = InsertNode(tensor="/encoder/layer.2/Relu_output_0", op="Neg").apply(one)
+    overlay = Overlay(ground, two)
+    order = overlay.order.tolist()
+    assert overlay.node_op(new) == "Abs" and order.index(new) == order.index(1) + 1
+    assert np.count_nonzero(overlay.order >= 21) == 2
+
+
+def test_blocks_with_a_change_are_not_folded(tmp_path: Path) -> None:
+    ground = opened(chain_model(tmp_path / "chain.onnx", 70), tmp_path / "index")
+    overlay = Overlay(ground, DeleteNodes(nodes=("/encoder/layer.4/Relu",)).apply(ground.structure))
+    inside = [set(overlay.order[repeat.start : repeat.end].tolist()) for repeat in overlay.repeats()]
+    assert len(inside) == 2 and not any(nodes & overlay.own.keys() for nodes in inside)
+
+
+@pytest.mark.parametrize("low", ["Relu", "Sub"])
+def test_what_a_node_reaches(tmp_path: Path, low: str) -> None:
+    ground = opened(chain_model(tmp_path / "chain.onnx", 21), tmp_path / "index")
+    overlay = Overlay(ground, ReplaceNode(node=f"/encoder/layer.1/{low}", op="Abs").apply(ground.structure))
+    for node in (0, 8, 11, 20):
+        assert overlay.descendants(node).tolist() == ground.index.descendants(node).tolist()
