@@ -47,6 +47,8 @@ def open_file(args: Namespace, log: Log) -> ModelFile:
     refuse_other_frameworks(args)
     if Path(args.output).exists() and not args.overwrite:
         raise UsageError(f"{shown(args.output)} is there already: choose another name, or say --overwrite")
+    if args.no_save_all_tensors_to_one_file:
+        log.warning("--no-save-all-tensors-to-one-file: weights go to one file all the same")
     log.info(f"Loading model: {shown(args.model_file)}")
     file = ModelFile(args.model_file, args.external_data_dir, args.ignore_external_data)
     tell(file, "Original Model", log)
