@@ -38,7 +38,8 @@ def edit_from(value: Any) -> Edit:
     """Return the edit that a JSON value (decoded) describes. UsageError if it describes none."""
     try:
         edit: Edit = msgspec.convert(value, AnyEdit)
-    except msgspec.ValidationError as error:
+        msgspec.json.encode(edit)  # what no file can hold is refused now
+    except (msgspec.ValidationError, UnicodeError) as error:
         raise UsageError(f"this is no edit: {shown(str(error), 300)}") from None
     return edit
 

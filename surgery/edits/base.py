@@ -6,6 +6,7 @@ import msgspec
 import onnx
 
 from backends.errors import LayerwiseError
+from surgery.edits.operands import spelled
 from surgery.structure import Graph, Scope, Structure
 
 _VERSION_OF_NEW_DOMAIN = 1
@@ -25,6 +26,12 @@ class Edit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="e
 
     scope: where the graph stands that is changed, as `surgery.structure.Scope`.
     """
+
+    def __post_init__(self) -> None:
+        for field in ("attributes", "value"):
+            value = getattr(self, field, None)
+            if isinstance(value, float | list | dict):
+                msgspec.structs.force_setattr(self, field, spelled(value))
 
     heavy: ClassVar[bool] = False
     """It takes long, or needs an engine: run it where native code may crash; a history keeps its result."""

@@ -1,5 +1,6 @@
 """What edits give to new nodes: attributes and constants, as JSON has them."""
 
+import math
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -16,15 +17,22 @@ from surgery.structure import Graph
 _TYPES: dict[str, int] = {
     name.lower(): number for name, number in onnx.AttributeProto.AttributeType.items() if name != "UNDEFINED"
 }
+_NOT_FINITE = ("inf", "-inf", "nan")
 _PLAIN = ("float", "int", "string", "floats", "ints", "strings", "tensor")
 
 
 class Constant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A constant tensor. values: nested lists or a number; shape: theirs unless it is given (then they are flat)."""
+    """A constant tensor. values: nested lists or a number; shape: theirs unless it is given (then they are flat).
+
+    JSON has no infinity and no NaN: these are the texts "inf", "-inf" and "nan".
+    """
 
     values: Any
     dtype: str = "float32"
     shape: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "values", spelled(self.values))
 
     def tensor(self, name: str) -> onnx.TensorProto:
         """Return it as a TensorProto. LayerwiseError where the values do not fit."""
@@ -32,12 +40,21 @@ class Constant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
             array = np.array(self.values, dtype_row(self.dtype).numpy)
             array = array if self.shape is None else array.reshape(self.shape)
             return numpy_helper.from_array(array, name)
-        except (ValueError, TypeError, OverflowError, KeyError) as error:
+        except (ValueError, TypeError, OverflowError, KeyError, NotImplementedError) as error:
             raise LayerwiseError(f"a constant does not fit {shown(self.dtype, 40)}: {shown(str(error), 200)}") from None
 
 
 Operand = str | Constant
 """The name of a tensor ("" for an omitted input), or a constant."""
+
+
+def spelled(value: Any) -> Any:
+    """Return a JSON value in which infinities and NaN are texts."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return [spelled(item) for item in value]
+    return {key: spelled(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def attribute(name: str, value: Any, kind: str = "") -> onnx.AttributeProto:
@@ -47,6 +64,7 @@ def attribute(name: str, value: Any, kind: str = "") -> onnx.AttributeProto:
     try:
         if kind == "tensor" or (not kind and isinstance(value, Mapping)):
             return helper.make_attribute(name, msgspec.convert(value, Constant).tensor(""))
+        kind = kind or ("float" if value in _NOT_FINITE else "")
         return helper.make_attribute(name, _fitting(value, kind), attr_type=_TYPES[kind] if kind else None)
     except (ValueError, TypeError, msgspec.ValidationError) as error:
         raise LayerwiseError(f"attribute {shown(name, 60)!r}: {shown(str(error), 200)}") from None
@@ -91,6 +109,9 @@ def add_operand(graph: Graph, operand: Operand, wish: str) -> tuple[Graph, str]:
 def _fitting(value: Any, kind: str) -> Any:
     if kind in ("float", "floats"):
         return [float(v) for v in value] if kind == "floats" else float(value)
-    if kind in ("ints", "floats", "strings") and not isinstance(value, list | tuple):
+    if kind in ("ints", "strings") and not isinstance(value, list | tuple):
         return [value]
+    wanted = {"int": int, "string": str}.get(kind)
+    if wanted is not None and not isinstance(value, wanted):
+        raise ValueError(f"{value!r} is not of kind {kind}")
     return list(value) if isinstance(value, tuple) else value

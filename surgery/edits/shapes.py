@@ -9,7 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 from backends.errors import LayerwiseError
 from backends.text import shown
 from surgery.edits.base import Edit, listed
-from surgery.edits.tensors import Dim, Tensor, set_shape
+from surgery.edits.tensors import Dim, Length, Tensor, set_shape
 from surgery.placing import placed
 from surgery.rewiring import reread
 from surgery.structure import Graph, Structure, changed
@@ -42,7 +42,7 @@ class SetShape(Edit, frozen=True, tag="set-shape", kw_only=True):
 class SetBatch(Edit, frozen=True, tag="set-batch", kw_only=True):
     """Set the first dimension of all graph inputs (those with one), to a number or a symbol."""
 
-    batch: int | str
+    batch: Length | str
 
     def describe(self) -> str:
         return f"set the batch to {shown(str(self.batch), 40)}"
@@ -65,7 +65,7 @@ class SetBatch(Edit, frozen=True, tag="set-batch", kw_only=True):
 class FreezeDims(Edit, frozen=True, tag="freeze-dims", kw_only=True):
     """Put numbers in the place of symbols ("batch" -> 1), wherever they are declared."""
 
-    dims: dict[str, int]
+    dims: dict[str, Length]
 
     def describe(self) -> str:
         return "freeze " + listed(f"{name}={size}" for name, size in self.dims.items())
@@ -92,7 +92,7 @@ class FreezeDims(Edit, frozen=True, tag="freeze-dims", kw_only=True):
 class UpperBounds(Edit, frozen=True, tag="upper-bounds", kw_only=True):
     """Limit the tensors that size others without a limit, by a Min. bounds: tensor -> most; "" is all others."""
 
-    bounds: dict[str, int]
+    bounds: dict[str, Length]
 
     def describe(self) -> str:
         return "limit " + listed(f"{name or 'unbounded tensors'} to {size}" for name, size in self.bounds.items())

@@ -1,6 +1,7 @@
 """Graph inputs and outputs as edits name them."""
 
 from collections.abc import Iterable
+from typing import Annotated
 
 import msgspec
 import onnx
@@ -9,7 +10,8 @@ from backends.tensors import to_onnx
 from surgery.structure import Structure, changed
 from surgery.types import types_of
 
-Dim = int | str | None
+Length = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+Dim = Length | str | None
 
 
 class Tensor(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

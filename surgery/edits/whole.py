@@ -1,8 +1,11 @@
 """Edits of the whole model that other parts of surgery carry out."""
 
-from typing import Literal
+from typing import Annotated, Literal
+
+import msgspec
 
 from backends.errors import LayerwiseError
+from backends.text import shown
 from surgery.conversion import labels, to_low_precision
 from surgery.edits.base import Edit, listed
 from surgery.edits.tensors import Tensor
@@ -74,11 +77,11 @@ class SetOpset(Edit, frozen=True, tag="set-opset", kw_only=True):
     """Convert the model to another opset of ONNX's own domain, or state the version of another domain."""
 
     heavy = True
-    version: int
+    version: Annotated[int, msgspec.Meta(ge=1, le=(1 << 31) - 1)]
     domain: str = ""
 
     def describe(self) -> str:
-        return f"convert to opset {self.version}{f' of {self.domain}' if self.domain else ''}"
+        return f"convert to opset {self.version}{f' of {shown(self.domain, 60)}' if self.domain else ''}"
 
     def _applied(self, structure: Structure) -> Structure:
         if self.domain not in ("", "ai.onnx"):

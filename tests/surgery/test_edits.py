@@ -136,6 +136,22 @@ def test_attributes_take_the_kind_that_they_have(model: Structure) -> None:
         edit("set-attribute", nodes=["leaky"], name="alpha", value="much").apply(model)
 
 
+def test_infinities_survive_the_history(model: Structure, tmp_path: Path) -> None:
+    history = History.open(model, tmp_path)
+    history.do(edit("insert-node", tensor="sum", op="Max", operands=[{"values": [float("-inf")]}]))
+    history.do(edit("set-attribute", nodes=["leaky"], name="alpha", value=float("inf")))
+    history.do(edit("insert-node", tensor="cube", op="Mine", domain="my", attributes={"low": float("-inf")}))
+    again = History.open(model, tmp_path)
+    assert again.structure.proto() == history.structure.proto()
+    assert again.structure.node("leaky").attribute[0].f == float("inf")
+    assert numpy_helper.to_array(again.structure.initializers["sum_Max_constant_0"]).tolist() == [float("-inf")]
+    again.export_script(tmp_path / "edits.py")
+    words = [sys.executable, tmp_path / "edits.py", tmp_path / "varied.onnx", tmp_path / "new.onnx"]
+    assert subprocess.run(words, capture_output=True, check=False).returncode == 0
+    save(again.structure, tmp_path / "ours.onnx")
+    assert described(onnx.load(tmp_path / "new.onnx")) == described(onnx.load(tmp_path / "ours.onnx"))
+
+
 def test_checks_name_the_node_and_the_reason(model: Structure) -> None:
     broken = {
         "nothing makes": edit("delete-node", nodes=["relu"], leave=True),

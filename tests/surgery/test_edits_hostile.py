@@ -3,12 +3,14 @@
 import ast
 import random
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.bad_models import KINDS
 from support.big_graph import hostile_model
+from support.edit_models import varied_model
 from support.random_edits import draw_edit
 
 from backends.errors import LayerwiseError
@@ -64,3 +66,45 @@ def test_before_ir_4_a_new_weight_is_an_input_too(tmp_path: Path) -> None:
     )
     save(made, tmp_path / "new.onnx")
     onnx.checker.check_model(tmp_path / "new.onnx", full_check=True)
+
+
+NUMBERS: list[Any] = [0, -1, 300, 2**70, 1.5, float("nan"), float("inf"), True, None, "a", "\ud800", "\x1b[2J", "\x00"]
+VALUES: list[Any] = [*NUMBERS, [], [[]], [1, 2], [1, 2.5], [1, "a"], [[1], [2, 3]], {}, {"x": 1}, {"values": [1, "a"]}]
+KINDS_OF_ATTRIBUTES = ["", "int", "float", "string", "ints", "floats", "strings", "tensor", "graph"]
+DTYPES = ["float32", "bfloat16", "int4", "uint8", "int64", "bool", "string", "float8e4m3fn", "none"]
+EDITS: list[dict[str, Any]] = [
+    *({"edit": "set-attribute", "nodes": ["leaky"], "name": "alpha", "value": value, "kind": kind}
+      for value in VALUES for kind in KINDS_OF_ATTRIBUTES),
+    *({"edit": "add-weight", "name": "new", "value": {"values": value, "dtype": dtype}}
+      for value in VALUES for dtype in DTYPES),
+    *({"edit": "add-weight", "name": "new", "value": {"values": 1, "shape": [length]}} for length in NUMBERS),
+    *({"edit": "set-shape", "tensors": [{"name": "x", "shape": [length, 16]}]} for length in NUMBERS),
+    *({"edit": "set-batch", "batch": length} for length in NUMBERS),
+    *({"edit": "freeze-dims", "dims": {"n": length}} for length in NUMBERS),
+    *({"edit": "set-opset", "version": version, "domain": domain} for version in NUMBERS for domain in ("", "\n")),
+    *({"edit": "rename-tensor", "tensor": old, "to": new} for old in ("x", "y", "w") for new in ("", "\x1b[2J", "z")),
+    *({"edit": "add-node", "op": op, "inputs": [""], "outputs": outputs}
+      for op in ("", "\n", "Relu") for outputs in ([], [""], ["a", "a"], ["y"])),
+    *({"edit": "replace-pattern", "pattern": pattern, "op": "Neg", "inputs": [operand]}
+      for pattern in ([], [""], ["Relu"], ["If"]) for operand in ("", "$", "$0.0", "$9.9", "$0.x")),
+    *({"edit": "replace-pattern", "pattern": ["Relu"], "subgraph": data} for data in ("aGVsbG8=", "no base64", "")),
+    *({"edit": "extract", "nodes": nodes, "before": steps} for nodes in ([], ["if"]) for steps in (-1, 0, 10**6)),
+]  # fmt: skip
+
+
+def test_odd_edits_are_made_or_refused_in_words(tmp_path: Path) -> None:
+    before, made = opened(varied_model(tmp_path / "m.onnx")), 0
+    for item in EDITS:
+        try:
+            edit = edit_from(item)
+            assert edit.describe() == shown(edit.describe())
+            after = edit.apply(before)
+            edit_problems(before, after)
+            save(settled(before, after), tmp_path / "out.onnx", overwrite=True)
+            export_script(before, [(edit, after)], tmp_path / "out.py", is_new=False)
+            made += 1
+        except LayerwiseError as error:
+            assert str(error)
+        except Exception as error:
+            raise AssertionError(f"{item}: {error!r}") from error
+    assert 50 < made < len(EDITS)

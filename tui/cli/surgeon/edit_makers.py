@@ -14,7 +14,7 @@ from tui.cli.surgeon.common import parse_dims
 from tui.cli.surgeon.insert import parse_attributes
 
 Json = dict[str, Any]
-_CONSTANT = re.compile(r"(?P<values>-?[\d.\[].*?)(:(?P<dtype>[a-z]+\d*))?", re.DOTALL)
+_CONSTANT = re.compile(r"(?P<values>-?(inf|nan|[\d.\[].*?))(:(?P<dtype>[a-z]+\d*))?", re.DOTALL)
 _END = re.compile(r"(?P<name>.+?)(:(?P<shape>auto|\[[^\]]*\]))?(:(?P<dtype>auto|[a-z]+\d+|bool))?", re.DOTALL)
 
 
@@ -122,7 +122,11 @@ def _operand(word: str) -> Any:
         return word.removeprefix("tensor:")
     match = _CONSTANT.fullmatch(word)
     try:
-        return word if match is None else {"values": json.loads(match["values"]), "dtype": match["dtype"] or "float32"}
+        if match is None:
+            return word
+        text = match["values"]
+        values = text if text in ("inf", "-inf", "nan") else json.loads(text)
+        return {"values": values, "dtype": match["dtype"] or "float32"}
     except ValueError:
         return word
 
