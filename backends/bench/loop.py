@@ -108,20 +108,20 @@ class _Loop:
         raise AssertionError
 
     def _measure(self, timed: Timed, timings: list[Timing], tick: Tick | None) -> None:
-        plan, run, clock = self._plan, timed.run, time.perf_counter
-        begin = clock()
-        told = begin
+        plan, run = self._plan, timed.run
+        begin = told = 0.0
         while self.error is None and len(timings) < self._most:
             timing = run()
             timings.append(timing)
-            if plan.idle:
-                time.sleep(plan.idle)
-            now = clock()
+            now = timing[1]
+            begin, told = begin or timing[0], told or timing[0]
             if now - begin >= plan.duration and len(timings) >= plan.iterations:
                 return
             if tick is not None and now - told >= _TICK:
                 told = now
                 tick(self._done(now - begin, len(timings)), len(timings))
+            if plan.idle:
+                time.sleep(plan.idle)
 
     def _done(self, seconds: float, runs: int) -> float:
         parts = [seconds / self._plan.duration] if self._plan.duration else []

@@ -10,8 +10,10 @@ Floats = NDArray[np.float64]
 
 
 def percentile(ordered: Floats, percent: float) -> float:
-    """The value of sorted `ordered` that `percent` of all do not exceed: always one of them, as in trtexec."""
-    excluded = int((1 - percent / 100) * len(ordered))
+    """The value of sorted `ordered` that `percent` of all do not exceed: always one of them, as in trtexec, whose
+    single precision decides at whole numbers.
+    """
+    excluded = int((np.float32(1) - np.float32(percent) / np.float32(100)) * np.float32(len(ordered)))
     return float(ordered[max(len(ordered) - 1 - excluded, 0)])
 
 
