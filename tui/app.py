@@ -24,7 +24,7 @@ def run_app(
     check_terminal()
     path = None if model is None else Path(model).absolute()
     if path is not None and not path.is_file():
-        raise UsageError(f"{shown(str(path))}: no such file")
+        raise UsageError(f"{shown(str(path))}: {'a folder, not a model' if path.is_dir() else 'no such file'}")
     prepare_environment()
     from tui.workbench import open_workbench
 

@@ -122,7 +122,7 @@ class Workbench(CommandCenter, scope="global"):
         line = self.query_one(CommandBar)
         line.complete, line.submit = self.complete_line, self.run_line
         self._followers = (
-            ErrorsController(self.state), LocalErrors(self.state), JobsController(self.state),
+            JobsController(self.state), ErrorsController(self.state), LocalErrors(self.state),
             DebugController(self.state), PerfController(self.state),
         )  # fmt: skip
         if self._before is not None:

@@ -53,6 +53,7 @@ def test_a_comparison_that_failed_is_told_from_one_that_passed(folder: Path) -> 
     words = ("run", "m.onnx", "--onnxrt", "--reference-model", "worse.onnx")
     assert layerwise(*words, cwd=folder).returncode == 1
     assert re.search(r"1  done, bad .* run m.onnx", layerwise("jobs", cwd=folder).stdout)
+    assert "Job 1: done, bad\n" in layerwise("attach", "1", cwd=folder).stdout
     shown = layerwise("jobs", "show", "1", cwd=folder).stdout
     assert re.search(r"passed +False\n", shown) and "layerwise attach 1" in shown
     assert re.search(r"started +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\n", shown)

@@ -190,3 +190,25 @@ def test_a_comparison_that_was_started_before_opens_its_table(tmp_path: Path) ->
         assert bench.app.state.session.compare_job == str(job)
 
     with_bench(wrong, story)
+
+
+def test_what_was_on_view_and_was_pruned_is_forgotten(tmp_path: Path) -> None:
+    pair = chain_pair(tmp_path)
+
+    async def story(bench: Bench) -> None:
+        state = bench.app.state
+        first = await bench.compare(compare_spec(pair[1], pair[0]))
+        second = await bench.compare(compare_spec(pair[1], pair[0]))
+        state.workspace.prune([second])
+        await bench.until(lambda: state.session.compare_job == str(first))
+        await bench.see(f"job {second}, the comparison on view, was removed")
+        await bench.press("2")
+        await bench.see("done: 40 rows")
+
+    async def again(bench: Bench) -> None:
+        assert bench.app.state.session.compare_job is None
+        await bench.see("the comparison on view, was removed")
+
+    with_bench(pair[1], story)
+    Workspace().prune()
+    with_bench(pair[1], again)

@@ -48,7 +48,7 @@ def run_attach(args: Namespace, log: Log) -> int:
     elif view.card:
         log.fatal(card_text(view.card, job))
     else:
-        log.verdict(exit_code(view) == 0, f"Job {job}: {view.state}")
+        log.verdict(exit_code(view) == 0, f"Job {job}: {view.outcome}")
     return exit_code(view)
 
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Container, Sequence
 from pathlib import Path
 
-from backends.errors import LayerwiseError
+from backends.errors import LayerwiseError, UsageError
 from backends.jobs.events import Event, last_events
 from backends.jobs.folder import LOG
 from backends.jobs.view import JobView
@@ -25,12 +25,31 @@ class JobsController:
 
     def __init__(self, app: AppState) -> None:
         self._app = app
+        self._forget_removed()
         self._task = asyncio.create_task(self._watch())
+
+    def _forget_removed(self) -> None:
+        """What was on view may have been pruned, also by another program."""
+        session = self._app.session
+        if session.compare_job is not None and self._removed(session.compare_job):
+            self._app.say(f"job {session.compare_job}, the comparison on view, was removed")
+            session.set_compare_job(None)
+        if session.debug_job is not None and self._removed(session.debug_job):
+            self._app.say(f"job {session.debug_job}, the search on view, was removed")
+            session.set_debug_job(None)
+
+    def _removed(self, job: int | str) -> bool:
+        try:
+            self._app.workspace.folder(job)
+        except UsageError:
+            return True
+        return False
 
     async def _watch(self) -> None:
         try:
             async for views in self._app.client.watch(WATCH_EVERY):
                 self._app.jobs.set_views(views)
+                self._forget_removed()
                 self._show_newest(views)
                 self._app.set_status(summary(views))
         except (LayerwiseError, OSError) as error:

@@ -53,13 +53,16 @@ class CommandBar(LineInput):
     def __init__(self, state: AppState) -> None:
         super().__init__(":", id="command")
         self._state = state
-        self._said: Line = []
+        self._said: tuple[str, Level] = ("", "info")
 
     def on_mount(self) -> None:
         self._state.on_message.subscribe(self.say)
 
     def line(self, y: int) -> Line:
-        return super().line(y) if self.has_focus else self._said
+        if self.has_focus:
+            return super().line(y)
+        text, level = self._said
+        return [(" " + fit(_WORDS[level] + text, max(1, self.size.width - 1), keep="start"), _ROLES[level])]
 
     def ask(self, text: str, hint: str = "") -> None:
         """Take the focus with `text` on the line, and `hint` after it."""
@@ -68,9 +71,8 @@ class CommandBar(LineInput):
         self.focus()
 
     def say(self, text: str, level: Level = "info") -> None:
-        said: Line = [(" " + fit(_WORDS[level] + text, max(1, self.size.width - 1), keep="start"), _ROLES[level])]
-        if said != self._said:
-            self._said = said
+        if (text, level) != self._said:
+            self._said = (text, level)
             self.refresh()
 
 
