@@ -50,7 +50,7 @@ def row_line(view: "JobView", title: str, now: float, cells: int, glyphs: Glyphs
     glyph = state_glyph(seen, glyphs)
     head = f"{view.id:>{ID_CELLS}} "
     state = f"{glyph} {fit(view.outcome, STATE_CELLS)} "
-    if view.state == "done":
+    if view.state == "done" or (view.final and _counts(view)[1] <= 0):
         text = f"{fit(title, title_cells(cells) + BAR_CELLS + 6, glyphs.ellipsis, keep='start')} "
     else:
         text = f"{fit(title, title_cells(cells), glyphs.ellipsis, keep='start')} {_progress(view, glyphs)} "
@@ -115,7 +115,7 @@ def detail_lines(
     lines: list[Line] = [[(f"job {view.id}  ", "dim"), (shown(spec.title if spec else "", cells - 10), "strong")]]
     facts = [f"attempt {view.attempt}"] if view.attempt > 1 else []
     facts += [f"{count:,} rows in {shown(table)}" for table, count in view.counts.items()]
-    facts += [f"{view.warnings} warnings"] if view.warnings else []
+    facts += [f"{view.warnings} warning{'s' * (view.warnings > 1)}"] if view.warnings else []
     facts += [view.reason] if view.reason else []
     text = str((view.progress or {}).get("text") or "")
     lines.append([(shown(", ".join([*facts, *([text] if text else [])])), "")])
