@@ -64,6 +64,18 @@ class Graph:
         """Return the graph with other fields. Lookups are carried over."""
         return replace(self, _known=list(self._known), carried=list(self.carried), **fields)
 
+    def forget(self) -> None:
+        """Drop what was derived of this version; it is derived again when it is asked for."""
+        self._known.clear()
+        self.carried.clear()
+
+    def learn_from(self, other: "Graph") -> None:
+        """Take over what was derived of another version, if nothing was of this one: deriving what differs is less."""
+        if not self._known:
+            self._known.extend(other._known)
+        if not self.carried:
+            self.carried.extend(other.carried)
+
     def replaced(self, nodes: Mapping[int, Iterable[onnx.NodeProto]]) -> Self:
         """Return the graph with other nodes in the place of some; `nodes`: id(node) -> what stands there then."""
         kept, at, ids = list[onnx.NodeProto](), 0, list(map(id, self.nodes))

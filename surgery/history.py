@@ -26,6 +26,7 @@ from surgery.streamed import is_external
 from surgery.structure import Structure
 
 ROOT = 0
+_MOST_INDEXED = 4  # states
 _MOST_RECORDED = 64 << 20  # bytes of a result kept on disk; a larger one is computed again when it is needed
 
 
@@ -57,6 +58,7 @@ class History:
         self.entries: dict[int, Entry] = {}
         self.at = ROOT
         self._states = {ROOT: structure}
+        self._recent: dict[int, Structure] = {}
         self._preferred: dict[int, int] = {}
         self._journal = Journal(path, self._take)
         self._journal.read()
@@ -80,7 +82,7 @@ class History:
         structure = self._states[path[known - 1].id if known else ROOT]
         for entry in path[known:]:
             structure = self._recorded(entry, structure) or entry.edit.apply(structure)
-            self._states[entry.id] = structure
+            self._keep(entry.id, structure)
         return structure
 
     def path_to(self, number: int) -> list[Entry]:
@@ -119,7 +121,7 @@ class History:
             if edit.heavy:
                 self._record(number, structure)
             append({"id": number, "parent": parent, "edit": msgspec.to_builtins(edit), "t": time.time()})
-        self._states[number] = structure
+        self._keep(number, structure)
         return structure
 
     def undo(self) -> Structure:
@@ -137,6 +139,10 @@ class History:
     def jump(self, number: int) -> Structure:
         """Make the model after an entry the current one."""
         structure = self.structure_at(number)
+        if self.at in self._states:
+            structure.learn_from(self._states[self.at])
+        if number != ROOT:
+            self._keep(number, structure)
         if number != self.at:
             with self._journal.writing(self._head()) as append:
                 append({"at": number, "t": time.time()})
@@ -177,6 +183,14 @@ class History:
             parent = self.entries[number].parent
             self._preferred[parent] = number
             number = parent
+
+    def _keep(self, number: int, structure: Structure) -> None:
+        """Keep a state. What is indexed of it is dropped once others came after it: megabytes for a large graph."""
+        self._states[number] = structure
+        self._recent.pop(number, None)
+        self._recent[number] = structure
+        if len(self._recent) > _MOST_INDEXED:
+            self._recent.pop(next(iter(self._recent))).forget()
 
     # Results of edits that take long
 

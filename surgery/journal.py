@@ -18,7 +18,8 @@ Line = dict[str, Any]
 class Journal:
     """take: is given each line (a JSON object) once, others' and one's own, in the file's order.
 
-    A line counts once its newline is on file; torn and foreign lines are skipped.
+    A line counts once its newline is on file; torn and foreign lines are skipped. Lines are not synced: they outlive
+    any process, not a loss of power.
     """
 
     def __init__(self, path: Path, take: Callable[[Line], None]) -> None:
@@ -66,7 +67,6 @@ class Journal:
 
     def _append(self, stream: int, line: Line) -> None:
         os.write(stream, b"\n" * self._torn + msgspec.json.encode(line) + b"\n")
-        os.fsync(stream)
         self._torn = False
         self._offset = os.fstat(stream).st_size
         self._take(line)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support.big_graph import chain_model
 from support.edit_models import described, varied_model
 
 from backends.errors import UsageError
@@ -288,6 +290,22 @@ def test_a_history_branches_and_redo_follows_the_last_branch(model: Structure, t
     assert read_edits(other.path) == other.edits
     with pytest.raises(UsageError, match="nothing to redo"):
         other.redo()
+
+
+def test_a_long_history_of_a_large_graph_stays_small(tmp_path: Path) -> None:
+    history = History.open(opened(chain_model(tmp_path / "chain.onnx", 2000)), tmp_path)
+    nodes = [node.name for node in history.structure.nodes if node.op_type == "Relu"][:60]
+    history.do(edit("set-op", nodes=nodes[:1], op="Abs"))
+    tracemalloc.start()
+    for name in nodes[1:]:
+        history.do(edit("set-op", nodes=[name], op="Abs"))
+        assert history.structure.lookups.makers
+    used, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert used < 60 * 2000 * 8 * 3
+    for name in reversed(nodes):
+        assert history.structure.node(name).op_type == "Abs"
+        assert history.undo().node(name).op_type == "Relu"
 
 
 def test_the_history_of_a_model_is_found_under_another_name(model: Structure, tmp_path: Path) -> None:
