@@ -38,7 +38,8 @@ class FoldOptions:
 
     partitioning: what becomes of a tensor that cannot be computed. None and "basic": what it is computed from stays
     too; "recursive": that is computed as far as it can be.
-    threshold: bytes of the largest tensor that becomes a constant; None: 4 KiB, or as many as its weights have now.
+    threshold: bytes of the largest tensor that becomes a constant; None: 4 KiB, or as many as the weights have that are
+    not needed any more then.
     """
 
     passes: int | None = None

@@ -1,6 +1,6 @@
 """What of one graph can be computed beforehand, and with which tensors as constants."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,13 +22,14 @@ Allowed = Callable[["Region", str, int], bool]
 def within(threshold: int | None) -> Allowed:
     """The rule of which tensors may become constants.
 
-    threshold: their most bytes; None: 4 KiB, or as many as the weights that they are computed from have.
+    threshold: their most bytes; None: 4 KiB, or as many as the weights have that they are computed from, of those that
+    nothing else reads.
     """
 
     def allowed(region: "Region", name: str, size: int) -> bool:
         if threshold is not None:
             return size <= threshold
-        return size <= SMALL or size <= sum(nbytes(tensor) for tensor in region.weights_of(name))
+        return size <= SMALL or size <= sum(nbytes(tensor) for tensor in region.freed_by(name))
 
     return allowed
 
@@ -97,11 +98,16 @@ class Region:
             if not self.recursive:
                 self.kept.update(id(node) for name in lost for node in self._needs(name)[0])
 
-    def weights_of(self, name: str) -> Iterable[onnx.TensorProto]:
-        """The weights that a tensor is computed from."""
-        return self._needs(name)[1]
+    def freed_by(self, name: str) -> Iterator[onnx.TensorProto]:
+        """The weights that a tensor is computed from, and that only nodes here read: they go with these nodes."""
+        outputs = set(self.graph.output_names)
+        for weight_name, tensor in self._needs(name)[1].items():
+            readers = self.graph.lookups.readers.get(weight_name, ())
+            inside = weight_name in self.graph.initializers and all(id(node) in self.nodes for node in readers)
+            if inside and weight_name not in outputs:
+                yield tensor
 
-    def _needs(self, name: str) -> tuple[list[onnx.NodeProto], list[onnx.TensorProto]]:
+    def _needs(self, name: str) -> tuple[list[onnx.NodeProto], dict[str, onnx.TensorProto]]:
         """The nodes and the weights that a tensor is computed from."""
         weights: dict[str, onnx.TensorProto] = {}
         nodes: dict[int, onnx.NodeProto] = {}
@@ -115,7 +121,7 @@ class Region:
             if node is not None and id(node) not in nodes:
                 nodes[id(node)] = node
                 waiting += reads(node)
-        return list(nodes.values()), list(weights.values())
+        return list(nodes.values()), weights
 
     def _is_refused(self, name: str, value: NDArray[Any]) -> bool:
         return not self.allowed(self, name, packed_nbytes(dtype_name(value), value.shape))

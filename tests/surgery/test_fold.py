@@ -117,6 +117,13 @@ def test_a_model_does_not_grow_unasked(tmp_path: Path) -> None:
     assert ops(folded(surgeon_zoo.large_weights(), tmp_path)) == ["MatMul", "Relu", "MatMul"]  # no more bytes than now
 
 
+def test_a_weight_that_is_read_elsewhere_is_not_stored_twice(tmp_path: Path) -> None:
+    model = surgeon_zoo.large_weights()
+    model.graph.node[3].input[1] = "w0"  # as a language model's head shares the table of its tokens
+    assert ops(folded(model, tmp_path)) == ["Transpose", "MatMul", "Relu", "MatMul"]
+    assert ops(folded(model, tmp_path, ANY_SIZE)) == ["MatMul", "Relu", "MatMul"]
+
+
 def test_what_cannot_be_computed_stays_and_says_why(tmp_path: Path) -> None:
     model = from_text(
         """fails (float[2] x) => (float[2] y, float[2] z) <float[2] a = {1.0, 2.0}, float[3] b = {1.0, 2.0, 3.0}> {

@@ -20,8 +20,8 @@ _FOLDING = ("num_passes", "partitioning", "no_fold_shapes", "no_per_pass_shape_i
 def fill_sanitize(parser: Parser) -> None:
     parser.usage = "%(prog)s MODEL.onnx [OPTIONS] -o CLEAN.onnx"
     parser.epilog = (
-        "By default a tensor is folded if it has at most 4 KiB, or no more bytes than the weights that it is computed\n"
-        "from, so that a model does not grow. Polygraphy's way is a large --fold-size-threshold (100G)."
+        "By default a tensor is folded if it has at most 4 KiB, or no more bytes than the weights that are not needed\n"
+        "any more then, so that a model does not grow. Polygraphy's way is a large --fold-size-threshold (100G)."
     )
     add_model(parser)
     group = parser.add_argument_group("Input shapes")
