@@ -12,7 +12,7 @@ from backends.bench.onnxrt_profile import LayerTime
 from backends.tensors import dtype_name
 from surgery.structure import node_label
 
-_BLOCKED = "_nchwc"  # what onnxruntime adds to the name of a convolution in its blocked layout
+_BLOCKED = "_nchwc"  # what onnxruntime adds to a node's name, or to its tensor's, where the layout is blocked
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,9 @@ class Place:
 
 
 class Origins:
-    """Finds the model's node for a layer: by a tensor that both make, else by the name."""
+    """Finds the model's node for a layer: by a tensor that both make, else by the name. Of nodes that were fused it is
+    the last one.
+    """
 
     def __init__(self, model: onnx.ModelProto) -> None:
         self._makers = {name: node for node in model.graph.node for name in node.output if name}
@@ -32,10 +34,11 @@ class Origins:
 
     def place(self, name: str, outputs: Iterable[str]) -> Place:
         """The place of a layer of that name that makes these tensors."""
-        for tensor in outputs:
+        plain = name.removesuffix(_BLOCKED)
+        for tensor in (*outputs, plain):
             if tensor in self._makers:
                 return Place(tensor, node_label(self._makers[tensor]))
-        node = self._named.get(name) or self._named.get(name.removesuffix(_BLOCKED))
+        node = self._named.get(name) or self._named.get(plain)
         return Place(next(filter(None, node.output), ""), node.name) if node is not None else Place()
 
 

@@ -21,9 +21,11 @@ from backends.errors import BadFile
 
 NEW = """[
   { "startEnqMs" : 0.1, "endEnqMs" : 0.3, "startH2dMs" : 0.1, "endH2dMs" : 0.2, "startComputeMs" : 0.2,
-    "endComputeMs" : 1.2, "startD2hMs" : 1.2, "endD2hMs" : 1.3, "h2dMs" : 0.1, "computeMs" : 1.0, "d2hMs" : 0.1, "latencyMs" : 1.2 }
+    "endComputeMs" : 1.2, "startD2hMs" : 1.2, "endD2hMs" : 1.3, "h2dMs" : 0.1, "computeMs" : 1.0, "d2hMs" : 0.1,
+    "latencyMs" : 1.2 }
 , { "startEnqMs" : 1.1, "endEnqMs" : 1.3, "startH2dMs" : 1.1, "endH2dMs" : 1.2, "startComputeMs" : 1.3,
-    "endComputeMs" : 2.6, "startD2hMs" : 2.6, "endD2hMs" : 2.7, "h2dMs" : 0.1, "computeMs" : 1.3, "d2hMs" : 0.1, "latencyMs" : 1.5 }
+    "endComputeMs" : 2.6, "startD2hMs" : 2.6, "endD2hMs" : 2.7, "h2dMs" : 0.1, "computeMs" : 1.3, "d2hMs" : 0.1,
+    "latencyMs" : 1.5 }
 ]
 """
 OLD = """[
