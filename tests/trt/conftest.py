@@ -1,13 +1,12 @@
-"""Fixtures of the TensorRT tests: the fake modules in a process of their own, or in this one for one test."""
+"""Fixtures of the TensorRT tests: the fake modules on the path of children, alone or before the real bindings."""
 
 import os
-import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from trt.stubs import build, load
+from trt.zygote import Zygote
 
 HERE = Path(__file__).parent
 FAKE = HERE / "fake"
@@ -19,11 +18,16 @@ def trt_version(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 
 
+def fake_environment(version: int) -> dict[str, str]:
+    """What makes `import tensorrt` and `import cuda` find the fakes in a child."""
+    path = os.pathsep.join(filter(None, [str(FAKE), os.environ.get("PYTHONPATH", "")]))
+    return {"PYTHONPATH": path, "LAYERWISE_FAKE_TRT": str(version)}
+
+
 @pytest.fixture
 def fake_trt(trt_version: int, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The environment in which a child process finds the fake `tensorrt` and `cuda`; set for this process too."""
-    path = os.pathsep.join(filter(None, [str(FAKE), os.environ.get("PYTHONPATH", "")]))
-    found = {"PYTHONPATH": path, "LAYERWISE_FAKE_TRT": str(trt_version)}
+    found = fake_environment(trt_version)
     for name, value in found.items():
         monkeypatch.setenv(name, value)
     return {**os.environ, **found}
@@ -54,16 +58,33 @@ def forwarded_trt(
     return {**fake_trt, **live_bindings(trt_version), **forward}
 
 
-@pytest.fixture
-def in_fake(fake_trt: dict[str, str], tmp_path: Path) -> Callable[..., str]:
-    """Run a script where `tensorrt` is the fake; what it prints."""
+@pytest.fixture(scope="session")
+def zygotes(live_bindings: Callable[[int], dict[str, str]]) -> Iterator[Callable[[int, bool], Zygote]]:
+    """Processes that fork for a script each, one for every version, forwarding or not."""
+    made: dict[tuple[int, bool], Zygote] = {}
+
+    def find(version: int, forwarded: bool) -> Zygote:
+        if (version, forwarded) not in made:
+            environment = {**os.environ, **fake_environment(version)}
+            if forwarded:
+                environment |= {**live_bindings(version), "LAYERWISE_FAKE_TRT_FORWARD": "1"}
+            made[version, forwarded] = Zygote(environment)
+        return made[version, forwarded]
+
+    yield find
+    for zygote in made.values():
+        zygote.close()
+
+
+@pytest.fixture(params=[False, True], ids=["fake", "forwarded"])
+def in_fake(
+    request: pytest.FixtureRequest, trt_version: int, zygotes: Callable[[int, bool], Zygote], tmp_path: Path
+) -> Callable[..., str]:
+    """Run a script where `tensorrt` is the fake, alone and then with every call made on the real bindings first."""
 
     def run(source: str, **environment: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-c", source], cwd=tmp_path, env={**fake_trt, **environment}, capture_output=True,
-            text=True, timeout=120, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        done = zygotes(trt_version, request.param).run(source, str(tmp_path), environment)
+        assert done["code"] == 0, done["err"] + done["out"]
+        return str(done["out"])
 
     return run

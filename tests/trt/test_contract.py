@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trt.scenario import MODEL
 from trt.stubs import build, compact
-from trt.test_fake import MODEL
 
 HERE = Path(__file__).parent
 RunIn = Callable[..., str]

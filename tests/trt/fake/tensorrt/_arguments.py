@@ -79,19 +79,13 @@ def _instance(value: Any, kind: str) -> Any:
     if wanted is None or kind == "object":
         return value
     if isinstance(value, wanted):
-        return _ready(value, wanted)
+        return value
     implicit = getattr(wanted, "_implicit", None)
     if implicit is not None:
         return implicit(value)
     if value is None and not hasattr(wanted, "_members"):
         return None
     raise Mismatch
-
-
-def _ready(value: Any, wanted: type) -> Any:
-    if not getattr(value, "_made", True):
-        raise TypeError(f"tensorrt.{wanted.__name__}.__init__() must be called when overriding __init__")
-    return value
 
 
 def bind(overload: Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:

@@ -61,7 +61,24 @@ def _make(name: str, entry: dict[str, Any]) -> type:
         extra = {k: v for k, v in vars(behaviour).items() if not k.startswith("__")} if behaviour else None
         return _enums.make(name, entry["enum"], extra)
     bases = tuple(CLASSES[base] for base in entry.get("bases", ())) or (object,)
-    return type(bases[0])(name, bases, _namespace(name, entry, bases))
+    built = any("__init__" in entry_of.get("def", {}) for entry_of in (entry, *map(_entry, entry.get("bases", ()))))
+    return (_Built if built else type)(name, bases, _namespace(name, entry, bases))
+
+
+def _entry(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = api()["classes"][name]
+    return found
+
+
+class _Built(type):
+    """As pybind11's metaclass: a class of a user's that overrides __init__ has to call the base's."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        made = super().__call__(*args, **kwargs)
+        if "_made" not in made.__dict__:
+            base = next(kind for kind in cls.__mro__ if kind.__module__ == "tensorrt")
+            raise TypeError(f"tensorrt.{base.__name__}.__init__() must be called when overriding __init__")
+        return made
 
 
 def _namespace(name: str, entry: dict[str, Any], bases: tuple[type, ...]) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """What goes wrong on purpose: LAYERWISE_FAKE_TRT_FAULTS holds a JSON object, or `inject` is called in the process.
 
 Keys, all optional:
-  seed                 an integer: draws repeat from process to process
+  seed                 an integer: draws are the same in every process
+  draws                a file: with it each process goes on with other draws of the seed
   bad_tactic           {"layers": [globs], "probability": p, "scale": s}: a layer drawn bad multiplies its output by s
   fp16                 {"layers": [globs], "bits": n}: such a layer keeps n bits of mantissa wherever it runs in FP16
   fail_build           text: every build fails with it
@@ -13,6 +14,7 @@ Keys, all optional:
 import json
 import os
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -51,10 +53,20 @@ def unsupported(node: onnx.NodeProto) -> str:
 
 def random() -> np.random.Generator:
     """The generator of this process: seeded where a seed is set, new at the first draw."""
-    seed = faults().get("seed")
+    found = faults()
+    seed = found.get("seed")
     if "generator" not in _draws or _draws["seed"] != seed:
-        _draws.update(generator=np.random.default_rng(seed), seed=seed)
+        _draws.update(generator=np.random.default_rng(_next(seed, found.get("draws"))), seed=seed)
     return _draws["generator"]
+
+
+def _next(seed: int | None, path: str | None) -> Any:
+    """The seed of this process: with a file of draws, as many processes on as it has bytes."""
+    if path is None or seed is None:
+        return seed
+    with Path(path).open("ab") as file:
+        file.write(b".")
+        return [seed, file.tell()]
 
 
 def creators() -> list[Any]:
