@@ -88,6 +88,8 @@ def _one_way(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
     start = _opset(model)
     if version < 13 <= start:
         _state_axes(model, version)
+    if version < 9 <= start and any(node.op_type == "Scan" for graph in all_graphs(model) for node in graph.node):
+        raise LayerwiseError(f"opset {version}: its Scan goes over a batch too, which no later one does")
     try:
         converted = onnx.version_converter.convert_version(model, version)
     except Exception as error:  # ConvertError, RuntimeError

@@ -183,9 +183,34 @@ def _set_outputs(model: "ModelProto", names: list[str]) -> None:
     model.graph.output.extend(chosen)
 
 
+class ConvertToFp16(BaseLoader["ModelProto"]):
+    """Converts a model to FP16; inputs and outputs keep their types.
+
+    keep: names of nodes (or their first outputs, or globs) that stay in FP32; keep_types: operators that do.
+    """
+
+    def __init__(
+        self, model: "Lazy[ModelProto]", keep: Sequence[str] | None = None, keep_types: Sequence[str] | None = None
+    ) -> None:
+        self.model = model
+        self.keep = keep or ()
+        self.keep_types = keep_types or ()
+
+    def call_impl(self) -> "ModelProto":
+        from surgery.conversion import labels, to_low_precision
+        from surgery.inlining import inlined
+        from surgery.precision_bodies import every_node
+        from surgery.structure import Structure
+
+        structure = inlined(Structure.from_proto(value_of(self.model)))
+        kept = labels(list(every_node(structure.nodes)), self.keep, self.keep_types)
+        return to_low_precision(structure, "float16", kept, bodies=True).structure.proto()
+
+
 onnx_from_path = immediate(OnnxFromPath)
 onnx_from_bytes = immediate(OnnxFromBytes)
 bytes_from_onnx = immediate(BytesFromOnnx)
 save_onnx = immediate(SaveOnnx)
 infer_shapes = immediate(InferShapes)
 modify_outputs = immediate(ModifyOutputs)
+convert_to_fp16 = immediate(ConvertToFp16)

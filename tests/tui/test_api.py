@@ -52,6 +52,17 @@ with G_LOGGER.verbosity(G_LOGGER.ERROR):
         found = runner.infer({"x": np.ones((2, 16), np.float32)})
 out = {"names": list(found), "session": type(session).__name__, "sum": float(found["y"].sum())}
 """,
+    "fp16": """
+import numpy as np
+from PKG.backend.onnx import bytes_from_onnx, convert_to_fp16, onnx_from_path
+from PKG.backend.onnxrt import OnnxrtRunner, session_from_onnx
+
+model = convert_to_fp16(onnx_from_path("m.onnx"))
+with OnnxrtRunner(session_from_onnx(bytes_from_onnx(model))) as runner:
+    found = runner.infer({"x": np.ones((2, 16), np.float32)})["y"]
+out = {"weights": sorted({t.data_type for t in model.graph.initializer}), "type": str(found.dtype),
+       "sum": round(float(found.sum()))}
+""",
     "json": """
 import numpy as np
 from PKG.comparator import RunResults
