@@ -9,9 +9,11 @@ import onnx.checker
 import onnx.shape_inference
 from onnx import helper
 
+from backends.protos import all_tensors
 from backends.reads import reads
 from backends.text import shown
 from surgery.lookups import difference
+from surgery.streamed import is_external
 from surgery.structure import Structure
 from surgery.types import part, types_of
 
@@ -153,10 +155,16 @@ def _are_standard(nodes: Iterable[onnx.NodeProto]) -> bool:
 
 
 def _all_typed(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with some type for all it reads and gives: the checker wants one there, whichever it is."""
+    """The model with some type for all it reads and gives: the checker wants one there, whichever it is.
+
+    External data inside nodes are left out: the checker would look for their files where it stands.
+    """
     typed = onnx.ModelProto()
     typed.CopyFrom(model)
     graph = typed.graph
+    for tensor in all_tensors(typed):
+        if is_external(tensor):
+            tensor.CopyFrom(onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=[0]))
     for values in (graph.input, graph.output):
         names = [value.name for value in values]
         del values[:]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from backends.errors import LayerwiseError
+from backends.protos import all_tensors
 from backends.text import shown
 from surgery.streamed import embed, is_external
 from surgery.structure import changed
@@ -40,6 +41,15 @@ class Stored:
         self.arrays[key] = np.frombuffer(tensor.SerializeToString(), np.uint8)
         return f"stored({key!r})"
 
+    def whole(self, graph: onnx.GraphProto) -> onnx.GraphProto:
+        """Return a subgraph with its external data in it."""
+        model = onnx.ModelProto(graph=graph)
+        for tensor in all_tensors(model):
+            if is_external(tensor):
+                assert self._folder is not None
+                embed(tensor, self._folder)
+        return model.graph
+
 
 def attribute(value: onnx.AttributeProto, stored: Stored) -> str:
     """Return source for an attribute's value. LayerwiseError for one that graphsurgeon cannot hold."""
@@ -62,7 +72,7 @@ def attribute(value: onnx.AttributeProto, stored: Stored) -> str:
     if value.type == kinds.TENSOR:
         return f"gs.Constant({value.t.name!r}, {stored.tensor(value.t)})"
     if value.type == kinds.GRAPH:
-        return f"body({value.g.SerializeToString()!r})"
+        return f"body({stored.whole(value.g).SerializeToString()!r})"
     raise LayerwiseError(f"graphsurgeon cannot hold the attribute {shown(value.name, 80)!r}")
 
 

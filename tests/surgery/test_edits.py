@@ -236,6 +236,39 @@ def test_saving_keeps_external_data_beside_the_model(model: Structure, tmp_path:
     assert described(load_model(tmp_path / "apart" / "n.onnx")) == described(load_model(tmp_path / "varied.onnx"))
 
 
+def test_large_weights_inside_bodies_and_constants_come_along(tmp_path: Path) -> None:
+    large = numpy_helper.from_array(np.arange(400, dtype=np.float32), "large")
+    then = helper.make_graph([helper.make_node("Add", ["x", "large"], ["t"], "then_add")], "then", [],
+                             [helper.make_tensor_value_info("t", TensorProto.FLOAT, [400])], [large])  # fmt: skip
+    other = helper.make_graph([helper.make_node("Constant", [], ["e"], "constant", value=large)], "else", [],
+                              [helper.make_tensor_value_info("e", TensorProto.FLOAT, [400])])  # fmt: skip
+    nodes = [helper.make_node("If", ["flag"], ["chosen"], "if", then_branch=then, else_branch=other),
+             helper.make_node("Constant", [], ["c"], "outer", value=large),
+             helper.make_node("Add", ["chosen", "c"], ["y"], "last")]  # fmt: skip
+    ends = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [400]),
+            helper.make_tensor_value_info("flag", TensorProto.BOOL, [])]  # fmt: skip
+    graph = helper.make_graph(nodes, "g", ends, [helper.make_tensor_value_info("y", TensorProto.FLOAT, [400])])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), tmp_path / "m.onnx")
+    before = opened(tmp_path / "m.onnx")
+    assert before.graph_at(("if", "then_branch")).initializers["large"].data_location == TensorProto.EXTERNAL
+    history = History.open(before, tmp_path)
+    history.do(edit("set-op", nodes=["then_add"], op="Mul", scope=["if", "then_branch"]))
+    history.do(edit("insert-node", tensor="e", op="Neg", scope=["if", "else_branch"]))
+    history.do(edit("rename-tensor", tensor="c", to="offset"))
+    history.do(edit("clean-up"))
+    assert not edit_problems(before, history.structure)
+    save(history.structure, tmp_path / "new.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "new.onnx", providers=["CPUExecutionProvider"])
+    x, values = np.ones(400, np.float32), np.arange(400, dtype=np.float32)
+    np.testing.assert_array_equal(session.run(None, {"x": x, "flag": np.array(True)})[0], values * 2)
+    np.testing.assert_array_equal(session.run(None, {"x": x, "flag": np.array(False)})[0], values * 0)
+    history.export_script(tmp_path / "edits.py")
+    words = [sys.executable, tmp_path / "edits.py", tmp_path / "m.onnx", tmp_path / "scripted.onnx"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert described(onnx.load(tmp_path / "scripted.onnx")) == described(onnx.load(tmp_path / "new.onnx"))
+
+
 def test_what_would_pass_two_gigabytes_goes_beside(
     model: Structure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
