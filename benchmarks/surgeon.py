@@ -63,9 +63,8 @@ def models(folder: Path) -> dict[str, Path]:
     found |= {f"light_{name}": light_model(name) for name in NAMES}
     data = Path(onnx.__file__).parent / "backend" / "test" / "data"
     for kind, many in (("simple", 6), ("pytorch-operator", 5), ("pytorch-converted", 7)):
-        places = sorted((data / kind).glob("*/model.onnx"))
-        for path in places[:: max(1, len(places) // many)]:
-            found[path.parent.name] = path
+        running = [path for path in sorted((data / kind).glob("*/model.onnx")) if _original(path)[1] is not None]
+        found |= {path.parent.name: path for path in running[:: max(1, len(running) // many)]}
     return found
 
 
@@ -125,8 +124,7 @@ def _original(path: Path) -> tuple[Feed, list[Any] | None]:
     try:
         feed = feed_of(path)
         return feed, outputs_of(path, feed)
-    except Exception as error:
-        print(f"{path}: {' '.join(str(error).split())[:160]}")
+    except Exception:  # onnxruntime has no old versions of some operators
         return {}, None
 
 

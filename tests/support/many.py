@@ -19,7 +19,7 @@ PRELOADED = {
     "polygraphy": ("polygraphy.tools._main", "onnx", "onnxruntime", "onnx_graphsurgeon"),
     "layerwise": ("tui.__main__", "onnx", "onnxruntime", "surgery.sanitize_action", "tui.cli.surgeon.sanitize"),
 }
-LIMIT = 60  # seconds for one command
+LIMIT = 30  # seconds for one command
 
 
 class Done(NamedTuple):
