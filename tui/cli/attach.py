@@ -106,6 +106,12 @@ def _locating(spec: "JobSpec", job: int, log: Log) -> Listener:
     return LocateReport(log, msgspec.convert(spec.params, LocateSpec)).event
 
 
+def _bench(spec: "JobSpec", job: int, log: Log) -> Listener:
+    from tui.cli.bench.report import TOP, BenchReport
+
+    return BenchReport(log, TOP).event
+
+
 REPORTS: dict[str, Callable[["JobSpec", int, Log], Listener]] = {
     "compare": _comparison,
     "locate": _locating,
@@ -113,6 +119,7 @@ REPORTS: dict[str, Callable[["JobSpec", int, Log], Listener]] = {
     "debug_bisect": _search,
     "debug_repeat": _search,
     "debug_precision": _precision,
+    "bench": _bench,
 }
 """By action; what makes a report raises ValidationError where the job's parameters are not what it expects."""
 

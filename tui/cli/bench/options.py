@@ -3,6 +3,7 @@
 import argparse
 
 from tui.cli import options, options_run, options_trt
+from tui.cli.bench.report import TOP
 from tui.cli.bench.trtexec import translate
 from tui.cli.parser import Parser
 
@@ -64,7 +65,7 @@ def _add_output(parser: Parser) -> None:
     parser.own(group, "--avg-runs", type=_positive, metavar="N", help="with -v, a line of averages per N runs (10)")
     parser.own(group, "--profile", action="store_true", help="time each layer, in runs of their own")
     parser.own(group, "--layer-info", action="store_true", help="list the layers that really ran")
-    parser.own(group, "--top", type=_positive, default=15, metavar="N", help="layers to print (15)")
+    parser.own(group, "--top", type=_positive, default=TOP, metavar="N", help="layers to print (15)")
     parser.own(group, "--against", metavar="FILE", help="compare with these times: a file of -o or of --export-times")
     group.add_argument("-o", "--output", metavar="FILE", help="everything that was measured")
     parser.own(group, "--export-times", metavar="FILE", help="each run, in trtexec's form")

@@ -7,6 +7,7 @@ from backends.text import shown
 from tui.cli.log import INFO, LEVELS, START, WARNING, Log, shown_lines
 
 Row = Mapping[str, Any]
+TOP = 15
 _PHASES = {"enqueue": "Enqueue Time", "h2d": "H2D Latency", "compute": "GPU Compute Time", "d2h": "D2H Latency"}
 _BAR = 20
 _NAME = 60

@@ -54,10 +54,14 @@ NO_EFFECT = {
 
 @dataclass(frozen=True)
 class Option:
-    """One of trtexec's: `words` gives ours for its value; without `takes` it is a switch, and the value is empty."""
+    """One of trtexec's: `words` gives ours for its value; without `takes` it is a switch, and the value is empty.
+
+    many: our option takes several values, so nothing that is no option may follow it.
+    """
 
     words: Callable[[str], Words]
     takes: bool = True
+    many: bool = False
 
 
 def _value(*flags: str) -> Option:
@@ -69,7 +73,7 @@ def _switch(*flags: str) -> Option:
 
 
 def _shapes(flag: str) -> Option:
-    return Option(lambda value: [flag, *shapes(value, flag)])
+    return Option(lambda value: [flag, *shapes(value, flag)], many=True)
 
 
 def shapes(text: str, option: str = "--shapes") -> Words:
@@ -101,7 +105,7 @@ def _mib(size: str) -> str:
 
 
 def _list(flag: str) -> Option:
-    return Option(lambda value: [flag, *filter(None, value.split(","))])
+    return Option(lambda value: [flag, *filter(None, value.split(","))], many=True)
 
 
 def _sparsity(value: str) -> Words:
@@ -127,10 +131,10 @@ OPTIONS: dict[str, Option] = {
     "--minShapes": _shapes("--trt-min-shapes"),
     "--optShapes": _shapes("--trt-opt-shapes"),
     "--maxShapes": _shapes("--trt-max-shapes"),
-    "--batch": _value("--batches"),
-    "--maxBatch": _value("--batches"),
-    "--memPoolSize": Option(pools),
-    "--workspace": Option(lambda value: ["--pool-limit", f"workspace:{_mib(value)}"]),
+    "--batch": _list("--batches"),
+    "--maxBatch": _list("--batches"),
+    "--memPoolSize": Option(pools, many=True),
+    "--workspace": Option(lambda value: ["--pool-limit", f"workspace:{_mib(value)}"], many=True),
     "--best": _switch("--fp16", "--bf16", "--int8"),
     "--noTF32": _switch("--no-tf32"),
     "--stronglyTyped": _switch("--strongly-typed"),
@@ -166,8 +170,8 @@ OPTIONS: dict[str, Option] = {
     "--allowGPUFallback": _switch("--allow-gpu-fallback"),
     "--directIO": _switch("--direct-io"),
     "--safe": _switch("--trt-safety-restricted"),
-    "--staticPlugins": _value("--plugins"),
-    "--dynamicPlugins": _value("--plugins"),
+    "--staticPlugins": _list("--plugins"),
+    "--dynamicPlugins": _list("--plugins"),
     "--buildOnly": _switch("--skip-inference"),
     "--skipInference": _switch("--skip-inference"),
     "--warmUp": _milliseconds("--warm-up-time"),
@@ -187,7 +191,7 @@ OPTIONS: dict[str, Option] = {
     "--exportTimes": _value("--export-times"),
     "--exportOutput": _value("--export-output"),
 }
-_TAKING_NOTHING = {
+TAKING_NOTHING = {
     "--useSpinWait", "--separateProfileRun", "--explicitBatch", "--exposeDMA", "--useManagedMemory",
     "--timeDeserialize", "--timeRefit", "--dumpRefit", "--dumpOutput", "--dumpRawBindingsToFile",
     "--ignoreParsedPluginLibs", "--noBuilderCache", "--consistency", "--restricted", "--threads",
@@ -202,14 +206,13 @@ def translate(words: Sequence[str]) -> Words:
     `--output` where it names a JSON or CSV file; everything after `--` is left alone.
     """
     found: Words = []
+    many: Words = []
     left = list(words)
-    while left:
+    while left and left[0] != "--":
         word = left.pop(0)
-        if word == "--":
-            return [*found, word, *left]
         flag, equals, value = word.partition("=")
         if flag in NO_EFFECT and not _is_ours(word, left):
-            if not equals and flag not in _TAKING_NOTHING and left:
+            if not equals and flag not in TAKING_NOTHING and left:
                 left.pop(0)
             found += ["--no-effect", flag.removeprefix("--")]
         elif flag in OPTIONS and not _is_ours(word, left):
@@ -218,10 +221,10 @@ def translate(words: Sequence[str]) -> Words:
                 if not left:
                     raise UsageError(f"{flag} needs a value: {flag}=VALUE")
                 value = left.pop(0)
-            found += option.words(value)
+            (many if option.many else found).extend(option.words(value))
         else:
             found.append(word)
-    return found
+    return [*found, *many, *left]
 
 
 def _is_ours(word: str, following: Sequence[str]) -> bool:
