@@ -30,6 +30,19 @@ def test_edits_are_made_in_the_order_they_are_typed(folder: Path) -> None:
     assert {n.name: n.op_type for n in onnx.load(folder / "new.onnx").graph.node}["second"] == "Tanh"
 
 
+def test_a_scope_holds_for_what_follows_it(folder: Path) -> None:
+    words = ["--scope", "if", "then_branch", "--set-op", "then_relu", "Abs", "--scope", "function", "my:Twice"]
+    words += ["--rename-node", "twice_add", "sum", "--scope", "--set-op", "relu", "Tanh"]
+    done = layerwise("surgeon", "edit", "m.onnx", *words, "-o", "new.onnx", cwd=folder)
+    assert done.returncode == 0, done.stdout
+    model = onnx.load(folder / "new.onnx")
+    nodes = {node.name: node for node in model.graph.node}
+    bodies = {attribute.name: attribute.g for attribute in nodes["if"].attribute}
+    assert bodies["then_branch"].node[0].op_type == "Abs"
+    assert model.functions[0].node[0].name == "sum"
+    assert nodes["relu"].op_type == "Tanh"
+
+
 def test_an_unsound_model_is_named_and_not_saved_unless_asked(folder: Path) -> None:
     words = ["m.onnx", "--set-attribute", "concat", "axis=3", "-o", "new.onnx"]
     done = layerwise("surgeon", "edit", *words, cwd=folder)
