@@ -24,7 +24,7 @@ def fill_edit(parser: Parser) -> None:
         "  layerwise surgeon edit m.onnx --replace-pattern Min,Max Clip '$0.0' '$1.1' '$0.1' -o new.onnx\n"
         "  layerwise surgeon edit m.onnx --scope if_1 then_branch --delete relu -o new.onnx\n"
         "  layerwise surgeon edit m.onnx --edits my_edits.json --script my_edits.py -o new.onnx\n"
-        "  layerwise surgeon edit --new 17 --add-input x:[3]:float32 --add-node Add y x 1.0 --mark-output y -o new.onnx\n"
+        "  layerwise surgeon edit --new 17 --add-input x:[3]:float32 --add-node Add y x 1.0 --mark-output y -o y.onnx\n"
         "\nA model that is not sound after the edits is not saved, unless --keep-broken says so; exit code 1."
     )
     _add_model(parser, required=False)
