@@ -2,7 +2,7 @@
 
 At 180 columns only the Graph screen is another: it has a third pane there.
 
-    python docs/make_screens.py [FOLDER]
+    [SCREENS=surgery] python docs/make_screens.py [FOLDER]
 
 Everything runs in a temporary workspace; the comparison is a real job. The same keys that a person would press lead
 to each screen.
@@ -14,7 +14,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -77,6 +77,9 @@ class Camera:
         print(path.name)
 
 
+Walk = Callable[[Camera, Workbench, CompareSpec], Awaitable[None]]
+
+
 async def visit(camera: Camera, app: Workbench, spec: CompareSpec) -> None:
     """Walk through all screens."""
     await camera.until(lambda: app.state.session.index is not None)
@@ -104,6 +107,7 @@ async def visit(camera: Camera, app: Workbench, spec: CompareSpec) -> None:
     await camera.press("escape", "o")
     await camera.take("graph-errors", "[1 Graph]")
     await search(camera, app, spec)
+    await operate(camera, app)
     await app.state.client.wait(await app.state.client.submit(broken_job(spec)))
     await camera.press("3")
     await camera.take("jobs", "failed")
@@ -139,6 +143,34 @@ async def search(camera: Camera, app: Workbench, spec: CompareSpec) -> None:
             await app.state.client.wait(view.id)
 
 
+async def operate(camera: Camera, app: Workbench) -> None:
+    """Surgery: layers folded, a change on view, the history with a branch, two states side by side."""
+    await camera.press("5")
+    await camera.see("as the file")
+    await camera.press("z", "ctrl+d", "ctrl+d")
+    await camera.take("surgery-folded", "×8")
+    await camera.press("z", "colon", *"goto /encoder/layer.3/attention/self/Softmax", "enter", "d")
+    await camera.see("enter applies")
+    await camera.until(lambda: app.state.surgery.check is not None)
+    await camera.take("surgery-change", "enter applies")
+    await camera.press("enter")
+    await camera.see("1 edit")
+    await camera.press("i", *"Clip with -1 with 1")
+    await camera.take("surgery-prompt", "insert Clip")
+    await camera.press("enter")
+    await camera.see("enter applies")
+    await camera.press("enter")
+    await camera.see("2 edits")
+    await camera.press("u", "o")
+    await camera.see("enter applies")
+    await camera.press("enter", "H")
+    await camera.see("mark ")
+    await camera.take("history", "starts a branch")
+    await camera.press("escape", "D")
+    await camera.take("changes", "equal nodes")
+    await camera.press("escape")
+
+
 def slow_search(spec: CompareSpec) -> JobSpec:
     """A bisection by a command that takes its time from the fifth candidate on; it passes what is small."""
     script = Path(str(spec.model)).parent / "judge.sh"
@@ -170,7 +202,13 @@ def demo_spec(folder: Path) -> CompareSpec:
     )
 
 
-async def main(target: Path) -> None:
+async def visit_surgery(camera: Camera, app: Workbench, spec: CompareSpec) -> None:
+    """Only the screens of Surgery."""
+    await camera.until(lambda: app.state.session.index is not None)
+    await operate(camera, app)
+
+
+async def main(target: Path, walk: Walk = visit) -> None:
     target.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="layerwise-screens-"))
     try:
@@ -178,10 +216,11 @@ async def main(target: Path) -> None:
         for size in SIZES:
             app = open_workbench(Path(str(spec.model)), folder / f"home{size[0]}")
             async with app.run_test(size=size) as pilot:
-                await visit(Camera(app, pilot, target), app, spec)
+                await walk(Camera(app, pilot, target), app, spec)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "screens"))
+    only = {"surgery": visit_surgery}.get(os.environ.get("SCREENS", ""), visit)
+    asyncio.run(main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "screens", only))

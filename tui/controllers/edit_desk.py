@@ -64,6 +64,7 @@ class EditDesk:
         """The graph after an entry of the history, the current one by default. EditError if an edit does not apply."""
         at = self.history.at if number is None else number
         found = self._overlays.pop(at, None) or Overlay(self._ground, self.history.structure_at(at))
+        found.n_nodes = self._ground.n_nodes  # later states may have brought more numbers
         self._overlays[at] = found
         while len(self._overlays) > _OVERLAYS:
             del self._overlays[next(iter(self._overlays))]

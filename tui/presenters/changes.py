@@ -18,7 +18,7 @@ OP = 13
 
 def heading(sides: Sides, cells: int, glyphs: Glyphs) -> list[Line]:
     """What differs in numbers, and the names of the sides over their columns."""
-    half = (cells - 3) // 2
+    half = (cells - 5) // 2
     counts = [(sides.count("-"), "only left"), (sides.count("+"), "only right"), (sides.count("~"), "changed")]
     told = ", ".join(f"{count:,} {word}" for count, word in counts if count) or "no node differs"
     left, right = (fit(shown(name), half, glyphs.ellipsis) for name in sides.names)

@@ -46,7 +46,8 @@ def _place(index: "GraphIndex", nodes: Sequence[int], head: "Head", glyphs: Glyp
 
 def block_name(index: "GraphIndex", nodes: Sequence[int]) -> str:
     """What the names of a block's nodes begin with, up to a separator; empty if nothing."""
-    shared = _shared([index.node_name(node) for node in nodes[:_NAMES]])
+    some = [*nodes[:: -(-len(nodes) // _NAMES)], nodes[-1]]
+    shared = _shared([index.node_name(node) for node in some])
     return shared[: max(shared.rfind(end) for end in _ENDS) + 1].rstrip(_ENDS)
 
 

@@ -7,7 +7,7 @@ from backends.text import shown
 from tui.presenters.text import Line, spread
 from tui.state.surgery import SurgeryState
 
-_MOST = 3
+_MOST, _WIDE = 3, 100
 
 
 def edited_line(state: SurgeryState, cells: int, in_range: int | None) -> Line:
@@ -53,7 +53,7 @@ def edited_text(state: SurgeryState) -> str:
     return f"{state.edits} edit{'s' * (state.edits > 1)}, {where if not state.unsaved else 'not written'}"
 
 
-def title_text(state: SurgeryState) -> str:
-    """As `edited_text`, with how many nodes there are now."""
-    nodes = f"{state.overlay.meta['n_nodes']:,} nodes after " if state.overlay is not None else ""
+def title_text(state: SurgeryState, cells: int) -> str:
+    """As `edited_text`, with how many nodes there are now if there is room."""
+    nodes = f"{state.overlay.meta['n_nodes']:,} nodes after " if state.overlay and cells >= _WIDE else ""
     return f"{nodes}{edited_text(state)}"

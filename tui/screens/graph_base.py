@@ -102,7 +102,8 @@ class GraphBase(Page, scope="graph"):
         if query != self._rows.query:
             self._rows.search(query)
             self.query_one("#filter", LineInput).set_value(query)
-        self._list.set_model(self._model(), self._rows.row_of(self.session.node))
+        node = self.session.node
+        self._list.set_model(self._model(), self._rows.row_of(node) if self._rows.knows(node) else self._list.cursor)
         self._marks_changed()
         self._update_head()
         self._show_detail()

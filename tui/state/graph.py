@@ -77,7 +77,7 @@ class NodeRows:
 
     def reveal(self, node: int) -> None:
         """Open what the node is folded into."""
-        if self.folded and self._known(node):
+        if self.folded and self.knows(node):
             self._folding.reveal(int(self._place[node]))
 
     # ── the filter ──
@@ -129,12 +129,13 @@ class NodeRows:
         at = int(np.searchsorted(places, self._place_of(node), "right" if step > 0 else "left"))
         return int(self.matches[(at if step > 0 else at - 1) % len(self.matches)])
 
-    def _known(self, node: int) -> bool:
+    def knows(self, node: int) -> bool:
+        """Whether the graph has the node, shown or not."""
         return 0 <= node < len(self._place) and self._place[node] >= 0
 
     def _place_of(self, node: int) -> int:
         """The node's place in the order; of one that is not there, that of the next by number."""
-        if self._known(node):
+        if self.knows(node):
             return int(self._place[node])
         later = self._place[min(node, len(self._place)) :]
         there = later[later >= 0]

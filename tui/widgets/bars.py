@@ -33,7 +33,7 @@ class TitleBar(OneLine):
 
     def update_text(self) -> None:
         session, surgery = self._state.session, self._state.surgery
-        edited = title_text(surgery) if surgery.edits else ""
+        edited = title_text(surgery, self.size.width) if surgery.edits else ""
         self.set_line(title_line(session.model, session.index, self._state.status, self.size.width, edited))
 
 
