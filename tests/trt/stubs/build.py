@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PINS = {10: "10.16.1.11", 11: "11.4.0.106"}
+CUDA = "13.5.0"
 SOURCE = Path(__file__).parent / "stub.c"
 PLACES = {"nvinfer": "0x1000000000", "nvonnxparser": "0x2000000000", "nvinfer_plugin": "0x3000000000"}
 
@@ -47,19 +48,33 @@ def live(major: int) -> Live:
 
 
 def _installed(folder: Path, pin: str) -> Path:
-    found = list(folder.glob("tensorrt_bindings/tensorrt*.so"))
-    if found:
-        return found[0]
+    _install(folder, f"tensorrt-cu13-bindings=={pin}")
+    return next(folder.glob("tensorrt_bindings/tensorrt*.so"))
+
+
+def cuda() -> Path:
+    """A folder with cuda-python's bindings, whose runtime module imports without a GPU.
+
+    Raises:
+        Unavailable: there is no network.
+    """
+    folder = cache() / f"cuda-{CUDA}-cp{sys.version_info.major}{sys.version_info.minor}"
+    _install(folder, f"cuda-bindings=={CUDA}", "cuda-pathfinder>=1.4.2,<2")
+    return folder
+
+
+def _install(folder: Path, *wheels: str) -> None:
+    """Install wheels into a folder, all or nothing, unless that was done before."""
+    if folder.exists():
+        return
     folder.parent.mkdir(parents=True, exist_ok=True)
     part = folder.with_name(f"{folder.name}.{os.getpid()}")
-    wheel = f"tensorrt-cu13-bindings=={pin}"
-    command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(part), wheel]
+    command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(part), *wheels]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     if done.returncode:
         shutil.rmtree(part, ignore_errors=True)
-        raise Unavailable(f"pip could not install {wheel}: {done.stderr.strip().splitlines()[-1:]}")
+        raise Unavailable(f"pip could not install {', '.join(wheels)}: {done.stderr.strip().splitlines()[-1:]}")
     _settle(part, folder)
-    return next(folder.glob("tensorrt_bindings/tensorrt*.so"))
 
 
 def _settle(part: Path, folder: Path) -> None:

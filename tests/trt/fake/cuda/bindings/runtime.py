@@ -1,55 +1,18 @@
 """cuda.bindings.runtime: the calls that Layerwise makes, each answering (error, …) as the real ones do."""
 
 import ctypes
+import json
 from enum import IntEnum
+from pathlib import Path
 from typing import Any
 
 from cuda import _host
 
-cudaHostAllocDefault = 0
-cudaStreamDefault = 0
-cudaStreamNonBlocking = 1
-cudaEventDefault = 0
-cudaEventBlockingSync = 1
-cudaEventDisableTiming = 2
-
-
-class cudaError_t(IntEnum):
-    """The errors that the fake can give."""
-
-    cudaSuccess = 0
-    cudaErrorInvalidValue = 1
-    cudaErrorMemoryAllocation = 2
-    cudaErrorInvalidDevice = 101
-    cudaErrorInvalidResourceHandle = 400
-    cudaErrorNotReady = 600
-    cudaErrorStreamCaptureUnsupported = 900
-
-
-class cudaMemcpyKind(IntEnum):
-    """Directions of a copy."""
-
-    cudaMemcpyHostToHost = 0
-    cudaMemcpyHostToDevice = 1
-    cudaMemcpyDeviceToHost = 2
-    cudaMemcpyDeviceToDevice = 3
-    cudaMemcpyDefault = 4
-
-
-class cudaStreamCaptureMode(IntEnum):
-    """How strict a capture is."""
-
-    cudaStreamCaptureModeGlobal = 0
-    cudaStreamCaptureModeThreadLocal = 1
-    cudaStreamCaptureModeRelaxed = 2
-
-
-class cudaDeviceAttr(IntEnum):
-    """The attributes that are asked for."""
-
-    cudaDevAttrMultiProcessorCount = 16
-    cudaDevAttrComputeCapabilityMajor = 75
-    cudaDevAttrComputeCapabilityMinor = 76
+_RECORDED = json.loads((Path(__file__).resolve().parents[3] / "recorded" / "cuda_runtime.json").read_text("utf-8"))
+globals().update({name: IntEnum(name, members) for name, members in _RECORDED["enums"].items()})
+globals().update(_RECORDED["numbers"])
+cudaError_t: Any = globals()["cudaError_t"]
+_TEXTS = {"cudaSuccess": b"no error", "cudaErrorMemoryAllocation": b"out of memory"}
 
 
 class _Handle:
@@ -83,6 +46,15 @@ class cudaGraphExec_t(_Handle):
     """A graph that can be launched."""
 
     work: list[Any]
+
+
+class cudaPointerAttributes:
+    """Where an address lies."""
+
+    type: Any = None
+    device = 0
+    devicePointer = 0
+    hostPointer = 0
 
 
 class cudaDeviceProp:
@@ -119,7 +91,7 @@ def cudaDeviceGetAttribute(attr: Any, device: int) -> Any:
 
 
 def cudaRuntimeGetVersion() -> Any:
-    return _OK, 13000
+    return _OK, 13050
 
 
 def cudaDriverGetVersion() -> Any:
@@ -131,7 +103,8 @@ def cudaGetErrorName(error: Any) -> Any:
 
 
 def cudaGetErrorString(error: Any) -> Any:
-    return _OK, cudaError_t(error).name.removeprefix("cudaError").encode()
+    name = cudaError_t(error).name
+    return _OK, _TEXTS.get(name, name.encode())
 
 
 def cudaGetLastError() -> Any:
@@ -147,7 +120,11 @@ def cudaMemGetInfo() -> Any:
 
 
 def cudaMalloc(size: int) -> Any:
-    address = _host.allocate(size)
+    if not hasattr(type(size), "__index__"):
+        raise TypeError("an integer is required")
+    if size < 0:
+        raise OverflowError("can't convert negative value to size_t")
+    address = _host.allocate(int(size))
     return (_OK, address) if address else (cudaError_t.cudaErrorMemoryAllocation, None)
 
 
@@ -183,14 +160,13 @@ def _address(pointer: Any) -> int:
         return ctypes.addressof(ctypes.c_char.from_buffer(pointer))
 
 
-def cudaMemcpy(dst: Any, src: Any, count: int, kind: cudaMemcpyKind) -> Any:
-    if not isinstance(kind, cudaMemcpyKind):
-        raise TypeError(f"Argument 'kind' is not instance of type cudaMemcpyKind, found {type(kind)}")
+def cudaMemcpy(dst: Any, src: Any, count: int, kind: Any) -> Any:
+    globals()["cudaMemcpyKind"](kind)
     ctypes.memmove(_address(dst), _address(src), count)
     return (_OK,)
 
 
-def cudaMemcpyAsync(dst: Any, src: Any, count: int, kind: cudaMemcpyKind, stream: Any) -> Any:
+def cudaMemcpyAsync(dst: Any, src: Any, count: int, kind: Any, stream: Any) -> Any:
     _host.submit(int(stream), lambda: cudaMemcpy(dst, src, count, kind))
     return (_OK,)
 
@@ -231,11 +207,26 @@ def cudaStreamQuery(stream: Any) -> Any:
     return cudaStreamSynchronize(stream)
 
 
+def cudaStreamIsCapturing(stream: Any) -> Any:
+    status: Any = globals()["cudaStreamCaptureStatus"]
+    active = _host.streams[int(stream)].captured is not None
+    return _OK, status.cudaStreamCaptureStatusActive if active else status.cudaStreamCaptureStatusNone
+
+
+def cudaPointerGetAttributes(ptr: Any) -> Any:
+    kinds: Any = globals()["cudaMemoryType"]
+    found = cudaPointerAttributes()
+    found.devicePointer = found.hostPointer = int(ptr)
+    ours = int(ptr) in _host.memory.blocks
+    found.type = kinds.cudaMemoryTypeDevice if ours else kinds.cudaMemoryTypeUnregistered
+    return _OK, found
+
+
 def cudaStreamWaitEvent(stream: Any, event: Any, flags: int) -> Any:
     return (_OK,)
 
 
-def cudaStreamBeginCapture(stream: Any, mode: cudaStreamCaptureMode) -> Any:
+def cudaStreamBeginCapture(stream: Any, mode: Any) -> Any:
     _host.streams[int(stream)].captured = []
     return (_OK,)
 
