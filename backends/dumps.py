@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 
-from backends.errors import BadFile
+from backends.errors import BadFile, placing
 from backends.files import WholeOrNothing, atomic_writer
 from backends.npy import Array
 from backends.paced import PacedStream
@@ -53,7 +53,8 @@ class DumpWriter(WholeOrNothing):
         self._offset = 0
         unnamed = unnamed_file(self.path.parent)
         self._in_place = unnamed is not None
-        self._file = unnamed or cast(BinaryIO, tempfile.TemporaryFile(dir=self.path.parent))  # noqa: SIM115
+        with placing(self.path):
+            self._file = unnamed or cast(BinaryIO, tempfile.TemporaryFile(dir=self.path.parent))  # noqa: SIM115
         self._file.seek(ROOM)
         self._spool = PacedStream(self._file)
 

@@ -1,6 +1,14 @@
 """Errors that a user can act on."""
 
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from backends.text import shown
+
+_PLACE = frozenset({
+    errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EROFS, errno.ELOOP, errno.ENAMETOOLONG,
+})  # fmt: skip
 
 
 class LayerwiseError(Exception):
@@ -26,3 +34,24 @@ class BadFile(LayerwiseError):
         super().__init__(f"{shown(str(path))}: {reason}")
         self.path = str(path)
         self.reason = reason
+
+
+class Unwritable(LayerwiseError, OSError):
+    """There can be no file at a path: no folder, no permission. Full disks and the like stay plain OSErrors."""
+
+    def __init__(self, path: object, error: OSError) -> None:
+        OSError.__init__(self, error.errno, error.strerror, str(path))
+
+    def __str__(self) -> str:
+        return f"{shown(str(self.filename))} cannot be written: {self.strerror}"
+
+
+@contextmanager
+def placing(path: object) -> Iterator[None]:
+    """Raise Unwritable where the system says that no file can be made at `path`."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _PLACE:
+            raise
+        raise Unwritable(path, error) from None

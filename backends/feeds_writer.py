@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from backends.dumps import DumpWriter
-from backends.errors import UsageError
+from backends.errors import UsageError, placing
 from backends.files import WholeOrNothing, atomic_writer
 from backends.json_arrays import as_array
 from backends.json_format import save, write_value
@@ -42,7 +42,8 @@ class FeedsWriter(WholeOrNothing):
         else:
             check_empty_folder(self._target)
             name = self._target.name[:64]
-            self._folder = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=self._target.parent))
+            with placing(self._target):
+                self._folder = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=self._target.parent))
 
     def add(self, feed: Mapping[str, Any]) -> None:
         """Write one iteration's inputs: name -> array, Stored or torch tensor."""

@@ -8,22 +8,27 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
+from backends.errors import placing
+
 
 @contextmanager
 def atomic_writer(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a temporary file beside `path`; on success sync it and rename it to `path`, on error remove it.
 
-    Raises OSError as the file system gives it (a full disk among them); `path` is then as it was before.
+    Raises OSError as the file system gives it (a full disk among them), Unwritable where no file can be; `path` is
+    then as it was before.
     """
     target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:64]}.", suffix=".tmp")
+    with placing(path):
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:64]}.", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
         usual_mode(Path(name))
-        Path(name).replace(target)
+        with placing(path):
+            Path(name).replace(target)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise

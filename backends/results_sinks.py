@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from backends.dumps import DumpWriter
+from backends.errors import placing
 from backends.json_arrays import CLASS, write_array
 from backends.npy import Array
 from backends.paced import PacedStream
@@ -107,7 +108,8 @@ class FolderSink:
     def __init__(self, path: Path, runners: Sequence[str]) -> None:
         self._target = path
         self._runners = runners
-        self._folder: Path | None = Path(tempfile.mkdtemp(prefix=f".{path.name[:64]}.", dir=path.parent))
+        with placing(path):
+            self._folder: Path | None = Path(tempfile.mkdtemp(prefix=f".{path.name[:64]}.", dir=path.parent))
         self._open: dict[int, tuple[JsonSink, set[int]]] = {}
 
     def _sink(self, iteration: int) -> tuple[JsonSink, set[int]]:

@@ -4,7 +4,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from backends.errors import MissingDependency
+from backends.errors import MissingDependency, placing
 
 _DPI = 150
 
@@ -26,5 +26,6 @@ def figure(title: str, width: float = 6.4) -> Any:
 
 def save(made: Any, path: Path) -> None:
     """Write a figure as PNG; its title is the file's too."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    made.savefig(path, metadata={"Title": made.get_suptitle()})
+    with placing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        made.savefig(path, metadata={"Title": made.get_suptitle()})

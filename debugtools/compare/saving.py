@@ -19,7 +19,7 @@ from backends.accuracy import (
     SimpleThreshold,
 )
 from backends.accuracy import passed as accuracy_passed
-from backends.errors import UsageError
+from backends.errors import UsageError, placing
 from backends.feeds_writer import FeedsWriter
 from backends.results_writer import open_results_writer
 from backends.text import shown
@@ -51,7 +51,8 @@ class Savers:
             self._inputs.add(feed)
         if self._blob:
             folder = self._blob / f"{iteration:010d}"
-            folder.mkdir(parents=True, exist_ok=True)
+            with placing(folder):
+                folder.mkdir(parents=True, exist_ok=True)
             for name, array in feed.items():
                 array.tofile(folder / f"{_file_name(name)}.bin")
 

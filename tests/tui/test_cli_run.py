@@ -278,3 +278,14 @@ def test_averages_over_the_iterations(folder: Path) -> None:
     assert re.search(r"\[E\] Accuracy Summary \| \S+ vs. \S+ \| Passed: 0/1 outputs", done.stdout)
     assert re.search(r"\[E\]     y \| L2 Norm: \S+ \| FAILED", done.stdout)
     assert layerwise(*line, "--atol", "9", "--l2-threshold", "9", cwd=folder).returncode == 0
+
+
+@pytest.mark.parametrize("saving", [
+    "--save-outputs {}/x.json", "--save-outputs {}/x.safetensors", "--save-outputs {}/x/", "--save-inputs {}/x.json",
+    "--save-inputs {}/x/", "--save-input-blob {}/x", "--save-accuracy-results {}/x.json", "--save-onnx {}/x.onnx",
+    "--save-heatmaps {}/x",
+])  # fmt: skip
+def test_where_nothing_can_be_written_is_said_in_one_line(folder: Path, saving: str) -> None:
+    done = layerwise(*PAIR, *saving.format("/proc").split(), cwd=folder)
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1 and "/proc/x" in done.stderr
