@@ -14,6 +14,7 @@ from backends.text import shown
 from debugtools.bundle.spec import BundleSpec
 from debugtools.bundle.write import Fault, try_bundle, write_bundle
 from debugtools.compare.setup import Setup
+from debugtools.compare.spec import unsaved
 from debugtools.compare.tolerance import Rule
 from debugtools.judging.comparison import measured
 from debugtools.judging.original import Original
@@ -35,7 +36,7 @@ def bundle(context: "JobContext") -> dict[str, Any]:
         spec = msgspec.convert(context.params, BundleSpec)
     except msgspec.ValidationError as error:
         raise UsageError(f"the description of the bundle does not fit: {error}") from None
-    setup = Setup(spec.compare)
+    setup = Setup(unsaved(spec.compare))
     try:
         subject = _subject(context, setup, spec.iteration)
         try:

@@ -84,3 +84,10 @@ class CompareSpec(Spec, frozen=True):
     save_accuracy: str | None = None
     save_heatmaps: str | None = None
     save_error_plots: str | None = None
+
+
+def unsaved(spec: CompareSpec) -> CompareSpec:
+    """The same comparison, which writes none of the files that it was asked for."""
+    none = {name: None for name in spec.__struct_fields__ if name.startswith("save_")}
+    options = msgspec.structs.replace(spec.model_options, save_onnx=None, save_external_data=None)
+    return msgspec.structs.replace(spec, model_options=options, **none)

@@ -44,6 +44,15 @@ def test_of_a_node_of_a_comparison(folder: Path) -> None:
     assert (none.returncode, "has nodes 0 to 39" in none.stdout + none.stderr) == (2, True)
 
 
+def test_what_the_comparison_saved_is_left_alone(folder: Path) -> None:
+    saving = ("--save-outputs", "outs", "--save-input-blob", "blob")
+    assert layerwise("run", *SIDES, "--mark-all", *saving, cwd=folder).returncode == 1
+    before = {path: path.stat().st_mtime_ns for name in ("outs", "blob") for path in (folder / name).rglob("*")}
+    done = layerwise("debug", "bundle", "1", "--nodes", str(2 * BAD_LAYER), "-o", "bug", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert before and {path: path.stat().st_mtime_ns for path in before} == before
+
+
 def test_one_side_has_no_golden_outputs(folder: Path) -> None:
     assert layerwise("run", "chain.onnx", "--onnxrt", cwd=folder).returncode == 0
     done = layerwise("debug", "bundle", "1", "--nodes", "0", cwd=folder)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from backends.text import shown
-from debugtools.compare.spec import CompareSpec, MarkSpec
+from debugtools.compare.spec import CompareSpec, MarkSpec, unsaved
 from tui.cli import report_lines as lines
 from tui.cli.line import command_line
 from tui.cli.log import ERROR, FINISH, INFO, WARNING
@@ -127,9 +127,7 @@ def _closer(spec: CompareSpec, row: Row) -> CompareSpec:
 
     Nothing is saved.
     """
-    saved = {field: None for field in spec.__struct_fields__ if field.startswith("save_")}
-    options = msgspec.structs.replace(spec.model_options, save_onnx=None, save_external_data=None)
-    spec = msgspec.structs.replace(spec, model_options=options, **saved)
+    spec = unsaved(spec)
     if row.get("mode") == "marked":
         return msgspec.structs.replace(spec, observe="marked", statistics=True)
     return msgspec.structs.replace(spec, marks=MarkSpec(names=[row["tensor"]], only=True), statistics=False)
