@@ -9,6 +9,8 @@ from typing import Any
 import onnx
 
 from backends.bench.onnxrt_profile import LayerTime
+from backends.protos import parse_model
+from backends.runner import Loadable
 from backends.tensors import dtype_name
 from surgery.structure import node_label
 
@@ -40,6 +42,19 @@ class Origins:
                 return Place(tensor, node_label(self._makers[tensor]))
         node = self._named.get(name) or self._named.get(plain)
         return Place(next(filter(None, node.output), ""), node.name) if node is not None else Place()
+
+
+def with_names(model: Loadable) -> Loadable:
+    """The model with a name for each node of its main graph: nodes without one, or with that of an earlier node, are
+    called by their first output. A profile tells layers apart by nothing else.
+    """
+    proto = parse_model(model.read())
+    taken: set[str] = set()
+    for node in proto.graph.node:
+        if not node.name or node.name in taken:
+            node.name = next(filter(None, node.output), node.name)
+        taken.add(node.name)
+    return Loadable(data=proto.SerializeToString(), folder=model.data_folder())
 
 
 def profile_rows(

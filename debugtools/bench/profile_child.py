@@ -66,13 +66,14 @@ def main() -> int:
 
 def _answer(spec: BenchSpec, request: dict[str, Any]) -> dict[str, Any]:
     from backends.bench.onnxrt import profiled
+    from debugtools.bench.layers import with_names
     from debugtools.bench.subjects import feed_for, open_model
 
     runner = spec.runners[request["number"]]
     if runner.kind != "onnxrt":
         raise UsageError(f"layers of a runner of kind {runner.kind!r} cannot be timed by this version")
     make_feed: Callable[[Any], Any] = lambda inputs: feed_for(spec, inputs, request["batch"], lambda text: None)  # noqa: E731
-    found = profiled(runner, open_model(spec, runner), make_feed, _runs, Path(request["folder"]))
+    found = profiled(runner, with_names(open_model(spec, runner)), make_feed, _runs, Path(request["folder"]))
     return {"profile": str(found[0]), "graph": str(found[1]) if found[1] else None, "skip": SKIPPED}
 
 

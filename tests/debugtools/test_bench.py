@@ -107,6 +107,17 @@ def test_layers_are_the_nodes_of_the_model_where_they_can_be(tmp_path: Path) -> 
     assert all(row["calls"] == layers[0]["calls"] >= 5 for row in layers)
 
 
+def test_nodes_without_a_name_or_with_one_name_are_told_apart(chain: Path, tmp_path: Path) -> None:
+    model = onnx.load(chain)
+    hostile = ['a"b', "c\\d", "e\nf", "", "", "same", "same", "ü\x1b[31m"]
+    for node, name in zip(model.graph.node, hostile, strict=False):
+        node.name = name
+    view, rows, _ = bench(save(model, tmp_path / "names.onnx"), profile=True)
+    assert view.state == "done"
+    made = [node.output[0] for node in model.graph.node]
+    assert [row["tensor"] for row in rows["profile"]] == made
+
+
 def test_a_body_runs_once_a_trip(tmp_path: Path) -> None:
     np.array(4, np.int64).tofile(tmp_path / "trips.bin")
     view, rows, _ = bench(save(loop_model(), tmp_path / "loop.onnx"), profile=True,

@@ -49,7 +49,7 @@ def test_the_slowest_layers_and_the_way_to_their_operator(pair: tuple[Path, Path
         assert perf.so_far[-1] == pytest.approx(100) and perf.so_far == sorted(perf.so_far)
         await bench.press("j", "j")
         third = layer(bench)
-        await bench.see(f"layer  {third}")
+        await bench.see(f"layer {third}")
         await bench.press("o")
         await bench.see("[1 Graph]")
         assert state.session.index is not None

@@ -113,17 +113,18 @@ def _standing(state: PerfState, cells: int) -> Line:
 
 
 def detail_lines(row: Row, error: str, cells: int) -> list[Line]:
-    """Everything known of a layer. error: what the comparison on view says of its node, "" for nothing."""
+    """Everything known of a layer. error: what the comparison on view says of its node, "" for nothing. In one role: a
+    line is painted at every move of the cursor.
+    """
     if not row:
         return []
-    facts = [
-        ("layer", f"{row.get('name')}   {row.get('op')} on {row.get('provider') or '?'}"),
-        ("time", f"{sig(row.get('typical_ms'), 4)} ms typical   {sig(row.get('median_ms'), 4)} median   "
-                 f"{sig(row.get('mean_ms'), 4)} mean   {row.get('calls')} calls   {share(row):.2f} % of all layers"),
-        ("node", f"{row.get('node') or 'none of the model: the backend made it'}   {row.get('tensor') or ''}"),
-    ]  # fmt: skip
+    node = str(row.get("node") or "none of the model's: the backend made it")
+    times = " ".join(f"{sig(row.get(f'{name}_ms'), 4)} {name}" for name in ("typical", "median", "mean"))
+    told = f"{times} on {row.get('provider') or '?'}, {row.get('calls')} calls"
+    facts = [("layer", str(row.get("name"))), ("ms", told)]
+    facts += [("node", node)] if node != row.get("name") else []
     facts += [("error", error)] if error else []
     return [
         line for title, text in facts
-        for line in wrap_runs([(f"{title:<7}", "dim"), (shown(text, 400), "")], cells, indent=7)
+        for line in wrap_runs([(f" {title:<6}{shown(text, 400)}", "")], cells, indent=7)
     ]  # fmt: skip

@@ -20,6 +20,7 @@ from tui.widgets.line_input import LineInput
 from tui.widgets.lines import LinesView, OneLine
 from tui.widgets.virtual_list import GUTTER, VirtualList
 
+TALL = 32
 WAIT = 0.06
 SELECT_WAIT = 0.25
 
@@ -43,7 +44,8 @@ class PerfScreen(Page, scope="perf"):
     DEFAULT_CSS = """
     PerfScreen #perf-head { height: 3; }
     PerfScreen #perf-list { height: 1fr; }
-    PerfScreen #perf-detail { height: 5; }
+    PerfScreen #perf-detail { height: 3; }
+    PerfScreen.tall #perf-detail { height: 5; }
     """
 
     def __init__(self, state: AppState) -> None:
@@ -86,6 +88,7 @@ class PerfScreen(Page, scope="perf"):
         self._changed()
 
     def on_resize(self, event: Resize) -> None:
+        self.set_class(self.app.size.height >= TALL, "tall")
         self.call_after_refresh(self._changed)
 
     # ── drawing ──
@@ -118,7 +121,7 @@ class PerfScreen(Page, scope="perf"):
             return
         row = self.perf.row_at(self._list.cursor)
         lines = detail_lines(row, self._error_of(row), max(20, self.size.width - 2))
-        self.query_one("#perf-detail", LinesView).set_lines([[(" ", ""), *line] for line in lines])
+        self.query_one("#perf-detail", LinesView).set_lines(lines)
 
     def _error_of(self, row: dict[str, object]) -> str:
         error = self.session.errors.get(node_of_layer(self.session.index, row))
