@@ -152,12 +152,18 @@ def times(folder: Path, options: argparse.Namespace) -> None:
     ours = _timed(OURS, ["surgeon", "sanitize", path, "--fold-constants"], folder, options.repeat)
     print(f"fold light_resnet50, our default   {_figures(*ours)}  (the model has {Path(path).stat().st_size} bytes)")
     if options.large:
-        ends = ["--inputs", f"{options.inputs}:auto:auto", "--outputs", f"{options.outputs}:auto"]
-        words = ["surgeon", "extract", options.large, *ends]
-        title = f"extract from {Path(options.large).name} to {options.outputs}"
-        _beside(title, words, folder, options.repeat)
-        copied = _timed(OURS, [*words, "--copy-weights"], folder, options.repeat)
-        print(f"{title}, --copy-weights   {_figures(*copied)}")
+        _extraction(Path(options.large), options, folder)
+
+
+def _extraction(source: Path, options: argparse.Namespace, folder: Path) -> None:
+    """Extract from a copy of a large model; the parts go beside it."""
+    large = Path(shutil.copy(source, folder / source.name))
+    ends = ["--inputs", f"{options.inputs}:auto:auto", "--outputs", f"{options.outputs}:auto"]
+    words = ["surgeon", "extract", str(large), *ends]
+    title = f"extract from {large.name} to {options.outputs}"
+    _beside(title, words, folder, options.repeat)
+    copied = _timed(OURS, [*words, "--copy-weights"], folder, options.repeat)
+    print(f"{title}, --copy-weights   {_figures(*copied)}")
 
 
 def _beside(title: str, words: Sequence[str], folder: Path, repeat: int) -> None:
@@ -167,13 +173,11 @@ def _beside(title: str, words: Sequence[str], folder: Path, repeat: int) -> None
 
 
 def _timed(program: Sequence[str], words: Sequence[str], folder: Path, repeat: int) -> tuple[Measured, int]:
-    runs, size = [], 0
-    for i in range(repeat):
-        place = folder / f"time{i}"
-        place.mkdir()
-        runs.append(measure([*program, *words, "-o", str(place / "out.onnx")], folder))
-        size = (place / "out.onnx").stat().st_size
-        shutil.rmtree(place)
+    runs, size, target = [], 0, folder / "out.onnx"
+    for _ in range(repeat):
+        runs.append(measure([*program, *words, "-o", str(target)], folder))
+        size = target.stat().st_size
+        target.unlink()
     return median(runs), size
 
 
