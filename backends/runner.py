@@ -25,7 +25,7 @@ _PREFIXES = {
     "trt": "trt-runner",
 }
 _DTYPE_NAMES = frozenset(row.name for row in DTYPES)
-_OPENABLE = frozenset({"onnxrt", "reference", "saved", "pluginref"})  # backends.<kind>.open_<kind>
+_OPENABLE = frozenset({"onnxrt", "reference", "saved", "pluginref", "trt"})  # backends.<kind>.open_<kind>
 
 
 @dataclass(frozen=True)

@@ -75,3 +75,12 @@ def _run(script: Path) -> ModuleType:
     with script_errors(script, f"script {script.name}"):
         spec.loader.exec_module(module)
     return module
+
+
+def call_script(text: str, default: str, *arguments: Any) -> Any:
+    """Call the function that `file.py:function` names (`default` where it names none). Raises as `load_function`."""
+    path, colon, name = text.partition(".py:")
+    script = Path(f"{path}.py" if colon else path)
+    function = load_function(script, name or default)
+    with script_errors(script.absolute(), f"{name or default}()"):
+        return function(*arguments)

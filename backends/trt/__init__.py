@@ -1,0 +1,22 @@
+"""TensorRT 10 and 11: engines built, kept, and run. `tensorrt` and `cuda` are imported inside functions alone.
+
+Written for TensorRT 11; what only one version has is in `backends.trt.capabilities`, by name.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from backends.runner import Loadable
+    from backends.specs import RunnerSpec
+    from backends.trt.runner import TrtRunner
+
+
+def open_trt(spec: "RunnerSpec", model: "Loadable", *, name: str) -> "TrtRunner":
+    """Build or load the engine that `spec` describes and open it as a runner.
+
+    Raises MissingDependency where TensorRT is not installed, UsageError for options that do not fit the model or the
+    version, BadFile for an engine that cannot be loaded, LayerwiseError where the build fails.
+    """
+    from backends.trt.runner import opened
+
+    return opened(spec, model, name=name)

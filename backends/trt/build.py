@@ -1,0 +1,158 @@
+"""Building engines: network, config and profiles to a serialised engine."""
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from backends.errors import LayerwiseError
+from backends.files import atomic_write
+from backends.runner import Loadable
+from backends.scripts import call_script
+from backends.text import shown
+from backends.trt import config as configs
+from backends.trt.library import tensorrt
+from backends.trt.logger import Messages, make_logger
+from backends.trt.monitor import Build, Progress, make_monitor, no_progress
+from backends.trt.network import Network, mark_outputs, parse_onnx, script_network
+from backends.trt.options import TrtOptions
+from backends.trt.plugins import load_plugins
+from backends.trt.precision import by_flags, in_graph
+from backends.trt.profiles import Filled, add_profiles, filled, network_inputs
+from backends.trt.store import Store
+from backends.trt.timing import save_timing_cache, use_timing_cache
+from backends.trt.typing import set_types
+
+
+@dataclass
+class Built:
+    """A serialised engine. seconds: of the build, 0 where it was there already; told: what a user should know."""
+
+    data: bytes
+    seconds: float
+    cached: bool
+    told: list[str] = field(default_factory=list)
+
+
+def build_engine(
+    model: Loadable,
+    options: TrtOptions,
+    *,
+    progress: Progress = no_progress,
+    messages: Messages | None = None,
+    store: Store | None = None,
+) -> Built:
+    """Build the engine that the options describe, or take it from the workspace where the same one was built.
+
+    `progress` may raise to end the build; the exception comes out of here. Raises MissingDependency without TensorRT,
+    UsageError for options that do not fit the model or the version, LayerwiseError with TensorRT's own reasons.
+    """
+    return Builder(model, options, progress, messages or Messages(), store).run()
+
+
+class Builder:
+    """One build, from the model to the bytes."""
+
+    def __init__(
+        self, model: Loadable, options: TrtOptions, progress: Progress, messages: Messages, store: Store | None
+    ) -> None:
+        configs.check_options(options.config)
+        self.trt = tensorrt()
+        self.model, self.options, self.messages = model, options, messages
+        self.store = None if options.fresh else store or Store(self.trt)
+        self.told: list[str] = []
+        self._build = Build(progress)
+        self._logger = make_logger(self.trt, messages)
+
+    def run(self) -> Built:
+        """The engine; saved where the options say so."""
+        load_plugins(self.trt, self._logger, self.options.network.plugins)
+        known = self.store.find(self.model, self.options) if self.store else None
+        if known is not None:
+            self.told.append("The engine was built before with these options; it is taken from the workspace.")
+            built = Built(known, 0.0, True, self.told)
+        else:
+            built = self._built()
+            if self.store:
+                self.store.keep(self.model, self.options, built.data)
+        if self.options.save_engine:
+            save_engine(built.data, Path(self.options.save_engine))
+        return built
+
+    def _built(self) -> Built:
+        start = time.perf_counter()
+        network = self._network()
+        data = self._serialised(network)
+        return Built(data, time.perf_counter() - start, False, self.told)
+
+    def network(self) -> Network:
+        """The network alone, plugins loaded."""
+        load_plugins(self.trt, self._logger, self.options.network.plugins)
+        return self._network()
+
+    def _network(self) -> Network:
+        options = self.options.network
+        typed = options.strongly_typed or self.options.config.graph_precision or not by_flags(self.trt, self.options)
+        if options.function:
+            network = script_network(
+                self.trt, self._logger, str(self.model.path), options.function, strongly_typed=typed
+            )
+        else:
+            model = self.model if by_flags(self.trt, self.options) else self._lowered()
+            network = parse_onnx(self.trt, self._logger, self.messages, model, options, strongly_typed=typed)
+        for script in options.postprocess:
+            call_script(script, "postprocess", network.network)
+        mark_outputs(network.network, options.outputs, options.exclude_outputs)
+        set_types(self.trt, network.network, self.options, self.told.append)
+        return network
+
+    def _lowered(self) -> Loadable:
+        return in_graph(self.trt, self.model, self.options, self.told.append)
+
+    def _serialised(self, network: Network) -> bytes:
+        config = self._config(network)
+        config.progress_monitor = monitor = make_monitor(self.trt, self._build)
+        self.messages.reason("")
+        plan = network.builder.build_serialized_network(network.network, config)
+        del monitor
+        if self._build.error is not None:
+            raise self._build.error
+        if plan is None:
+            reason = shown(self.messages.reason("it says no more"), 2000)
+            raise LayerwiseError(f"TensorRT cannot build the engine: {reason}")
+        if self.options.save_timing_cache:
+            save_timing_cache(config, Path(self.options.save_timing_cache))
+        if self.store:
+            save_timing_cache(config, self.store.timing_cache)
+        return bytes(memoryview(plan))
+
+    def _config(self, network: Network) -> Any:
+        wanted, builder = self.options.config, network.builder
+        if wanted.config_script:
+            config = call_script(wanted.config_script, "load_config", builder, network.network)
+        else:
+            config = builder.create_builder_config()
+            configs.apply(self.trt, builder, config, wanted, by_flags=by_flags(self.trt, self.options))
+            add_profiles(builder, config, self._profiles(network), network_inputs(network.network))
+        self._timing(config)
+        if wanted.config_postprocess:
+            call_script(wanted.config_postprocess, "postprocess_config", builder, network.network, config)
+        return config
+
+    def _profiles(self, network: Network) -> list[Filled]:
+        inputs = network_inputs(network.network)
+        return filled(self.options.profiles, self.options.shapes, inputs, self.told.append)
+
+    def _timing(self, config: Any) -> None:
+        named = Path(self.options.load_timing_cache) if self.options.load_timing_cache else None
+        kept = [self.store.timing_cache] if self.store and named is None else []
+        use_timing_cache(config, [*([named] if named else []), *kept], self.messages, named)
+
+
+def save_engine(data: bytes, path: Path) -> None:
+    """Write an engine, whole or not at all. LayerwiseError if that cannot be."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic_write(path, data)
+    except OSError as error:
+        raise LayerwiseError(f"{shown(str(path))} cannot be written: {error.strerror}") from None

@@ -1,0 +1,70 @@
+"""What only one version of TensorRT has, by name: the one place that is asked.
+
+Source: the recorded API of 10.16.1.11 and 11.4.0.106, and NVIDIA's migration pages from 10.x to 11.x.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from backends.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Capability:
+    """A name that only one version has. place: `Class.member` or a name of the module. instead: on the other one."""
+
+    place: str
+    only: int
+    instead: str
+
+
+CAPABILITIES: dict[str, Capability] = {
+    "fp16_flag": Capability("BuilderFlag.FP16", 10, "the graph is converted with casts before it is parsed"),
+    "bf16_flag": Capability("BuilderFlag.BF16", 10, "the graph is converted with casts before it is parsed"),
+    "int8_flag": Capability("BuilderFlag.INT8", 10, "the graph gets QuantizeLinear and DequantizeLinear nodes"),
+    "fp8_flag": Capability("BuilderFlag.FP8", 10, "the model must hold FP8 QuantizeLinear and DequantizeLinear nodes"),
+    "obey_precisions": Capability(
+        "BuilderFlag.OBEY_PRECISION_CONSTRAINTS", 10, "networks are always strongly typed: casts are obeyed"
+    ),
+    "prefer_precisions": Capability(
+        "BuilderFlag.PREFER_PRECISION_CONSTRAINTS", 10, "networks are always strongly typed: casts are obeyed"
+    ),
+    "layer_precision": Capability("ILayer.precision", 10, "the graph gets casts around the nodes"),
+    "settable_dtype": Capability("IInt8Calibrator", 10, "outputs get a cast; inputs are typed in the ONNX model"),
+    "calibrators": Capability("IInt8Calibrator", 10, "ranges are measured by onnxruntime and put in as scales"),
+    "quantization_flags": Capability("QuantizationFlag", 10, "they went with the calibrators"),
+    "algorithm_selector": Capability("IAlgorithmSelector", 10, "tactics are recorded in the editable timing cache"),
+    "external_tactics": Capability("TacticSource.CUDNN", 10, "tactics of outside libraries are gone"),
+    "typed_by_flag": Capability("NetworkDefinitionCreationFlag.EXPLICIT_BATCH", 10, "it is always so"),
+    "build_route": Capability("IBuilderConfig.build_route", 11, "there is one route"),
+}
+
+
+def has_name(trt: Any, place: str) -> bool:
+    """Whether the module has `place`: a name, or a class and its member."""
+    found = trt
+    for part in place.split("."):
+        if not hasattr(found, part):
+            return False
+        found = getattr(found, part)
+    return True
+
+
+def able(trt: Any, name: str) -> bool:
+    """Whether the TensorRT at hand has the capability of that name. KeyError if the table has no such row."""
+    return has_name(trt, CAPABILITIES[name].place)
+
+
+def lacks(trt: Any, name: str) -> str:
+    """One sentence: that this version lacks it, and what takes its place."""
+    row = CAPABILITIES[name]
+    return f"TensorRT {trt.__version__} has no {row.place} (TensorRT {row.only} only): {row.instead}"
+
+
+def member(enum: Any, name: str, option: str) -> Any:
+    """The enumerator called `name`, in any case. UsageError with those that there are."""
+    members = enum.__members__
+    found = {key.lower(): value for key, value in members.items()}.get(name.strip().lower())
+    if found is None:
+        raise UsageError(f"{option} {name!r}: this TensorRT has {', '.join(members) or 'none'}")
+    return found

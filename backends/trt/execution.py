@@ -1,0 +1,168 @@
+"""An execution context with its stream and buffers: feeds in, arrays out."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backends.errors import LayerwiseError, UsageError
+from backends.tensors import packed_nbytes
+from backends.text import shown
+from backends.trt.allocator import Sized, make_allocator
+from backends.trt.engine import Engine, Tensor, io_tensors
+from backends.trt.memory import Buffer, Stream, device_form, host_form
+from backends.trt.options import RunOptions
+
+Array = NDArray[Any]
+_STRATEGIES = {"static": "STATIC", "profile": "ON_PROFILE_CHANGE", "runtime": "USER_MANAGED"}
+
+
+class Execution:
+    """One context of an engine. Buffers grow with the largest feed and are reused; `profile` can be changed."""
+
+    def __init__(self, trt: Any, engine: Engine, run: RunOptions) -> None:
+        self._trt, self.engine = trt, engine
+        self.tensors = io_tensors(trt, engine.engine)
+        self.stream = Stream()
+        self._buffers = {tensor.name: Buffer() for tensor in self.tensors}
+        self._scratch = Buffer()
+        self._sized: dict[str, tuple[Sized, Any]] = {}
+        self._on_host: dict[str, Array] = {}
+        self._strategy = run.strategy
+        self.context = self._make_context()
+        self.profile = 0
+        self.set_profile(run.profile)
+
+    def _make_context(self) -> Any:
+        strategy = getattr(self._trt.ExecutionContextAllocationStrategy, _STRATEGIES[self._strategy])
+        self.engine.messages.reason("")
+        context = self.engine.engine.create_execution_context(strategy)
+        if context is None:
+            raise LayerwiseError(f"TensorRT cannot make an execution context: {self._reason()}")
+        return context
+
+    def _reason(self) -> str:
+        return shown(self.engine.messages.reason("it says no more"), 1000)
+
+    def set_profile(self, index: int) -> None:
+        """Use the optimization profile of that number. UsageError if the engine has none such."""
+        count = max(self.engine.engine.num_optimization_profiles, 1)
+        if not 0 <= index < count:
+            raise UsageError(f"--optimization-profile {index}: the engine has {count}, numbered from 0")
+        if self.context.active_optimization_profile != index:
+            if not self.context.set_optimization_profile_async(index, int(self.stream.handle)):
+                raise LayerwiseError(f"TensorRT cannot use profile {index}: {self._reason()}")
+            self.stream.wait()
+        self.profile = index
+
+    def run(self, feed: Mapping[str, Array], names: Sequence[str]) -> dict[str, Array]:
+        """Run once and bring the outputs `names` to the host. Raises as `TrtRunner.infer`."""
+        kept = [self._give(tensor, feed[tensor.name]) for tensor in self.tensors if tensor.is_input]
+        if missing := self.context.infer_shapes():
+            raise LayerwiseError(f"TensorRT does not know all shapes; it lacks {shown(', '.join(missing), 300)}")
+        for tensor in self.tensors:
+            if not tensor.is_input:
+                self._make_room(tensor)
+        if self._strategy == "runtime":
+            size = int(self.context.update_device_memory_size_for_shapes())
+            self.context.set_device_memory(self._scratch.ensure(size), size)
+        good = self.context.execute_async_v3(int(self.stream.handle))
+        self.stream.wait()
+        kept.clear()
+        if refused := next((sized.error for sized, _ in self._sized.values() if sized.error is not None), None):
+            raise refused
+        if not good:
+            raise LayerwiseError(f"TensorRT cannot run the engine: {self._reason()}")
+        return self._fetch([tensor for tensor in self.tensors if tensor.name in set(names) and not tensor.is_input])
+
+    def _give(self, tensor: Tensor, array: Array) -> Array:
+        """Put one input in place. What is returned must be kept until the run is over."""
+        data = device_form(array)
+        self._set_shape(tensor, array.shape)
+        if tensor.host:
+            data = data if data.size else np.zeros(1, data.dtype)
+            self._address(tensor.name, data.ctypes.data)
+        else:
+            address = self._buffers[tensor.name].ensure(data.nbytes)
+            self.stream.to_device(address, data)
+            self._address(tensor.name, address)
+        return data
+
+    def _set_shape(self, tensor: Tensor, shape: tuple[int, ...]) -> None:
+        if shape == tensor.shape:
+            return
+        self.engine.messages.reason("")
+        if not self.context.set_input_shape(tensor.name, shape):
+            raise UsageError(self._unfit(tensor, shape))
+
+    def _unfit(self, tensor: Tensor, shape: tuple[int, ...]) -> str:
+        told = f"input '{shown(tensor.name, 80)}' of shape {list(shape)}"
+        if -1 not in tensor.shape or len(shape) != len(tensor.shape):
+            return f"{told} does not fit the engine, whose input is {list(tensor.shape)}: {self._reason()}"
+        low, _, high = self.engine.engine.get_tensor_profile_shape(tensor.name, self.profile)
+        other = self._fitting(tensor, shape)
+        instead = "" if other is None else f"; profile {other} takes it (--optimization-profile {other})"
+        return (
+            f"{told} does not fit profile {self.profile}, which takes {list(low)} to {list(high)}{instead}. "
+            "Build with --trt-min-shapes, --trt-opt-shapes and --trt-max-shapes that hold it."
+        )
+
+    def _fitting(self, tensor: Tensor, shape: tuple[int, ...]) -> int | None:
+        """The first profile that takes the shape."""
+        for index in range(self.engine.engine.num_optimization_profiles):
+            low, _, high = self.engine.engine.get_tensor_profile_shape(tensor.name, index)
+            if all(least <= size <= most for least, size, most in zip(low, shape, high, strict=True)):
+                return index
+        return None
+
+    def _make_room(self, tensor: Tensor) -> None:
+        """Give an output its memory, or an allocator where only the run tells its shape."""
+        shape = tuple(self.context.get_tensor_shape(tensor.name))
+        if -1 in shape:
+            self._later(tensor.name)
+        elif tensor.host:
+            self._on_host[tensor.name] = data = np.zeros(max(1, packed_nbytes(tensor.dtype, shape)), np.uint8)
+            self._address(tensor.name, data.ctypes.data)
+        else:
+            size = packed_nbytes(tensor.dtype, shape)
+            self._address(tensor.name, self._buffers[tensor.name].ensure(size))
+
+    def _later(self, name: str) -> None:
+        if name not in self._sized:
+            sized = Sized(self._buffers[name])
+            self._sized[name] = (sized, make_allocator(self._trt, sized))
+            if not self.context.set_output_allocator(name, self._sized[name][1]):
+                raise LayerwiseError(f"TensorRT takes no allocator for '{shown(name, 80)}': {self._reason()}")
+        self._sized[name][0].shape = None
+
+    def _fetch(self, wanted: Sequence[Tensor]) -> dict[str, Array]:
+        data: dict[str, Array] = {}
+        for tensor in wanted:
+            size = packed_nbytes(tensor.dtype, self._shape(tensor.name))
+            if tensor.host:
+                data[tensor.name] = self._on_host[tensor.name][:size].copy()
+            else:
+                data[tensor.name] = np.empty(size, np.uint8)
+                self.stream.to_host(data[tensor.name], self._buffers[tensor.name].address)
+        self.stream.wait()
+        return {tensor.name: host_form(data[tensor.name], tensor.dtype, self._shape(tensor.name)) for tensor in wanted}
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        found = self._sized.get(name)
+        shape = found[0].shape if found else tuple(self.context.get_tensor_shape(name))
+        if shape is None:
+            raise LayerwiseError(f"TensorRT did not say how large '{shown(name, 80)}' is")
+        return shape
+
+    def _address(self, name: str, address: int) -> None:
+        if not self.context.set_tensor_address(name, address):
+            raise LayerwiseError(f"TensorRT takes no address for '{shown(name, 80)}': {self._reason()}")
+
+    def close(self) -> None:
+        """Give the context, the buffers and the stream back. May be called twice."""
+        self.context = None
+        for buffer in (*self._buffers.values(), self._scratch):
+            buffer.close()
+        self.stream.close()
+

@@ -1,0 +1,62 @@
+"""TensorRT's and CUDA's Python modules, or one sentence about what to install."""
+
+import importlib
+from typing import Any
+
+from backends.errors import LayerwiseError, MissingDependency
+
+_INSTALL = "pip install 'layerwise[trt]'"
+
+
+def tensorrt() -> Any:
+    """The module. MissingDependency says how to install it and which version fits the driver."""
+    try:
+        return importlib.import_module("tensorrt")
+    except ImportError as error:
+        raise MissingDependency(f"TensorRT cannot be imported ({error}). {advice()}") from None
+
+
+def cudart() -> Any:
+    """cuda-python's runtime module. MissingDependency where it is not installed."""
+    try:
+        return importlib.import_module("cuda.bindings.runtime")
+    except ImportError as error:
+        raise MissingDependency(f"cuda-python cannot be imported ({error}); install it: {_INSTALL}") from None
+
+
+def advice() -> str:
+    """How to install TensorRT here, by the newest CUDA version that the driver knows."""
+    newest = driver_cuda()
+    if newest is None:
+        return f"Install it with {_INSTALL}; it needs an NVIDIA GPU, and no NVIDIA driver was found here."
+    major, minor = newest
+    told = f"The driver here knows CUDA up to {major}.{minor}"
+    if major >= 13:
+        return f"Install it with {_INSTALL}. {told}: TensorRT 11 (tensorrt-cu13) and 10 (tensorrt-cu12) fit."
+    if major == 12:
+        return f"{told}: TensorRT 10 for CUDA 12 fits: pip install 'layerwise[trt]' 'tensorrt-cu12>=10,<11'."
+    return f"{told}, too old for TensorRT 10 and 11: update the driver to one for CUDA 12 or 13, then {_INSTALL}."
+
+
+def driver_cuda() -> tuple[int, int] | None:
+    """The newest CUDA version that the driver knows, as (major, minor); None where there is no driver."""
+    import ctypes
+
+    version = ctypes.c_int()
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+        if driver.cuDriverGetVersion(ctypes.byref(version)) != 0:
+            return None
+    except (OSError, AttributeError):
+        return None
+    return version.value // 1000, version.value % 1000 // 10
+
+
+def check(answer: Any, what: str) -> Any:
+    """The value of a cudart answer (error, value…). LayerwiseError naming `what` and the error otherwise."""
+    error, *values = answer
+    if int(error) != 0:
+        cuda = cudart()
+        name, text = (cuda.cudaGetErrorName(error)[1], cuda.cudaGetErrorString(error)[1])
+        raise LayerwiseError(f"{what}: {name.decode()} ({text.decode()})")
+    return values[0] if len(values) == 1 else tuple(values)

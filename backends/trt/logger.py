@@ -1,0 +1,49 @@
+"""TensorRT's messages, kept and passed on."""
+
+from collections.abc import Callable
+from typing import Any
+
+Say = Callable[[str, str], None]
+_LEVELS = {"INTERNAL_ERROR": "error", "ERROR": "error", "WARNING": "warning", "INFO": "info", "VERBOSE": "verbose"}
+_KEPT = 200
+
+
+def silent(level: str, text: str) -> None:
+    """Say nothing."""
+
+
+class Messages:
+    """What a logger heard. errors and warnings: the last 200 of each, in their order."""
+
+    def __init__(self, say: Say = silent, *, verbose: bool = False) -> None:
+        self.say, self.verbose = say, verbose
+        self.errors: list[str] = []
+        self.warnings: list[str] = []
+
+    def hear(self, severity: str, text: str) -> None:
+        """One message of TensorRT's, its severity by name."""
+        level = _LEVELS.get(severity, "info")
+        kept = {"error": self.errors, "warning": self.warnings}.get(level)
+        if kept is not None:
+            kept.append(text)
+            del kept[:-_KEPT]
+        if level != "verbose" or self.verbose:
+            self.say(level, text)
+
+    def reason(self, otherwise: str) -> str:
+        """The errors since they were last asked for, as one text; `otherwise` if there were none."""
+        found, self.errors = list(dict.fromkeys(self.errors)), []
+        return "\n".join(found[-8:]) or otherwise
+
+
+def make_logger(trt: Any, messages: Messages) -> Any:
+    """An ILogger that tells `messages`. Keep it as long as anything made with it."""
+
+    class Logger(trt.ILogger):  # type: ignore[misc]
+        def __init__(self) -> None:
+            trt.ILogger.__init__(self)
+
+        def log(self, severity: Any, msg: str) -> None:
+            messages.hear(severity.name, str(msg))
+
+    return Logger()

@@ -1,0 +1,128 @@
+"""Networks from ONNX models, or from a user's script."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from backends.errors import LayerwiseError, UsageError
+from backends.runner import Loadable
+from backends.scripts import load_function, script_errors
+from backends.text import shown
+from backends.trt.capabilities import able, member
+from backends.trt.logger import Messages
+from backends.trt.options import NetworkOptions
+
+_NAMED = 10
+
+
+@dataclass
+class Network:
+    """A network and what it must not outlive: its builder, the parser that holds its weights, its logger."""
+
+    builder: Any
+    network: Any
+    parser: Any
+    logger: Any
+
+
+def creation_flags(trt: Any, *, strongly_typed: bool) -> int:
+    """The mask for `create_network`, made of names: numbers moved between 10 and 11."""
+    flags = trt.NetworkDefinitionCreationFlag
+    wanted = ["STRONGLY_TYPED"] if strongly_typed and able(trt, "typed_by_flag") else []
+    return sum(1 << int(getattr(flags, name)) for name in wanted)
+
+
+def parse_onnx(
+    trt: Any, logger: Any, messages: Messages, model: Loadable, options: NetworkOptions, *, strongly_typed: bool
+) -> Network:
+    """A network of an ONNX model. LayerwiseError naming node, operator and reason where the parser refuses it."""
+    builder = trt.Builder(logger)
+    network = builder.create_network(creation_flags(trt, strongly_typed=strongly_typed))
+    parser = trt.OnnxParser(network, logger)
+    for name in options.onnx_flags:
+        parser.set_flag(member(trt.OnnxParserFlag, name, "--onnx-flags"))
+    folder = model.data_folder()
+    beside = str((folder or Path()) / "model.onnx")
+    if not parser.parse(model.read(), path=beside):
+        raise LayerwiseError(f"TensorRT's parser refuses the model: {parser_reasons(parser, messages)}")
+    return Network(builder, network, parser, logger)
+
+
+def parser_reasons(parser: Any, messages: Messages) -> str:
+    """Every parser error as `node NAME (OP): reason`, the first ten of them."""
+    found = [_told(parser.get_error(i)) for i in range(parser.num_errors)]
+    more = [f"and {len(found) - _NAMED} more"] if len(found) > _NAMED else []
+    return "\n".join([*found[:_NAMED], *more]) or messages.reason("it says no more")
+
+
+def _told(error: Any) -> str:
+    reason = shown(error.desc(), 400)
+    if error.node() < 0 and not error.node_name():
+        return reason
+    stack = error.local_function_stack()
+    within = f" in {shown(' > '.join(stack), 200)}" if stack else ""
+    name = shown(error.node_name(), 120) or f"number {error.node()}"
+    return f"node {name} ({shown(error.node_operator(), 60)}){within}: {reason}"
+
+
+def script_network(trt: Any, logger: Any, script: str, name: str, *, strongly_typed: bool) -> Network:
+    """A network that a user's function makes. It returns (builder, network), (builder, network, parser), or, given
+    two arguments, fills the network it is called with.
+
+    UsageError for a function that gives something else; LayerwiseError naming the line where it fails.
+    """
+    import inspect
+
+    path = Path(script)
+    function = load_function(path, name)
+    takes = len(inspect.signature(function).parameters)
+    builder = trt.Builder(logger) if takes else None
+    network = builder.create_network(creation_flags(trt, strongly_typed=strongly_typed)) if builder else None
+    with script_errors(path, f"{name}()"):
+        made = function(*[builder, network][:takes]) if takes else function()
+    if made is None and takes:
+        made = (builder, network)
+    if not isinstance(made, tuple) or len(made) not in (2, 3) or not hasattr(made[1], "num_layers"):
+        raise UsageError(
+            f"{shown(name, 80)} in {shown(script)} must return (builder, network) or (builder, network, parser)"
+        )
+    return Network(made[0], made[1], made[2] if len(made) == 3 else None, logger)
+
+
+def tensors_of(network: Any) -> dict[str, Any]:
+    """Every tensor that a layer of a network makes, by name, in the layers' order."""
+    found = {}
+    for at in range(network.num_layers):
+        layer = network.get_layer(at)
+        for slot in range(layer.num_outputs):
+            tensor = layer.get_output(slot)
+            if tensor is not None:
+                found[tensor.name] = tensor
+    return found
+
+
+def mark_outputs(network: Any, names: Sequence[str], exclude: Sequence[str]) -> None:
+    """Make `names` ("*": all) the network's outputs, less `exclude`. UsageError for a tensor that is not there."""
+    if not names and not exclude:
+        return
+    tensors = tensors_of(network)
+    outputs = {network.get_output(i).name: network.get_output(i) for i in range(network.num_outputs)}
+    wanted = list(outputs) if not names else list(tensors) if list(names) == ["*"] else list(names)
+    for name in (*wanted, *exclude):
+        if name not in tensors and name not in outputs:
+            raise UsageError(f"the network has no tensor '{shown(name, 120)}' to mark; it has {_some(tensors)}")
+    kept = [name for name in wanted if name not in set(exclude)]
+    if not kept:
+        raise UsageError("no output is left to mark")
+    for name, tensor in outputs.items():
+        if name not in kept:
+            network.unmark_output(tensor)
+    for name in kept:
+        if name not in outputs and not (tensors[name].is_shape_tensor and list(names) == ["*"]):
+            network.mark_output(tensors[name])
+
+
+def _some(tensors: dict[str, Any]) -> str:
+    told = ", ".join(shown(name, 60) for name in list(tensors)[:_NAMED])
+    return f"{told} and {len(tensors) - _NAMED} more" if len(tensors) > _NAMED else told or "none"

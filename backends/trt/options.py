@@ -1,0 +1,134 @@
+"""TensorRT's options as plain values: what `RunnerSpec.options` holds for a runner of kind "trt"."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from backends.errors import UsageError
+from backends.specs import FeedSpec, Spec
+from backends.text import shown
+
+Shapes = dict[str, list[int]]
+
+
+class ProfileSpec(Spec, frozen=True):
+    """One optimization profile: input name -> shape. What is not given is filled in when the network is known."""
+
+    min: Shapes = {}
+    opt: Shapes = {}
+    max: Shapes = {}
+
+
+class ConfigOptions(Spec, frozen=True):
+    """How an engine is built; enumerators by name, as TensorRT spells them, in either case.
+
+    pool_limits: MemoryPoolType -> bytes. tactic_sources, preview_features, quantization_flags: None leaves TensorRT's
+    default. precision_constraints: how layer_precisions hold on 10. config_script: `file.py:function` that makes the
+    whole config; config_postprocess: one that changes it.
+    calibration: the inputs that INT8 is calibrated with; calibration_cache: read where it exists, written otherwise.
+    graph_precision: reduce precision in the graph on TensorRT 10 too, as is always done on 11.
+    """
+
+    tf32: bool = False
+    fp16: bool = False
+    bf16: bool = False
+    fp8: bool = False
+    int8: bool = False
+    graph_precision: bool = False
+    precision_constraints: Literal["prefer", "obey"] | None = None
+    calibration: FeedSpec | None = None
+    calibration_cache: str | None = None
+    calibrator: str | None = None
+    quantile: float | None = None
+    regression_cutoff: float | None = None
+    sparse_weights: bool = False
+    version_compatible: bool = False
+    exclude_lean_runtime: bool = False
+    refittable: bool = False
+    strip_plan: bool = False
+    use_dla: bool = False
+    allow_gpu_fallback: bool = False
+    weight_streaming: bool = False
+    direct_io: bool = False
+    disable_compilation_cache: bool = False
+    error_on_timing_cache_miss: bool = False
+    safety_restricted: bool = False
+    pool_limits: dict[str, int] = {}
+    optimization_level: int | None = None
+    max_aux_streams: int | None = None
+    tiling: str | None = None
+    hardware_compatibility: str | None = None
+    profiling_verbosity: str | None = None
+    runtime_platform: str | None = None
+    engine_capability: str | None = None
+    tactic_sources: list[str] | None = None
+    preview_features: list[str] | None = None
+    quantization_flags: list[str] | None = None
+    config_script: str | None = None
+    config_postprocess: str | None = None
+
+
+class NetworkOptions(Spec, frozen=True):
+    """How the network comes about. outputs: tensors that are its outputs instead ("*": all); exclude_outputs: less
+    these. mark_debug: tensors that a debug listener hears. layer_precisions, tensor_dtypes: name -> DataType;
+    tensor_formats: name -> TensorFormats. scripts, functions: `file.py:function`, called with the network.
+    """
+
+    strongly_typed: bool = False
+    onnx_flags: list[str] = []
+    plugins: list[str] = []
+    outputs: list[str] = []
+    exclude_outputs: list[str] = []
+    mark_debug: list[str] = []
+    mark_unfused: bool = False
+    layer_precisions: dict[str, str] = {}
+    tensor_dtypes: dict[str, str] = {}
+    tensor_formats: dict[str, list[str]] = {}
+    postprocess: list[str] = []
+    function: str | None = None
+
+
+class RunOptions(Spec, frozen=True):
+    """How an engine is run. profile: its index. strategy: when device memory is taken. budget: of weights that are
+    streamed: bytes ("1073741824"), a percentage ("50%"), or "auto". runtime: the library of a lean runtime.
+    """
+
+    profile: int = 0
+    strategy: Literal["static", "profile", "runtime"] = "static"
+    budget: str | None = None
+    runtime: str | None = None
+
+
+class TrtOptions(Spec, frozen=True):
+    """Everything about a runner of kind "trt", or an engine to build.
+
+    engine: an engine to load instead of building one. shapes: of inputs, where no profile says otherwise.
+    save_engine: where the engine goes as well. load_timing_cache, save_timing_cache: files beside the cache that the
+    workspace keeps. fresh: build anew, and keep nothing in the workspace.
+    """
+
+    engine: str | None = None
+    profiles: list[ProfileSpec] = []
+    shapes: Shapes = {}
+    config: ConfigOptions = ConfigOptions()
+    network: NetworkOptions = NetworkOptions()
+    run: RunOptions = RunOptions()
+    save_engine: str | None = None
+    load_timing_cache: str | None = None
+    save_timing_cache: str | None = None
+    fresh: bool = False
+
+
+def trt_options(found: Mapping[str, Any]) -> TrtOptions:
+    """The options that a RunnerSpec holds. UsageError for one that is none."""
+    try:
+        return msgspec.convert(dict(found), TrtOptions)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"TensorRT's options do not fit: {shown(str(error), 300)}") from None
+
+
+def to_dict(options: TrtOptions) -> dict[str, Any]:
+    """The options as a RunnerSpec holds them: what is left as it is, is left out."""
+    found: dict[str, Any] = msgspec.to_builtins(options)
+    return found

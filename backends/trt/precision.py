@@ -1,0 +1,42 @@
+"""Which way reduced precision goes: builder flags on a weakly typed network of 10, or the graph itself."""
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from backends.errors import UsageError
+from backends.runner import Loadable
+from backends.trt.capabilities import able, lacks
+from backends.trt.options import TrtOptions
+
+GRAPH = "surgery.engine_precision:reduced"
+"""Where models are converted; resolved in the worker alone, as the actions of jobs are."""
+
+
+def by_flags(trt: Any, options: TrtOptions) -> bool:
+    """Whether reduced precision is asked of the builder: on 10, unless the network is to be strongly typed."""
+    return able(trt, "fp16_flag") and not (options.network.strongly_typed or options.config.graph_precision)
+
+
+def reduces(options: TrtOptions) -> bool:
+    """Whether any precision below FP32 is asked for."""
+    config = options.config
+    return config.fp16 or config.bf16 or config.int8 or config.fp8
+
+
+def in_graph(trt: Any, model: Loadable, options: TrtOptions, tell: Callable[[str], None]) -> Loadable:
+    """The model with the precision that the options ask for written into its graph. Says which way it went.
+
+    UsageError for FP8, which only the model's own nodes can have, and for FP16 and bfloat16 at once.
+    """
+    config = options.config
+    if config.fp8:
+        raise UsageError(f"--fp8: {lacks(trt, 'fp8_flag') if not able(trt, 'fp8_flag') else 'a strongly typed network'}"
+                         " needs FP8 nodes in the model")  # fmt: skip
+    if config.fp16 and config.bf16:
+        raise UsageError("--fp16 and --bf16 together: in a strongly typed network a node has one type; choose one")
+    if not reduces(options):
+        return model
+    module, _, function = GRAPH.partition(":")
+    reduced: Callable[..., Loadable] = getattr(importlib.import_module(module), function)
+    return reduced(model, options, tell)

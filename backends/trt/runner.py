@@ -1,0 +1,106 @@
+"""The TensorRT runner: an engine, built or loaded, with one execution context."""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backends.errors import BadFile, UsageError
+from backends.results import IterationResult
+from backends.runner import Loadable, RunnerBase, check_feed_types, check_names
+from backends.specs import RunnerSpec
+from backends.text import shown
+from backends.trt.build import build_engine
+from backends.trt.engine import Engine, load_engine, set_budget
+from backends.trt.execution import Execution
+from backends.trt.library import cudart, tensorrt
+from backends.trt.logger import Messages
+from backends.trt.options import TrtOptions, trt_options
+
+Array = NDArray[Any]
+ENGINE_SUFFIXES = (".engine", ".plan", ".trt")
+
+
+class TrtRunner(RunnerBase):
+    """One engine with one execution context. told: what its build had to say."""
+
+    def __init__(self, spec: RunnerSpec, execution: Execution, name: str, told: Sequence[str] = ()) -> None:
+        self.spec, self.name = spec, name
+        self._execution: Execution | None = execution
+        self._told = list(told)
+        self._tensors = {tensor.name: tensor for tensor in execution.tensors}
+        self.inputs = [tensor.info() for tensor in execution.tensors if tensor.is_input]
+        self.outputs = [tensor.name for tensor in execution.tensors if not tensor.is_input]
+
+    @property
+    def execution(self) -> Execution:
+        """The context, its engine and its buffers. UsageError once the runner is closed."""
+        if self._execution is None:
+            raise UsageError(f"{self.name} is closed")
+        return self._execution
+
+    def infer(self, feed: Mapping[str, Array], outputs: Sequence[str] | None = None) -> IterationResult:
+        """Run once, as `Runner.infer` says; the time is that of copies and execution together.
+
+        UsageError for a shape outside the profile, with the profile that would take it.
+        """
+        execution = self.execution
+        names = self.outputs if outputs is None else list(outputs)
+        check_names(feed, [info.name for info in self.inputs], names, self.outputs)
+        feed = {name: self._narrowed(name, array) for name, array in feed.items()}
+        check_feed_types(feed, self.inputs)
+        start = time.perf_counter()
+        found = execution.run(feed, names)
+        runtime = time.perf_counter() - start
+        return IterationResult({name: found[name] for name in names}, runtime, self.name)
+
+    def _narrowed(self, name: str, array: Array) -> Array:
+        """TensorRT has no float64: where the model does, the engine takes float32."""
+        array = np.asarray(array)
+        if array.dtype == np.float64 and self._tensors[name].dtype == "float32":
+            return array.astype(np.float32)
+        return array
+
+    def notes(self) -> list[str]:
+        """Return what the build had to say: what was filled in, which way precision went."""
+        return list(self._told)
+
+    def close(self) -> None:
+        if self._execution is not None:
+            self._execution.close()
+            self._execution = None
+
+
+def opened(spec: RunnerSpec, model: Loadable, *, name: str) -> TrtRunner:
+    """Open a runner of kind "trt", as `backends.trt.open_trt` says."""
+    options = trt_options(spec.options)
+    trt, messages = tensorrt(), Messages()
+    cudart()
+    data, source, told = _engine(options, model, messages)
+    engine = load_engine(trt, data, source, messages, options.run)
+    set_budget(engine.engine, options.run.budget)
+    return runner_of(spec, engine, options, name, told)
+
+
+def runner_of(spec: RunnerSpec, engine: Engine, options: TrtOptions, name: str, told: Sequence[str] = ()) -> TrtRunner:
+    """A runner over an engine that is loaded."""
+    return TrtRunner(spec, Execution(tensorrt(), engine, options.run), name, told)
+
+
+def _engine(options: TrtOptions, model: Loadable, messages: Messages) -> tuple[bytes, object, list[str]]:
+    path = Path(options.engine) if options.engine else model.path
+    if path is not None and (options.engine or path.suffix.lower() in ENGINE_SUFFIXES):
+        return read_engine(path), path, []
+    built = build_engine(model, options, messages=messages)
+    return built.data, "the engine just built", built.told
+
+
+def read_engine(path: Path) -> bytes:
+    """The bytes of an engine file. BadFile if it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadFile(shown(str(path)), error.strerror or str(error)) from None

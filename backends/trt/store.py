@@ -1,0 +1,95 @@
+"""Engines and timing caches that the workspace keeps, by what they were made of."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from backends.files import atomic_write
+from backends.jobs.store import Workspace
+from backends.runner import Loadable
+from backends.trt.options import TrtOptions
+
+_NOT_BUILT = ("run", "save_engine", "save_timing_cache", "engine", "fresh")
+_MOST = 32
+
+
+class Store:
+    """The engines of one TensorRT version and GPU in a workspace."""
+
+    def __init__(self, trt: Any, root: Path | None = None, gpu: str | None = None) -> None:
+        folder = (root if root is not None else Workspace().cache) / "trt"
+        self._device = f"{trt.__version__} {gpu if gpu is not None else gpu_name()}"
+        self._engines = folder / "engines"
+        key = hashlib.sha256(self._device.encode()).hexdigest()[:16]
+        self.timing_cache = folder / "timing" / f"{key}.cache"
+
+    def key(self, model: Loadable, options: TrtOptions) -> str:
+        """The hash of model (its external data by size and time), options, TensorRT version and GPU."""
+        fields = msgspec.to_builtins(options)
+        kept = {name: value for name, value in fields.items() if name not in _NOT_BUILT}
+        data = model.read()
+        digest = hashlib.sha256(data)
+        beside = [*_external(data, model.data_folder()), *_named(options)]
+        facts = [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in beside if path.is_file()]
+        digest.update(json.dumps([self._device, kept, facts], sort_keys=True).encode())
+        return digest.hexdigest()
+
+    def find(self, model: Loadable, options: TrtOptions) -> bytes | None:
+        """The engine built of the same, None if there is none."""
+        place = self._engines / f"{self.key(model, options)}.engine"
+        try:
+            data = place.read_bytes()
+            place.touch()
+        except OSError:
+            return None
+        return data
+
+    def keep(self, model: Loadable, options: TrtOptions, data: bytes) -> None:
+        """Keep an engine for the next time; those that were not used for longest go. A full disk is no error."""
+        try:
+            self._engines.mkdir(parents=True, exist_ok=True)
+            atomic_write(self._engines / f"{self.key(model, options)}.engine", data)
+            kept = sorted(self._engines.glob("*.engine"), key=lambda path: path.stat().st_mtime)
+            for old in kept[:-_MOST]:
+                old.unlink(missing_ok=True)
+        except OSError:
+            return
+
+
+def _external(data: bytes, folder: Path | None) -> list[Path]:
+    """The files that hold a model's external weights; none for a network script."""
+    from backends.errors import LayerwiseError
+    from backends.protos import all_tensors, parse_model
+
+    if folder is None:
+        return []
+    try:
+        tensors = all_tensors(parse_model(data))
+    except LayerwiseError:
+        return []
+    found = {entry.value for tensor in tensors for entry in tensor.external_data if entry.key == "location"}
+    return [folder / name for name in sorted(found)]
+
+
+def _named(options: TrtOptions) -> list[Path]:
+    """The files that options name."""
+    scripts = [options.config.config_script, options.config.config_postprocess, *options.network.postprocess]
+    files = [options.load_timing_cache, options.config.calibration_cache, *options.network.plugins]
+    files += [f"{text.partition('.py:')[0]}.py" if text and ".py:" in text else text for text in scripts]
+    return [Path(name) for name in files if name]
+
+
+def gpu_name() -> str:
+    """The name and compute capability of the GPU that is used; "none" where there is none."""
+    from backends.errors import LayerwiseError
+    from backends.trt.library import check, cudart
+
+    try:
+        cuda = cudart()
+        found = check(cuda.cudaGetDeviceProperties(check(cuda.cudaGetDevice(), "the GPU")), "the GPU")
+    except LayerwiseError:
+        return "none"
+    return f"{found.name.decode()} {found.major}.{found.minor}"

@@ -1,0 +1,45 @@
+"""Timing caches: what TensorRT measured, kept between builds so that they are quick and choose the same tactics."""
+
+from pathlib import Path
+from typing import Any
+
+from backends.errors import BadFile, LayerwiseError
+from backends.files import atomic_write
+from backends.text import shown
+from backends.trt.logger import Messages
+
+
+def use_timing_cache(config: Any, files: list[Path], messages: Messages, required: Path | None) -> None:
+    """Give a builder config one timing cache of all of these files that exist.
+
+    required: the one a user named. BadFile if it is not there or no cache of this TensorRT and GPU; others that are
+    not are passed over.
+    """
+    if required is not None and not required.is_file():
+        raise BadFile(required, "there is no such timing cache")
+    whole = config.create_timing_cache(b"")
+    for file in files:
+        if not file.is_file():
+            continue
+        messages.reason("")
+        found = config.create_timing_cache(file.read_bytes())
+        if (found is None or not whole.combine(found, False)) and file == required:
+            raise BadFile(file, f"not a timing cache of this TensorRT and GPU: {shown(messages.reason(''), 300)}")
+    if not config.set_timing_cache(whole, False):
+        raise LayerwiseError(f"TensorRT refuses the timing cache: {messages.reason('it says no more')}")
+
+
+def save_timing_cache(config: Any, file: Path) -> None:
+    """Write what the config's cache holds now, with what the file held before. LayerwiseError if that cannot be."""
+    cache = config.get_timing_cache()
+    if cache is None:
+        return
+    try:
+        if file.is_file():
+            before = config.create_timing_cache(file.read_bytes())
+            if before is not None:
+                cache.combine(before, False)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        atomic_write(file, bytes(memoryview(cache.serialize())))
+    except OSError as error:
+        raise LayerwiseError(f"{shown(str(file))} cannot be written: {error.strerror}") from None

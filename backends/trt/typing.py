@@ -1,0 +1,71 @@
+"""Types and formats of tensors and layers that a user sets on the network itself."""
+
+from collections.abc import Callable
+from typing import Any
+
+from backends.errors import UsageError
+from backends.text import shown
+from backends.trt.capabilities import able, lacks, member
+from backends.trt.network import tensors_of
+from backends.trt.options import TrtOptions
+
+_DTYPES = {
+    "float32": "FLOAT", "fp32": "FLOAT", "float16": "HALF", "fp16": "HALF", "half": "HALF", "bfloat16": "BF16",
+    "bf16": "BF16", "float8": "FP8", "fp8": "FP8", "int8": "INT8", "uint8": "UINT8", "int32": "INT32",
+    "int64": "INT64", "int4": "INT4", "bool": "BOOL",
+}  # fmt: skip
+
+
+def data_type(trt: Any, name: str, option: str) -> Any:
+    """The DataType of a name: TensorRT's, NumPy's or a short one. UsageError for others."""
+    return member(trt.DataType, _DTYPES.get(name.strip().lower().removeprefix("datatype."), name), option)
+
+
+def set_types(trt: Any, network: Any, options: TrtOptions, tell: Callable[[str], None]) -> None:
+    """Set what the options say of layers and tensors. UsageError for a name that is not there.
+
+    Precisions of layers are set on weakly typed networks of 10 alone; elsewhere the graph has them already.
+    """
+    wanted = options.network
+    if wanted.layer_precisions and able(trt, "layer_precision") and not _strong(trt, options):
+        _layer_precisions(trt, network, wanted.layer_precisions)
+    tensors = {**_inputs(network), **tensors_of(network)}
+    for name, dtype in wanted.tensor_dtypes.items():
+        _set_dtype(trt, _named(tensors, name, "--tensor-dtypes"), data_type(trt, dtype, "--tensor-dtypes"))
+    for name, formats in wanted.tensor_formats.items():
+        found = [member(trt.TensorFormat, entry, "--tensor-formats") for entry in formats]
+        _named(tensors, name, "--tensor-formats").allowed_formats = sum(1 << int(entry) for entry in found)
+    for name in wanted.mark_debug:
+        network.mark_debug(_named(tensors, name, "--mark-debug"))
+    if wanted.mark_unfused:
+        network.mark_unfused_tensors_as_debug_tensors()
+
+
+def _strong(trt: Any, options: TrtOptions) -> bool:
+    return options.network.strongly_typed or options.config.graph_precision
+
+
+def _layer_precisions(trt: Any, network: Any, precisions: dict[str, str]) -> None:
+    layers = {network.get_layer(at).name: network.get_layer(at) for at in range(network.num_layers)}
+    for name, precision in precisions.items():
+        layer = _named(layers, name, "--layer-precisions")
+        layer.precision = data_type(trt, precision, "--layer-precisions")
+
+
+def _set_dtype(trt: Any, tensor: Any, dtype: Any) -> None:
+    if tensor.dtype == dtype:
+        return
+    if not able(trt, "settable_dtype"):
+        raise UsageError(f"--tensor-dtypes {shown(tensor.name, 80)}: {lacks(trt, 'settable_dtype')}")
+    tensor.dtype = dtype
+
+
+def _inputs(network: Any) -> dict[str, Any]:
+    return {network.get_input(i).name: network.get_input(i) for i in range(network.num_inputs)}
+
+
+def _named(there: dict[str, Any], name: str, option: str) -> Any:
+    if name not in there:
+        told = ", ".join(shown(known, 60) for known in list(there)[:10])
+        raise UsageError(f"{option}: the network has no '{shown(name, 120)}'; it has {told}")
+    return there[name]
