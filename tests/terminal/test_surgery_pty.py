@@ -144,6 +144,17 @@ def test_again_on_other_nodes_and_on_all_marked_ones(terminal: Terminal) -> None
     terminal.wait_for(" 5 edits")
 
 
+def test_undo_with_the_cursor_on_a_new_node(terminal: Terminal) -> None:
+    terminal.press("j")
+    change(terminal, "i", "Abs", "enter", seen="insert Abs")
+    apply(terminal, 1)
+    assert re.search(r"▌ \+ +411 Abs", terminal.text)
+    terminal.press("u")
+    at_rest(terminal, "as the file")
+    assert re.search(r"▌ +2 ReduceMean", terminal.text)
+    change(terminal, "d", seen="delete /embeddings/LayerNorm/ReduceMean")
+
+
 def test_any_other_edit_is_picked_and_typed(terminal: Terminal) -> None:
     terminal.press("e", "bypass", "enter")
     terminal.wait_for(":edit bypass")

@@ -104,6 +104,8 @@ class GraphBase(Page, scope="graph"):
             self.query_one("#filter", LineInput).set_value(query)
         node = self.session.node
         self._list.set_model(self._model(), self._rows.row_of(node) if self._rows.knows(node) else self._list.cursor)
+        if not self._rows.knows(node) and len(self._rows):
+            self.session.select_node(self._rows.node_at(self._list.cursor))
         self._marks_changed()
         self._update_head()
         self._show_detail()
