@@ -1,0 +1,156 @@
+"""What Surgery says, as text: what is typed, a change before it is made, the history, two graphs side by side."""
+
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from support.big_graph import chain_model, hostile_model
+
+from backends.errors import LayerwiseError, UsageError
+from backends.model import ModelFile
+from surgery.edits.nodes import DeleteNodes, InsertNode
+from surgery.edits.operands import Constant
+from surgery.graph.build import build_index
+from tui.controllers.edit_desk import EditDesk
+from tui.presenters.changes import heading, pair_lines, side_row
+from tui.presenters.edit_history import branch_row, branches
+from tui.presenters.ghost import ghost_lines, step_lines
+from tui.presenters.glyphs import ASCII, UNICODE
+from tui.presenters.surgery_status import edited_text, effect_text
+from tui.presenters.text import plain, width
+from tui.state.changes import Gap, SideRows
+from tui.state.session import Session
+from tui.state.surgery import Check, Step, SurgeryState
+
+RELU = "/encoder/layer.1/Relu"
+
+
+def opened(path: Path, root: Path) -> EditDesk:
+    with ModelFile(path) as file:
+        return EditDesk(path, build_index(file, root / "index"), root)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> EditDesk:
+    return opened(chain_model(tmp_path / "chain.onnx", 70), tmp_path)
+
+
+def node(desk: EditDesk, name: str) -> int:
+    return desk.overlay().find_node(name)
+
+
+def test_what_is_typed_becomes_edits(desk: EditDesk) -> None:
+    here = [node(desk, RELU)]
+    (found,) = desk.words("insert", "Clip with -1 with 6:float32 before", here)
+    assert isinstance(found, InsertNode)
+    assert (found.op, found.tensor, found.readers) == ("Clip", "/encoder/layer.1/Add_output_0", (RELU,))
+    assert found.operands == (Constant(values=-1), Constant(values=6))
+    (found,) = desk.words("insert", "com.x:Gelu alpha=0.5 on x", here)
+    assert isinstance(found, InsertNode)
+    assert (found.domain, found.op, found.tensor, found.attributes) == ("com.x", "Gelu", "x", {"alpha": 0.5})
+    (found,) = desk.words("delete", "/encoder/layer.2/Mul", here)
+    assert found == DeleteNodes(nodes=("/encoder/layer.2/Mul",))
+    (found,) = desk.words("edit", "bypass ops=Relu,Tanh", here)
+    assert found.describe() == "bypass all Relu, Tanh"
+
+
+@pytest.mark.parametrize(
+    ("verb", "text", "reason"),
+    [
+        ("insert", "", "which operator"), ("insert", "Relu what", "write name=value"), ("attr", "x", "NAME=VALUE"),
+        ("insert", "'Relu", "No closing quotation"), ("precision", "int3", "float16 or bfloat16"),
+        ("extract", "sideways", "write alone"), ("edit", "nothing", "kinds of edits"), ("op", "A B", "which operator"),
+        ("edit", "set-batch size", "write field=value"), ("edit", "set-batch nope=1", "unknown field"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_meant_is_said(desk: EditDesk, verb: str, text: str, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        desk.words(verb, text, [node(desk, RELU)])
+
+
+def test_names_operators_and_fields_are_completed(desk: EditDesk) -> None:
+    here = [node(desk, RELU)]
+    assert "LeakyRelu" in desk.complete("replace", "Leaky", here)
+    assert desk.complete("insert", "LeakyRelu al", here) == ["LeakyRelu alpha="]
+    assert desk.complete("insert", "Add with layer.9/Tanh", here) == ["Add with /encoder/layer.9/Tanh_output_0"]
+    assert desk.complete("delete", "layer.9/T", here) == ["/encoder/layer.9/Tanh"]
+    assert "set-batch" in desk.complete("edit", "set-b", here)
+    assert "delete-node nodes=/encoder/layer.9/Tanh" in desk.complete("edit", "delete-node nodes=layer.9/T", here)
+    assert desk.complete("extract", "x ", here)[-1].endswith("->") or desk.complete("extract", "x -", here) == ["x ->"]
+
+
+@pytest.mark.parametrize("cells", [78, 118])
+def test_a_change_before_it_is_made(desk: EditDesk, cells: int) -> None:
+    ghost = desk.attempt(desk.words("delete", "", [node(desk, RELU)]))
+    lines = [plain(line) for line in ghost_lines(ghost, None, cells, UNICODE)]
+    text = "\n".join(lines)
+    assert all(cell_len(line) <= cells for line in lines)
+    assert f"removed  -1  Relu {RELU}" in text and "reads /encoder/layer.1/Add_output_0" in text
+    assert "1 of 1 outputs" in text and "being inferred" in text and "enter applies" in lines[0]
+    check = Check(["Relu: no"], [("t", "float32 1x2", "float16 1x2")])
+    text = "\n".join(plain(line) for line in ghost_lines(ghost, check, cells, UNICODE))
+    assert "broken: Relu: no" in text and "work in progress" in text and "t f32 1x2 becomes f16 1x2" in text
+    failed = "\n".join(plain(line) for line in ghost_lines(ghost, Check(failed="gone"), cells, UNICODE))
+    assert "could not be checked: gone" in failed
+    assert all(plain(line).isascii() for line in ghost_lines(ghost, check, cells, ASCII))
+
+
+def test_names_that_steer_a_terminal_are_shown_not_obeyed(tmp_path: Path) -> None:
+    desk = opened(hostile_model(tmp_path / "hostile.onnx"), tmp_path)
+    for place in range(3):
+        nodes = [int(desk.overlay().order[place])]
+        try:
+            ghost = desk.attempt(desk.words("delete", "", nodes))
+        except LayerwiseError as error:
+            assert "\x1b" not in str(error)
+            continue
+        for line in [*ghost_lines(ghost, None, 100, UNICODE), *step_lines(ghost, 100, UNICODE)]:
+            assert not set(plain(line)) & {"\x1b", "\n", "\x9b", "\x07"}
+
+
+def test_the_history_is_a_tree(desk: EditDesk) -> None:
+    state = SurgeryState(Session(None))
+    state.steps = [Step(0, -1, "", 0), Step(1, 0, "one", 1), Step(2, 1, "two", 2), Step(3, 0, "three", 3)]
+    state.opened, state.head, state.saved = True, 3, 2
+    found = branches(state)
+    assert [(branch.step.id, branch.depth, branch.starts) for branch in found] == [
+        (0, 0, False), (1, 1, True), (2, 1, False), (3, 0, False)
+    ]  # fmt: skip
+    rows = [plain(branch_row(branch, state, 70, UNICODE)) for branch in found]
+    assert rows[0].startswith("● ") and rows[1].startswith("├─○   1  one") and rows[2].startswith("│ ○   2  two")
+    assert "here" in rows[3] and "saved" in rows[2] and all(cell_len(row) <= 72 for row in rows)
+    assert edited_text(state) == "1 edit, not written" and state.path() == [0, 3]
+    assert all(plain(branch_row(branch, state, 70, ASCII)).isascii() for branch in found)
+
+
+def test_two_states_side_by_side(desk: EditDesk) -> None:
+    ghost = desk.attempt(desk.words("delete", "", [node(desk, RELU)]))
+    desk.apply(ghost)
+    sides = desk.states(0, 1)
+    rows = SideRows(sides)
+    assert "1 only left, 1 changed" in plain(heading(sides, 100, UNICODE)[0])
+    assert isinstance(rows.rows[0], Gap) and rows.next(-1, 1) is not None
+    at = rows.next(-1, 1) or 0
+    assert plain(side_row(sides, rows.rows[at], 100, UNICODE)).startswith(f"- Relu          {RELU}")
+    assert plain(pair_lines(sides, rows.rows[at], 90, UNICODE)[0]).startswith("only left: Relu")
+    assert "reads /encoder/layer.1/Add_output_0" in plain(pair_lines(sides, rows.rows[at + 1], 90, UNICODE)[0])
+    count = len(rows.rows)
+    assert rows.open(0) and len(rows.rows) > count and not rows.open(at)
+    assert all(width(side_row(sides, row, 80, UNICODE)) <= 80 for row in rows.rows)
+
+
+def test_whether_outputs_moved_is_said() -> None:
+    row = {"name": "y", "equal": False, "largest": 0.5, "relative": 2.0, "note": ""}
+    answer = {"unmoved": False, "outputs": [row], "gone": [], "new": ["z"]}
+    assert effect_text(answer) == "moved: y max abs 5.0e-01, max rel 2.0e+00; new: z"
+    assert "bit for bit" in effect_text({"unmoved": True, "outputs": [row], "gone": [], "new": []})
+
+
+def test_a_log_is_read_with_what_does_not_fit(desk: EditDesk, tmp_path: Path) -> None:
+    desk.apply(desk.attempt(desk.words("delete", "", [node(desk, RELU)])))
+    log = tmp_path / "log.json"
+    assert desk.write_log(log) == 1
+    with pytest.raises(UsageError, match="there already"):
+        desk.write_log(log)
+    edits, misfits = desk.read_log(log)
+    assert not edits and [misfit.edit.describe() for misfit in misfits] == [f"delete {RELU}"]
