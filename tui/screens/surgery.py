@@ -239,7 +239,7 @@ class SurgeryScreen(SurgeryBase, scope="surgery"):
     async def edit(self, verb: str, text: str) -> None:
         """Show what an edit of the chosen nodes would do. What does not fit is said."""
         if self.busy:
-            self.state.say("an edit is being computed: esc in a moment, or wait", "warn")
+            self.state.say("an edit is being computed: wait for it", "warn")
             return
         try:
             await self._surgeon.leave()
