@@ -130,5 +130,8 @@ def prepare(folder: Path) -> Path:
     for name in ("good", "bad"):
         (folder / "replays" / name).mkdir(parents=True)
         (folder / "replays" / name / "0.json").write_text(json.dumps(_replay(len(name))))
+    times = [{"latencyMs": 1 + 0.01 * (run % 7), "computeMs": 1.0} for run in range(60)]
+    (folder / "times.json").write_text(json.dumps(times))
+    (folder / "profile.json").write_text(json.dumps([{"count": 9}, {"name": "a", "averageMs": 1, "percentage": 100}]))
     (folder / "rename.json").write_text(json.dumps({"output": "output"}))
     return folder
