@@ -1,6 +1,12 @@
-"""Local functions put in the place of their calls."""
+"""Functions put in the place of their calls: those of the model, and those by which ONNX defines operators."""
 
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import onnx
 import onnx.inliner
+from onnx import defs, helper
 
 from backends.errors import LayerwiseError
 from backends.text import shown
@@ -20,3 +26,33 @@ def inlined(structure: Structure) -> Structure:
     except Exception as error:  # native code raises its own
         raise LayerwiseError(f"onnx cannot inline the model's functions: {shown(str(error), 300)}") from None
     return Structure.from_proto(model, structure.folder, structure.base)
+
+
+def written_out(model: onnx.ModelProto, op_types: Sequence[str]) -> onnx.ModelProto | None:
+    """Return the model with all nodes of these operators, of ONNX's own domain, in terms of simpler ones.
+
+    None where ONNX does not define each of them so, where their types are not known, or where this onnx is too old.
+    """
+    inline = onnx.inliner.inline_selected_functions
+    version = next((entry.version for entry in model.opset_import if not entry.domain), 1)
+    if "inline_schema_functions" not in inspect.signature(inline).parameters or not all(
+        _is_defined(op_type, version) for op_type in op_types
+    ):
+        return None
+    try:
+        typed = onnx.shape_inference.infer_shapes(model)
+        known = {value.name for value in typed.graph.value_info}
+        weights = [tensor for tensor in typed.graph.initializer if tensor.name not in known]
+        typed.graph.value_info.extend(helper.make_tensor_value_info(t.name, t.data_type, t.dims) for t in weights)
+        result: onnx.ModelProto = inline(typed, [("", op_type) for op_type in op_types], inline_schema_functions=True)
+    except Exception:  # native code raises its own, for types that are not known and much else
+        return None
+    return None if any(node.op_type in op_types for node in result.graph.node) else result
+
+
+def _is_defined(op_type: str, version: int) -> bool:
+    try:
+        schema: Any = defs.get_schema(op_type, version, "")
+    except defs.SchemaError:
+        return False
+    return bool(schema.has_function or schema.has_context_dependent_function)

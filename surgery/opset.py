@@ -1,20 +1,23 @@
 """A model in another opset, by onnx's version converter; weights stay where they are.
 
-The converter knows few ways down. Where it has none, a step of one version is still taken if the operators, as
-the model uses them, differ in nothing but the types that they take (Add 14 and 13, say) and the types fit.
+The converter knows few ways down. Where it has none, a step of one version is still taken if the operators, as the
+model uses them, differ in nothing but the types that they take (Add 14 and 13, say) and the types fit; operators that
+ONNX defines by simpler ones (Gelu, LayerNormalization) are written out.
 """
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import onnx
 import onnx.version_converter
-from onnx import defs, helper
+from onnx import defs, helper, numpy_helper
 
 from backends.errors import LayerwiseError
 from backends.protos import all_graphs
 from backends.text import shown
-from surgery.inlining import inlined
+from surgery.inlining import inlined, written_out
+from surgery.streamed import is_external
 from surgery.structure import Structure
 
 _NO_WAY = re.compile(r"No (?:Adapter|Previous|Schema).*")
@@ -37,7 +40,7 @@ def convert_opset(structure: Structure, version: int, note: Callable[[str], None
     if structure.functions:
         note(f"{len(structure.functions)} local functions are inlined: onnx's converter cannot keep them")
     model = inlined(structure).proto()
-    model = _converted(_named_standard(model), version, note)
+    model = _converted(_plain_reshapes(_named_standard(model)), version, note)
     model.ir_version = max(structure.ir_version, helper.find_min_ir_version_for(model.opset_import, True))
     return Structure.from_proto(model, structure.folder, structure.base)
 
@@ -54,6 +57,21 @@ def _named_standard(model: onnx.ModelProto) -> onnx.ModelProto:
     for graph in all_graphs(model):
         for node in graph.node:
             node.domain = "" if node.domain == "ai.onnx" else node.domain
+    return model
+
+
+def _plain_reshapes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """What allowzero (opset 14) says of a Reshape to constant lengths none of which is 0 is nothing."""
+    for graph in all_graphs(model):
+        constants = {tensor.name: tensor for tensor in getattr(graph, "initializer", ())}
+        values = ((n.output[0], a) for n in graph.node if n.op_type == "Constant" for a in n.attribute)
+        constants |= {name: attribute.t for name, attribute in values if attribute.name == "value"}
+        for node in (node for node in graph.node if node.op_type == "Reshape" and len(node.input) > 1):
+            lengths = constants.get(node.input[1])
+            if lengths is not None and not is_external(lengths) and numpy_helper.to_array(lengths).all():
+                kept = [attribute for attribute in node.attribute if attribute.name != "allowzero"]
+                del node.attribute[:]
+                node.attribute.extend(kept)
     return model
 
 
@@ -77,6 +95,12 @@ def _step(model: onnx.ModelProto, to: int, note: Callable[[str], None]) -> onnx.
     except LayerwiseError as error:
         start = _opset(model)
         changed = _changed_operators(model, start, to)
+        simpler = written_out(model, changed) if to < start and changed else None
+        if simpler is not None:
+            with suppress(LayerwiseError):  # what stands for them may have no equal either
+                stepped = _step(simpler, to, note)
+                note(f"opset {to} has no equal of {', '.join(changed)}: written out in simpler operators")
+                return stepped
         if changed:
             raise LayerwiseError(f"{error} (operators that are not the same there: {', '.join(changed)})") from None
     relabelled = _relabelled(model, to)

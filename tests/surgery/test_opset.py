@@ -1,10 +1,12 @@
 """Opset changes: what comes out runs and gives the same numbers, or the operator in the way is named."""
 
+import inspect
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+import onnx.inliner
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -77,9 +79,9 @@ def test_functions_are_inlined_and_other_domains_kept() -> None:
 
 
 def test_what_is_in_the_way_is_named() -> None:
-    text = "g (float[2] x) => (float[2] y) { [act] y = Gelu(x) }"
-    with pytest.raises(LayerwiseError, match=r"opset 20 to 19: .*Gelu"):
-        convert_opset(Structure.from_proto(models.from_text(text, opset=20)), 17)
+    text = "g (float[4] x) => (float[2] y, float[2] z) { [cut] y, z = Split<num_outputs=2>(x) }"
+    with pytest.raises(LayerwiseError, match=r"opset 18 to 17: .*Split"):
+        convert_opset(Structure.from_proto(models.from_text(text, opset=18)), 17)
     with pytest.raises(LayerwiseError, match="there is no opset 1000"):
         convert_opset(Structure.from_proto(models.mlp()), 1000)
 
@@ -107,3 +109,20 @@ def test_attributes_that_an_older_opset_lacks_go_if_they_say_nothing() -> None:
     np.testing.assert_array_equal(run(older, feed)["y"], run(model, feed)["y"])
     with pytest.raises(LayerwiseError, match=r"ReduceMean 'mean'.*'noop_with_empty_axes'"):
         convert_opset(Structure.from_proto(models.from_text(text % 1, opset=18)), 17)
+
+
+@pytest.mark.skipif(
+    "inline_schema_functions" not in inspect.signature(onnx.inliner.inline_selected_functions).parameters,
+    reason="this onnx does not write operators out",
+)
+def test_operators_that_an_older_opset_lacks_are_written_out() -> None:
+    text = """g (float[2,4] x) => (float[2,2,2] y) <float[4] s = {1, 2, 3, 4}, int64[3] to = {2, 2, 2}> {
+        [act] a = Gelu(x)  [norm] n = LayerNormalization(a, s)  [shape] y = Reshape<allowzero=1>(n, to) }"""
+    model = Structure.from_proto(models.from_text(text, opset=20))
+    notes: list[str] = []
+    older = convert_opset(model, 13, notes.append)
+    onnx.checker.check_model(older.proto(), full_check=True)
+    assert not {"Gelu", "LayerNormalization"}.intersection(node.op_type for node in older.nodes)
+    assert any("no equal of Gelu" in note for note in notes)
+    feed = {"x": np.random.default_rng(0).standard_normal((2, 4)).astype(np.float32)}
+    np.testing.assert_allclose(run(older, feed)["y"], run(model, feed)["y"], rtol=1e-4, atol=1e-5)
