@@ -6,7 +6,7 @@ ONNX defines by simpler ones (Gelu, LayerNormalization) are written out.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 
 import onnx
@@ -17,13 +17,13 @@ from backends.errors import LayerwiseError
 from backends.protos import all_graphs
 from backends.text import shown
 from surgery.inlining import inlined, written_out
+from surgery.opset_fit import changed_operators, is_default, unknown_attributes
 from surgery.streamed import is_external
 from surgery.structure import Structure
 
 _NO_WAY = re.compile(r"No (?:Adapter|Previous|Schema).*")
 _FLATTENED = frozenset({"Softmax", "LogSoftmax", "Hardmax"})  # before 13 they flatten what lies behind their axis
 _STANDARD = ("", "ai.onnx")
-Formals = Sequence[defs.OpSchema.FormalParameter]
 
 
 def convert_opset(structure: Structure, version: int, note: Callable[[str], None] = lambda text: None) -> Structure:
@@ -94,7 +94,7 @@ def _step(model: onnx.ModelProto, to: int, note: Callable[[str], None]) -> onnx.
         return _one_way(model, to)
     except LayerwiseError as error:
         start = _opset(model)
-        changed = _changed_operators(model, start, to)
+        changed = changed_operators(model, start, to)
         simpler = written_out(model, changed) if to < start and changed else None
         if simpler is not None:
             with suppress(LayerwiseError):  # what stands for them may have no equal either
@@ -127,29 +127,14 @@ def _without_new_attributes(model: onnx.ModelProto, start: int, version: int) ->
     """Take out attributes that `version` does not know and that say what they say by default in `start`."""
     for graph in all_graphs(model):
         for node in graph.node:
-            for attribute in _unknown_attributes(node, version):
-                if not _is_default(node, attribute, start):
+            for attribute in unknown_attributes(node, version):
+                if not is_default(node, attribute, start):
                     raise LayerwiseError(
                         f"opset {version}: {node.op_type} {shown(node.name or node.output[0], 120)!r} has an attribute "
                         f"{shown(attribute.name, 60)!r} that it does not know"
                     )
                 node.attribute.remove(attribute)
     return model
-
-
-def _unknown_attributes(node: onnx.NodeProto, version: int) -> list[onnx.AttributeProto]:
-    try:
-        known = {} if node.domain else defs.get_schema(node.op_type, version, "").attributes
-    except defs.SchemaError:
-        return []
-    return [] if node.domain else [attribute for attribute in node.attribute if attribute.name not in known]
-
-
-def _is_default(node: onnx.NodeProto, attribute: onnx.AttributeProto, version: int) -> bool:
-    known = defs.get_schema(node.op_type, version, "").attributes.get(attribute.name)
-    if known is None or not known.default_value.type:
-        return False
-    return bool(helper.get_attribute_value(known.default_value) == helper.get_attribute_value(attribute))
 
 
 def _state_axes(model: onnx.ModelProto, version: int) -> None:
@@ -178,44 +163,6 @@ def _relabelled(model: onnx.ModelProto, to: int) -> onnx.ModelProto:
     except Exception as error:  # InferenceError, RuntimeError
         raise LayerwiseError(f"opset {to} does not take the model's types: {shown(str(error), 300)}") from None
     return result
-
-
-def _changed_operators(model: onnx.ModelProto, start: int, to: int) -> list[str]:
-    """Operators that differ between two opsets, as the model uses them, in more than the types they take."""
-    nodes = [node for graph in all_graphs(model) for node in graph.node if not node.domain]
-    return sorted({shown(node.op_type, 60) for node in nodes if not _same_but_for_types(node, start, to)})
-
-
-def _same_but_for_types(node: onnx.NodeProto, start: int, to: int) -> bool:
-    try:
-        old, new = (defs.get_schema(node.op_type, version, "") for version in (start, to))
-    except defs.SchemaError:
-        return False
-    if old.since_version == new.since_version:
-        return True
-    fits = _formals_fit(old.inputs, new.inputs, node.input) and _formals_fit(old.outputs, new.outputs, node.output)
-    stated = {attribute.name for attribute in node.attribute if not _is_default(node, attribute, start)}
-    return fits and not new.deprecated and _attributes_fit(old, new, stated)
-
-
-def _attributes_fit(old: defs.OpSchema, new: defs.OpSchema, used: set[str]) -> bool:
-    """Those of both opsets are equal, those of one are not used."""
-    common = old.attributes.keys() & new.attributes.keys()
-    return used <= common and all(_told(old.attributes[name]) == _told(new.attributes[name]) for name in common)
-
-
-def _told(attribute: "defs.OpSchema.Attribute") -> object:
-    return attribute.type, attribute.required, attribute.default_value.SerializeToString()
-
-
-def _formals_fit(old: Formals, new: Formals, names: Sequence[str]) -> bool:
-    """What is given is taken, at the same place, and nothing that is wanted is not given."""
-    variadic = defs.OpSchema.FormalParameterOption.Variadic
-    if any(formal.option == variadic for formal in (*old, *new)):
-        return [formal.option for formal in old] == [formal.option for formal in new]
-    wanted = [formal.option == defs.OpSchema.FormalParameterOption.Single for formal in new]
-    given = [bool(name) for name in names]
-    return len(given) <= len(new) and all(not want or (i < len(given) and given[i]) for i, want in enumerate(wanted))
 
 
 def _opset(model: onnx.ModelProto) -> int:
