@@ -15,6 +15,7 @@ from surgery.proto import remainder
 Proto = TypeVar("Proto", bound=Message)
 Nodes = tuple[onnx.NodeProto, ...]
 Values = tuple[onnx.ValueInfoProto, ...]
+OUTPUT = "output:"
 _FEW = 32  # nodes; more are replaced in one pass over all
 
 
@@ -140,12 +141,13 @@ class Graph:
     def node(self, name: str) -> onnx.NodeProto:
         """Return the node with that name or, where none has it, the one that makes the tensor `name`.
 
-        LayerwiseError if there is none, or several have the name: their outputs' names tell them apart.
+        "output:NAME" is the one that makes that tensor, whatever others are named. LayerwiseError if there is none, or
+        several have the name: their outputs' names tell them apart.
         """
         named = self.lookups.by_name.get(name, ())
         if len(named) == 1:
             return named[0]
-        maker = self.lookups.makers.get(name)
+        maker = self.lookups.makers.get(name) or self.lookups.makers.get(name.removeprefix(OUTPUT))
         if maker is not None:
             return maker
         if named:
@@ -158,7 +160,9 @@ class Graph:
         """Return what `node` finds the node by: its name, or its first output where the name does not tell."""
         if len(self.lookups.by_name.get(node.name, ())) == 1:
             return node.name
-        return next(filter(None, node.output), node.name)
+        output: str = next(filter(None, node.output), node.name)
+        namesakes = self.lookups.by_name.get(output, ())
+        return output if all(other is node for other in namesakes) else f"{OUTPUT}{output}"
 
     def read_outside(self, name: str) -> bool:
         """True if the tensor is an output of the graph."""

@@ -47,7 +47,9 @@ def _without_makers(structure: Structure, values: dict[str, onnx.ValueInfoProto]
     weights = {name: tensor for name, tensor in structure.initializers.items() if name not in values}
     own = {value.name: value for value in structure.inputs}
     inner = {name: value for name, value in structure.values.items() if name not in values}
-    cut = unmade(structure, values).with_(inputs=tuple({**own, **values}.values()), initializers=weights, values=inner)
+    fed = tuple({**own, **values}.values())
+    outputs = tuple(values.get(value.name, value) for value in structure.outputs)
+    cut = unmade(structure, values).with_(inputs=fed, outputs=outputs, initializers=weights, values=inner)
     assert isinstance(cut, Structure)
     cut = cleaned_model(cut)
     kept = values.keys() | cut.initializers.keys() | cut.lookups.readers.keys() | set(cut.output_names)

@@ -116,6 +116,28 @@ def test_inserting_for_one_reader_leaves_the_others(model: Structure) -> None:
     assert made.node(made.node("reshape").input[0]).op_type == "Neg"
 
 
+def test_nodes_are_told_apart_whatever_they_are_named(tmp_path: Path) -> None:
+    names = [("", "x", "a"), ("same", "a", "b"), ("same", "b", "c"), ("a", "c", "d"), ("b", "d", "y")]
+    nodes = [helper.make_node("Neg", [read], [made], name) for name, read, made in names]
+    ends = [[helper.make_tensor_value_info(name, TensorProto.FLOAT, [2])] for name in ("x", "y")]
+    model = helper.make_model(helper.make_graph(nodes, "g", *ends), opset_imports=[helper.make_opsetid("", 17)])
+    onnx.save(model, tmp_path / "m.onnx")
+    structure = opened(tmp_path / "m.onnx")
+    labels = [structure.label(node) for node in structure.nodes]
+    assert labels == ["output:a", "output:b", "c", "a", "b"]
+    assert all(structure.node(label) is node for label, node in zip(labels, structure.nodes, strict=True))
+    history = History.open(structure, tmp_path)
+    for label in labels:
+        history.do(edit("set-op", nodes=[label], op="Abs"))
+    assert [node.op_type for node in history.structure.nodes] == ["Abs"] * 5
+    history.export_script(tmp_path / "edits.py")
+    words = [sys.executable, tmp_path / "edits.py", tmp_path / "m.onnx", tmp_path / "new.onnx"]
+    assert subprocess.run(words, capture_output=True, check=False).returncode == 0
+    assert [node.op_type for node in onnx.load(tmp_path / "new.onnx").graph.node] == ["Abs"] * 5
+    with pytest.raises(EditError, match="2 nodes are named 'same'"):
+        edit("set-op", nodes=["same"], op="Abs").apply(structure)
+
+
 def test_a_new_domain_is_imported(model: Structure) -> None:
     made = edit("set-op", nodes=["relu"], op="Mine", domain="there").apply(model)
     assert made.opsets == {"": 17, "my": 1, "there": 1}
