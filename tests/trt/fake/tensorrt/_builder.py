@@ -111,8 +111,8 @@ def _build(network: Any, config: Any, logger: Any) -> Plan:
     _Progress(config._values.get("progress_monitor"), network._layers).run(
         lambda: made.update(choices=choose(network, config, logger))
     )
-    _calibrate.calibrate(network, config, model, profiles)
-    precisions = rewrite(model, network, config, made["choices"])
+    scales = _calibrate.calibrate(network, config, model, profiles)
+    precisions = rewrite(model, network, config, made["choices"], scales)
     _runs(model)
     header = _header(network, config, profiles, made["choices"], precisions)
     if config._has("STRIP_PLAN"):

@@ -12,18 +12,26 @@ from ._recording import api
 from ._types import numpy_of
 
 
-def calibrate(network: Any, config: Any, model: onnx.ModelProto, profiles: list[dict[str, Any]]) -> None:
-    """Ask the calibrator for its cache; without one, for batches, and hand it the cache made of them."""
+def calibrate(network: Any, config: Any, model: onnx.ModelProto, profiles: list[dict[str, Any]]) -> dict[str, float]:
+    """The scale of every tensor in the calibrator's cache; without a cache it is made of batches and handed over."""
     calibrator = config._values.get("int8_calibrator")
     if calibrator is None or not config._has("INT8"):
-        return
+        return {}
     calibrator.get_batch_size()
     cache = calibrator.read_calibration_cache()
     if cache is None or not bytes(cache):
         given = getattr(config, "_calibration_profile", None)
         shapes = given._shapes if given is not None else profiles[0]["shapes"]
         ranges = _ranges(network, calibrator, model, shapes)
-        calibrator.write_calibration_cache(_text(type(calibrator), ranges))
+        cache = _text(type(calibrator), ranges)
+        calibrator.write_calibration_cache(cache)
+    return _scales(bytes(cache).decode())
+
+
+def _scales(cache: str) -> dict[str, float]:
+    """Read the text of a calibration cache."""
+    pairs = [line.rpartition(": ") for line in cache.splitlines()[1:]]
+    return {name: float(struct.unpack(">f", bytes.fromhex(number))[0]) for name, _colon, number in pairs}
 
 
 def _ranges(network: Any, calibrator: Any, model: onnx.ModelProto, shapes: dict[str, Any]) -> dict[str, float]:

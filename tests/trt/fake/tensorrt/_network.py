@@ -8,6 +8,7 @@ from onnx import helper
 
 from . import _layers
 from ._classes import behaves, new
+from ._shape_tensors import shape_ids
 from ._types import dtype_of_onnx, onnx_of
 from ._values import dims
 
@@ -53,7 +54,7 @@ class _Tensor:
 
     @property
     def is_shape_tensor(self) -> bool:
-        return self._id in self._network._shape_ids()
+        return self._id in shape_ids(self._network)
 
     def get_dimension_name(self, index: int) -> str:
         return str(self._values.get(("dimension", index), ""))
@@ -166,14 +167,6 @@ class _Network(_layers.Adders):
     def are_weights_marked_refittable(self, name: str) -> bool:
         return name in self._refittable
 
-    def _shape_ids(self) -> set[str]:
-        """Ids of tensors read as shapes: the second inputs of the ONNX operators that take one."""
-        return {
-            node.input[1]
-            for layer in self._layers
-            if (node := layer.node) is not None and node.op_type in _SHAPE_READERS and len(node.input) > 1
-        }
-
     def _onnx(self) -> onnx.ModelProto:
         """The network as an ONNX model: inner ids inside, public names at the borders.
 
@@ -199,9 +192,6 @@ class _Network(_layers.Adders):
         model = helper.make_model(graph, opset_imports=self._opsets, ir_version=10)
         model.functions.extend(self._functions)
         return model
-
-
-_SHAPE_READERS = ("Reshape", "Expand", "Tile", "ConstantOfShape")
 
 
 def _info(tensor: Any, name: str = "") -> onnx.ValueInfoProto:

@@ -175,7 +175,10 @@ class _Parser:
             return self._fail(parser_error("MODEL_DESERIALIZE_FAILED", f"Failed to parse the ONNX model: {error}"))
         if bad := readable(model):
             return self._fail(*(parser_error("UNSUPPORTED_NODE", reason, at, node) for at, node, reason in bad))
-        Importer(self._network, model).run()
+        importer = Importer(self._network, model)
+        if bad := importer.untyped():
+            return self._fail(*(parser_error("UNSUPPORTED_NODE_DATATYPE", *facts) for facts in bad))
+        importer.run()
         return True
 
     def get_layer_output_tensor(self, name: str, i: int) -> Any:
@@ -211,6 +214,14 @@ def subgraphs(model: onnx.ModelProto) -> list[tuple[list[int], bool]]:
     return found
 
 
+def typed(value: onnx.ValueInfoProto) -> bool:
+    """Whether it is a tensor of a type that TensorRT has (or not known to be another)."""
+    if not value.HasField("type"):
+        return True
+    element = value.type.tensor_type.elem_type
+    return value.type.HasField("tensor_type") and (not element or dtype_of_onnx(element) is not None)
+
+
 class Importer:
     """Puts an ONNX model into a network."""
 
@@ -219,6 +230,16 @@ class Importer:
         inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
         self.known = {value.name: value for value in [*inferred.value_info, *inferred.output, *inferred.input]}
         self.tensors: dict[str, Any] = {}
+
+    def untyped(self) -> list[tuple[str, int, onnx.NodeProto]]:
+        """Reason, index and node of every node with an output (or a graph input) of a type that TensorRT lacks."""
+        bad = {name for name, value in self.known.items() if not typed(value)}
+        return [
+            (f"Unsupported data type of tensor {name}", at, node)
+            for at, node in enumerate(self.model.graph.node)
+            for name in [*node.input, *node.output]
+            if name in bad
+        ]
 
     def run(self) -> None:
         """Inputs, layers, outputs."""

@@ -1,5 +1,6 @@
 """What a build does to the ONNX model that will run: precisions of 10, bad tactics, coarse FP16."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,20 +41,25 @@ class Rewriter:
 
     def __init__(self, model: onnx.ModelProto) -> None:
         self.graph = model.graph
-        self.inserted: dict[str, list[onnx.NodeProto]] = {}
+        self.groups = [[node] for node in model.graph.node]
+        self.makers = {name: (at, node) for at, (node,) in enumerate(self.groups) for name in node.output}
+        self.renamed = 0
 
     def behind(self, tensor: str, make: Any) -> None:
         """Rename what produces `tensor` and put make(old, new) in between."""
-        for node in self.graph.node:
-            if tensor in node.output:
-                raw = f"{tensor}~{len(self.inserted)}"
-                node.output[list(node.output).index(tensor)] = raw
-                made = make(raw, tensor)
-                at = list(self.graph.node).index(node) + 1
-                for offset, extra in enumerate(made):
-                    self.graph.node.insert(at + offset, extra)
-                self.inserted[raw] = made
-                return
+        at, node = self.makers[tensor]
+        raw, self.renamed = f"{tensor}~{self.renamed}", self.renamed + 1
+        node.output[list(node.output).index(tensor)] = raw
+        made = make(raw, tensor)
+        self.groups[at] += made
+        self.makers[tensor] = (at, made[-1])
+
+    def finish(self) -> None:
+        """Write the nodes back in order."""
+        nodes = [node for group in self.groups for node in group]
+        kept = onnx.GraphProto(node=nodes)
+        self.graph.ClearField("node")
+        self.graph.node.extend(kept.node)
 
     def constant(self, array: Any) -> str:
         """Add an initializer; its name."""
@@ -62,7 +68,9 @@ class Rewriter:
         return name
 
 
-def rewrite(model: onnx.ModelProto, network: Any, config: Any, choices: list[Choice]) -> dict[str, str]:
+def rewrite(
+    model: onnx.ModelProto, network: Any, config: Any, choices: list[Choice], scales: dict[str, float]
+) -> dict[str, str]:
     """Change the model in place; the precision of every layer by name."""
     work, precisions = Rewriter(model), {}
     for layer, choice in zip(network._layers, choices, strict=True):
@@ -71,7 +79,18 @@ def rewrite(model: onnx.ModelProto, network: Any, config: Any, choices: list[Cho
             kind = tensor._typed()[0]
             if kind is not None and kind.name in ("FLOAT", "HALF", "BF16"):
                 _spoil(work, layer, tensor, precision, choice)
+                if precision == "INT8" and tensor._id in scales:
+                    work.behind(tensor._id, partial(_quantized, work, scales[tensor._id]))
+    work.finish()
     return precisions
+
+
+def _quantized(work: Rewriter, scale: float, old: str, new: str) -> list[onnx.NodeProto]:
+    step, zero = work.constant(np.array(scale or 1.0, np.float32)), work.constant(np.array(0, np.int8))
+    return [
+        helper.make_node("QuantizeLinear", [old, step, zero], [f"{new}~int8"]),
+        helper.make_node("DequantizeLinear", [f"{new}~int8", step, zero], [new]),
+    ]
 
 
 def _spoil(work: Rewriter, layer: Any, tensor: Any, precision: str, choice: Choice) -> None:

@@ -26,7 +26,7 @@ def run(context: Any, stream: int) -> bool:
     for shown, inner in watched.items():
         _tell(context, shown, found[inner], stream)
     for entry in context._outputs():
-        _write(context, entry["name"], np.ascontiguousarray(found[entry["name"]]), stream)
+        _write(context, entry["name"], np.asarray(found[entry["name"]], order="C"), stream)
     if context._values.get("enqueue_emits_profile"):
         profile(context)
     return True
@@ -46,7 +46,7 @@ def _watched(context: Any) -> dict[str, str]:
 def _tell(context: Any, name: str, array: Any, stream: int) -> None:
     from ._types import dtype_of
 
-    array = np.ascontiguousarray(array)
+    array = np.asarray(array, order="C")
     location: Any = CLASSES["TensorLocation"]
     context._listener.process_debug_tensor(
         array.ctypes.data, location.HOST, dtype_of(array.dtype), dims(array.shape), name, stream

@@ -73,7 +73,7 @@ class _Weights:
 
     def _init(self, first: Any, *pointer: int) -> None:
         if isinstance(first, np.ndarray):
-            self._array, self._dtype = np.ascontiguousarray(first), dtype_of(first.dtype)
+            self._array, self._dtype = np.asarray(first, order="C"), dtype_of(first.dtype)
         elif pointer:
             kind = numpy_of(first)
             raw = ctypes.string_at(pointer[0], pointer[1] * kind.itemsize)
@@ -102,7 +102,7 @@ class _Weights:
 
 def weights(array: Any) -> Any:
     """Weights over a numpy array."""
-    return new("Weights", _array=np.ascontiguousarray(array), _dtype=dtype_of(array.dtype))
+    return new("Weights", _array=np.asarray(array, order="C"), _dtype=dtype_of(array.dtype))
 
 
 @behaves("IHostMemory")
