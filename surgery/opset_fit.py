@@ -51,7 +51,10 @@ def _formals_fit(old: Formals, new: Formals, names: Sequence[str]) -> bool:
 
 def is_default(node: onnx.NodeProto, attribute: onnx.AttributeProto, version: int) -> bool:
     """Return whether the attribute says what that opset says without it."""
-    known = defs.get_schema(node.op_type, version, "").attributes.get(attribute.name)
+    try:
+        known = defs.get_schema(node.op_type, version, "").attributes.get(attribute.name)
+    except defs.SchemaError:
+        return False
     if known is None or not known.default_value.type:
         return False
     return bool(helper.get_attribute_value(known.default_value) == helper.get_attribute_value(attribute))
