@@ -46,6 +46,8 @@ def make_feeds(spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn) -> Feed
     """
     if spec.iterations is not None and spec.iterations < 1:
         raise UsageError(f"--iterations is {spec.iterations}: give 1 or more")
+    if not 0 <= spec.seed < 1 << 32:
+        raise UsageError(f"--seed is {spec.seed}: give 0 to {(1 << 32) - 1}")
     warn_once = _once(warn)
     if spec.files:
         return _file_feeds(spec, inputs, warn_once)

@@ -18,7 +18,7 @@ names = st.text(min_size=1, max_size=12).filter(lambda s: s not in UNSAYABLE)
 paths = st.text(alphabet=string.ascii_letters + string.digits + " _-./=:[]{}é", min_size=1, max_size=12).filter(
     lambda path: path not in UNSAYABLE
 )
-floats = st.floats(allow_nan=False)
+floats = st.floats(allow_nan=False, allow_infinity=False)  # the numbers that JSON has
 positive = st.integers(min_value=1, max_value=1 << 40)
 maybe_path = st.none() | paths
 

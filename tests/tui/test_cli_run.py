@@ -166,6 +166,9 @@ def test_validation_finds_what_is_not_finite(folder: Path) -> None:
         (("m.onnx",), 2, "Nothing to run"),
         (("m.onnx", "--onnxrt", "--rtol", "much"), 2, "'much' is not a tolerance"),
         (("m.onnx", "--onnxrt", "--input-shapes", "x:1x16"), 2, "input:[1,3,224,224]"),
+        (("m.onnx", "--onnxrt", "--rtol", "nan"), 2, "'nan' is not a tolerance"),
+        (("m.onnx", "--onnxrt", "--val-range", "[0,inf]"), 2, "both ends of a range are finite"),
+        (("m.onnx", "--onnxrt", "--seed", "-5"), 2, "--seed is -5: give 0 to 4294967295"),
         (("m.onnx", "--onnxrt", "--no-such-option"), 2, "--no-such-option"),
         (("m.onnx", "--onnxrt", "--graph-optimization-level", "fast"), 2, "ORT_ENABLE_ALL"),
         (("m.onnx", "--onnxrt", "--memory-budget", "lots"), 2, "512M"),
@@ -289,3 +292,11 @@ def test_where_nothing_can_be_written_is_said_in_one_line(folder: Path, saving: 
     done = layerwise(*PAIR, *saving.format("/proc").split(), cwd=folder)
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1 and "/proc/x" in done.stderr
+
+
+def test_an_infinite_tolerance_sets_no_limit(folder: Path) -> None:
+    onnx.save(mlp(seed=1), folder / "other.onnx")
+    words = ("run", "m.onnx", "--onnxrt", "--reference-model", "other.onnx")
+    assert layerwise(*words, cwd=folder).returncode == 1
+    assert layerwise(*words, "--atol", "y:inf", cwd=folder).returncode == 0
+    assert layerwise(*words, "--compare", "l2", "--l2-threshold", "inf", cwd=folder).returncode == 0

@@ -5,7 +5,7 @@ from argparse import Namespace
 from dataclasses import dataclass, field
 from typing import cast, get_args
 
-from backends.errors import MissingDependency, UsageError
+from backends.errors import UsageError
 from backends.specs import FeedSpec, ModelOptions
 from backends.text import shown
 from debugtools.compare.spec import CompareSpec, MarkSpec, MetricName, Stat, ToleranceSpec
@@ -22,8 +22,8 @@ _TF2ONNX = (
     "and give the .onnx file."
 )
 NO_TENSORRT = (
-    "TensorRT is not supported in this version: neither --trt nor engines run. "
-    "Compare with onnxruntime instead (--onnxrt, also with --providers tensorrt where onnxruntime has it)."
+    "TensorRT is not supported in this version of this command; `layerwise run --trt` and `layerwise convert -o "
+    "MODEL.engine` do use it."
 )
 _TF_TYPES = {"frozen", "keras", "ckpt", "uff", "caffe"}
 _TF_SUFFIXES = (".pb", ".h5", ".keras", ".uff", ".prototxt", ".caffemodel", ".meta")
@@ -41,13 +41,13 @@ class Request:
 def to_request(args: Namespace) -> Request:
     """The comparison that parsed `run` options describe.
 
-    Raises UsageError for what does not fit together, MissingDependency for backends that are not here.
+    Raises UsageError for what does not fit together.
     """
     refuse_other_frameworks(args)
     notes = _notes(args)
     marks = _marks(args)
     spec = CompareSpec(
-        model=args.model_file,
+        model=model_path(args),
         model_options=_model_options(args),
         runners=make_runners(args),
         feeds=_feeds(args),
@@ -81,33 +81,42 @@ def to_request(args: Namespace) -> Request:
 
 
 def refuse_other_frameworks(args: Namespace) -> None:
-    """Raise the one error for TensorFlow and its like, or the one for TensorRT, where the line asks for them."""
+    """Raise the one error for TensorFlow and its like, or for an engine that no --trt runs."""
     model = args.model_file or ""
     kinds = [kind for kind, _ in getattr(args, "runners", [])]
     if "tf" in kinds or args.model_type in _TF_TYPES or model.lower().endswith(_TF_SUFFIXES):
         raise UsageError(_TF2ONNX)
-    wants_engine = args.model_type in ("engine", "trt-network-script") or bool(_TRT_MODEL.search(model))
-    if "trt" in kinds:
-        raise MissingDependency(NO_TENSORRT)
-    if wants_engine:
-        raise MissingDependency(f"{shown(model)} is taken for a TensorRT engine or network script. {NO_TENSORRT}")
+    others = [kind for kind in kinds if kind != "trt"]
+    if wants_engine(args) and (others or not kinds):
+        raise UsageError(f"{shown(model)} is taken for a TensorRT engine or network script: only --trt runs it")
+
+
+def wants_engine(args: Namespace) -> bool:
+    """Whether the model is an engine, or a script that makes a network."""
+    return args.model_type in ("engine", "trt-network-script") or bool(_TRT_MODEL.search(args.model_file or ""))
+
+
+def model_path(args: Namespace) -> str | None:
+    """The model's path, without the function of a network script."""
+    model: str | None = args.model_file
+    return values.parse_script(model, "")[0] if model and wants_engine(args) else model
 
 
 def tolerance(args: Namespace) -> ToleranceSpec:
     """The pass rules among parsed options (of `run` and of `check accuracy`)."""
     return ToleranceSpec(
-        atol=values.parse_map(args.atol, float, "a tolerance"),
-        rtol=values.parse_map(args.rtol, float, "a tolerance"),
+        atol=values.parse_map(args.atol, values.bound, "a tolerance"),
+        rtol=values.parse_map(args.rtol, values.bound, "a tolerance"),
         stat=values.parse_map(args.check_error_stat, _stat, "a statistic (elemwise, max, mean, median, quantile)"),
         quantile=values.parse_map(args.error_quantile, _fraction, "a quantile between 0 and 1"),
         auto=getattr(args, "tolerance", "fixed") == "auto",
         infinities_compare_equal=args.infinities_compare_equal,
         index_tolerance=values.parse_map(args.index_tolerance, int, "a whole number"),
-        l2=values.parse_map(args.l2_threshold, float, "a threshold"),
-        cosine=values.parse_map(args.cosine_similarity_threshold, float, "a threshold"),
-        psnr=values.parse_map(args.psnr_threshold, float, "a threshold"),
-        snr=values.parse_map(args.snr_threshold, float, "a threshold"),
-        lpips=values.parse_map(args.lpips_threshold, float, "a threshold"),
+        l2=values.parse_map(args.l2_threshold, values.bound, "a threshold"),
+        cosine=values.parse_map(args.cosine_similarity_threshold, values.bound, "a threshold"),
+        psnr=values.parse_map(args.psnr_threshold, values.bound, "a threshold"),
+        snr=values.parse_map(args.snr_threshold, values.bound, "a threshold"),
+        lpips=values.parse_map(args.lpips_threshold, values.bound, "a threshold"),
     )
 
 

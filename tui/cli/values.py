@@ -5,7 +5,9 @@ colon that can start one. Writers give text that the readers turn back into the 
 """
 
 import json
+import math
 import re
+import sys
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
@@ -59,6 +61,8 @@ def parse_ranges(items: Iterable[str]) -> dict[str, tuple[float, float]]:
         if len(parts) != 2:
             raise UsageError(f"{_quoted(item)}: a range has two values, as in [0,1] or input:[0,1]")
         low, high = (_number(part, item) for part in parts)
+        if not (math.isfinite(low) and math.isfinite(high)):
+            raise UsageError(f"{_quoted(item)}: both ends of a range are finite numbers")
         ranges[name] = (low, high)
     return ranges
 
@@ -77,6 +81,14 @@ def parse_map(items: Iterable[str], convert: Callable[[str], Value], what: str) 
         except (ValueError, KeyError):
             raise UsageError(f"{_quoted(item)} is not {what}; write VALUE or OUTPUT:VALUE") from None
     return values
+
+
+def bound(text: str) -> float:
+    """A tolerance or threshold. `inf`, which sets no limit, becomes the largest float: jobs are described in JSON."""
+    value = float(text)
+    if math.isnan(value):
+        raise ValueError(text)
+    return max(-sys.float_info.max, min(sys.float_info.max, value))
 
 
 def format_map(values: dict[str, Value], text: Callable[[Value], str] = repr) -> list[str]:

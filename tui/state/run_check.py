@@ -139,8 +139,8 @@ def _tolerance(reader: _Reader, form: RunForm) -> ToleranceSpec:
 
 
 def _bound(text: str) -> float:
-    value = float(text)
-    if not value >= 0:
+    value = values.bound(text)
+    if value < 0:
         raise ValueError(text)
     return value
 
