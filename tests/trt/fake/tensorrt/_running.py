@@ -5,8 +5,10 @@ import time
 from typing import Any
 
 import numpy as np
+import onnxruntime
 
 from ._arguments import CLASSES
+from ._types import dtype_of, dtype_of_onnx, numpy_of, onnx_of
 from ._values import dims
 
 
@@ -15,21 +17,36 @@ def run(context: Any, stream: int) -> bool:
     engine = context._engine
     watched = _watched(context)
     session = engine._session(tuple(watched.values()))
-    feeds = {entry["name"]: context._read(entry) for entry in context._inputs()}
+    feeds = {entry["name"]: _feed(context._read(entry), entry["dtype"]) for entry in context._inputs()}
     started = time.perf_counter()
     try:
-        outputs = session.run(None, feeds)
+        outputs = session.run_with_ort_values(None, feeds)
     except Exception as error:  # onnxruntime's own exception types are not public
         return bool(context._fail(f"execution failed: {error}"))
     context._pending = (time.perf_counter() - started) * 1000
-    found = dict(zip([output.name for output in session.get_outputs()], outputs, strict=True))
+    found = {output.name: _array(value) for output, value in zip(session.get_outputs(), outputs, strict=True)}
     for shown, inner in watched.items():
         _tell(context, shown, found[inner], stream)
     for entry in context._outputs():
-        _write(context, entry["name"], np.asarray(found[entry["name"]], order="C"), stream)
+        _write(context, entry["name"], found[entry["name"]], stream)
     if context._values.get("enqueue_emits_profile"):
         profile(context)
     return True
+
+
+def _feed(array: Any, kind: str) -> Any:
+    """An array, of a type that numpy lacks too, as onnxruntime takes it."""
+    element = onnx_of(getattr(CLASSES["DataType"], kind))
+    carrier = array.view(f"u{array.itemsize}") if array.dtype.kind == "V" else array
+    return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(np.asarray(carrier, order="C"), element)
+
+
+def _array(value: Any) -> Any:
+    """A copy of a result, its type by onnxruntime's number for it."""
+    shape, kind = value.shape(), numpy_of(dtype_of_onnx(value.element_type()))
+    size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+    data = ctypes.string_at(value.data_ptr(), size) if size else b""
+    return np.frombuffer(data, kind).reshape(shape)
 
 
 def _watched(context: Any) -> dict[str, str]:
@@ -44,9 +61,6 @@ def _watched(context: Any) -> dict[str, str]:
 
 
 def _tell(context: Any, name: str, array: Any, stream: int) -> None:
-    from ._types import dtype_of
-
-    array = np.asarray(array, order="C")
     location: Any = CLASSES["TensorLocation"]
     context._listener.process_debug_tensor(
         array.ctypes.data, location.HOST, dtype_of(array.dtype), dims(array.shape), name, stream
