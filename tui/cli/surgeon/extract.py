@@ -5,6 +5,7 @@ from argparse import Namespace
 from collections.abc import Container, Sequence
 from pathlib import Path
 
+from backends.errors import LayerwiseError
 from backends.files import atomic_write
 from backends.model import ModelFile
 from backends.text import shown
@@ -73,7 +74,10 @@ def _picked(
     if made is None or sum(ref.nbytes for ref in refs) < WORTH_REFERRING or path.resolve() == file.real_path:
         return False
     log.info(f"Saving ONNX model to: {shown(args.output)}")
-    atomic_write(path, made[0])
+    try:
+        atomic_write(path, made[0])
+    except OSError as error:
+        raise LayerwiseError(f"{shown(args.output)} cannot be written: {error.strerror}") from None
     tell_referring(sorted({path.parent / ref.file.relative_to(file.folder) for ref in refs if ref.offset >= 0}), log)
     tell_saved(args, log)
     return True
