@@ -159,3 +159,27 @@ def test_bad_files_and_interrupted_requests(folder: Path) -> None:
         assert done.returncode in (1, 2) and "bad.onnx" in done.stderr and "Traceback" not in done.stderr
     done = layerwise("surgeon", "sanitize", "model.onnx", "-o", "model.onnx", cwd=folder)
     assert done.returncode == 2 and "is there already" in done.stderr
+
+
+def test_names_with_colons_brackets_and_escapes(folder: Path) -> None:
+    model, name = models.mlp(), "a:b[0]:c\x1b[31m"
+    for node in model.graph.node:
+        for names in (node.input, node.output):
+            names[:] = [name if other == "h0" else other for other in names]
+    models.save(model, folder / "odd.onnx")
+    for words in (["--inputs", f"{name}:auto:auto"], ["--outputs", name], ["--outputs", f"{name}:float32"]):
+        done = layerwise("surgeon", "extract", "odd.onnx", *words, "-o", "part.onnx", "--overwrite", cwd=folder)
+        assert done.returncode == 0 and "\x1b" not in done.stdout, done.stdout + done.stderr
+        graph = onnx.load(folder / "part.onnx").graph
+        assert name in [value.name for value in (*graph.input, *graph.output)]
+
+
+def test_a_folder_that_is_not_there_or_not_writable(folder: Path) -> None:
+    source = models.write_sparse(folder / "big.onnx", 65)
+    (folder / "file").write_text("")
+    for model in ("model.onnx", source.name):
+        done = layerwise("surgeon", "extract", model, "-o", "file/part.onnx", cwd=folder)
+        assert done.returncode == 1 and "cannot be written" in done.stderr and "Traceback" not in done.stderr
+    done = layerwise("surgeon", "extract", source.name, "-o", "part.onnx", cwd=folder)
+    assert done.returncode == 0 and "Weights were not copied: they are read from big.onnx" in done.stdout
+    assert (folder / "part.onnx").stat().st_size < 10_000
