@@ -90,7 +90,9 @@ def verdict(name: str, ours: Side, theirs: Side, original: list[Any] | None) -> 
     """What a row of the table says."""
     words = COMMANDS[name]
     if words[0] == "weight-strip":
-        return f"same {ours.size <= theirs.size + 64}" if not theirs.failure or ours.nodes else "both fail"
+        if ours.failure.startswith("exit") or theirs.failure.startswith("exit"):
+            return f"theirs {theirs.failure}" if ours.nodes else f"OURS FAILS: {ours.failure}"
+        return "same" if ours.size <= theirs.size + 64 else f"LARGER: {ours.size} bytes, not {theirs.size}"
     if ours.outputs is None:
         return "BOTH FAIL" if theirs.outputs is None else f"OURS FAILS: {ours.failure}"
     if words[0] in REFERENCE_IS_ORIGINAL and original is not None and not same(ours.outputs, original):
