@@ -17,7 +17,7 @@ Array = NDArray[Any]
 Feed = Mapping[str, Array]
 Timing = tuple[float, ...]
 
-_MODULES = {"onnxrt": "backends.bench.onnxrt"}
+_MODULES = {"onnxrt": "backends.bench.onnxrt", "trt": "backends.bench.trt"}
 
 
 @dataclass(frozen=True)

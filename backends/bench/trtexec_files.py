@@ -47,7 +47,7 @@ def write_times(timings: Sequence[Timing], phases: Sequence[str]) -> str:
         h2d, compute, d2h, enqueue = (taken.get(name, 0.0) for name in ("h2d", "compute", "d2h", "enqueue"))
         copied, computed = start + h2d, start + h2d + compute
         begun = {
-            "Enq": (start, start + enqueue), "H2d": (start, copied), "Compute": (copied, computed),
+            "Enq": (copied, copied + enqueue), "H2d": (start, copied), "Compute": (copied, computed),
             "D2h": (computed, computed + d2h),
         }  # fmt: skip
         row = {f"{edge}{name}Ms": (time - origin) * 1000 for name, times in begun.items()

@@ -1,6 +1,7 @@
 """The layers that a backend really ran, and what of the model they are."""
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,15 +15,19 @@ from backends.runner import Loadable
 from backends.tensors import dtype_name
 from surgery.structure import node_label
 
+_LISTED = re.compile(r" \+ |, |\.\.\.|PWN\(|ForeignNode\[")
 _BLOCKED = "_nchwc"  # what onnxruntime adds to a node's name, or to its tensor's, where the layout is blocked
 
 
 @dataclass(frozen=True)
 class Place:
-    """What of the model a layer stands for: a tensor, and the name of the node that makes it; empty where unknown."""
+    """What of the model a layer stands for: a tensor, and name and operator of the node that makes it; empty where
+    unknown.
+    """
 
     tensor: str = ""
     node: str = ""
+    op: str = ""
 
 
 class Origins:
@@ -30,18 +35,25 @@ class Origins:
     the last one.
     """
 
-    def __init__(self, model: onnx.ModelProto) -> None:
-        self._makers = {name: node for node in model.graph.node for name in node.output if name}
-        self._named = {node.name: node for node in model.graph.node if node.name}
+    def __init__(self, model: onnx.ModelProto | None) -> None:
+        nodes = model.graph.node if model is not None else ()
+        self._makers = {name: node for node in nodes for name in node.output if name}
+        self._named = {node.name: node for node in nodes if node.name}
 
     def place(self, name: str, outputs: Iterable[str]) -> Place:
         """The place of a layer of that name that makes these tensors."""
         plain = name.removesuffix(_BLOCKED)
         for tensor in (*outputs, plain):
             if tensor in self._makers:
-                return Place(tensor, node_label(self._makers[tensor]))
-        node = self._named.get(name) or self._named.get(plain)
-        return Place(next(filter(None, node.output), ""), node.name) if node is not None else Place()
+                return Place(tensor, node_label(self._makers[tensor]), self._makers[tensor].op_type)
+        node = self._named.get(name) or self._named.get(plain) or self._last_named(name)
+        return Place(next(filter(None, node.output), ""), node.name, node.op_type) if node is not None else Place()
+
+
+    def _last_named(self, name: str) -> onnx.NodeProto | None:
+        """The last node that the name of a TensorRT layer lists: `A + B`, `PWN(A, B)`, `{ForeignNode[A...B]}`."""
+        words = (word.strip("[]{}() ") for word in _LISTED.split(name))
+        return next((self._named[word] for word in reversed(list(words)) if word in self._named), None)
 
 
 def with_names(model: Loadable) -> Loadable:
@@ -66,7 +78,7 @@ def profile_rows(
     for i, layer in enumerate(layers):
         place = origins.place(layer.name, outputs.get(layer.name, []))
         rows.append({
-            "i": i, "name": layer.name, "op": layer.op, "provider": layer.provider, "tensor": place.tensor,
+            "i": i, "name": layer.name, "op": layer.op or place.op, "provider": layer.provider, "tensor": place.tensor,
             "node": place.node, "calls": layer.calls, "mean_ms": layer.mean_ms, "median_ms": layer.median_ms,
             "total_ms": sum(layer.runs_ms), "typical_ms": layer.typical_ms, "percent": layer.typical_ms / total * 100,
         })  # fmt: skip

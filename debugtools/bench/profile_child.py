@@ -9,28 +9,38 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from backends.bench.onnxrt_profile import LayerTime
+from backends.bench.timed import Feed
 from backends.errors import LayerwiseError, UsageError
+from backends.specs import RunnerSpec
+from backends.tensors import TensorInfo
 from backends.text import shown
 from debugtools.bench.spec import BenchSpec
 
 SKIPPED = 3
 _EVENTS = 50_000
 _FEWEST, _MOST = 5, 100
+_TRT_RUNS = 50
+
+MakeFeed = Callable[[list[TensorInfo]], Feed]
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Files of a profile; `skip`: its first runs, which are warm-up; graph: what onnxruntime ran, where it can tell."""
+    """The layers of a runner; graph: file of what onnxruntime ran, where it can tell; information: what TensorRT's
+    inspector says.
+    """
 
-    path: Path
-    graph: Path | None
-    skip: int
+    layers: list[LayerTime]
+    graph: Path | None = None
+    information: str | None = None
 
 
 def profile(spec: BenchSpec, number: int, batch: int | None, folder: Path) -> Profile:
@@ -49,32 +59,54 @@ def profile(spec: BenchSpec, number: int, batch: int | None, folder: Path) -> Pr
         raise LayerwiseError(f"the profiling process ended with status {done.returncode}: {said}") from None
     if "error" in answer:
         raise LayerwiseError(f"the layers cannot be profiled: {answer['error']}")
-    graph = answer["graph"]
-    return Profile(Path(answer["profile"]), Path(graph) if graph else None, answer["skip"])
+    return msgspec.convert(answer, Profile)
 
 
 def main() -> int:
     """Answer the request on stdin with one line of JSON."""
     request = json.loads(sys.stdin.read())
     try:
-        answer = _answer(msgspec.convert(request["spec"], BenchSpec), request)
+        answer = msgspec.json.encode(_profile(msgspec.convert(request["spec"], BenchSpec), request)).decode()
     except LayerwiseError as error:
-        answer = {"error": str(error)}
-    print(json.dumps(answer), flush=True)
+        answer = json.dumps({"error": str(error)})
+    print(answer, flush=True)
     return 0
 
 
-def _answer(spec: BenchSpec, request: dict[str, Any]) -> dict[str, Any]:
-    from backends.bench.onnxrt import profiled
-    from debugtools.bench.layers import with_names
-    from debugtools.bench.subjects import feed_for, open_model
+def _profile(spec: BenchSpec, request: dict[str, Any]) -> Profile:
+    from debugtools.bench.subjects import feed_for
 
     runner = spec.runners[request["number"]]
-    if runner.kind != "onnxrt":
+    if runner.kind not in _PROFILED:
         raise UsageError(f"layers of a runner of kind {runner.kind!r} cannot be timed by this version")
-    make_feed: Callable[[Any], Any] = lambda inputs: feed_for(spec, inputs, request["batch"], lambda text: None)  # noqa: E731
-    found = profiled(runner, with_names(open_model(spec, runner)), make_feed, _runs, Path(request["folder"]))
-    return {"profile": str(found[0]), "graph": str(found[1]) if found[1] else None, "skip": SKIPPED}
+
+    def make_feed(inputs: list[TensorInfo]) -> Feed:
+        return feed_for(spec, inputs, request["batch"], lambda text: None)
+
+    return _PROFILED[runner.kind](spec, runner, make_feed, Path(request["folder"]))
+
+
+def _onnxrt(spec: BenchSpec, runner: RunnerSpec, make_feed: MakeFeed, folder: Path) -> Profile:
+    from backends.bench.onnxrt import profiled
+    from backends.bench.onnxrt_profile import read_profile
+    from debugtools.bench.layers import with_names
+    from debugtools.bench.subjects import open_model
+
+    path, graph = profiled(runner, with_names(open_model(spec, runner)), make_feed, _runs, folder)
+    return Profile(read_profile(path, SKIPPED), graph)
+
+
+def _trt(spec: BenchSpec, runner: RunnerSpec, make_feed: MakeFeed, folder: Path) -> Profile:
+    from backends.bench.timed import Setup
+    from backends.bench.trt import TrtSubject
+    from debugtools.bench.subjects import open_model
+
+    with closing(TrtSubject(runner, open_model(spec, runner), Setup(), runner.kind)) as subject:
+        layers = subject.layers(make_feed(subject.inputs), SKIPPED + _TRT_RUNS, SKIPPED)
+        return Profile(layers, information=subject.information())
+
+
+_PROFILED = {"onnxrt": _onnxrt, "trt": _trt}
 
 
 def _runs(nodes: int) -> int:

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from backends.bench.onnxrt_profile import read_profile
 from backends.errors import LayerwiseError
 from backends.model import ModelFile
 from debugtools.bench.exports import profile_text, write
@@ -35,14 +34,13 @@ class Profiling:
     def _profile(self, number: int, name: str, batch: int | None) -> None:
         folder = self._context.artifacts / f"profile-{number}"
         found = profile(self._spec, number, batch, folder)
-        layers, executed = read_profile(found.path, found.skip), read_graph(found.graph)
-        origins = Origins(self._model(number))
-        rows = [{"runner": name, "batch": batch, **row} for row in profile_rows(layers, executed, origins)]
+        executed, origins = read_graph(found.graph), Origins(self._model(number))
+        rows = [{"runner": name, "batch": batch, **row} for row in profile_rows(found.layers, executed, origins)]
         exports = self._spec.exports
         if not self._rows and exports.profile:
-            write(exports.profile, profile_text(exports.profile, rows, len(layers[0].runs_ms)))
-        if not self._rows and executed is not None:
-            info = layer_information(executed, origins)
+            write(exports.profile, profile_text(exports.profile, rows, len(found.layers[0].runs_ms)))
+        info = found.information or (layer_information(executed, origins) if executed is not None else None)
+        if not self._rows and info is not None:
             for path in filter(None, (exports.layers, str(self._context.artifacts / "layers.json"))):
                 write(path, info)
         for row in rows:
@@ -53,6 +51,8 @@ class Profiling:
     def _model(self, number: int) -> Any:
         spec, options = self._spec, self._spec.model_options
         path = spec.runners[number].model or spec.model
+        if Path(path).suffix.lower() != ".onnx" and spec.runners[number].kind == "trt":
+            return None
         with ModelFile(path, options.external_data_dir, options.ignore_external_data) as file:
             return file.structure()
 

@@ -54,7 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("--sparsity=disable", ""),
         ("--saveEngine=m.plan --buildOnly", "--save-engine m.plan --skip-inference"),
         ("--skipInference", "--skip-inference"),
-        ("--timingCacheFile=t.cache", "--load-timing-cache t.cache --save-timing-cache t.cache"),
+        ("--timingCacheFile=t.cache", "--timing-cache t.cache"),
         ("--profilingVerbosity=detailed", "--profiling-verbosity detailed"),
         ("--dumpLayerInfo --exportLayerInfo=l.json", "--layer-info --export-layer-info l.json"),
         ("--warmUp=500 --duration=10 --iterations=100", "--warm-up-time 0.5 --duration=10 --iterations=100"),

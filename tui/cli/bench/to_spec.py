@@ -14,6 +14,7 @@ from debugtools.compare.spec import CompareSpec
 from tui.cli import options_trt
 from tui.cli.bench.trtexec import NO_EFFECT
 from tui.cli.parser import Parser
+from tui.cli.run import gpus_for
 from tui.cli.run_parser import parser as run_parser
 from tui.cli.to_spec import to_request
 
@@ -59,12 +60,13 @@ def to_bench(args: Namespace) -> Request:
         against=args.against,
         skip_inference=args.skip_inference,
     )  # fmt: skip
-    return Request(spec, compare, list(_notes(args, spec, build)))
+    return Request(spec, compare, list(_notes(args, spec, compare, build)))
 
 
 def model_of(args: Namespace) -> str:
     """The model, however it is named. UsageError for none, or for two."""
-    named = [name for name in (args.model_file, args.model_option) if name]
+    engines = [given[0] for kind, given in args.runners if kind == "trt" and given]
+    named = [name for name in (args.model_file, args.model_option) if name] or engines[:1]
     if not named:
         raise UsageError("What is to be timed? Give a model: layerwise bench MODEL.onnx")
     if len(set(named)) > 1:
@@ -106,7 +108,7 @@ def _as_run(args: Namespace, model: str, runners: list[Any]) -> CompareSpec:
     return to_request(Namespace(**{**unset, **shared, **bench})).spec
 
 
-def _notes(args: Namespace, spec: BenchSpec, build: list[str]) -> Iterator[str]:
+def _notes(args: Namespace, spec: BenchSpec, compare: CompareSpec, build: list[str]) -> Iterator[str]:
     for flag in args.no_effect:
         yield f"--{flag} has no effect here: {NO_EFFECT['--' + flag]}."
     if build and all(runner.kind != "trt" for runner in spec.runners):
@@ -114,8 +116,7 @@ def _notes(args: Namespace, spec: BenchSpec, build: list[str]) -> Iterator[str]:
             f"{', '.join(build)}: for TensorRT; the runners here take the model as it is "
             "(`layerwise convert` makes an FP16 or INT8 one)."
         )
-    on_host = all("cuda" not in str(runner.providers).lower() and "t" not in runner.kind[:1] for runner in spec.runners)
-    if not spec.transfers and on_host and not any("tensorrt" in str(r.providers).lower() for r in spec.runners):
+    if not spec.transfers and not gpus_for(compare, None) and all(runner.kind != "trt" for runner in spec.runners):
         yield "--no-data-transfers: on the CPU there are none."
 
 

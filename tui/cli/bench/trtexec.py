@@ -64,8 +64,8 @@ class Option:
     many: bool = False
 
 
-def _value(*flags: str) -> Option:
-    return Option(lambda value: [word for flag in flags for word in (flag, value)])
+def _value(flag: str) -> Option:
+    return Option(lambda value: [flag, value])
 
 
 def _switch(*flags: str) -> Option:
@@ -143,7 +143,7 @@ OPTIONS: dict[str, Option] = {
     "--precisionConstraints": _value("--precision-constraints"),
     "--layerPrecisions": _list("--layer-precisions"),
     "--saveEngine": _value("--save-engine"),
-    "--timingCacheFile": _value("--load-timing-cache", "--save-timing-cache"),
+    "--timingCacheFile": _value("--timing-cache"),
     "--errorOnTimingCacheMiss": _switch("--error-on-timing-cache-miss"),
     "--disableCompilationCache": _switch("--disable-compilation-cache"),
     "--builderOptimizationLevel": _value("--builder-optimization-level"),

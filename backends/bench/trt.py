@@ -1,0 +1,156 @@
+"""TensorRT, timed: copies, enqueueing and computing told apart, one context a stream, CUDA graphs, layers by IProfiler.
+
+Everything is put in place by one ordinary run of the runner; what is timed are further runs of the same context on the
+same addresses.
+"""
+
+import time
+from typing import Any
+
+import numpy as np
+
+from backends.bench.onnxrt_profile import LayerTime
+from backends.bench.timed import Array, Feed, Setup, Timing
+from backends.errors import LayerwiseError
+from backends.runner import Loadable, open_runner
+from backends.specs import RunnerSpec
+from backends.tensors import packed_nbytes
+from backends.trt.library import check, cudart, tensorrt
+from backends.trt.memory import device_form
+from backends.trt.options import trt_options
+from backends.trt.runner import TrtRunner, runner_of
+
+
+class TrtTimed:
+    """One context with its stream. With transfers each run copies inputs and outputs, phase by phase.
+
+    enqueue: what the host takes to launch, within compute.
+    """
+
+    def __init__(self, runner: TrtRunner, feed: Feed, setup: Setup) -> None:
+        self._runner, self._feed = runner, feed
+        found = runner.infer(feed)
+        self._execution = runner.execution
+        self._stream, self._context = self._execution.stream, self._execution.context
+        self._transfers = setup.transfers
+        computing = ("enqueue", "compute")
+        self.phases: tuple[str, ...] = ("h2d", *computing, "d2h") if setup.transfers else computing
+        on_device = [tensor for tensor in self._execution.tensors if not tensor.host]
+        self._inputs = [(self._at(tensor.name), device_form(np.asarray(feed[tensor.name])))
+                        for tensor in on_device if tensor.is_input]  # fmt: skip
+        self._outputs = [
+            (np.empty(packed_nbytes(tensor.dtype, found.outputs[tensor.name].shape), np.uint8), self._at(tensor.name))
+            for tensor in on_device if not tensor.is_input
+        ]  # fmt: skip
+        self._graph = self._captured() if setup.cuda_graph else None
+
+    def _at(self, name: str) -> int:
+        return int(self._context.get_tensor_address(name))
+
+    def _captured(self) -> Any:
+        """A CUDA graph of one run. LayerwiseError where the engine cannot be captured."""
+        cuda, stream = cudart(), self._stream.handle
+        mode = cuda.cudaStreamCaptureMode.cudaStreamCaptureModeThreadLocal
+        what = "the engine cannot be captured in a CUDA graph: leave out --useCudaGraph"
+        check(cuda.cudaStreamBeginCapture(stream, mode), what)
+        good = self._context.execute_async_v3(int(stream))
+        graph = check(cuda.cudaStreamEndCapture(stream), what)
+        if not good:
+            raise LayerwiseError(what)
+        return check(cuda.cudaGraphInstantiate(graph, 0), what)
+
+    def run(self) -> Timing:
+        start = time.perf_counter()
+        if self._transfers:
+            for address, array in self._inputs:
+                self._stream.to_device(address, array)
+            self._stream.wait()
+        copied = time.perf_counter()
+        self._launch()
+        launched = time.perf_counter()
+        self._stream.wait()
+        computed = time.perf_counter()
+        if not self._transfers:
+            return start, computed, launched - copied, computed - copied
+        for array, address in self._outputs:
+            self._stream.to_host(array, address)
+        self._stream.wait()
+        end = time.perf_counter()
+        return start, end, copied - start, launched - copied, computed - copied, end - computed
+
+    def _launch(self) -> None:
+        if self._graph is not None:
+            check(cudart().cudaGraphLaunch(self._graph, self._stream.handle), "the CUDA graph cannot be launched")
+        elif not self._context.execute_async_v3(int(self._stream.handle)):
+            raise LayerwiseError("TensorRT cannot run the engine again")
+
+    def outputs(self) -> dict[str, Array]:
+        return self._runner.infer(self._feed).outputs  # type: ignore[return-value]
+
+
+class TrtSubject:
+    """One engine, built or loaded; each stream has a context of its own."""
+
+    def __init__(self, spec: RunnerSpec, model: Loadable, setup: Setup, name: str) -> None:
+        runner = open_runner(spec, model, name=name)
+        assert isinstance(runner, TrtRunner)
+        self.name, self._spec, self._setup = name, spec, setup
+        self._runners = [runner]
+        self.inputs = runner.inputs
+
+    def streams(self, feed: Feed, count: int) -> list[TrtTimed]:
+        first, options = self._runners[0], trt_options(self._spec.options)
+        while len(self._runners) < count:
+            self._runners.append(runner_of(self._spec, first.execution.engine, options, self.name))
+        return [TrtTimed(runner, feed, self._setup) for runner in self._runners[:count]]
+
+    def layers(self, feed: Feed, runs: int, skip: int) -> list[LayerTime]:
+        """The engine's layers in their order, timed by its profiler, without the first `skip` runs."""
+        timed = TrtTimed(self._runners[0], feed, Setup())
+        context, seen = self._runners[0].execution.context, _profiler()
+        context.profiler = seen
+        for run in range(runs):
+            seen.run = run - skip
+            timed.run()
+        context.profiler = None
+        return [LayerTime(name, calls=runs - skip, runs_ms=[times.get(run, 0.0) for run in range(runs - skip)])
+                for name, times in seen.layers.items()]  # fmt: skip
+
+    def information(self) -> str:
+        """What the engine's inspector says of its layers, as JSON: in full if the engine was built with detailed
+        profiling verbosity.
+        """
+        execution = self._runners[0].execution
+        inspector = execution.engine.engine.create_engine_inspector()
+        inspector.execution_context = execution.context
+        return str(inspector.get_engine_information(tensorrt().LayerInformationFormat.JSON))
+
+    def notes(self) -> list[str]:
+        return self._runners[0].notes()
+
+    def close(self) -> None:
+        while self._runners:
+            self._runners.pop().close()
+
+
+def open_subject(spec: RunnerSpec, model: Loadable, setup: Setup, name: str) -> TrtSubject:
+    """Build or load the engine to be timed. Raises as `backends.trt.open_trt`."""
+    return TrtSubject(spec, model, setup, name)
+
+
+def _profiler() -> Any:
+    """TensorRT's profiler: `layers` are name -> run -> milliseconds; `run`: the one that goes on, negative: none."""
+    base = tensorrt().IProfiler
+
+    class Layers(base):  # type: ignore[misc, valid-type]
+        def __init__(self) -> None:
+            base.__init__(self)
+            self.run = 0
+            self.layers: dict[str, dict[int, float]] = {}
+
+        def report_layer_time(self, layer_name: str, ms: float) -> None:
+            if self.run >= 0:
+                times = self.layers.setdefault(layer_name, {})
+                times[self.run] = times.get(self.run, 0.0) + ms
+
+    return Layers()
