@@ -58,6 +58,15 @@ def forwarded_trt(
     return {**fake_trt, **live_bindings(trt_version), **forward}
 
 
+@pytest.fixture
+def polygraphy_trt(fake_trt: dict[str, str]) -> dict[str, str]:
+    """As `fake_trt`, with a CUDA runtime over host memory that Polygraphy loads: its `--trt` then runs on the fake."""
+    try:
+        return {**fake_trt, "LD_LIBRARY_PATH": str(build.cudart())}
+    except build.Unavailable as reason:
+        pytest.skip(str(reason))
+
+
 @pytest.fixture(scope="session")
 def zygotes(live_bindings: Callable[[int], dict[str, str]]) -> Iterator[Callable[[int, bool], Zygote]]:
     """Processes that fork for a script each, one for every version, forwarding or not."""

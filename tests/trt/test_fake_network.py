@@ -188,3 +188,20 @@ print(trt.DataType.INT4.itemsize, trt.nptype(trt.float16).__name__, trt.float32 
     assert said.splitlines() == [
         "True False (2, 3) 2 (2,) 2 (2, 3) 6", "refused", "4 False REFIT <DataType.HALF: 1>", "0.5 float16 True",
     ]  # fmt: skip
+
+
+def test_a_layer_made_of_an_onnx_node_says_what_the_node_says(in_fake: RunIn) -> None:
+    said = in_fake(
+        MODEL
+        + """
+_, network, _, _ = parsed()
+layer = network[0]
+layer.__class__ = trt.IConvolutionLayer
+print(layer.num_output_maps, layer.kernel_size_nd, layer.stride_nd, layer.pre_padding, layer.num_groups)
+print(bool(np.array_equal(layer.kernel.reshape(weights.shape), weights)), layer.bias is None)
+relu = network[1]
+relu.__class__ = trt.IActivationLayer
+print(relu.type.name, relu.metadata)
+"""
+    )
+    assert said.splitlines() == ["4 (3, 3) (1, 1) (0, 0) 1", "True True", "RELU [ONNX Layer: relu]"]

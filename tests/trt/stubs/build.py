@@ -121,16 +121,28 @@ def _home(symbol: str) -> str:
 
 
 def _compiled(folder: Path, soname: str, symbols: list[str]) -> Path:
-    digest = hashlib.sha256(SOURCE.read_bytes() + " ".join(symbols).encode()).hexdigest()[:12]
+    uses = "".join(f"X({symbol})" for symbol in sorted(symbols))
+    return _compile(SOURCE, folder, soname, f"-DPLACE={PLACES[_short(soname)]}", f"-DSYMBOLS={uses}")
+
+
+def cudart() -> Path:
+    """The folder of a libcudart over host memory, for programs that load it themselves.
+
+    Raises:
+        Unavailable: no compiler.
+    """
+    return _compile(SOURCE.with_name("cudart.c"), cache() / "cudart", "libcudart.so").parent
+
+
+def _compile(source: Path, folder: Path, soname: str, *defines: str) -> Path:
+    digest = hashlib.sha256(source.read_bytes() + " ".join(defines).encode()).hexdigest()[:12]
     target = folder / "stubs" / digest / soname
     if target.exists():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f"{soname}.{os.getpid()}")
-    uses = "".join(f"X({symbol})" for symbol in sorted(symbols))
-    place = PLACES[_short(soname)]
     flags = ["-shared", "-fPIC", "-O1", f"-Wl,-soname,{soname}", "-x", "c"]
-    command = [*_compiler(), *flags, f"-DPLACE={place}", f"-DSYMBOLS={uses}", str(SOURCE), "-o", str(part)]
+    command = [*_compiler(), *flags, *defines, str(source), "-o", str(part)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     if done.returncode:
         raise Unavailable(f"the stub {soname} could not be compiled: {done.stderr}")

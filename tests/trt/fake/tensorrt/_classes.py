@@ -88,7 +88,7 @@ def _namespace(name: str, entry: dict[str, Any], bases: tuple[type, ...]) -> dic
         kinds |= getattr(base, "_kinds", {})
     kinds |= dict(entry.get("get", {}))
     space: dict[str, Any] = {k: v for k, v in written.items() if k.startswith("_") and k not in entry.get("def", {})}
-    space |= {"__module__": "tensorrt", "_kinds": kinds, "__init__": _refuse(name)}
+    space |= {"__module__": "tensorrt", "_kinds": kinds, "__init__": _refuse(name), "__dir__": _public}
     for method, overloads in entry.get("def", {}).items():
         space[method] = _method(name, method, overloads, written.get("_init" if method == "__init__" else method))
     for method, overloads in entry.get("static", {}).items():
@@ -103,6 +103,11 @@ def _written(behaviour: type | None) -> dict[str, Any]:
     for cls in reversed(behaviour.__mro__[:-1] if behaviour else ()):
         found |= {name: value for name, value in vars(cls).items() if name not in _CLASS_NOISE}
     return found
+
+
+def _public(self: Any) -> list[str]:
+    """Without what the fake keeps for itself: scripts that list an object's names see what the real one has."""
+    return [name for name in object.__dir__(self) if not name.startswith("_") or name.startswith("__")]
 
 
 def _refuse(name: str) -> Callable[..., None]:

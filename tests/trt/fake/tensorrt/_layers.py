@@ -10,6 +10,7 @@ from . import _emit
 from ._arguments import CLASSES
 from ._classes import _ZERO, behaves, new
 from ._types import dtype_of_onnx, onnx_of
+from ._values import weights
 
 
 class Unsupported(Exception):
@@ -125,7 +126,9 @@ class _Values:
     def put(self, item: Any, value: Any) -> None:
         """Set it."""
         if isinstance(value, np.ndarray):
-            value = CLASSES["Weights"](value)
+            value = weights(value)
+        if item._state.node is not None:
+            raise NotImplementedError(f"the fake TensorRT cannot change {self.name} of a layer made of an ONNX node")
         item._state.values[self.name] = value
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import onnx
 from onnx import helper
 
-from . import _faults
+from . import _attributes, _faults
 from ._arguments import CLASSES
 from ._classes import behaves, new
 from ._network import Layer, fixed
@@ -25,6 +25,10 @@ _KINDS = {
     "Constant": "CONSTANT", "Where": "SELECT", "TopK": "TOPK", "NonZero": "NON_ZERO", "QuantizeLinear": "QUANTIZE",
     "DequantizeLinear": "DEQUANTIZE", "Identity": "IDENTITY", "LayerNormalization": "NORMALIZATION",
     "BatchNormalization": "SCALE", "Resize": "RESIZE", "Squeeze": "SQUEEZE", "Unsqueeze": "UNSQUEEZE",
+    "Exp": "UNARY", "Log": "UNARY", "Sqrt": "UNARY", "Reciprocal": "UNARY", "Abs": "UNARY", "Neg": "UNARY",
+    "Sin": "UNARY", "Cos": "UNARY", "Erf": "UNARY", "Floor": "UNARY", "Ceil": "UNARY", "Not": "UNARY",
+    "Round": "UNARY", "Sign": "UNARY", "IsNaN": "UNARY", "IsInf": "UNARY", "Equal": "ELEMENTWISE",
+    "Greater": "ELEMENTWISE", "Less": "ELEMENTWISE", "And": "ELEMENTWISE", "Or": "ELEMENTWISE", "Selu": "ACTIVATION",
     "Einsum": "EINSUM", "Pad": "SLICE", "Expand": "SLICE", "Split": "SLICE",
 }  # fmt: skip
 _DOMAINS = ("", "ai.onnx", "trt.plugins")
@@ -258,9 +262,11 @@ class Importer:
     def _layer(self, at: int, node: onnx.NodeProto) -> None:
         slots = [slot for slot, name in enumerate(node.input) if name in self.tensors]
         name = node.name or f"node_{at}_{node.op_type}"
+        kind = _KINDS.get(node.op_type, "PLUGIN_V2")
+        found = _attributes.values(kind, _attributes.Facts(node, self.network._initializers))
         layer = Layer(
-            self.network, name, _KINDS.get(node.op_type, "PLUGIN_V2"), [self.tensors[node.input[s]] for s in slots],
-            node=node, slots=slots, values={"metadata": f"[ONNX Layer: {name}]"},
+            self.network, name, kind, [self.tensors[node.input[s]] for s in slots],
+            node=node, slots=slots, values={"metadata": f"[ONNX Layer: {name}]", **found},
         )  # fmt: skip
         self.network._layers.append(layer)
         for slot, output in enumerate(node.output):
