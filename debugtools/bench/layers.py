@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import onnx
@@ -106,6 +105,6 @@ def layer_information(executed: onnx.ModelProto, origins: Origins) -> str:
     return json.dumps({"Layers": layers, "Bindings": bindings}, indent=1)
 
 
-def read_graph(path: Path | None) -> onnx.ModelProto | None:
+def read_graph(path: str | None) -> onnx.ModelProto | None:
     """A graph that a backend wrote, without its weights."""
     return onnx.load(path, load_external_data=False) if path is not None else None

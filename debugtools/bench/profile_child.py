@@ -39,7 +39,7 @@ class Profile:
     """
 
     layers: list[LayerTime]
-    graph: Path | None = None
+    graph: str | None = None
     information: str | None = None
 
 
@@ -55,7 +55,7 @@ def profile(spec: BenchSpec, number: int, batch: int | None, folder: Path) -> Pr
     try:
         answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     except (ValueError, IndexError):
-        said = shown(done.stderr.strip()[-400:])
+        said = shown("".join(done.stderr.strip().splitlines()[-1:]), 400)
         raise LayerwiseError(f"the profiling process ended with status {done.returncode}: {said}") from None
     if "error" in answer:
         raise LayerwiseError(f"the layers cannot be profiled: {answer['error']}")
@@ -93,7 +93,7 @@ def _onnxrt(spec: BenchSpec, runner: RunnerSpec, make_feed: MakeFeed, folder: Pa
     from debugtools.bench.subjects import open_model
 
     path, graph = profiled(runner, with_names(open_model(spec, runner)), make_feed, _runs, folder)
-    return Profile(read_profile(path, SKIPPED), graph)
+    return Profile(read_profile(path, SKIPPED), str(graph) if graph else None)
 
 
 def _trt(spec: BenchSpec, runner: RunnerSpec, make_feed: MakeFeed, folder: Path) -> Profile:
