@@ -22,6 +22,7 @@ ACTIONS: dict[str, str] = {
     "lint": "debugtools.lint.action:lint",
     "compatibility": "debugtools.compatibility.action:compatibility",
     "convert": "debugtools.convert.action:convert",
+    "build_engine": "debugtools.convert.engine:build",
     "plugins": "surgery.plugin_action:plugins",
     "diff": "debugtools.diff.action:diff",
     "tensor_view": "debugtools.compare.tensor_view:tensor_view",

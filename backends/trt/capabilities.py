@@ -36,6 +36,7 @@ CAPABILITIES: dict[str, Capability] = {
     "algorithm_selector": Capability("IAlgorithmSelector", 10, "tactics are recorded in the editable timing cache"),
     "external_tactics": Capability("TacticSource.CUDNN", 10, "tactics of outside libraries are gone"),
     "typed_by_flag": Capability("NetworkDefinitionCreationFlag.EXPLICIT_BATCH", 10, "it is always so"),
+    "dla_workspace": Capability("DLAWorkspaceAllocationStrategy", 11, "each context has its own"),
     "build_route": Capability("IBuilderConfig.build_route", 11, "there is one route"),
 }
 

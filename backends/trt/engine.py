@@ -7,6 +7,7 @@ from typing import Any
 from backends.errors import BadFile, LayerwiseError, UsageError
 from backends.tensors import TensorInfo
 from backends.text import shown
+from backends.trt.capabilities import able, lacks, member
 from backends.trt.logger import Messages, make_logger
 from backends.trt.options import RunOptions
 
@@ -50,11 +51,20 @@ def load_engine(trt: Any, data: bytes, source: object, messages: Messages, run: 
     if run.runtime:
         runtimes.append(_lean(runtimes[0], run.runtime, messages))
     runtimes[-1].engine_host_code_allowed = True
+    if run.dla_workspace is not None:
+        _dla_workspace(trt, runtimes[-1], run.dla_workspace)
     messages.reason("")
     engine = runtimes[-1].deserialize_cuda_engine(data)
     if engine is None:
         raise BadFile(source, shown(messages.reason("not an engine that this TensorRT can load"), 1000))
     return Engine(engine, runtimes, logger, messages)
+
+
+def _dla_workspace(trt: Any, runtime: Any, name: str) -> None:
+    if not able(trt, "dla_workspace"):
+        raise UsageError(f"--dla-workspace-allocation-strategy: {lacks(trt, 'dla_workspace')}")
+    strategies = trt.DLAWorkspaceAllocationStrategy
+    runtime.dla_workspace_allocation_strategy = member(strategies, name, "--dla-workspace-allocation-strategy")
 
 
 def _lean(runtime: Any, library: str, messages: Messages) -> Any:

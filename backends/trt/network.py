@@ -42,6 +42,8 @@ def parse_onnx(
     parser = trt.OnnxParser(network, logger)
     for name in options.onnx_flags:
         parser.set_flag(member(trt.OnnxParserFlag, name, "--onnx-flags"))
+    if options.plugin_instancenorm:
+        parser.clear_flag(trt.OnnxParserFlag.NATIVE_INSTANCENORM)
     folder = model.data_folder()
     beside = str((folder or Path()) / "model.onnx")
     if not parser.parse(model.read(), path=beside):

@@ -10,6 +10,7 @@ from backends.specs import FeedSpec, Spec
 from backends.text import shown
 
 Shapes = dict[str, list[int]]
+ENGINE_SUFFIXES = (".engine", ".plan", ".trt")
 
 
 class ProfileSpec(Spec, frozen=True):
@@ -70,13 +71,18 @@ class ConfigOptions(Spec, frozen=True):
 
 
 class NetworkOptions(Spec, frozen=True):
-    """How the network comes about. outputs: tensors that are its outputs instead ("*": all); exclude_outputs: less
-    these. mark_debug: tensors that a debug listener hears. layer_precisions, tensor_dtypes: name -> DataType;
-    tensor_formats: name -> TensorFormats. scripts, functions: `file.py:function`, called with the network.
+    """How the network comes about.
+
+    outputs: tensors that are its outputs instead ("*": all); exclude_outputs: less these. mark_debug: tensors that a
+    debug listener hears. layer_precisions, tensor_dtypes: name -> DataType; tensor_formats: name -> TensorFormats; of
+    the latter two "" is every input and output. postprocess: `file.py:function`, called with the network. function: of
+    the script that is the model, which makes the network.
     """
 
     strongly_typed: bool = False
     onnx_flags: list[str] = []
+    plugin_instancenorm: bool = False
+    decomposable_attentions: bool = False
     plugins: list[str] = []
     outputs: list[str] = []
     exclude_outputs: list[str] = []
@@ -92,12 +98,14 @@ class NetworkOptions(Spec, frozen=True):
 class RunOptions(Spec, frozen=True):
     """How an engine is run. profile: its index. strategy: when device memory is taken. budget: of weights that are
     streamed: bytes ("1073741824"), a percentage ("50%"), or "auto". runtime: the library of a lean runtime.
+    dla_workspace: a DLAWorkspaceAllocationStrategy (11).
     """
 
     profile: int = 0
     strategy: Literal["static", "profile", "runtime"] = "static"
     budget: str | None = None
     runtime: str | None = None
+    dla_workspace: str | None = None
 
 
 class TrtOptions(Spec, frozen=True):

@@ -18,10 +18,9 @@ from backends.trt.engine import Engine, load_engine, set_budget
 from backends.trt.execution import Execution
 from backends.trt.library import cudart, tensorrt
 from backends.trt.logger import Messages
-from backends.trt.options import TrtOptions, trt_options
+from backends.trt.options import ENGINE_SUFFIXES, TrtOptions, trt_options
 
 Array = NDArray[Any]
-ENGINE_SUFFIXES = (".engine", ".plan", ".trt")
 
 
 class TrtRunner(RunnerBase):

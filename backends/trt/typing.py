@@ -1,7 +1,7 @@
 """Types and formats of tensors and layers that a user sets on the network itself."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from backends.errors import UsageError
 from backends.text import shown
@@ -9,6 +9,7 @@ from backends.trt.capabilities import able, lacks, member
 from backends.trt.network import tensors_of
 from backends.trt.options import TrtOptions
 
+Value = TypeVar("Value")
 _DTYPES = {
     "float32": "FLOAT", "fp32": "FLOAT", "float16": "HALF", "fp16": "HALF", "half": "HALF", "bfloat16": "BF16",
     "bf16": "BF16", "float8": "FP8", "fp8": "FP8", "int8": "INT8", "uint8": "UINT8", "int32": "INT32",
@@ -30,15 +31,25 @@ def set_types(trt: Any, network: Any, options: TrtOptions, tell: Callable[[str],
     if wanted.layer_precisions and able(trt, "layer_precision") and not _strong(trt, options):
         _layer_precisions(trt, network, wanted.layer_precisions)
     tensors = {**_inputs(network), **tensors_of(network)}
-    for name, dtype in wanted.tensor_dtypes.items():
+    for name, dtype in _spread(wanted.tensor_dtypes, network).items():
         _set_dtype(trt, _named(tensors, name, "--tensor-dtypes"), data_type(trt, dtype, "--tensor-dtypes"))
-    for name, formats in wanted.tensor_formats.items():
+    for name, formats in _spread(wanted.tensor_formats, network).items():
         found = [member(trt.TensorFormat, entry, "--tensor-formats") for entry in formats]
         _named(tensors, name, "--tensor-formats").allowed_formats = sum(1 << int(entry) for entry in found)
+    if wanted.decomposable_attentions:
+        tell("--decomposable-attentions has no effect: networks from ONNX models have no attention layers.")
     for name in wanted.mark_debug:
         network.mark_debug(_named(tensors, name, "--mark-debug"))
     if wanted.mark_unfused:
         network.mark_unfused_tensors_as_debug_tensors()
+
+
+def _spread(given: dict[str, Value], network: Any) -> dict[str, Value]:
+    """What is given for "" stands for every input and output that is not named."""
+    if "" not in given:
+        return given
+    outputs = [network.get_output(i).name for i in range(network.num_outputs)]
+    return dict.fromkeys([*_inputs(network), *outputs], given[""]) | {n: v for n, v in given.items() if n}
 
 
 def _strong(trt: Any, options: TrtOptions) -> bool:

@@ -85,7 +85,8 @@ class Frame:
 
     def observed(self, side: ModelSide) -> Observing:
         """How layers of one side are observed: what is not onnxruntime has but its own graph to run."""
-        return self.observe if side.spec.kind == "onnxrt" else "every"
+        alone: dict[str, Observing] = {"onnxrt": self.observe, "trt": "marked"}
+        return alone.get(side.spec.kind, "every")
 
     def marked(self, pair: Pair) -> bool:
         """True if a side of the pair runs in a session with all marked tensors as outputs: rows are from there."""

@@ -2,12 +2,16 @@
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from backends.errors import UsageError
 from backends.model import ModelFile
 from backends.runner import Loadable
 from backends.specs import ModelOptions
 from backends.tensors import TensorInfo, dtype_name
+from backends.text import shown
+from backends.trt.options import ENGINE_SUFFIXES
 
 if TYPE_CHECKING:
     from surgery.cut import GraphCut
@@ -86,3 +90,32 @@ class Model:
                 shape = tuple(dims) if tensor.HasField("shape") else None
                 found.append(TensorInfo(value.name, dtype_name(tensor.elem_type), shape))
         return found
+
+
+class OpaqueModel(Model):
+    """An engine, or a script that makes a network: something to run, with no graph to look into."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def prepare(self, *, whole_graph: bool) -> None:
+        """There is nothing to read."""
+
+    def maker(self, name: str) -> "Maker | None":
+        return None
+
+    def operators(self) -> frozenset[str]:
+        return frozenset()
+
+    @property
+    def cut(self) -> "GraphCut":
+        raise UsageError(f"{shown(self.path)} has no ONNX graph: its layers cannot be observed, only its outputs")
+
+    def whole(self) -> Loadable:
+        return Loadable(path=Path(self.path))
+
+
+def make_model(path: str, options: ModelOptions) -> Model:
+    """A model as the comparison sees it. BadFile as `ModelFile`."""
+    opaque = Path(path).suffix.lower() in (*ENGINE_SUFFIXES, ".py")
+    return OpaqueModel(path) if opaque else Model(path, options)

@@ -80,6 +80,9 @@ class ComparisonRun:
         return self._result()
 
     def _tell_fallbacks(self, side: ModelSide) -> None:
+        if side.spec.kind == "trt":
+            for note in side.runner.notes():
+                self.context.log(f"{shown(side.name, 80)}: {note}")
         fallen = side.runner.fallbacks()
         if fallen:
             told = ", ".join(fallen[:10]) + (f" and {len(fallen) - 10} more" if len(fallen) > 10 else "")

@@ -6,7 +6,7 @@ from backends.errors import UsageError
 from backends.runner import load_backend
 from debugtools.compare.marks import any_marks
 from debugtools.compare.memory import keep_for_reuse, keep_nothing_back
-from debugtools.compare.models import Model
+from debugtools.compare.models import make_model
 from debugtools.compare.sides import ModelSide, make_sides
 from debugtools.compare.spec import CompareSpec
 
@@ -23,7 +23,7 @@ class Setup:
             raise UsageError("there is nothing to run: name at least one runner, such as --onnxrt")
         self.spec = spec
         path = spec.model or next((runner.model for runner in spec.runners if runner.model), None)
-        self.model = Model(path, spec.model_options) if path else None
+        self.model = make_model(path, spec.model_options) if path else None
         self.sides = make_sides(spec, self.model)
         self.model_sides = [side for side in self.sides if isinstance(side, ModelSide)]
         self.pairs = [(i, i + 1) for i in range(len(self.sides) - 1)]

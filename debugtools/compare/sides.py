@@ -17,7 +17,7 @@ from backends.saved import SavedRunner, every_saved, open_saved
 from backends.specs import RunnerSpec
 from backends.tensors import dtype_name
 from backends.text import shown
-from debugtools.compare.models import Model
+from debugtools.compare.models import Model, make_model
 from debugtools.compare.spec import CompareSpec, Observing
 from debugtools.compare.stream import GraphStream, SessionPool
 
@@ -272,7 +272,7 @@ def _make_side(
     if path is None:
         raise UsageError(f"runner {shown(name, 80)} has no model to run: name one")
     if path not in models:
-        models[path] = Model(path, spec.model_options)
+        models[path] = make_model(path, spec.model_options)
     return ModelSide(index, runner, name, rename, models[path])
 
 

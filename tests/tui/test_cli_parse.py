@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from backends.errors import MissingDependency, UsageError
+from backends.errors import UsageError
 from debugtools.compare.spec import CompareSpec
 from tui.cli import values
 from tui.cli.run_parser import parser
@@ -86,11 +86,9 @@ def test_a_runner_with_options_of_its_own() -> None:
             spec_of(f"M --runner {wrong}")
 
 
-@pytest.mark.parametrize(
-    ("line", "error"), [("M --trt", MissingDependency), ("M.pb --onnxrt", UsageError), ("M --tf", UsageError)]
-)
-def test_backends_that_are_not_here(line: str, error: type[Exception]) -> None:
-    with pytest.raises(error, match=r"TensorRT is not supported|tf2onnx"):
+@pytest.mark.parametrize("line", ["M.pb --onnxrt", "M --tf"])
+def test_backends_that_are_not_here(line: str) -> None:
+    with pytest.raises(UsageError, match="tf2onnx"):
         spec_of(line)
 
 

@@ -156,10 +156,10 @@ def test_validation_finds_what_is_not_finite(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [
-        (("m.onnx", "--onnxrt", "--trt"), 1, "TensorRT is not supported in this version"),
-        (("m.engine", "--onnxrt"), 1, "TensorRT is not supported"),
-        (("script.py", "--onnxrt"), 1, "script.py is taken for a TensorRT engine or network script"),
-        (("m.onnx", "--onnxrt", "--trt-engine", "x.engine"), 1, "TensorRT is not supported"),
+        (("m.onnx", "--onnxrt", "--trt"), 1, "pip install 'layerwise[trt]'"),
+        (("m.engine", "--onnxrt"), 2, "only --trt runs it"),
+        (("script.py", "--onnxrt"), 2, "script.py is taken for a TensorRT engine or network script"),
+        (("m.onnx", "--onnxrt", "--trt-engine", "x.engine"), 1, "TensorRT cannot be imported"),
         (("m.pb", "--tf"), 2, "tf2onnx"),
         (("m.onnx", "--model-type", "caffe"), 2, "tf2onnx"),
         (("--onnxrt",), 2, "no model"),

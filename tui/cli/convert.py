@@ -7,10 +7,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from backends.errors import MissingDependency, UsageError
+from backends.errors import UsageError
 from backends.text import shown
+from backends.trt.options import ENGINE_SUFFIXES
 from debugtools.convert.spec import ConvertSpec
 from tui.cli import options, options_run, values
+from tui.cli.convert_engine import engine_job
 from tui.cli.convert_options import add_conversions, quantize_spec
 from tui.cli.json_output import Collector, print_json
 from tui.cli.lint import given
@@ -19,11 +21,10 @@ from tui.cli.options_trt import add_tensorflow, add_trt
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
 from tui.cli.submit import job_spec, run_here
-from tui.cli.to_spec import NO_TENSORRT, refuse_other_frameworks
+from tui.cli.to_spec import refuse_other_frameworks
 
-Target = Literal["onnx", "weights"]
+Target = Literal["onnx", "weights", "engine"]
 _FORMATS = {".onnx": "onnx", ".npz": "weights", ".npy": "weights"}
-_ENGINES = (".engine", ".plan", ".trt")
 _BUILDER_FLAGS = {"fp16": "--fp-to-fp16", "bf16": "--fp-to-bf16", "fp8": None}
 
 
@@ -47,9 +48,11 @@ def fill_convert(parser: Parser) -> None:
 def run_convert(args: Namespace, log: Log) -> int:
     """Convert the model; 0 if that went well."""
     target = _target(args)
-    spec = to_convert(args, target)
-    words = shlex.split(args.command)
-    job = job_spec("convert", msgspec.to_builtins(spec), shlex.join(words[1:])[:200], words)
+    if target == "engine":
+        job = engine_job(args)
+    else:
+        words = shlex.split(args.command)
+        job = job_spec("convert", msgspec.to_builtins(to_convert(args, target)), shlex.join(words[1:])[:200], words)
     collector = Collector()
     if args.json:
         code = run_here(job, collector.event, log)
@@ -73,10 +76,12 @@ def tell(event: dict[str, Any], log: Log) -> None:
 
 
 def _target(args: Namespace) -> Target:
-    """What to make, by --convert-to or the output's name. MissingDependency for engines."""
+    """What to make, by --convert-to or the output's name. UsageError where neither says it."""
     suffix = Path(args.output or "").suffix.lower()
-    if args.convert_to in ("trt", "onnx-like-trt-network") or (not args.convert_to and suffix in _ENGINES):
-        raise MissingDependency(NO_TENSORRT)
+    if args.convert_to == "onnx-like-trt-network":
+        raise UsageError("--convert-to onnx-like-trt-network: `layerwise inspect model` shows a network's layers")
+    if args.convert_to == "trt" or (not args.convert_to and suffix in ENGINE_SUFFIXES):
+        return "engine"
     refuse_other_frameworks(args)
     if args.output is None:
         raise UsageError("-o/--output is missing: the path of the converted model")

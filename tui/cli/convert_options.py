@@ -20,9 +20,9 @@ _CALIBRATORS: dict[str, Method] = {
 def add_conversions(parser: Parser) -> None:
     """What to convert to, and where it goes."""
     group = parser.add_argument_group("Conversion")
-    group.add_argument("-o", "--output", metavar="PATH", help="the result: .onnx, .npz or .npy (weights)")
+    group.add_argument("-o", "--output", metavar="PATH", help="the result: .onnx, .npz, .npy, .engine")
     group.add_argument("--convert-to", choices=("onnx", "trt", "onnx-like-trt-network"),
-                       help="by default told from the name of the output; all but onnx needs TensorRT")  # fmt: skip
+                       help="by default told from the name of the output")  # fmt: skip
     parser.own(group, "--fp-to-bf16", action="store_true", help="convert floating tensors to bfloat16")
     parser.own(group, "--keep-fp32", nargs="+", action="extend", default=[], metavar="NODE",
                help="nodes that stay in FP32: names, first outputs or globs")  # fmt: skip

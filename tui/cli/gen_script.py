@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
-from backends.errors import LayerwiseError
+from backends.errors import LayerwiseError, UsageError
 from backends.specs import RunnerSpec
 from backends.text import shown
 from debugtools.compare.spec import CompareSpec, MetricName
@@ -170,6 +170,8 @@ class _Body:
                      mark_types=marks.op_types or None, keep_outputs=keep)  # fmt: skip
 
     def _runner(self, runner: RunnerSpec) -> str:
+        if runner.kind not in _RUNNERS:
+            raise UsageError(f"--gen-script does not write runners of kind {runner.kind!r} in this version")
         path = runner.model or self.spec.model
         variable = _Code(f"model{self._paths().index(path) or ''}" if path in self._paths() else repr(path))
         self._use(*_RUNNERS[runner.kind])

@@ -11,7 +11,7 @@ from tui.cli.json_output import print_json
 from tui.cli.log import Log
 from tui.cli.options_trt import add_tensorflow, add_trt
 from tui.cli.parser import Parser
-from tui.cli.to_spec import NO_TENSORRT, refuse_other_frameworks
+from tui.cli.to_spec import NO_TENSORRT, refuse_other_frameworks, wants_engine
 
 if TYPE_CHECKING:
     from backends.model import ModelFile
@@ -46,9 +46,9 @@ def fill_model(parser: Parser) -> None:
 
 def run_model(args: Namespace, log: Log) -> int:
     """Print what is in an ONNX model."""
-    refuse_other_frameworks(args)
-    if args.convert_to:
+    if args.convert_to or wants_engine(args):
         raise MissingDependency(NO_TENSORRT)
+    refuse_other_frameworks(args)
     for name in ("combine_tensor_info", "fp_to_fp16"):
         if getattr(args, name):
             raise UsageError(f"--{name.replace('_', '-')} is not in this version of `inspect model`")

@@ -1,4 +1,4 @@
-"""Options of backends that this version does not run: accepted, so that command lines carry over."""
+"""Options of TensorRT, and those of TensorFlow: accepted, so that command lines carry over."""
 
 from tui.cli.parser import Parser
 
@@ -17,7 +17,7 @@ _LISTS = """--tactic-sources --pool-limit,--memory-pool-limit --preview-features
 --tensor-dtypes,--tensor-datatypes --tensor-formats --all-tensor-formats
 --trt-network-postprocess-script,--trt-npps --mark-debug --trt-min-shapes --trt-opt-shapes --trt-max-shapes"""
 _OWN_FLAGS = "--fp32"
-_OWN_VALUES = "--workspace --timing-cache --trt-network-func"
+_OWN_VALUES = "--workspace --timing-cache --trt-network-func --engine-capability"
 _TF_FLAGS = "--tftrt,--use-tftrt --dynamic-op --freeze-graph --allow-growth --xla"
 _TF_VALUES = """--minimum-segment-size --ckpt --save-pb --save-tensorboard --gpu-memory-fraction --save-timeline
 --opset"""
@@ -25,14 +25,14 @@ _TF_VALUES = """--minimum-segment-size --ckpt --save-pb --save-tensorboard --gpu
 
 def add_trt(parser: Parser) -> None:
     """TensorRT's build and run options, as Polygraphy spells them."""
-    group = parser.add_argument_group("TensorRT", "Accepted; they take effect once --trt does.")
+    group = parser.add_argument_group("TensorRT", "How engines are built and run (--trt, --trt-engine, convert).")
     for flags in _FLAGS.split():
         group.add_argument(*flags.split(","), action="store_true")
     for flags in _VALUES.split():
         group.add_argument(*flags.split(","), metavar="VALUE")
     for flags in _LISTS.split():
         group.add_argument(*flags.split(","), nargs="*", action="append", metavar="VALUE")
-    group.add_argument("--precision-constraints", metavar="{prefer,obey,none}")
+    group.add_argument("--precision-constraints", action="append", metavar="{prefer,obey,none}")
     group.add_argument("--allocation-strategy", choices=("static", "profile", "runtime"))
     parser.own(group, _OWN_FLAGS, action="store_true", help="no reduced precision (the default)")
     for flag in _OWN_VALUES.split():

@@ -1,5 +1,6 @@
 """`layerwise run`: from options to a comparison job and its report."""
 
+import os
 import shlex
 from argparse import Namespace
 from typing import TYPE_CHECKING
@@ -86,4 +87,13 @@ def gpus_for(spec: CompareSpec, asked: int | None) -> int:
             raise UsageError("--gpus must not be negative")
         return asked
     wanted = [provider.lower() for runner in spec.runners for provider in runner.providers]
-    return int(any(name.startswith(_GPU_PROVIDERS) for name in wanted))
+    if any(name.startswith(_GPU_PROVIDERS) for name in wanted):
+        return 1
+    return trt_gpus() if any(runner.kind == "trt" for runner in spec.runners) else 0
+
+
+def trt_gpus() -> int:
+    """GPUs to lease for TensorRT: one where the machine has any; where it has none TensorRT itself says so."""
+    from backends.jobs.gpus import visible_gpus
+
+    return int(bool(visible_gpus(os.environ)))

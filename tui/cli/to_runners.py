@@ -10,6 +10,7 @@ from backends.errors import UsageError
 from backends.specs import OptimizationLevel, RunnerKind, RunnerSpec
 from backends.text import shown
 from tui.cli import values
+from tui.cli.to_trt import trt_runner
 
 _LEVELS: dict[str, OptimizationLevel] = {
     "ort_disable_all": "disable",
@@ -53,6 +54,8 @@ def _runner(kind: str, given: list[str] | None, args: Namespace) -> RunnerSpec:
         return RunnerSpec(kind="reference", custom_ops=args.custom_ops)
     if kind == "pluginref":
         return RunnerSpec(kind="pluginref")
+    if kind == "trt":
+        return trt_runner(args, given[0] if given else None)
     return RunnerSpec(kind="onnxrt", **onnxrt_options(args))
 
 

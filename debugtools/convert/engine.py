@@ -1,0 +1,86 @@
+"""The job action `build_engine`: a TensorRT engine from a model, or an ONNX-like picture of its network."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from backends.errors import UsageError
+from backends.model import ModelFile
+from backends.runner import Loadable
+from backends.specs import ModelOptions, Spec
+from backends.text import shown
+from backends.trt.build import build_engine, save_engine
+from backends.trt.logger import Messages
+from backends.trt.options import TrtOptions
+from debugtools.compare.marks import any_marks, marked_tensors
+from debugtools.compare.spec import MarkSpec
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+
+class EngineSpec(Spec, frozen=True):
+    """An engine to build. model: an ONNX model, or a script whose function (options.network.function) makes a network.
+
+    marks: tensors that become outputs before the model is parsed. verbose: TensorRT's own messages are told too.
+    """
+
+    model: str
+    output: str
+    options: TrtOptions = TrtOptions()
+    model_options: ModelOptions = ModelOptions()
+    marks: MarkSpec = MarkSpec()
+    overwrite: bool = False
+    verbose: bool = False
+
+
+def build(context: "JobContext") -> dict[str, Any]:
+    """Build the engine that `context.params` describes (an EngineSpec) and write it.
+
+    Result: passed, path, bytes, seconds (of the build, 0 where the workspace had it), cached.
+    """
+    try:
+        spec = msgspec.convert(context.params, EngineSpec)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the description of the engine does not fit: {error}") from None
+    path = Path(spec.output)
+    if path.exists() and not spec.overwrite:
+        raise UsageError(f"{shown(str(path))} is there already: choose another name, or say --overwrite")
+    context.log(f"Loading model: {shown(spec.model)}")
+    model = _model(spec)
+    context.log("Building the engine")
+    messages = Messages(_teller(context, spec.verbose), verbose=spec.verbose)
+    built = build_engine(
+        model, spec.options, progress=lambda done, total, text: context.progress(done, total, "steps", text),
+        messages=messages,
+    )  # fmt: skip
+    for note in built.told:
+        context.log(note)
+    save_engine(built.data, path)
+    context.log(f"Saving engine to: {shown(str(path))}")
+    return {"passed": True, "path": str(path), "bytes": len(built.data), "seconds": built.seconds,
+            "cached": built.cached}  # fmt: skip
+
+
+def _teller(context: "JobContext", verbose: bool) -> Any:
+    def tell(level: str, text: str) -> None:
+        if level == "warning":
+            context.warn(f"TensorRT: {shown(text, 500)}")
+        elif level in ("info", "verbose") and verbose:
+            context.log(f"TensorRT: {shown(text, 500)}", "info" if level == "info" else "verbose")
+
+    return tell
+
+
+def _model(spec: EngineSpec) -> Loadable:
+    if spec.options.network.function:
+        return Loadable(path=Path(spec.model))
+    options = spec.model_options
+    with ModelFile(spec.model, options.external_data_dir, options.ignore_external_data) as file:
+        if not any_marks(spec.marks) and not spec.marks.exclude:
+            return Loadable(data=file.structure_bytes(), folder=file.folder)
+        from surgery.cut import GraphCut
+
+        cut = GraphCut(file.structure())
+        return Loadable(data=cut.with_outputs(list(marked_tensors(spec.marks, cut))), folder=file.folder)

@@ -1,0 +1,166 @@
+"""Engines built, saved, loaded and run like any other runner: both versions, and over the real bindings."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from trt.backend_model import SETUP
+
+RunIn = Callable[..., str]
+
+
+@pytest.fixture
+def run(in_fake: RunIn, tmp_path: Path) -> Callable[[str], str]:
+    """Run a scenario in a workspace of its own."""
+    root = str(Path(__file__).parents[2])
+
+    def go(source: str, **environment: str) -> str:
+        path = f"import sys; sys.path.insert(0, {root!r})\n"
+        return in_fake(path + SETUP + source, LAYERWISE_HOME=str(tmp_path / "home"), **environment)
+
+    return go
+
+
+def test_built_saved_loaded_and_run_as_onnxruntime_does(run: RunIn) -> None:
+    said = run("""
+model = conv()
+runner = opened(model, profiles=[range_of(1, 2, 4)], save_engine="m.engine")
+again = opened(Loadable(), engine="m.engine")
+by_path = opened(Loadable(path=__import__("pathlib").Path("m.engine")))
+for batch in (3, 1, 4):
+    expected = reference(model, feed(batch))["y"]
+    for each in (runner, again, by_path):
+        found = each.infer(feed(batch)).outputs["y"]
+        assert found.shape == expected.shape and np.abs(found - expected).max() < 1e-5, each
+print(runner.inputs[0].shape, runner.outputs)
+runner.close(), runner.close()
+print(error_of(lambda: runner.infer(feed(1))))
+""")
+    assert said.splitlines()[0] == "(None, 3, 8, 8) ['y']"
+    assert "is closed" in said
+
+
+def test_a_shape_outside_the_profile_names_the_profile_that_takes_it(run: RunIn) -> None:
+    said = run("""
+runner = opened(conv(), profiles=[range_of(1, 2, 4), range_of(8, 8, 16)])
+print(error_of(lambda: runner.infer(feed(9))))
+print(error_of(lambda: runner.infer(feed(5))))
+runner.execution.set_profile(1)
+print(runner.infer(feed(9)).outputs["y"].shape)
+print(error_of(lambda: opened(conv(), profiles=[range_of(1, 2, 4)], run=RunOptions(profile=3))))
+""")
+    first, second, third, fourth = said.splitlines()
+    assert "takes [1, 3, 8, 8] to [4, 3, 8, 8]; profile 1 takes it (--optimization-profile 1)" in first
+    assert "--trt-max-shapes" in second and "profile 1 takes it" not in second
+    assert third == "(9, 4, 6, 6)"
+    assert "the engine has 1, numbered from 0" in fourth
+
+
+@pytest.mark.parametrize(
+    ("profile", "told"),
+    [
+        ("ProfileSpec(min={'z': [1]})", "the network has no input 'z'; its inputs: x [-1, 3, 8, 8]"),
+        ("ProfileSpec(min={'x': [1, 3, 8]})", "[1, 3, 8] does not fit input 'x', which is [-1, 3, 8, 8]"),
+        ("ProfileSpec(min={'x': [4, 3, 8, 8]}, max={'x': [2, 3, 8, 8]})", "min <= opt <= max is needed"),
+    ],
+)
+def test_profiles_that_do_not_fit_are_told(run: RunIn, profile: str, told: str) -> None:
+    assert told in run(f"print(error_of(lambda: build_engine(conv(), TrtOptions(profiles=[{profile}]))))")
+
+
+def test_what_a_profile_lacks_is_filled_in_and_told(run: RunIn) -> None:
+    said = run("""
+for given in (ProfileSpec(min={"x": [2, 3, 8, 8]}), ProfileSpec(max={"x": [4, 3, 8, 8]}),
+              ProfileSpec(opt={"x": [3, 3, 8, 8]})):
+    runner = opened(conv(), profiles=[given])
+    shapes = runner.execution.engine.engine.get_tensor_profile_shape("x", 0)
+    print([tuple(shape)[0] for shape in shapes], len(runner.notes()))
+""")
+    assert said.splitlines() == ["[2, 2, 2] 1", "[1, 4, 4] 1", "[3, 3, 3] 1"]
+
+
+def test_an_output_whose_shape_only_the_run_tells(run: RunIn) -> None:
+    said = run("""
+model = bytes_of([helper.make_node("NonZero", ["x"], ["y"], "where")], [value("x", [6])],
+                 [value("y", [1, None], TensorProto.INT64)])
+runner = opened(model)
+for x in ([0, 1, 0, 2, 0, 3], [0] * 6, [1] * 6):
+    print(runner.infer({"x": np.array(x, "f")}).outputs["y"].tolist())
+""")
+    assert said.splitlines() == ["[[1, 3, 5]]", "[[]]", "[[0, 1, 2, 3, 4, 5]]"]
+
+
+def test_buffers_grow_and_are_reused(run: RunIn) -> None:
+    said = run("""
+from cuda import _host
+runner = opened(conv(), profiles=[range_of(1, 2, 8)])
+before = _host.memory.used
+sizes = []
+for batch in (2, 8, 1, 8, 3):
+    runner.infer(feed(batch))
+    sizes.append(_host.memory.used - before)
+print(sizes[0] < sizes[1] == sizes[2] == sizes[3] == sizes[4])
+runner.close()
+print(_host.memory.used)
+""")
+    assert said.split() == ["True", "0"]
+
+
+@pytest.mark.parametrize("strategy", ["static", "profile", "runtime"])
+def test_every_allocation_strategy_runs(run: RunIn, strategy: str) -> None:
+    said = run(f"""
+model = conv()
+runner = opened(model, profiles=[range_of(1, 2, 4)], run=RunOptions(strategy={strategy!r}))
+print(np.abs(runner.infer(feed(2)).outputs["y"] - reference(model, feed(2))["y"]).max() < 1e-5)
+""")
+    assert said.strip() == "True"
+
+
+def test_faults_come_out_as_errors_with_their_reason(run: RunIn) -> None:
+    attempt = "print(error_of(lambda: opened(conv(1))))"
+    unsupported = run(attempt, LAYERWISE_FAKE_TRT_FAULTS='{"unsupported_ops": ["Relu"]}')
+    assert "TensorRT's parser refuses the model: node relu (Relu):" in unsupported
+    failing = run(attempt, LAYERWISE_FAKE_TRT_FAULTS='{"fail_build": "no kernel"}')
+    assert "TensorRT cannot build the engine" in failing and "no kernel" in failing
+    small = run(attempt, LAYERWISE_FAKE_TRT_FAULTS='{"device_memory": 1000}')
+    assert "cannot make an execution context" in small and "OutOfMemory" in small
+
+
+def test_files_that_are_no_engines(run: RunIn) -> None:
+    said = run("""
+open("bad.engine", "wb").write(b"not an engine")
+print(error_of(lambda: opened(Loadable(), engine="bad.engine")))
+print(error_of(lambda: opened(Loadable(), engine="missing.engine")))
+""")
+    assert "BadFile: bad.engine: deserializeCudaEngine" in said
+    assert "BadFile: missing.engine: No such file" in said
+
+
+def test_engines_are_kept_by_model_options_version_and_gpu(run: RunIn, trt_version: int) -> None:
+    said = run("""
+from backends.trt.store import Store
+model, options = conv(1), TrtOptions()
+print([build_engine(model, options).cached for _ in range(2)], build_engine(conv(2), options).cached)
+print(build_engine(model, TrtOptions(config=ConfigOptions(optimization_level=2))).cached)
+print(build_engine(model, TrtOptions(fresh=True)).cached)
+print(Store(trt, gpu="A").key(model, options) == Store(trt, gpu="B").key(model, options))
+print(Store(trt, gpu="A").key(model, options) == Store(trt, gpu="A").key(model, TrtOptions(run=RunOptions(profile=1))))
+""")
+    assert said.splitlines() == ["[False, True] False", "False", "False", "False", "True"]
+
+
+def test_progress_is_told_and_ends_a_build(run: RunIn) -> None:
+    said = run("""
+steps = []
+build_engine(conv(1), TrtOptions(fresh=True), progress=lambda *step: steps.append(step))
+print(steps)
+class Cancelled(Exception): pass
+def give_up(done, total, text):
+    raise Cancelled(text)
+try:
+    build_engine(conv(1), TrtOptions(fresh=True), progress=give_up)
+except Cancelled as error:
+    print("cancelled", error)
+""")
+    assert "Building engine from subgraph > Timing graph nodes" in said
+    assert "cancelled" in said

@@ -1,0 +1,41 @@
+"""`convert -o x.engine`, `run --trt` and `run --trt-engine`: the real program over the fake TensorRT."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+from support.cli import Done, layerwise
+
+
+@pytest.fixture
+def go(fake_trt: dict[str, str], tmp_path: Path) -> Callable[..., Done]:
+    weights = numpy_helper.from_array(np.random.default_rng(0).normal(size=(4, 3, 3, 3)).astype("f"), "w")
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"], "conv"), helper.make_node("Relu", ["c"], ["y"], "relu")]
+    inputs = [helper.make_tensor_value_info("x", 1, ["N", 3, 8, 8])]
+    graph = helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("y", 1, ["N", 4, 6, 6])], [weights])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
+    return lambda *words: layerwise(*words, cwd=tmp_path, env=fake_trt)
+
+
+SHAPES = ("--trt-min-shapes", "x:[1,3,8,8]", "--trt-opt-shapes", "x:[2,3,8,8]", "--trt-max-shapes", "x:[4,3,8,8]")
+
+
+def test_an_engine_is_converted_run_and_compared(go: Callable[..., Done], tmp_path: Path) -> None:
+    made = go("convert", "m.onnx", "-o", "m.engine", *SHAPES)
+    assert made.returncode == 0, made.stderr
+    assert (tmp_path / "m.engine").stat().st_size > 0 and "Saving engine to: m.engine" in made.stdout
+    both = go("run", "m.onnx", "--onnxrt", "--trt-engine", "m.engine", "--input-shapes", "x:[3,3,8,8]", "--json")
+    assert both.returncode == 0, both.stdout + both.stderr
+    alone = go("run", "m.engine", "--trt", "--input-shapes", "x:[4,3,8,8]", "--save-outputs", "o.json")
+    assert alone.returncode == 0, alone.stderr
+    outside = go("run", "m.engine", "--trt", "--input-shapes", "x:[5,3,8,8]")
+    assert outside.returncode == 2 and "does not fit profile 0" in outside.stderr
+
+
+def test_run_builds_and_compares_every_tensor(go: Callable[..., Done]) -> None:
+    done = go("run", "m.onnx", "--onnxrt", "--trt", *SHAPES, "--mark-all")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 tensors compared, 0 failed" in done.stdout

@@ -1,0 +1,55 @@
+"""`layerwise convert … -o x.engine`: from parsed options to a build of TensorRT's."""
+
+import shlex
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from backends.errors import UsageError
+from backends.trt.options import TrtOptions
+from tui.cli import values
+from tui.cli.lint import given
+from tui.cli.run import trt_gpus
+from tui.cli.submit import job_spec
+from tui.cli.to_spec import model_path, refuse_other_frameworks
+from tui.cli.to_trt import input_shapes, trt_options
+
+if TYPE_CHECKING:
+    from backends.jobs.spec import JobSpec
+
+_ONNX_ONLY = {"fp_to_fp16": "--fp-to-fp16", "fp_to_bf16": "--fp-to-bf16", "opset": "--opset",
+              "load_weights": "--load-weights", "weights": "--weights"}  # fmt: skip
+
+
+def engine_job(args: Namespace) -> "JobSpec":
+    """The job that builds the engine which parsed options of `convert` describe. UsageError for what does not fit."""
+    for name, flag in _ONNX_ONLY.items():
+        if getattr(args, name):
+            raise UsageError(f"{flag} is for ONNX models: convert to one first, then build the engine of that")
+    refuse_other_frameworks(Namespace(**{**vars(args), "runners": [("trt", None)]}))
+    output = args.output or f"{Path(model_path(args) or 'model').stem}.engine"
+    compare = given(Namespace(**{**vars(args), "tf32": None}), [("trt", None)])
+    options = trt_options(args, compare.feeds if args.int8 else None)
+    fields: dict[str, Any] = {
+        "model": model_path(args),
+        "output": output,
+        "options": msgspec.to_builtins(_with_shapes(options, args)),
+        "model_options": msgspec.to_builtins(compare.model_options),
+        "marks": msgspec.to_builtins(compare.marks),
+        "overwrite": args.overwrite or args.output is None,
+        "verbose": bool(args.verbose or args.extra_verbose),
+    }
+    words = shlex.split(args.command)
+    return job_spec("build_engine", fields, shlex.join(words[1:])[:200], words, gpus=trt_gpus())
+
+
+def _with_shapes(options: TrtOptions, args: Namespace) -> TrtOptions:
+    """--input-shapes say how large dynamic inputs are where no profile does; several of one input are its range."""
+    several = {name: many for name, many in values.parse_shapes(args.input_shapes).items() if len(many) > 1}
+    if several:
+        listed = ", ".join(several)
+        raise UsageError(f"--input-shapes has several shapes of {listed}: give its range with --trt-min-shapes, "
+                         "--trt-opt-shapes and --trt-max-shapes")  # fmt: skip
+    return msgspec.structs.replace(options, shapes=input_shapes(args))
