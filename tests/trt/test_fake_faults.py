@@ -40,7 +40,7 @@ def test_a_bad_tactic_is_drawn_as_often_as_asked(in_fake: RunIn) -> None:
 
 def test_a_file_of_draws_makes_a_seed_go_on_from_process_to_process(in_fake: RunIn) -> None:
     fault = json.dumps({**json.loads(BAD), "draws": "draws.txt"})
-    found = [in_fake(BUILDS + "print(error() > 0.1)", LAYERWISE_FAKE_TRT_FAULTS=fault) for _ in range(12)]
+    found = [in_fake(BUILDS + "print(error() > 0.1)", LAYERWISE_FAKE_TRT_FAULTS=fault) for _ in range(8)]
     assert set(found) == {"True\n", "False\n"}
 
 

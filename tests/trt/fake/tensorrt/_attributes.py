@@ -11,8 +11,10 @@ from ._classes import new
 from ._types import dtype_of_onnx
 from ._values import dims, weights
 
-_ELEMENTWISE = {"Add": "SUM", "Mul": "PROD", "Max": "MAX", "Min": "MIN", "Sub": "SUB", "Div": "DIV",
-                "Pow": "POW", "And": "AND", "Or": "OR", "Xor": "XOR", "Equal": "EQUAL", "Greater": "GREATER", "Less": "LESS"}  # fmt: skip
+_ELEMENTWISE = {
+    "Add": "SUM", "Mul": "PROD", "Max": "MAX", "Min": "MIN", "Sub": "SUB", "Div": "DIV", "Pow": "POW", "And": "AND",
+    "Or": "OR", "Xor": "XOR", "Equal": "EQUAL", "Greater": "GREATER", "Less": "LESS",
+}  # fmt: skip
 _ACTIVATION = {"Relu": "RELU", "Sigmoid": "SIGMOID", "Tanh": "TANH", "LeakyRelu": "LEAKY_RELU", "Clip": "CLIP",
                "Elu": "ELU", "Gelu": "GELU_ERF", "Selu": "SELU"}  # fmt: skip
 _UNARY = {"Reciprocal": "RECIP", "IsNaN": "ISNAN", "IsInf": "ISINF"}
@@ -76,8 +78,7 @@ def _activation(facts: Facts) -> dict[str, Any]:
     kind = member("ActivationType", _ACTIVATION[facts.node.op_type])
     if facts.node.op_type == "Clip":
         low, high = facts.array(1), facts.array(2)
-        limits = {"alpha": None if low is None else float(low), "beta": None if high is None else float(high)}
-        return {"type": kind, **limits}
+        return {"type": kind, "alpha": low if low is None else float(low), "beta": high if high is None else float(high)}
     return {"type": kind, "alpha": facts.attributes.get("alpha"), "beta": facts.attributes.get("gamma")}
 
 
