@@ -63,7 +63,8 @@ def _convolution(facts: Facts) -> dict[str, Any]:
     shape = kernel.shape[2:]
     return {
         "kernel": weights(kernel), "bias": weights(bias) if bias is not None else None,
-        "num_output_maps": kernel.shape[0], "kernel_size_nd": dims(shape), "num_groups": facts.attributes.get("group", 1),
+        "num_output_maps": kernel.shape[0], "kernel_size_nd": dims(shape),
+        "num_groups": facts.attributes.get("group", 1),
         "dilation_nd": dims(facts.attributes.get("dilations", [1] * len(shape))), **_window(facts, shape),
     }  # fmt: skip
 
@@ -77,8 +78,8 @@ def _pooling(facts: Facts) -> dict[str, Any]:
 def _activation(facts: Facts) -> dict[str, Any]:
     kind = member("ActivationType", _ACTIVATION[facts.node.op_type])
     if facts.node.op_type == "Clip":
-        low, high = facts.array(1), facts.array(2)
-        return {"type": kind, "alpha": low if low is None else float(low), "beta": high if high is None else float(high)}
+        low, high = (None if limit is None else float(limit) for limit in (facts.array(1), facts.array(2)))
+        return {"type": kind, "alpha": low, "beta": high}
     return {"type": kind, "alpha": facts.attributes.get("alpha"), "beta": facts.attributes.get("gamma")}
 
 
@@ -93,8 +94,8 @@ def _shuffle(facts: Facts) -> dict[str, Any]:
 
 def _matrix_multiply(facts: Facts) -> dict[str, Any]:
     sides = {"op0": "transA", "op1": "transB"}
-    turned = {side: "TRANSPOSE" if facts.attributes.get(name) else "NONE" for side, name in sides.items()}
-    return {side: member("MatrixOperation", name) for side, name in turned.items()}
+    names = {side: "TRANSPOSE" if facts.attributes.get(name) else "NONE" for side, name in sides.items()}
+    return {side: member("MatrixOperation", name) for side, name in names.items()}
 
 
 def _unary(facts: Facts) -> dict[str, Any]:
