@@ -10,7 +10,7 @@ from itertools import count
 
 from backends.bench.timed import Timed, Timing
 
-MOST_RUNS = 2_000_000
+MOST_RUNS = 1_000_000
 _TICK = 0.25
 
 Tick = Callable[[float, int], None]

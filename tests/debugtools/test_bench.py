@@ -1,5 +1,6 @@
 """The job `bench` on real models."""
 
+import asyncio
 import csv
 import json
 from pathlib import Path
@@ -10,9 +11,11 @@ import onnx
 import onnxruntime
 import pytest
 from support.bench import LAYERS, chain_pair
+from support.jobs import events_of, jobs_home, until, wait_for
 from support.models import bf16_model, conv_net, dynamic_model, loop_model, mlp, save, sequence_model, string_model
 
 from backends.bench.trtexec_files import read_profile, read_times
+from backends.jobs.client import JobClient
 from backends.jobs.inline import run_inline
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
@@ -188,6 +191,17 @@ def test_a_model_that_is_none_is_said(tmp_path: Path) -> None:
     path.write_bytes(b"not a model")
     view, _, _ = bench(path)
     assert view.state == "failed" and view.card is not None and "broken.onnx" in view.card["summary"]
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+def test_a_bench_without_end_is_cancelled_like_any_job(chain: Path, jobs_home: Workspace, streams: int) -> None:
+    plan = {**QUICK, "duration": 3600.0, "streams": streams}
+    spec = JobSpec(action="bench", params={"model": str(chain), "runners": CPU, "plan": plan})
+    client = JobClient(jobs_home)
+    job = asyncio.run(client.submit(spec))
+    until(lambda: any(event["type"] == "progress" for event in events_of(jobs_home, job)), 60)
+    asyncio.run(client.cancel(job))
+    wait_for(jobs_home, job, "cancelled")
 
 
 def test_opening_alone(chain: Path) -> None:

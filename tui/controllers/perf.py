@@ -16,6 +16,7 @@ from debugtools.bench.spec import BenchSpec
 from tui.cli.bench.line import command_line
 from tui.controllers.run import wants_gpu
 from tui.state.coalesce import Coalesce
+from tui.state.perf import PerfState
 from tui.state.shared import AppState
 
 if TYPE_CHECKING:
@@ -143,6 +144,15 @@ def node_of_layer(index: "GraphIndex | None", row: dict[str, Any]) -> int:
     tensor = index.find_tensor(str(row.get("tensor") or ""))
     maker = index.producer(tensor) if tensor >= 0 else -1
     return maker if maker >= 0 else index.find_node(str(row.get("node") or ""))
+
+
+def line_of_node(index: "GraphIndex", perf: PerfState, node: int) -> int:
+    """The first line of the list whose layer stands for a node, -1 if there is none."""
+    tensors = {index.tensor_name(tensor) for tensor in index.node_outputs(node)} if index.n_nodes else set()
+    name = index.node_name(node) if index.n_nodes else ""
+    rows = (perf.row_at(line) for line in range(len(perf.order)))
+    fits = (row.get("tensor") in tensors or (bool(name) and row.get("node") == name) for row in rows)
+    return next((line for line, fit in enumerate(fits) if fit), -1)
 
 
 def yank_targets(spec: BenchSpec | None, row: dict[str, Any]) -> list[tuple[str, str, str]]:

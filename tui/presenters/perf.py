@@ -53,12 +53,11 @@ def row_line(state: PerfState, line: int, cells: int, glyphs: Glyphs) -> Line:
     """One layer, `cells` wide; `so far` is the share of it and of all rows above it."""
     row, shape = state.row_at(line), columns(cells)
     part = share(row)
-    most = max((share(other) for other in state.rows), default=0.0) or 1.0
     text = f"{int(row.get('i') or 0):>{shape.place}} {fit(str(row.get('op') or '?'), shape.op, glyphs.ellipsis)} "
     text += f"{fit(str(row.get('name') or ''), shape.layer, glyphs.ellipsis, keep='end')} "
     text += f"{int(row.get('calls') or 0):>{shape.calls}} " if shape.calls else ""
     text += f"{sig(row.get('typical_ms'), 3):>{MS_CELLS}} {part:>{SHARE_CELLS - 1}.1f}% "
-    bar = share_bar(part / most, shape.bar, glyphs)
+    bar = share_bar(part / (state.most or 1.0), shape.bar, glyphs)
     return merge([
         (text, ""), (fit(bar, shape.bar), "warn" if part >= _HOT else "accent"),
         (f" {state.so_far[line]:>{SO_FAR_CELLS - 1}.0f}%", "dim"),

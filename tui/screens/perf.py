@@ -7,7 +7,7 @@ from textual.events import Resize
 from backends.errors import LayerwiseError
 from tui.commands import command
 from tui.controllers.jobs import JobActions
-from tui.controllers.perf import BenchStarter, node_of_layer, yank_targets
+from tui.controllers.perf import BenchStarter, line_of_node, node_of_layer, yank_targets
 from tui.presenters.numbers import sig
 from tui.presenters.perf import detail_lines, head_lines, heading, row_line
 from tui.presenters.text import Line
@@ -81,8 +81,7 @@ class PerfScreen(Page, scope="perf"):
         """Come to the node that is selected, where a layer stands for it."""
         index = self.session.index
         if index is not None and node_of_layer(index, self.perf.row_at(self._list.cursor)) != self.session.node:
-            lines = range(len(self.perf.order))
-            line = next((i for i in lines if node_of_layer(index, self.perf.row_at(i)) == self.session.node), -1)
+            line = line_of_node(index, self.perf, self.session.node)
             if line >= 0:
                 self._at = self.perf.order[line]
         self._changed()

@@ -18,7 +18,8 @@ class PerfState:
     """One bench. `on_change` comes at most 4 times a second; `on_asked` when another job is to be shown.
 
     runs, comparisons: rows of the bench; profiles: runner -> its layers, in the order in which they ran. runner: whose
-    layers are shown. order: places of the layers shown, in that order; so_far: percent of them and all before.
+    layers are shown. order: places of the layers shown, in that order; so_far: percent of them and all before; most:
+    percent of the slowest layer of all.
     """
 
     def __init__(self) -> None:
@@ -40,6 +41,7 @@ class PerfState:
         self.runner = ""
         self.order: list[int] = []
         self.so_far: list[float] = []
+        self.most = 0.0
         self._seen = (-1, "")
 
     def ask(self, job: int) -> None:
@@ -127,6 +129,7 @@ class PerfState:
         if self.sort in keys:
             order.sort(key=keys[self.sort])  # type: ignore[arg-type]
         self.order = order[::-1] if self.reverse else order
+        self.most = max(map(share, rows), default=0.0)
         self.so_far = list(accumulate(share(rows[place]) for place in self.order))
 
     def row_at(self, line: int) -> Row:
