@@ -23,6 +23,7 @@ from backends.jobs.view import JobView
 
 QUICK = {"warm_up": 0.0, "duration": 0.0, "iterations": 20}
 CPU = [{"kind": "onnxrt", "threads": 1}]
+__all__ = ["jobs_home"]  # a fixture
 Rows = dict[str, list[dict[str, Any]]]
 
 
