@@ -55,7 +55,7 @@ def quantize(
             use_external_data_format=external,
             calibrate_method=getattr(ort.CalibrationMethod, _METHODS[spec.method]),
             extra_options=extra,
-            **_cache(spec.cache, ort.quantize_static),
+            **_cache(spec.cache),
         )
 
 
@@ -67,10 +67,17 @@ def _check_types(op_types: Collection[str], registry: Any) -> None:
             raise UsageError(f"onnxruntime does not quantise {shown(op_type, 60)!r}; it does {there}")
 
 
-def _cache(path: str | None, function: Any) -> dict[str, str]:
+def takes_caches() -> bool:
+    """Whether the onnxruntime at hand can read and write calibration caches."""
+    from onnxruntime import quantization as ort
+
+    return "calibration_cache_path" in inspect.signature(ort.quantize_static).parameters
+
+
+def _cache(path: str | None) -> dict[str, str]:
     if path is None:
         return {}
-    if "calibration_cache_path" not in inspect.signature(function).parameters:
+    if not takes_caches():
         raise UsageError("this onnxruntime has no calibration caches: install a newer one, or do without")
     place = Path(path)
     if place.exists():

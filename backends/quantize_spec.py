@@ -5,6 +5,13 @@ from typing import Literal
 from backends.specs import FeedSpec, Spec
 
 Method = Literal["minmax", "entropy", "percentile", "distribution"]
+CALIBRATORS: dict[str, Method] = {
+    "IInt8MinMaxCalibrator": "minmax",
+    "IInt8EntropyCalibrator": "entropy",
+    "IInt8EntropyCalibrator2": "entropy",
+    "IInt8LegacyCalibrator": "percentile",
+}
+"""TensorRT 10's calibrators, and how onnxruntime measures ranges likewise."""
 
 
 class QuantizeSpec(Spec, frozen=True):

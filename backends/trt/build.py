@@ -1,6 +1,7 @@
 """Building engines: network, config and profiles to a serialised engine."""
 
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from backends.runner import Loadable
 from backends.scripts import call_script
 from backends.text import shown
 from backends.trt import config as configs
+from backends.trt.calibration import calibrated
 from backends.trt.library import tensorrt
 from backends.trt.logger import Messages, make_logger
 from backends.trt.monitor import Build, Progress, make_monitor, no_progress
@@ -62,6 +64,7 @@ class Builder:
         self.store = None if options.fresh else store or Store(self.trt)
         self.told: list[str] = []
         self._build = Build(progress)
+        self._calibrator: Any = None
         self._logger = make_logger(self.trt, messages)
 
     def run(self) -> Built:
@@ -98,15 +101,17 @@ class Builder:
                 self.trt, self._logger, str(self.model.path), options.function, strongly_typed=typed
             )
         else:
-            model = self.model if by_flags(self.trt, self.options) else self._lowered()
-            network = parse_onnx(self.trt, self._logger, self.messages, model, options, strongly_typed=typed)
+            with self._lowered() as model:
+                network = parse_onnx(self.trt, self._logger, self.messages, model, options, strongly_typed=typed)
         for script in options.postprocess:
             call_script(script, "postprocess", network.network)
         mark_outputs(network.network, options.outputs, options.exclude_outputs)
         set_types(self.trt, network.network, self.options, self.told.append)
         return network
 
-    def _lowered(self) -> Loadable:
+    def _lowered(self) -> AbstractContextManager[Loadable]:
+        if by_flags(self.trt, self.options):
+            return nullcontext(self.model)
         return in_graph(self.trt, self.model, self.options, self.told.append)
 
     def _serialised(self, network: Network) -> bytes:
@@ -115,8 +120,8 @@ class Builder:
         self.messages.reason("")
         plan = network.builder.build_serialized_network(network.network, config)
         del monitor
-        if self._build.error is not None:
-            raise self._build.error
+        if error := self._build.error or getattr(self._calibrator, "error", None):
+            raise error
         if plan is None:
             reason = shown(self.messages.reason("it says no more"), 2000)
             raise LayerwiseError(f"TensorRT cannot build the engine: {reason}")
@@ -133,7 +138,10 @@ class Builder:
         else:
             config = builder.create_builder_config()
             configs.apply(self.trt, builder, config, wanted, by_flags=by_flags(self.trt, self.options))
-            add_profiles(builder, config, self._profiles(network), network_inputs(network.network))
+            inputs = network_inputs(network.network)
+            profiles = add_profiles(builder, config, self._profiles(network), inputs)
+            if wanted.int8 and by_flags(self.trt, self.options):
+                self._calibrator = calibrated(self.trt, network.network, config, wanted, profiles, self.told.append)
         self._timing(config)
         if wanted.config_postprocess:
             call_script(wanted.config_postprocess, "postprocess_config", builder, network.network, config)

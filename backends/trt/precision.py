@@ -2,6 +2,7 @@
 
 import importlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from backends.errors import UsageError
@@ -9,7 +10,7 @@ from backends.runner import Loadable
 from backends.trt.capabilities import able, lacks
 from backends.trt.options import TrtOptions
 
-GRAPH = "surgery.engine_precision:reduced"
+GRAPH = "debugtools.convert.engine_precision:reduced"
 """Where models are converted; resolved in the worker alone, as the actions of jobs are."""
 
 
@@ -24,8 +25,10 @@ def reduces(options: TrtOptions) -> bool:
     return config.fp16 or config.bf16 or config.int8 or config.fp8
 
 
-def in_graph(trt: Any, model: Loadable, options: TrtOptions, tell: Callable[[str], None]) -> Loadable:
-    """The model with the precision that the options ask for written into its graph. Says which way it went.
+def in_graph(
+    trt: Any, model: Loadable, options: TrtOptions, tell: Callable[[str], None]
+) -> AbstractContextManager[Loadable]:
+    """The model with the precision that the options ask for written into its graph, within a `with`. Tells the way.
 
     UsageError for FP8, which only the model's own nodes can have, and for FP16 and bfloat16 at once.
     """
@@ -35,8 +38,8 @@ def in_graph(trt: Any, model: Loadable, options: TrtOptions, tell: Callable[[str
                          " needs FP8 nodes in the model")  # fmt: skip
     if config.fp16 and config.bf16:
         raise UsageError("--fp16 and --bf16 together: in a strongly typed network a node has one type; choose one")
-    if not reduces(options):
-        return model
+    if not reduces(options) and not options.network.layer_precisions:
+        return nullcontext(model)
     module, _, function = GRAPH.partition(":")
-    reduced: Callable[..., Loadable] = getattr(importlib.import_module(module), function)
+    reduced: Callable[..., AbstractContextManager[Loadable]] = getattr(importlib.import_module(module), function)
     return reduced(model, options, tell)

@@ -3,18 +3,11 @@
 from argparse import Namespace
 
 from backends.errors import UsageError
-from backends.quantize_spec import Method, QuantizeSpec
+from backends.quantize_spec import CALIBRATORS, Method, QuantizeSpec
 from backends.specs import FeedSpec
 from backends.text import shown
 from tui.cli import options
 from tui.cli.parser import Parser
-
-_CALIBRATORS: dict[str, Method] = {
-    "IInt8MinMaxCalibrator": "minmax",
-    "IInt8EntropyCalibrator": "entropy",
-    "IInt8EntropyCalibrator2": "entropy",
-    "IInt8LegacyCalibrator": "percentile",
-}
 
 
 def add_conversions(parser: Parser) -> None:
@@ -69,9 +62,9 @@ def quantize_spec(args: Namespace, feeds: FeedSpec) -> QuantizeSpec:
 def _method(name: str | None) -> Method:
     if name is None:
         return "minmax"
-    if name not in _CALIBRATORS:
-        raise UsageError(f"--calib-base-cls {shown(name, 80)}: one of {', '.join(_CALIBRATORS)}")
-    return _CALIBRATORS[name]
+    if name not in CALIBRATORS:
+        raise UsageError(f"--calib-base-cls {shown(name, 80)}: one of {', '.join(CALIBRATORS)}")
+    return CALIBRATORS[name]
 
 
 def _percent(text: str, method: Method) -> float:

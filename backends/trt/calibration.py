@@ -1,0 +1,125 @@
+"""INT8 calibration by TensorRT 10's calibrators: batches from any feed, the cache in a file."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from backends.errors import LayerwiseError, UsageError
+from backends.feeds import make_feeds
+from backends.files import atomic_write
+from backends.specs import FeedSpec
+from backends.tensors import TensorInfo
+from backends.text import shown
+from backends.trt.engine import NUMPY_NAMES
+from backends.trt.memory import Buffer, Stream, device_form
+from backends.trt.options import ConfigOptions
+
+_DEFAULT = "IInt8EntropyCalibrator2"
+_LEGACY = "IInt8LegacyCalibrator"
+
+
+class Batches:
+    """Calibration inputs on the device one after the other, and the cache that is read and written.
+
+    error: what went wrong on the way; an exception must not pass through TensorRT.
+    """
+
+    def __init__(self, feeds: Iterator[dict[str, Any]], cache: Path | None) -> None:
+        self._feeds, self._cache = feeds, cache
+        self._stream = Stream()
+        self._buffers: dict[str, Buffer] = {}
+        self.error: BaseException | None = None
+
+    def next(self, names: list[str]) -> list[int] | None:
+        """The addresses of the next batch's inputs, None after the last."""
+        try:
+            feed = next(self._feeds, None)
+            return None if feed is None else [self._put(name, feed[name]) for name in names]
+        except Exception as error:
+            self.error = error
+            return None
+
+    def _put(self, name: str, array: Any) -> int:
+        data = device_form(array)
+        address = self._buffers.setdefault(name, Buffer()).ensure(data.nbytes)
+        self._stream.to_device(address, data)
+        self._stream.wait()
+        return address
+
+    def read(self) -> bytes | None:
+        return self._cache.read_bytes() if self._cache is not None and self._cache.is_file() else None
+
+    def write(self, cache: Any) -> None:
+        try:
+            if self._cache is not None:
+                atomic_write(self._cache, bytes(memoryview(cache)))
+        except OSError as error:
+            self.error = LayerwiseError(f"{shown(str(self._cache))} cannot be written: {error.strerror}")
+
+
+def calibrated(
+    trt: Any, network: Any, config: Any, options: ConfigOptions, profiles: list[Any], tell: Callable[[str], None]
+) -> Any:
+    """Give a builder config of 10 its calibrator, which must be kept until the build is over.
+
+    None for a network that has quantisation nodes of its own. UsageError for a base class that is none.
+    """
+    layers = (network.get_layer(at) for at in range(network.num_layers))
+    if any(layer.type in (trt.LayerType.QUANTIZE, trt.LayerType.DEQUANTIZE) for layer in layers):
+        tell("INT8: the model has quantisation nodes of its own; nothing is calibrated.")
+        return None
+    name = options.calibrator or _DEFAULT
+    if not name.startswith("IInt8") or not hasattr(trt, name):
+        raise UsageError(f"--calib-base-cls {shown(name, 80)}: a calibrator such as IInt8MinMaxCalibrator")
+    if not (options.calibration and (options.calibration.files or options.calibration.script)) and not _there(options):
+        tell("The calibration data is random: give real inputs with --load-inputs or --data-loader-script.")
+    if profiles and not config.set_calibration_profile(profiles[0]):
+        raise LayerwiseError("TensorRT does not take the first profile for calibration")
+    cache = Path(options.calibration_cache) if options.calibration_cache else None
+    infos = [_info(network.get_input(i), profiles) for i in range(network.num_inputs)]
+    feeds = make_feeds(options.calibration or FeedSpec(), infos, tell)
+    config.int8_calibrator = calibrator = make_calibrator(trt, name, Batches(iter(feeds), cache), options)
+    tell(f"INT8 is calibrated by TensorRT ({name}).")
+    return calibrator
+
+
+def _there(options: ConfigOptions) -> bool:
+    return options.calibration_cache is not None and Path(options.calibration_cache).is_file()
+
+
+def _info(tensor: Any, profiles: list[Any]) -> TensorInfo:
+    """An input as calibration feeds it: of the shape that its profile thinks likeliest."""
+    shape = tuple(tensor.shape)
+    if -1 in shape:
+        shape = tuple(profiles[0].get_shape(tensor.name)[1])
+    return TensorInfo(tensor.name, NUMPY_NAMES[tensor.dtype.name], shape)
+
+
+def make_calibrator(trt: Any, name: str, batches: Batches, options: ConfigOptions) -> Any:
+    """A calibrator over `batches` with TensorRT's class `name` below it."""
+    base: Any = getattr(trt, name)
+
+    class Calibrator(base):  # type: ignore[misc]
+        def __init__(self) -> None:
+            base.__init__(self)
+
+        @property
+        def error(self) -> BaseException | None:
+            return batches.error
+
+        def get_batch_size(self) -> int:
+            return 1
+
+        def get_batch(self, names: list[str]) -> list[int] | None:
+            return batches.next(names)
+
+        def read_calibration_cache(self) -> bytes | None:
+            return batches.read()
+
+        def write_calibration_cache(self, cache: Any) -> None:
+            batches.write(cache)
+
+    if name == _LEGACY:
+        Calibrator.get_quantile = lambda self: 0.5 if options.quantile is None else options.quantile
+        Calibrator.get_regression_cutoff = lambda self: options.regression_cutoff or 0.5
+    return Calibrator()

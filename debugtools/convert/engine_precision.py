@@ -1,0 +1,119 @@
+"""Precision written into a graph before TensorRT parses it: always on 11, on request on 10."""
+
+import tempfile
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from backends.errors import UsageError
+from backends.model import ModelFile
+from backends.protos import parse_model
+from backends.quantization import takes_caches
+from backends.quantize_spec import CALIBRATORS, QuantizeSpec
+from backends.runner import Loadable
+from backends.specs import FeedSpec
+from backends.text import shown
+from backends.trt.options import ConfigOptions, TrtOptions
+from debugtools.convert.quantise import quantised
+from surgery.conversion import labels, to_low_precision
+from surgery.inlining import inlined
+from surgery.precision_bodies import every_node
+from surgery.precision_plan import LowType, node_label
+from surgery.saving import save
+from surgery.structure import Structure
+
+Tell = Callable[[str], None]
+_FULL = ("float32", "fp32", "float")
+_HALF: dict[str, LowType] = {"float16": "float16", "fp16": "float16", "half": "float16",
+                             "bfloat16": "bfloat16", "bf16": "bfloat16"}  # fmt: skip
+
+
+class _Quiet:
+    """What `quantised` needs of a job. Its progress is not shown."""
+
+    def __init__(self, artifacts: Path, tell: Tell) -> None:
+        self.artifacts, self.log, self.warn = artifacts, tell, tell
+
+    def progress(self, *counts: Any) -> None:
+        """A build shows its own."""
+
+
+@contextmanager
+def reduced(model: Loadable, options: TrtOptions, tell: Tell) -> Iterator[Loadable]:
+    """The model as TensorRT is to parse it; its files are gone when the context ends.
+
+    INT8 nodes compute between QuantizeLinear and DequantizeLinear, FP16 and bfloat16 nodes between casts; nodes that
+    `layer_precisions` names have the type that it says. UsageError for a node that is not there.
+    """
+    config, named = options.config, options.network.layer_precisions
+    structure = inlined(_structure(model))
+    apart = labels(list(every_node(structure.nodes)), named, ()) if named else set()
+    with tempfile.TemporaryDirectory(prefix="layerwise-") as folder:
+        if config.int8:
+            context: Any = _Quiet(Path(folder), tell)
+            structure, _ = quantised(structure, _quantize_spec(config, tell), apart, context)
+        low: LowType | None = "float16" if config.fp16 else "bfloat16" if config.bf16 else None
+        if low is not None:
+            keep = {name for name, kind in named.items() if kind.lower() in _FULL}
+            structure = _lowered(structure, low, labels(list(every_node(structure.nodes)), keep, ()), tell)
+        elif named:
+            structure = _named_alone(structure, named, tell)
+        path = Path(folder) / "reduced.onnx"
+        save(structure, path, external=path.with_name("reduced.data"), overwrite=True)
+        yield Loadable(data=path.read_bytes(), folder=path.parent)
+
+
+def _structure(model: Loadable) -> Structure:
+    if model.data is None and model.path is not None:
+        with ModelFile(model.path, str(model.folder) if model.folder else None) as file:
+            return Structure.open(file)
+    return Structure.from_proto(parse_model(model.read()), model.data_folder())
+
+
+def _lowered(structure: Structure, low: LowType, keep: Collection[str], tell: Tell) -> Structure:
+    done = to_low_precision(structure, low, keep, bodies=True)
+    tell(f"Precision is written into the graph: {done.low} nodes are {low}, {done.kept} are kept in FP32, "
+         f"{done.other} cannot be {low}.")  # fmt: skip
+    return done.structure
+
+
+def _named_alone(structure: Structure, named: dict[str, str], tell: Tell) -> Structure:
+    """Only the nodes that are named are low."""
+    for low in dict.fromkeys(_HALF.values()):
+        wanted = [name for name, kind in named.items() if _HALF.get(kind.lower()) == low]
+        if wanted:
+            nodes = list(every_node(structure.nodes))
+            keep = {node_label(node) for node in nodes} - labels(nodes, wanted, ())
+            structure = _lowered(structure, low, keep, tell)
+    return structure
+
+
+def _quantize_spec(config: ConfigOptions, tell: Tell) -> QuantizeSpec:
+    if config.calibrator is not None and config.calibrator not in CALIBRATORS:
+        raise UsageError(f"--calib-base-cls {shown(config.calibrator, 80)}: one of {', '.join(CALIBRATORS)}")
+    method = CALIBRATORS[config.calibrator] if config.calibrator else "minmax"
+    cache = config.calibration_cache
+    if cache is not None and _of_tensorrt(Path(cache)):
+        tell(f"{shown(cache)} is a cache of TensorRT 10's calibrators: it is not used, ranges are measured anew.")
+        cache = None
+    tell("INT8 is written into the graph as QuantizeLinear and DequantizeLinear nodes, ranges by onnxruntime "
+         f"({method}).")  # fmt: skip
+    percentile = 100 * config.quantile if config.quantile is not None and method == "percentile" else None
+    return QuantizeSpec(
+        feeds=config.calibration or FeedSpec(), method=method, percentile=percentile, cache=_usable(cache, tell)
+    )
+
+
+def _of_tensorrt(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        return stream.read(4) == b"TRT-"
+
+
+def _usable(cache: str | None, tell: Tell) -> str | None:
+    if cache is None or takes_caches():
+        return cache
+    tell("This onnxruntime has no calibration caches: the ranges are measured anew and not kept.")
+    return None

@@ -1,0 +1,103 @@
+"""Reduced precision: by builder flags on 10, in the graph on 11 and on request; INT8 both ways; the way is told."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from trt.backend_model import SETUP
+
+RunIn = Callable[..., str]
+
+
+@pytest.fixture
+def run(in_fake: RunIn, tmp_path: Path) -> Callable[[str], str]:
+    root = str(Path(__file__).parents[2])
+
+    def go(source: str) -> str:
+        path = f"import sys; sys.path.insert(0, {root!r})\n"
+        return in_fake(path + SETUP + source, LAYERWISE_HOME=str(tmp_path / "home"))
+
+    return go
+
+
+HEADER = """
+def header(options, model=None):
+    plan = build_engine(model or conv(2), options)
+    from tensorrt._plan import from_bytes
+    found = from_bytes(plan.data).header
+    return found, {layer["name"]: layer["precision"] for layer in found["layers"]}, plan.told
+"""
+
+
+@pytest.mark.parametrize(("option", "kind", "low"), [("fp16", "HALF", "float16"), ("bf16", "BF16", "bfloat16")])
+def test_low_precision_by_flag_on_10_and_in_the_graph_on_11(
+    run: Callable[[str], str], trt_version: int, option: str, kind: str, low: str
+) -> None:
+    said = run(HEADER + f"""
+try:
+    found, layers, told = header(TrtOptions(config=ConfigOptions({option}=True)))
+    print(found["flags"], found["strongly_typed"], layers["conv"], told)
+except LayerwiseError as error:
+    print(error)
+""")
+    if trt_version == 10:
+        assert f"'{option.upper()}'" in said and "False" in said and kind in said
+    elif option == "fp16":
+        assert "FP16" not in said and f"True {kind}" in said and f"2 nodes are {low}" in said
+    else:
+        assert f"2 nodes are {low}" in said or "the fake cannot run this network" in said
+
+
+def test_fp16_in_the_graph_on_request_is_the_same_on_both(run: Callable[[str], str]) -> None:
+    said = run(HEADER + """
+found, layers, told = header(TrtOptions(config=ConfigOptions(fp16=True, graph_precision=True)))
+print(found["strongly_typed"], layers["conv"], layers["relu"], "FP16" in found["flags"])
+network = NetworkOptions(strongly_typed=True, layer_precisions={"relu": "float32"})
+found, layers, told = header(TrtOptions(config=ConfigOptions(fp16=True), network=network))
+print(found["strongly_typed"], layers["conv"], layers["relu"])
+model = conv(2)
+runner = opened(model, config=ConfigOptions(fp16=True, graph_precision=True))
+difference = np.abs(runner.infer(feed(2)).outputs["y"] - reference(model, feed(2))["y"]).max()
+print(0 < difference < 0.1)
+""")
+    assert said.splitlines() == ["True HALF HALF False", "True HALF FLOAT", "True"]
+
+
+def test_int8_both_ways_writes_what_it_can(run: Callable[[str], str], trt_version: int) -> None:
+    said = run(HEADER + """
+config = ConfigOptions(int8=True, calibration_cache="c.cache", calibrator="IInt8MinMaxCalibrator")
+found, layers, told = header(TrtOptions(config=config))
+print("INT8" in found["flags"], [layer["kind"] for layer in found["layers"]].count("DEQUANTIZE") > 0)
+print(" ".join(told))
+import os
+print(os.path.isfile("c.cache") and open("c.cache", "rb").read(4))
+""")
+    flag, told, cache = said.splitlines()
+    assert flag == ("True False" if trt_version == 10 else "False True")
+    assert ("INT8 is calibrated by TensorRT (IInt8MinMaxCalibrator)" in told) == (trt_version == 10)
+    assert ("QuantizeLinear and DequantizeLinear" in told) == (trt_version == 11)
+    assert "random" in told
+    assert cache == "b'TRT-'" or trt_version == 11
+
+
+def test_what_cannot_be_is_told(run: Callable[[str], str], trt_version: int) -> None:
+    said = run("""
+def attempt(**options):
+    print(error_of(lambda: build_engine(conv(2), TrtOptions(config=ConfigOptions(**options)))))
+attempt(tactic_sources=["cudnn"])
+attempt(fp8=True, graph_precision=True)
+attempt(fp16=True, bf16=True, graph_precision=True)
+attempt(profiling_verbosity="loud")
+attempt(exclude_lean_runtime=True)
+attempt(use_dla=True)
+attempt(optimization_level=9)
+attempt(calibrator="Nonesuch", int8=True)
+""").splitlines()
+    assert said[0] == "no error" if trt_version == 10 else "tactics of outside libraries are gone" in said[0]
+    assert "FP8 nodes in the model" in said[1]
+    assert "choose one" in said[2]
+    assert "this TensorRT has LAYER_NAMES_ONLY" in said[3] or "DETAILED" in said[3]
+    assert "goes with --version-compatible" in said[4]
+    assert "no DLA core" in said[5]
+    assert "0 to 5" in said[6]
+    assert "--calib-base-cls Nonesuch" in said[7]
