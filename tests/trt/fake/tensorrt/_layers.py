@@ -90,6 +90,7 @@ class _ILayer:
 
     def set_input(self, index: int, tensor: Any) -> None:
         inputs = self._state.inputs
+        self._state.network._edits += 1
         if index >= len(inputs):
             inputs.extend([None] * (index + 1 - len(inputs)))
         inputs[index] = tensor

@@ -205,7 +205,7 @@ def network(builder: Any, flags: int) -> Any:
     return new(
         "INetworkDefinition", _builder=builder, _flags=flags, _inputs=[], _outputs=[], _layers=[], _ids={}, _debug={},
         _unfused=False, _shape_outputs=[], _refittable=set(), _initializers={}, _functions=[],
-        _opsets=[helper.make_opsetid("", 20)], _location="",
+        _edits=0, _shape_ids=None, _opsets=[helper.make_opsetid("", 20)], _location="",
     )  # fmt: skip
 
 

@@ -16,6 +16,14 @@ _THROUGH = ("Cast", "Concat", "Identity", "Gather", "Unsqueeze", "Squeeze", "Add
 
 def shape_ids(network: Any) -> set[str]:
     """Ids of the tensors that a shape is made of, back to the inputs."""
+    key = (len(network._layers), network._edits)
+    if network._shape_ids is None or network._shape_ids[0] != key:
+        network._shape_ids = (key, _found(network))
+    known: set[str] = network._shape_ids[1]
+    return known
+
+
+def _found(network: Any) -> set[str]:
     found: set[str] = set()
     for layer in reversed(network._layers):
         found |= _read(layer)
