@@ -2,7 +2,7 @@
 
 At 180 columns only the Graph screen is another: it has a third pane there.
 
-    [SCREENS=surgery] python docs/make_screens.py [FOLDER]
+    [SCREENS=surgery|perf] python docs/make_screens.py [FOLDER]
 
 Everything runs in a temporary workspace; the comparison is a real job. The same keys that a person would press lead
 to each screen.
@@ -108,6 +108,7 @@ async def visit(camera: Camera, app: Workbench, spec: CompareSpec) -> None:
     await camera.take("graph-errors", "[1 Graph]")
     await search(camera, app, spec)
     await operate(camera, app)
+    await time_layers(camera)
     await app.state.client.wait(await app.state.client.submit(broken_job(spec)))
     await camera.press("3")
     await camera.take("jobs", "failed")
@@ -171,6 +172,15 @@ async def operate(camera: Camera, app: Workbench) -> None:
     await camera.press("escape")
 
 
+async def time_layers(camera: Camera) -> None:
+    """The Perf screen: a bench of two runners, its slowest layers."""
+    await camera.press("6", "colon", *"bench --duration 1 --onnxrt --runner onnxrt,threads=1", "enter")
+    await camera.see("runner 1 of 2")
+    await camera.press("slash", *"layer.3", "enter", "j")
+    await camera.take("perf", "so far")
+    await camera.press("escape")
+
+
 def slow_search(spec: CompareSpec) -> JobSpec:
     """A bisection by a command that takes its time from the fifth candidate on; it passes what is small."""
     script = Path(str(spec.model)).parent / "judge.sh"
@@ -208,6 +218,12 @@ async def visit_surgery(camera: Camera, app: Workbench, spec: CompareSpec) -> No
     await operate(camera, app)
 
 
+async def visit_perf(camera: Camera, app: Workbench, spec: CompareSpec) -> None:
+    """Only the Perf screen."""
+    await camera.until(lambda: app.state.session.index is not None)
+    await time_layers(camera)
+
+
 async def main(target: Path, walk: Walk = visit) -> None:
     target.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="layerwise-screens-"))
@@ -222,5 +238,5 @@ async def main(target: Path, walk: Walk = visit) -> None:
 
 
 if __name__ == "__main__":
-    only = {"surgery": visit_surgery}.get(os.environ.get("SCREENS", ""), visit)
+    only = {"surgery": visit_surgery, "perf": visit_perf}.get(os.environ.get("SCREENS", ""), visit)
     asyncio.run(main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "screens", only))

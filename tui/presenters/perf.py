@@ -56,12 +56,19 @@ def row_line(state: PerfState, line: int, cells: int, glyphs: Glyphs) -> Line:
     text = f"{int(row.get('i') or 0):>{shape.place}} {fit(str(row.get('op') or '?'), shape.op, glyphs.ellipsis)} "
     text += f"{fit(str(row.get('name') or ''), shape.layer, glyphs.ellipsis, keep='end')} "
     text += f"{int(row.get('calls') or 0):>{shape.calls}} " if shape.calls else ""
-    text += f"{sig(row.get('typical_ms'), 3):>{MS_CELLS}} {part:>{SHARE_CELLS - 1}.1f}% "
+    text += f"{ms_text(row.get('typical_ms')):>{MS_CELLS}} {part:>{SHARE_CELLS - 1}.1f}% "
     bar = share_bar(part / (state.most or 1.0), shape.bar, glyphs)
     return merge([
         (text, ""), (fit(bar, shape.bar), "warn" if part >= _HOT else "accent"),
         (f" {state.so_far[line]:>{SO_FAR_CELLS - 1}.0f}%", "dim"),
     ])  # fmt: skip
+
+
+def ms_text(value: object) -> str:
+    """Milliseconds to a tenth of a microsecond where that is much, `-` for what is no number."""
+    if not isinstance(value, int | float):
+        return "-"
+    return f"{value:.4f}" if value < 10 else f"{value:.2f}"
 
 
 def share_bar(part: float, cells: int, glyphs: Glyphs) -> str:
@@ -92,8 +99,8 @@ def _figures(state: PerfState, cells: int, glyphs: Glyphs) -> Line:
     latency = run.get("latency") or {}
     batch = f", batch {run['batch']}" if run.get("batch") else ""
     name = shown(f"{run.get('runner')}{batch}", 60)
-    text = f"   median {sig(latency.get('median'), 3)} ms"
-    text += "".join(f"   p{key} {sig(value, 3)}" for key, value in (latency.get("percentiles") or {}).items())
+    text = f"   median {ms_text(latency.get('median'))} ms"
+    text += "".join(f"   p{key} {ms_text(value)}" for key, value in (latency.get("percentiles") or {}).items())
     text += f"   {sig(run.get('items_per_second'), 3)} {'items' if run.get('batch') else 'runs'}/s"
     room = max(10, cells - len(text))
     return [(fit(name, min(room, len(name)), glyphs.ellipsis, keep="start"), "strong"), (text, "")]
@@ -118,7 +125,7 @@ def detail_lines(row: Row, error: str, cells: int) -> list[Line]:
     if not row:
         return []
     node = str(row.get("node") or "none of the model's: the backend made it")
-    times = " ".join(f"{sig(row.get(f'{name}_ms'), 4)} {name}" for name in ("typical", "median", "mean"))
+    times = " ".join(f"{ms_text(row.get(f'{name}_ms'))} {name}" for name in ("typical", "median", "mean"))
     told = f"{times} on {row.get('provider') or '?'}, {row.get('calls')} calls"
     facts = [("layer", str(row.get("name"))), ("ms", told)]
     facts += [("node", node)] if node != row.get("name") else []
