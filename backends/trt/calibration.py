@@ -10,6 +10,7 @@ from backends.files import atomic_write
 from backends.specs import FeedSpec
 from backends.tensors import TensorInfo
 from backends.text import shown
+from backends.trt.capabilities import able, lacks
 from backends.trt.engine import NUMPY_NAMES
 from backends.trt.memory import Buffer, Stream, device_form
 from backends.trt.options import ConfigOptions
@@ -64,6 +65,8 @@ def calibrated(
 
     None for a network that has quantisation nodes of its own. UsageError for a base class that is none.
     """
+    if not able(trt, "calibrators"):
+        raise UsageError(lacks(trt, "calibrators"))
     layers = (network.get_layer(at) for at in range(network.num_layers))
     if any(layer.type in (trt.LayerType.QUANTIZE, trt.LayerType.DEQUANTIZE) for layer in layers):
         tell("INT8: the model has quantisation nodes of its own; nothing is calibrated.")
