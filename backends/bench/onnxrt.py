@@ -18,6 +18,7 @@ from backends.onnxrt_values import from_ort, is_plain, to_ort
 from backends.runner import Loadable, flat_values
 from backends.specs import RunnerSpec
 from backends.tensors import TensorInfo
+from backends.text import shown
 
 _GRAPH_OPTIONS = {CUDA: "enable_cuda_graph", TENSORRT: "trt_cuda_graph_enable"}
 _FEW = 8
@@ -205,6 +206,8 @@ def profiled(
 
 def _device(spec: RunnerSpec) -> int:
     given = [values["device_id"] for values in spec.provider_options.values() if "device_id" in values]
+    if given and not given[0].isdecimal():
+        raise UsageError(f"device_id={shown(given[0], 40)}: give the number of a GPU")
     return int(given[0]) if given else 0
 
 
