@@ -6,13 +6,14 @@ Written for TensorRT 11; what only one version has is in `backends.trt.capabilit
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from backends.runner import Loadable
+    from backends.runner import Loadable, RunnerBase
     from backends.specs import RunnerSpec
-    from backends.trt.runner import TrtRunner
 
 
-def open_trt(spec: "RunnerSpec", model: "Loadable", *, name: str) -> "TrtRunner":
+def open_trt(spec: "RunnerSpec", model: "Loadable", *, name: str) -> "RunnerBase":
     """Build or load the engine that `spec` describes and open it as a runner.
+
+    Dynamic inputs that no profile describes make the engine wait for the first feed, whose shapes it is built for.
 
     Raises MissingDependency where TensorRT is not installed, UsageError for options that do not fit the model or the
     version, BadFile for an engine that cannot be loaded, LayerwiseError where the build fails.

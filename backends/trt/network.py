@@ -76,7 +76,7 @@ def script_network(trt: Any, logger: Any, script: str, name: str, *, strongly_ty
     """
     import inspect
 
-    path = Path(script)
+    path = Path(script).absolute()
     function = load_function(path, name)
     takes = len(inspect.signature(function).parameters)
     builder = trt.Builder(logger) if takes else None

@@ -113,7 +113,8 @@ class TrtOptions(Spec, frozen=True):
 
     engine: an engine to load instead of building one. shapes: of inputs, where no profile says otherwise.
     save_engine: where the engine goes as well. load_timing_cache, save_timing_cache: files beside the cache that the
-    workspace keeps. fresh: build anew, and keep nothing in the workspace.
+    workspace keeps. save_tactics, load_tactics: on 10 Polygraphy's replay files, on 11 editable timing caches;
+    exclude_tactics: a replay whose tactics are not used (10). fresh: build anew, and keep nothing in the workspace.
     """
 
     engine: str | None = None
@@ -125,6 +126,9 @@ class TrtOptions(Spec, frozen=True):
     save_engine: str | None = None
     load_timing_cache: str | None = None
     save_timing_cache: str | None = None
+    save_tactics: str | None = None
+    load_tactics: str | None = None
+    exclude_tactics: str | None = None
     fresh: bool = False
 
 

@@ -73,28 +73,43 @@ class TrtRunner(RunnerBase):
             self._execution = None
 
 
-def opened(spec: RunnerSpec, model: Loadable, *, name: str) -> TrtRunner:
+def opened(spec: RunnerSpec, model: Loadable, *, name: str) -> RunnerBase:
     """Open a runner of kind "trt", as `backends.trt.open_trt` says."""
+    from backends.trt.late import LateRunner, needs_shapes
+
     options = trt_options(spec.options)
+    tensorrt(), cudart()
+    if engine_path(options, model) is None and needs_shapes(model, options):
+        return LateRunner(spec, model, options, name)
+    return opened_now(spec, model, options, name)
+
+
+def opened_now(spec: RunnerSpec, model: Loadable, options: TrtOptions, name: str) -> TrtRunner:
+    """Build or load the engine, and a runner over it."""
     trt, messages = tensorrt(), Messages()
-    cudart()
-    data, source, told = _engine(options, model, messages)
+    path = engine_path(options, model)
+    if path is not None:
+        data, source, told = read_engine(path), str(path), list[str]()
+    else:
+        built = build_engine(model, options, messages=messages)
+        data, source, told = built.data, "the engine just built", built.told
     engine = load_engine(trt, data, source, messages, options.run)
-    set_budget(engine.engine, options.run.budget)
+    if engine.engine.streamable_weights_size or not options.config.weight_streaming:
+        set_budget(engine.engine, options.run.budget)
+    elif options.run.budget:
+        told.append("--weight-streaming-budget has no effect: the engine has no weights to stream.")
     return runner_of(spec, engine, options, name, told)
+
+
+def engine_path(options: TrtOptions, model: Loadable) -> Path | None:
+    """The engine that is loaded rather than built; None where one is built."""
+    path = Path(options.engine) if options.engine else model.path
+    return path if path is not None and (options.engine or path.suffix.lower() in ENGINE_SUFFIXES) else None
 
 
 def runner_of(spec: RunnerSpec, engine: Engine, options: TrtOptions, name: str, told: Sequence[str] = ()) -> TrtRunner:
     """A runner over an engine that is loaded."""
     return TrtRunner(spec, Execution(tensorrt(), engine, options.run), name, told)
-
-
-def _engine(options: TrtOptions, model: Loadable, messages: Messages) -> tuple[bytes, object, list[str]]:
-    path = Path(options.engine) if options.engine else model.path
-    if path is not None and (options.engine or path.suffix.lower() in ENGINE_SUFFIXES):
-        return read_engine(path), path, []
-    built = build_engine(model, options, messages=messages)
-    return built.data, "the engine just built", built.told
 
 
 def read_engine(path: Path) -> bytes:

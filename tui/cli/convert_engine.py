@@ -31,7 +31,7 @@ def engine_job(args: Namespace) -> "JobSpec":
     refuse_other_frameworks(Namespace(**{**vars(args), "runners": [("trt", None)]}))
     output = args.output or f"{Path(model_path(args) or 'model').stem}.engine"
     compare = given(Namespace(**{**vars(args), "tf32": None}), [("trt", None)])
-    options = trt_options(args, compare.feeds if args.int8 else None)
+    options = trt_options(args)
     fields: dict[str, Any] = {
         "model": model_path(args),
         "output": output,

@@ -37,11 +37,11 @@ def trt_runner(args: Namespace, engine: str | None = None) -> RunnerSpec:
     return RunnerSpec(kind="trt", options=to_dict(options))
 
 
-def trt_options(args: Namespace, feeds: FeedSpec | None = None) -> TrtOptions:
-    """TensorRT's options among parsed ones. feeds: what INT8 is calibrated with. UsageError for what is none."""
+def trt_options(args: Namespace) -> TrtOptions:
+    """TensorRT's options among parsed ones. UsageError for what is none."""
     return TrtOptions(
         profiles=_profiles(args),
-        config=_config(args, feeds),
+        config=_config(args),
         network=_network(args),
         run=RunOptions(
             profile=_whole(args.optimization_profile, "--optimization-profile") or 0,
@@ -53,6 +53,9 @@ def trt_options(args: Namespace, feeds: FeedSpec | None = None) -> TrtOptions:
         save_engine=args.save_engine,
         load_timing_cache=args.load_timing_cache or _existing(args.timing_cache),
         save_timing_cache=args.save_timing_cache or args.timing_cache,
+        save_tactics=args.save_tactics,
+        load_tactics=args.load_tactics,
+        exclude_tactics=getattr(args, "exclude_tactics", None),
     )
 
 
@@ -78,14 +81,14 @@ def _groups(given: list[list[str]] | None) -> list[Shapes]:
     return found
 
 
-def _config(args: Namespace, feeds: FeedSpec | None) -> ConfigOptions:
+def _config(args: Namespace) -> ConfigOptions:
     if args.fp32 and any(getattr(args, name) for name in _PRECISIONS):
         raise UsageError("--fp32 means no reduced precision: leave out --fp16, --bf16, --int8 and --fp8")
     fields: dict[str, Any] = {name: bool(getattr(args, name)) for name in _SAME}
     fields |= {ours: getattr(args, theirs) for ours, theirs in _RENAMED.items()}
     return ConfigOptions(
         **fields,
-        calibration=feeds,
+        calibration=_calibration(args) if args.int8 else None,
         calibration_cache=args.calibration_cache,
         quantile=_number(args.quantile, "--quantile"),
         regression_cutoff=_number(args.regression_cutoff, "--regression-cutoff"),
@@ -97,6 +100,21 @@ def _config(args: Namespace, feeds: FeedSpec | None) -> ConfigOptions:
         tactic_sources=_names(args.tactic_sources),
         preview_features=_names(args.preview_features),
         quantization_flags=_names(args.quantization_flags),
+    )
+
+
+def _calibration(args: Namespace) -> FeedSpec:
+    """The inputs that INT8 is calibrated with: those that are run."""
+    script, function = None, "load_data"
+    if args.data_loader_script:
+        script, function = values.parse_script(args.data_loader_script, args.data_loader_func_name or "load_data")
+    return FeedSpec(
+        seed=args.seed,
+        val_range=values.parse_ranges(args.val_range),
+        shapes=values.parse_shapes(args.input_shapes),
+        files=args.load_inputs,
+        script=script,
+        function=function,
     )
 
 

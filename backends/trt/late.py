@@ -1,0 +1,88 @@
+"""A runner whose engine is built for the shapes that are fed: for dynamic inputs that no profile describes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from backends.errors import LayerwiseError
+from backends.evaluate import tensor_infos
+from backends.protos import parse_model
+from backends.results import IterationResult
+from backends.runner import Loadable, RunnerBase, check_names
+from backends.specs import RunnerSpec
+from backends.tensors import TensorInfo
+from backends.text import shown
+from backends.trt.options import ProfileSpec, Shapes, TrtOptions, to_dict
+from backends.trt.runner import TrtRunner, opened_now
+
+Array = NDArray[Any]
+
+
+class LateRunner(RunnerBase):
+    """Builds with the first feed, and anew, for the whole range so far, with one that does not fit."""
+
+    def __init__(self, spec: RunnerSpec, model: Loadable, options: TrtOptions, name: str) -> None:
+        self.spec, self.name = spec, name
+        self._model, self._options = model, options
+        self.inputs, self.outputs = described(model)
+        self._dynamic = [info.name for info in self.inputs if not static(info)]
+        self._low: Shapes = {}
+        self._high: Shapes = {}
+        self._runner: TrtRunner | None = None
+
+    def infer(self, feed: Mapping[str, Array], outputs: Sequence[str] | None = None) -> IterationResult:
+        """Run once, as `TrtRunner.infer`; a build is not part of the time."""
+        check_names(feed, [info.name for info in self.inputs], outputs or (), self.outputs)
+        return self._fitting({name: list(np.shape(feed[name])) for name in self._dynamic}).infer(feed, outputs)
+
+    def _fitting(self, shapes: Shapes) -> TrtRunner:
+        if self._runner is not None and all(self._holds(name, shape) for name, shape in shapes.items()):
+            return self._runner
+        self.close()
+        for name, shape in shapes.items():
+            self._low[name] = list(map(min, self._low.get(name, shape), shape))
+            self._high[name] = list(map(max, self._high.get(name, shape), shape))
+        profile = ProfileSpec(min=dict(self._low), opt=shapes, max=dict(self._high))
+        options = msgspec.structs.replace(self._options, profiles=[profile])
+        spec = msgspec.structs.replace(self.spec, options=to_dict(options))
+        self._runner = opened_now(spec, self._model, options, self.name)
+        return self._runner
+
+    def _holds(self, name: str, shape: Sequence[int]) -> bool:
+        low, high = self._low[name], self._high[name]
+        return len(shape) == len(low) and all(a <= b <= c for a, b, c in zip(low, shape, high, strict=True))
+
+    def notes(self) -> list[str]:
+        told = f"No profile is given: the engine is built for the shapes that are fed ({', '.join(self._dynamic[:5])})."
+        return [shown(told, 300), *(self._runner.notes() if self._runner else [])]
+
+    def close(self) -> None:
+        if self._runner is not None:
+            self._runner.close()
+            self._runner = None
+
+
+def described(model: Loadable) -> tuple[list[TensorInfo], list[str]]:
+    """The inputs of an ONNX model, initializers not among them, and the names of its outputs."""
+    graph = parse_model(model.read()).graph
+    given = {tensor.name for tensor in graph.initializer}
+    return tensor_infos([value for value in graph.input if value.name not in given]), [v.name for v in graph.output]
+
+
+def static(info: TensorInfo) -> bool:
+    """Whether every size of an input is known."""
+    return info.shape is not None and all(isinstance(size, int) for size in info.shape)
+
+
+def needs_shapes(model: Loadable, options: TrtOptions) -> bool:
+    """Whether the model has dynamic inputs of which the options say nothing. False for what is no ONNX model."""
+    if options.profiles or options.network.function or options.config.config_script:
+        return False
+    try:
+        inputs, _ = described(model)
+    except LayerwiseError:
+        return False
+    return any(not static(info) and info.name not in options.shapes for info in inputs)
