@@ -2,9 +2,9 @@
 
 For each *.onnx of the folder (ResNet-50 with random weights where it has none), and for each way to run it: the same
 model and inputs in a plain loop over onnxruntime in a process of its own, and `layerwise bench`, in turns. One line
-each: the medians over the rounds of p50 and p90, and how far bench is off. Asked: within 5 %. Ways: copies (inputs and
-outputs go over the bus in every run: `session.run`), device (an IOBinding that leaves them on the GPU), graph (the same
-with a CUDA graph). With --cpu: `session.run` on the CPU.
+each: the medians over the rounds of p50 and p90, and how far bench is off. Asked: within 5 %. Ways: session (inputs and
+outputs go over the bus in every run, by `session.run`), copies (the same by an IOBinding), device (an IOBinding that
+leaves them on the GPU), graph (the same with a CUDA graph). With --cpu: `session.run` on the CPU.
 """
 
 import argparse
@@ -25,6 +25,7 @@ from debugtools.bench.statistics import percentile
 ASKED = 0.05
 SECONDS, WARM_UP = 3.0, 1.0
 WAYS = {
+    "session": ["--providers", "cuda"],
     "copies": ["--providers", "cuda"],
     "device": ["--providers", "cuda", "--no-data-transfers"],
     "graph": ["--providers", "cuda", "--no-data-transfers", "--cuda-graph"],
@@ -41,7 +42,7 @@ def hand_loop(model: Path, way: str) -> dict[str, float]:
     options = {"enable_cuda_graph": "1"} if way == "graph" else {}
     providers: Any = ["CPUExecutionProvider"] if way == "cpu" else [("CUDAExecutionProvider", options)]
     session = onnxruntime.InferenceSession(model, providers=providers)
-    run = _plain(session, model) if way in ("cpu", "copies") else _bound(session, model)
+    run = _plain(session, model) if way in ("cpu", "session") else _bound(session, model, way == "copies")
     end = time.perf_counter() + WARM_UP
     while time.perf_counter() < end:
         run()
@@ -60,7 +61,7 @@ def _plain(session: Any, model: Path) -> Callable[[], object]:
     return lambda: session.run(None, feed)
 
 
-def _bound(session: Any, model: Path) -> Callable[[], object]:
+def _bound(session: Any, model: Path, copies: bool) -> Callable[[], object]:
     import onnxruntime
 
     binding, feed = session.io_binding(), _feed(session)
@@ -76,7 +77,13 @@ def _bound(session: Any, model: Path) -> Callable[[], object]:
         session.run_with_iobinding(binding)
         binding.synchronize_outputs()
 
-    return run
+    def run_and_copy() -> None:
+        for name, value in on_device:
+            value.update_inplace(feed[name])
+        run()
+        binding.copy_outputs_to_cpu()
+
+    return run_and_copy if copies else run
 
 
 def _feed(session: Any) -> dict[str, Any]:
@@ -140,7 +147,7 @@ def main() -> None:
     if options.folder is None:
         parser.error("name a folder of models")
     models = sorted(options.folder.glob("*.onnx")) or [make_heavy(options.folder, "resnet50")]
-    ways = ("cpu",) if options.cpu else ("copies", "device", "graph")
+    ways = ("cpu",) if options.cpu else ("session", "copies", "device", "graph")
     results = [compare(model, way, options.rounds) for model in models for way in ways]
     sys.exit(0 if all(results) else 1)
 
