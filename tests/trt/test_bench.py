@@ -90,3 +90,18 @@ def test_a_fused_layer_is_the_last_node_that_its_name_lists(folder: Path, layer:
     assert origins.place(layer, []) == Place("/layer.1/Tanh_output_0", "/layer.1/Tanh", "Tanh")
     assert origins.place("Reformatting CopyNode for Input Tensor 0", []) == Place()
     assert Origins(None).place(layer, []) == Place()
+
+
+def test_fp32_and_fp16_built_kept_and_compared(folder: Path, fake_trt: dict[str, str]) -> None:
+    """What people keep in a command.sh: two builds, two timings, and which is faster."""
+    for kind in ([], ["--fp16"]):
+        name = "fp16" if kind else "fp32"
+        build = ["--onnx=chain.onnx", "--shapes=x:1x8", *kind, f"--saveEngine={name}.plan", "--buildOnly"]
+        bench(folder, fake_trt, *build)
+        bench(folder, fake_trt, f"--loadEngine={name}.plan", "-o", f"result-{name}.json")
+    found = subprocess.run(
+        [sys.executable, "-m", "layerwise", "bench", "result-fp16.json", "--against", "result-fp32.json"],
+        cwd=folder, env=fake_trt, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert "trt against result-fp32.json (trt): " in found.stdout or "% of the median latency" in found.stdout
