@@ -43,12 +43,14 @@ class LateRunner(RunnerBase):
             return self._runner
         self.close()
         for name, shape in shapes.items():
+            if len(self._low.get(name, shape)) != len(shape):
+                del self._low[name], self._high[name]
             self._low[name] = list(map(min, self._low.get(name, shape), shape))
             self._high[name] = list(map(max, self._high.get(name, shape), shape))
         profile = ProfileSpec(min=dict(self._low), opt=shapes, max=dict(self._high))
         options = msgspec.structs.replace(self._options, profiles=[profile])
         spec = msgspec.structs.replace(self.spec, options=to_dict(options))
-        self._runner = opened_now(spec, self._model, options, self.name)
+        self._runner = opened_now(spec, ranked(self._model, shapes), options, self.name)
         return self._runner
 
     def _holds(self, name: str, shape: Sequence[int]) -> bool:
@@ -70,6 +72,20 @@ def described(model: Loadable) -> tuple[list[TensorInfo], list[str]]:
     graph = parse_model(model.read()).graph
     given = {tensor.name for tensor in graph.initializer}
     return tensor_infos([value for value in graph.input if value.name not in given]), [v.name for v in graph.output]
+
+
+def ranked(model: Loadable, shapes: Shapes) -> Loadable:
+    """The model with as many sizes for each input without a shape as are fed: TensorRT takes no unknown ranks."""
+    proto = parse_model(model.read())
+    bare = [value for value in proto.graph.input if not value.type.tensor_type.HasField("shape")]
+    if not any(value.name in shapes for value in bare):
+        return model
+    for value in bare:
+        dims = value.type.tensor_type.shape.dim
+        value.type.tensor_type.shape.SetInParent()
+        for _ in shapes.get(value.name, ()):
+            dims.add(dim_param=f"{value.name}_{len(dims)}")
+    return Loadable(data=proto.SerializeToString(), folder=model.data_folder())
 
 
 def static(info: TensorInfo) -> bool:

@@ -114,7 +114,8 @@ class TrtOptions(Spec, frozen=True):
     engine: an engine to load instead of building one. shapes: of inputs, where no profile says otherwise.
     save_engine: where the engine goes as well. load_timing_cache, save_timing_cache: files beside the cache that the
     workspace keeps. save_tactics, load_tactics: on 10 Polygraphy's replay files, on 11 editable timing caches;
-    exclude_tactics: a replay whose tactics are not used (10). fresh: build anew, and keep nothing in the workspace.
+    exclude_tactics: a replay whose tactics are not used (10). short_lived: the engine is for one run and not kept.
+    fresh: build anew, and keep nothing in the workspace, timings neither.
     """
 
     engine: str | None = None
@@ -129,18 +130,23 @@ class TrtOptions(Spec, frozen=True):
     save_tactics: str | None = None
     load_tactics: str | None = None
     exclude_tactics: str | None = None
+    short_lived: bool = False
     fresh: bool = False
 
 
 def trt_options(found: Mapping[str, Any]) -> TrtOptions:
-    """The options that a RunnerSpec holds. UsageError for one that is none."""
+    """The options that a RunnerSpec holds. UsageError for one that is none.
+
+    What searches say to onnxruntime of a session for one run (`arena`, `session_config`) makes it short-lived.
+    """
+    own = {name: value for name, value in found.items() if name not in ("arena", "session_config")}
+    brief = {"short_lived": True} if found.get("arena") is False else {}
     try:
-        return msgspec.convert(dict(found), TrtOptions)
+        return msgspec.convert({**own, **brief}, TrtOptions)
     except msgspec.ValidationError as error:
         raise UsageError(f"TensorRT's options do not fit: {shown(str(error), 300)}") from None
 
 
 def to_dict(options: TrtOptions) -> dict[str, Any]:
     """The options as a RunnerSpec holds them: what is left as it is, is left out."""
-    found: dict[str, Any] = msgspec.to_builtins(options)
-    return found
+    return {name: value for name, value in msgspec.to_builtins(options).items() if value != {}}

@@ -135,17 +135,23 @@ def _ordered(number: int, entry: Input, found: Sequence[tuple[int, ...]]) -> Non
 
 def add_profiles(builder: Any, config: Any, profiles: Sequence[Filled], inputs: Sequence[Input]) -> list[Any]:
     """Put filled profiles into a builder config; the profiles as TensorRT has them."""
-    values = {entry.name for entry in inputs if entry.values}
     made = []
     for ranges in profiles:
-        profile = builder.create_optimization_profile()
-        for name, found in ranges.items():
-            setter = profile.set_shape_input if name in values else profile.set_shape
-            setter(name, found.min, found.opt, found.max)
+        profile = trt_profile(builder, ranges, inputs)
         if config.add_optimization_profile(profile) < 0:
             raise UsageError(f"TensorRT refuses the profile {ranges}")
         made.append(profile)
     return made
+
+
+def trt_profile(builder: Any, ranges: Filled, inputs: Sequence[Input]) -> Any:
+    """One filled profile as TensorRT has it."""
+    values = {entry.name for entry in inputs if entry.values}
+    profile = builder.create_optimization_profile()
+    for name, found in ranges.items():
+        setter = profile.set_shape_input if name in values else profile.set_shape
+        setter(name, found.min, found.opt, found.max)
+    return profile
 
 
 def _quoted(name: str) -> str:

@@ -19,6 +19,7 @@ from backends.trt.execution import Execution
 from backends.trt.library import cudart, tensorrt
 from backends.trt.logger import Messages
 from backends.trt.options import ENGINE_SUFFIXES, TrtOptions, trt_options
+from backends.trt.refit import restore_weights
 
 Array = NDArray[Any]
 
@@ -94,6 +95,7 @@ def opened_now(spec: RunnerSpec, model: Loadable, options: TrtOptions, name: str
         built = build_engine(model, options, messages=messages)
         data, source, told = built.data, "the engine just built", built.told
     engine = load_engine(trt, data, source, messages, options.run)
+    restore_weights(trt, engine, model, told.append)
     if engine.engine.streamable_weights_size or not options.config.weight_streaming:
         set_budget(engine.engine, options.run.budget)
     elif options.run.budget:

@@ -12,7 +12,7 @@ from backends.jobs.store import Workspace
 from backends.runner import Loadable
 from backends.trt.options import TrtOptions
 
-_NOT_BUILT = ("run", "save_engine", "save_timing_cache", "engine", "fresh")
+_NOT_BUILT = ("run", "save_engine", "save_timing_cache", "engine", "fresh", "short_lived")
 _MOST = 32
 
 

@@ -19,7 +19,7 @@ _LEVEL_NAMES = {
     "layout": "layout",
     "all": "ORT_ENABLE_ALL",
 }
-_FLAG_OF_KIND = {"onnxrt": "--onnxrt", "reference": "--onnx", "pluginref": "--pluginref"}
+_FLAG_OF_KIND = {"onnxrt": "--onnxrt", "reference": "--onnx", "pluginref": "--pluginref", "trt": "--trt"}
 _SHARED = (
     "providers",
     "provider_options",
@@ -134,7 +134,7 @@ def _as_flag(runner: RunnerSpec, shared: RunnerSpec) -> RunnerSpec | None:
         return RunnerSpec(kind="reference", custom_ops=shared.custom_ops)
     if runner.kind == "saved" and runner.results is not None:
         return RunnerSpec(kind="saved", results=runner.results, results_index=-1)
-    return RunnerSpec(kind="pluginref") if runner.kind == "pluginref" else None
+    return RunnerSpec(kind=runner.kind) if runner.kind in ("pluginref", "trt") else None
 
 
 def _saved_last(runners: list[RunnerSpec]) -> bool:
