@@ -1,0 +1,115 @@
+"""Every build option reaches the builder config, the network or the engine, by name, on both versions."""
+
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from trt.backend_model import SETUP
+
+from backends.errors import UsageError
+from backends.trt.capabilities import CAPABILITIES, lacks
+from backends.trt.options import TrtOptions, to_dict, trt_options
+from tui.cli.run_parser import parser
+from tui.cli.to_spec import to_request
+
+RunIn = Callable[..., str]
+LINES = [
+    shlex.split(line)[2:]
+    for line in (Path(__file__).parents[1] / "data" / "commands.txt").read_text().splitlines()
+    if line.startswith("layerwise run ") and " --trt" in line
+]
+
+
+@pytest.fixture
+def run(in_fake: RunIn, tmp_path: Path) -> Callable[[str], str]:
+    root = str(Path(__file__).parents[2])
+
+    def go(source: str) -> str:
+        path = f"import sys; sys.path.insert(0, {root!r})\n"
+        return in_fake(path + SETUP + source, LAYERWISE_HOME=str(tmp_path / "home"))
+
+    return go
+
+
+def options_of(line: str) -> TrtOptions:
+    spec = to_request(parser().parse_args(["m.onnx", "--trt", *shlex.split(line)])).spec
+    return trt_options(spec.runners[0].options)
+
+
+EVERYTHING = """--tf32 --sparse-weights --version-compatible --exclude-lean-runtime --refittable --strip-plan
+--direct-io
+--disable-compilation-cache --weight-streaming --strongly-typed --pool-limit tactic_dram:1G --workspace 2M
+--builder-optimization-level 4 --max-aux-streams 3 --tiling-optimization-level fast
+--hardware-compatibility-level ampere_plus --profiling-verbosity detailed --runtime-platform windows_amd64
+--engine-capability safety --tactic-sources jit_convolutions --preview-features runtime_activation_resize_10_10
+--trt-config-postprocess-script after.py"""
+
+
+def test_the_command_lines_options_reach_the_config(run: Callable[[str], str], tmp_path: Path) -> None:
+    (tmp_path / "after.py").write_text(
+        "import json, tensorrt as trt\n"
+        "def postprocess_config(builder, network, config):\n"
+        "    pools = {n: config.get_memory_pool_limit(p) for n, p in trt.MemoryPoolType.__members__.items()}\n"
+        "    sources = config.get_tactic_sources()\n"
+        "    features = trt.PreviewFeature.__members__\n"
+        "    print(json.dumps({'flags': [n for n, f in trt.BuilderFlag.__members__.items() if config.get_flag(f)],\n"
+        "      'pools': pools, 'level': config.builder_optimization_level, 'streams': config.max_aux_streams,\n"
+        "      'sources': [n for n, s in trt.TacticSource.__members__.items() if sources >> int(s) & 1],\n"
+        "      'enums': [config.tiling_optimization_level.name, config.hardware_compatibility_level.name,\n"
+        "        config.profiling_verbosity.name, config.runtime_platform.name, config.engine_capability.name],\n"
+        "      'features': [n for n, f in features.items() if config.get_preview_feature(f)]}))\n"
+    )
+    text = json.dumps(to_dict(options_of(EVERYTHING)))
+    found = json.loads(run(f"""
+from backends.trt.options import trt_options
+build_engine(conv(2), trt_options(json.loads({text!r})))
+"""))  # fmt: skip
+    assert {"TF32", "SPARSE_WEIGHTS", "VERSION_COMPATIBLE", "EXCLUDE_LEAN_RUNTIME", "REFIT", "STRIP_PLAN", "DIRECT_IO",
+            "DISABLE_COMPILATION_CACHE", "WEIGHT_STREAMING"} <= set(found["flags"])  # fmt: skip
+    assert (found["pools"]["WORKSPACE"], found["pools"]["TACTIC_DRAM"]) == (2 << 20, 1 << 30)
+    assert (found["level"], found["streams"], found["sources"]) == (4, 3, ["JIT_CONVOLUTIONS"])
+    assert found["enums"] == ["FAST", "AMPERE_PLUS", "DETAILED", "WINDOWS_AMD64", "SAFETY"]
+    assert found["features"] == ["RUNTIME_ACTIVATION_RESIZE_10_10"]
+
+
+@pytest.mark.parametrize("words", LINES, ids=" ".join)
+def test_lines_that_people_have_are_understood(words: list[str]) -> None:
+    spec = to_request(parser().parse_args(words)).spec
+    assert any(runner.kind == "trt" and trt_options(runner.options) for runner in spec.runners)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("--trt-min-shapes x:[a]", "dimensions must be whole numbers"),
+        ("--trt-min-shapes x:[1] x:[2]", "two shapes in one profile"),
+        ("--pool-limit workspace", "not NAME:VALUE"),
+        ("--workspace much", "is not a size"),
+        ("--builder-optimization-level high", "a whole number is needed"),
+        ("--fp32 --fp16", "leave out --fp16"),
+        ("--precision-constraints some", "prefer, obey, none"),
+    ],
+)
+def test_options_that_are_none_are_told(line: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told.replace("[", r"\[")):
+        options_of(line)
+
+
+def test_profiles_come_in_the_order_of_their_options() -> None:
+    profiles = options_of("--trt-min-shapes x:[1] y:[2] --trt-max-shapes x:[3] --trt-min-shapes x:[5]").profiles
+    assert [(dict(p.min), dict(p.opt), dict(p.max)) for p in profiles] == [
+        ({"x": [1], "y": [2]}, {}, {"x": [3]}),
+        ({"x": [5]}, {}, {}),
+    ]
+
+
+def test_what_only_one_version_has_is_in_the_table(run: Callable[[str], str], trt_version: int) -> None:
+    said = run("from backends.trt.capabilities import *\nprint(json.dumps({n: able(trt, n) for n in CAPABILITIES}))")
+    assert json.loads(said) == {name: row.only == trt_version for name, row in CAPABILITIES.items()}
+
+    class Other:
+        __version__ = "11.4.0"
+
+    assert "TensorRT 11.4.0 has no BuilderFlag.FP16 (TensorRT 10 only)" in lacks(Other, "fp16_flag")
