@@ -182,11 +182,18 @@ try:
 except TypeError:
     print("refused")
 print(int(trt.BuilderFlag.REFIT), trt.BuilderFlag.REFIT == 4, trt.BuilderFlag.REFIT.name, repr(trt.DataType.HALF))
+print(trt.Logger.ERROR < trt.Logger.INFO, hasattr(trt.DataType.HALF, "alien"))
+for wrong in ("trt.Logger.ERROR < 3", "trt.DataType.HALF < trt.DataType.INT8", "1 << trt.BuilderFlag.REFIT"):
+    try:
+        eval(wrong)
+    except TypeError:
+        print("refused")
 print(trt.DataType.INT4.itemsize, trt.nptype(trt.float16).__name__, trt.float32 == trt.DataType.FLOAT)
 """
     )
     assert said.splitlines() == [
-        "True False (2, 3) 2 (2,) 2 (2, 3) 6", "refused", "4 False REFIT <DataType.HALF: 1>", "0.5 float16 True",
+        "True False (2, 3) 2 (2,) 2 (2, 3) 6", "refused", "4 False REFIT <DataType.HALF: 1>", "True False",
+        "refused", "refused", "refused", "0.5 float16 True",
     ]  # fmt: skip
 
 

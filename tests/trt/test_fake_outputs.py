@@ -44,7 +44,7 @@ print(context.get_output_allocator("y") is allocator, context.set_output_allocat
 """
     )
     assert said.splitlines() == [
-        "True (1, -1) (1, -1)", "INT64", "False True True", "[('y', None, 16, 256)] (1, 2) [1, 3]", "True False",
+        "True (1, -1) (1, -1)", "INT64", "False True True", "[('y', 0, 16, 256)] (1, 2) [1, 3]", "True False",
     ]  # fmt: skip
 
 
@@ -170,3 +170,22 @@ print(bool(np.allclose(y, 2 * first)), bool(first.sum() > 0), cudart.cudaStreamS
 """
     )
     assert said.splitlines() == ["cudaErrorStreamCaptureUnsupported 0.0", "True True cudaSuccess"]
+
+
+def test_what_a_users_object_raises_does_not_pass_through_tensorrt(in_fake: RunIn) -> None:
+    said = in_fake(
+        NON_ZERO
+        + """
+import contextlib, io
+class Broken(Allocator):
+    def reallocate_output(self, name, memory, size, alignment):
+        raise ValueError("no room")
+x = np.ones(4, "f")
+context.set_tensor_address("x", x.ctypes.data)
+context.set_output_allocator("y", Broken())
+with contextlib.redirect_stderr(io.StringIO()) as told:
+    print(context.execute_async_v3(0))
+print(told.getvalue())
+"""
+    )
+    assert said.startswith("False\n[ERROR] Exception caught in reallocateOutput(): no room")

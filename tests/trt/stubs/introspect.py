@@ -72,6 +72,8 @@ def _class(cls: Any, name: str, found: dict[str, Any]) -> None:
 def _enum(cls: Any) -> dict[str, Any]:
     """Members and their values, and what was added beside them (DataType.itemsize)."""
     entry: dict[str, Any] = {"enum": {member: int(value) for member, value in cls.__members__.items()}}
+    if "__lt__" in vars(cls):
+        entry["ordered"] = True
     plain = {"name", "value", *entry["enum"]}
     added = {key: None for key in vars(cls) if not key.startswith("_") and key not in plain}
     return {**entry, "get": added} if added else entry

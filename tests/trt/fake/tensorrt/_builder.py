@@ -7,6 +7,7 @@ import onnxruntime
 
 from . import _calibrate, _faults, _network
 from ._arguments import CLASSES
+from ._callbacks import call
 from ._classes import behaves
 from ._config import config, profile
 from ._engine import engine
@@ -60,7 +61,7 @@ class _Builder:
 
     def build_serialized_network_to_stream(self, network: Any, config: Any, writer: Any) -> bool:
         plan = self._plan(network, config)
-        return plan is not None and writer.write(plan.to_bytes(), len(plan.to_bytes())) > 0
+        return plan is not None and (call("write", writer.write, plan.to_bytes()) or 0) > 0
 
     def build_engine_with_config(self, network: Any, config: Any) -> Any:
         plan = self._plan(network, config)
@@ -88,17 +89,18 @@ class _Progress:
         if self.monitor is None:
             return step()
         outer, inner = "Building engine from subgraph", "Timing graph nodes"
-        self.monitor.phase_start(outer, None, 2)
-        self.monitor.phase_start(inner, outer, len(self.layers))
-        going = all(self.monitor.step_complete(inner, at) is not False for at in range(len(self.layers)))
-        self.monitor.phase_finish(inner)
+        call("phaseStart", self.monitor.phase_start, outer, None, 2)
+        call("phaseStart", self.monitor.phase_start, inner, outer, len(self.layers))
+        steps = (call("stepComplete", self.monitor.step_complete, inner, at) for at in range(len(self.layers)))
+        going = all(step is not False for step in steps)
+        call("phaseFinish", self.monitor.phase_finish, inner)
         try:
             if not going:
                 raise BuildFailed("Build was cancelled by the progress monitor")
             step()
-            self.monitor.step_complete(outer, 0)
+            call("stepComplete", self.monitor.step_complete, outer, 0)
         finally:
-            self.monitor.phase_finish(outer)
+            call("phaseFinish", self.monitor.phase_finish, outer)
         return None
 
 

@@ -59,7 +59,7 @@ def _make(name: str, entry: dict[str, Any]) -> type:
     if "enum" in entry:
         behaviour = _BEHAVIOUR.get(name)
         extra = {k: v for k, v in vars(behaviour).items() if not k.startswith("__")} if behaviour else None
-        return _enums.make(name, entry["enum"], extra)
+        return _enums.make(name, entry, extra)
     bases = tuple(CLASSES[base] for base in entry.get("bases", ())) or (object,)
     built = any("__init__" in entry_of.get("def", {}) for entry_of in (entry, *map(_entry, entry.get("bases", ()))))
     return (_Built if built else type)(name, bases, _namespace(name, entry, bases))

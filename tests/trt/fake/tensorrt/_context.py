@@ -61,7 +61,8 @@ class _Context:
 
     def set_optimization_profile_async(self, profile_index: int, stream_handle: int) -> bool:
         if not 0 <= profile_index < len(self._engine._plan.header["profiles"]):
-            return self._fail(f"Profile index {profile_index} is not valid")
+            self._fail(f"Profile index {profile_index} is not valid")
+            raise RuntimeError("Error in set optimization profile async.")
         self._profile = profile_index
         self._shapes.clear()
         return True

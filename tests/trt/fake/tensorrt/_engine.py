@@ -123,10 +123,10 @@ class _Engine:
         return self._weights() // 2 if self._streams() else 0
 
     def __getitem__(self, index: int) -> str:
-        return self.get_tensor_name(index)
-
-    def get_tensor_name(self, index: int) -> str:
         return str(self._plan.header["io"][index]["name"])
+
+    def get_tensor_name(self, index: int) -> Any:
+        return self._plan.header["io"][index]["name"] if 0 <= index < self.num_io_tensors else None
 
     def _io(self, name: str) -> dict[str, Any]:
         for entry in self._plan.header["io"]:
@@ -181,6 +181,8 @@ class _Engine:
         return [dims(shape) for shape in found or [self._io(name)["shape"]] * 3]
 
     def get_tensor_profile_values(self, profile_index: int, name: str) -> list[list[int]]:
+        if not self._io(name)["shape_io"]:
+            raise RuntimeError("Binding index does not correspond to an input shape tensor.")
         return [list(v) for v in self._plan.header["profiles"][profile_index]["values"].get(name, ())]
 
     def get_device_memory_size_for_profile_v2(self, profile_index: int) -> int:

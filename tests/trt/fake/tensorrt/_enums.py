@@ -58,9 +58,31 @@ class Enum(metaclass=_EnumType):
         return type(self), (self._value,)
 
 
-def make(name: str, members: dict[str, int], extra: dict[str, Any] | None = None) -> type[Enum]:
+class Ordered(Enum):
+    """Base of those that can be compared with their own kind."""
+
+    def _other(self, other: object) -> int:
+        if type(other) is not type(self):
+            raise TypeError("Expected an enumeration of matching type!")
+        return int(other)
+
+    def __lt__(self, other: object) -> bool:
+        return self._value < self._other(other)
+
+    def __le__(self, other: object) -> bool:
+        return self._value <= self._other(other)
+
+    def __gt__(self, other: object) -> bool:
+        return self._value > self._other(other)
+
+    def __ge__(self, other: object) -> bool:
+        return self._value >= self._other(other)
+
+
+def make(name: str, entry: dict[str, Any], extra: dict[str, Any] | None = None) -> type[Enum]:
     """The enum of one recording."""
-    cls = _EnumType(name.rpartition(".")[2], (Enum,), {"__module__": "tensorrt", "_members": {}, **(extra or {})})
+    base, members = Ordered if entry.get("ordered") else Enum, entry["enum"]
+    cls = _EnumType(name.rpartition(".")[2], (base,), {"__module__": "tensorrt", "_members": {}, **(extra or {})})
     for member, value in members.items():
         item = object.__new__(cls)
         item._name, item._value = member, value

@@ -1,6 +1,7 @@
 """The plugin registry: creators can be registered and asked for; plugins are not run."""
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from ._classes import behaves, new
@@ -32,7 +33,7 @@ class _Registry:
         return None
 
     def load_library(self, plugin_path: str) -> Any:
-        return plugin_path
+        return plugin_path if Path(plugin_path).is_file() else None
 
     def deregister_library(self, handle: Any) -> None:
         """Nothing is loaded."""

@@ -8,6 +8,7 @@ import numpy as np
 import onnxruntime
 
 from ._arguments import CLASSES
+from ._callbacks import call
 from ._types import dtype_of, dtype_of_onnx, numpy_of, onnx_of
 from ._values import dims
 
@@ -27,8 +28,8 @@ def run(context: Any, stream: int) -> bool:
     found = {output.name: _array(value) for output, value in zip(session.get_outputs(), outputs, strict=True)}
     for shown, inner in watched.items():
         _tell(context, shown, found[inner], stream)
-    for entry in context._outputs():
-        _write(context, entry["name"], found[entry["name"]], stream)
+    if not all(_write(context, entry["name"], found[entry["name"]], stream) for entry in context._outputs()):
+        return bool(context._fail("an output allocator gave no memory"))
     if context._values.get("enqueue_emits_profile"):
         profile(context)
     return True
@@ -62,24 +63,25 @@ def _watched(context: Any) -> dict[str, str]:
 
 def _tell(context: Any, name: str, array: Any, stream: int) -> None:
     location: Any = CLASSES["TensorLocation"]
-    context._listener.process_debug_tensor(
-        array.ctypes.data, location.HOST, dtype_of(array.dtype), dims(array.shape), name, stream
-    )
+    facts = (array.ctypes.data, location.HOST, dtype_of(array.dtype), dims(array.shape), name, stream)
+    call("processDebugTensor", context._listener.process_debug_tensor, *facts)
 
 
-def _write(context: Any, name: str, array: Any, stream: int) -> None:
+def _write(context: Any, name: str, array: Any, stream: int) -> bool:
+    """Copy an output to its address, or to where its allocator says; False where that says nowhere."""
     allocator = context._allocators.get(name)
     address = context._addresses.get(name, 0)
     if allocator is not None:
         asynchronous = getattr(allocator, "reallocate_output_async", None)
         size = max(1, array.nbytes)
         if asynchronous is not None:
-            address = asynchronous(name, address or None, size, 256, stream)
+            address = call("reallocateOutputAsync", asynchronous, name, address, size, 256, stream)
         else:
-            address = allocator.reallocate_output(name, address or None, size, 256)
-        allocator.notify_shape(name, dims(array.shape))
-    if array.nbytes:
+            address = call("reallocateOutput", allocator.reallocate_output, name, address, size, 256)
+        call("notifyShape", allocator.notify_shape, name, dims(array.shape))
+    if array.nbytes and address:
         ctypes.memmove(int(address), array.ctypes.data, array.nbytes)
+    return bool(address)
 
 
 def profile(context: Any) -> bool:
@@ -89,6 +91,6 @@ def profile(context: Any) -> bool:
         return False
     whole = sum(layer["ms"] for layer in layers) or 1.0
     for layer in layers:
-        profiler.report_layer_time(layer["name"], context._pending * layer["ms"] / whole)
+        call("reportLayerTime", profiler.report_layer_time, layer["name"], context._pending * layer["ms"] / whole)
     context._pending = None
     return True

@@ -24,11 +24,13 @@ class _Key:
 
     @staticmethod
     def parse(text: str) -> Any:
-        try:
-            good = len(text) == 34 and text.startswith("0x") and int(text, 16) >= 0
-        except ValueError:
-            good = False
-        return new("TimingCacheKey", _text=text if good else "0x" + "0" * 32)
+        if len(text) != 34:
+            raise ValueError("The text should have exactly 34 characters.")
+        if text[:2].lower() != "0x":
+            raise ValueError("The text should start with prefix `0x` or `0X`.")
+        if set(text[2:].lower()) - set("0123456789abcdef"):
+            raise ValueError("The text has invalid content.")
+        return new("TimingCacheKey", _text=text.lower())
 
     def __str__(self) -> str:
         return self._text

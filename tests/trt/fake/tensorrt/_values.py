@@ -2,11 +2,13 @@
 
 import ctypes
 import sys
+import time
 from typing import Any
 
 import numpy as np
 
 from ._arguments import CLASSES, INTEGERS, Mismatch
+from ._callbacks import call
 from ._classes import behaves, new
 from ._types import dtype_of, numpy_of
 
@@ -132,7 +134,7 @@ class _Logger:
 
     def log(self, severity: Any, msg: str) -> None:
         if int(severity) <= int(self._values["min_severity"]):
-            sys.stderr.write(f"[TRT] [{severity.name[0]}] {msg}\n")
+            sys.stdout.write(time.strftime(f"[%m/%d/%Y-%H:%M:%S] [TRT] [{severity.name[0]}] ") + msg + "\n")
 
 
 def say(logger: Any, severity: str, text: str) -> None:
@@ -141,4 +143,4 @@ def say(logger: Any, severity: str, text: str) -> None:
     if logger is not None and type(logger) is CLASSES["Logger"]:
         _Logger.log(logger, level, text)
     elif logger is not None:
-        logger.log(level, text)
+        call("log", logger.log, level, text)
