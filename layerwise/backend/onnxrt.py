@@ -64,14 +64,14 @@ class OnnxrtRunner(BaseRunner):
         feed = {name: to_array(value) if is_tensor(value) else value for name, value in feed_dict.items()}
         result = self._inner.infer(feed)
         self.inference_time = result.runtime
-        return _to_torch(result.outputs) if torch_out else dict(result.outputs)
+        return to_torch(result.outputs) if torch_out else dict(result.outputs)
 
     def deactivate_impl(self) -> None:
         self._inner.close()
         del self.sess
 
 
-def _to_torch(outputs: Mapping[str, Any]) -> dict[str, Any]:
+def to_torch(outputs: Mapping[str, Any]) -> dict[str, Any]:
     import torch
 
     return {name: torch.from_numpy(array) for name, array in outputs.items()}

@@ -1,0 +1,98 @@
+"""TensorRT: networks, configs, engines and the runner, for scripts. Loaders make things when called; each has a
+function in lower case that makes it at once.
+
+Everything is TensorRT's own object, so a script may change it between any two steps. Never run on a real TensorRT yet:
+checked on its real Python bindings over stubs and on a fake that computes with onnxruntime.
+"""
+
+from layerwise.backend.trt.calibrator import Calibrator
+from layerwise.backend.trt.config import CreateConfig, PostprocessConfig, create_config, postprocess_config
+from layerwise.backend.trt.engine import (
+    BytesFromEngine,
+    EngineBytesFromNetwork,
+    EngineFromBytes,
+    EngineFromNetwork,
+    EngineFromPath,
+    LoadRuntime,
+    SaveEngine,
+    bytes_from_engine,
+    engine_bytes_from_network,
+    engine_from_bytes,
+    engine_from_network,
+    engine_from_path,
+    load_runtime,
+    save_engine,
+)
+from layerwise.backend.trt.logger import get_trt_logger
+from layerwise.backend.trt.network import (
+    CreateNetwork,
+    LoadPlugins,
+    NetworkFromOnnxBytes,
+    NetworkFromOnnxPath,
+    create_network,
+    load_plugins,
+    network_from_onnx_bytes,
+    network_from_onnx_path,
+)
+from layerwise.backend.trt.postprocess import (
+    MarkDebug,
+    ModifyNetworkOutputs,
+    PostprocessNetwork,
+    SetLayerPrecisions,
+    SetTensorDatatypes,
+    SetTensorFormats,
+    mark_debug,
+    modify_network_outputs,
+    postprocess_network,
+    set_layer_precisions,
+    set_tensor_datatypes,
+    set_tensor_formats,
+)
+from layerwise.backend.trt.profile import Profile, ShapeTuple
+from layerwise.backend.trt.runner import TrtRunner
+
+__all__ = [
+    "BytesFromEngine",
+    "Calibrator",
+    "CreateConfig",
+    "CreateNetwork",
+    "EngineBytesFromNetwork",
+    "EngineFromBytes",
+    "EngineFromNetwork",
+    "EngineFromPath",
+    "LoadPlugins",
+    "LoadRuntime",
+    "MarkDebug",
+    "ModifyNetworkOutputs",
+    "NetworkFromOnnxBytes",
+    "NetworkFromOnnxPath",
+    "PostprocessConfig",
+    "PostprocessNetwork",
+    "Profile",
+    "SaveEngine",
+    "SetLayerPrecisions",
+    "SetTensorDatatypes",
+    "SetTensorFormats",
+    "ShapeTuple",
+    "TrtRunner",
+    "bytes_from_engine",
+    "create_config",
+    "create_network",
+    "engine_bytes_from_network",
+    "engine_from_bytes",
+    "engine_from_network",
+    "engine_from_path",
+    "get_trt_logger",
+    "load_plugins",
+    "load_runtime",
+    "mark_debug",
+    "modify_network_outputs",
+    "network_from_onnx_bytes",
+    "network_from_onnx_path",
+    "postprocess_config",
+    "postprocess_network",
+    "save_engine",
+    "set_layer_precisions",
+    "set_tensor_datatypes",
+    "set_tensor_formats",
+]

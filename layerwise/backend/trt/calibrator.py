@@ -1,0 +1,78 @@
+"""INT8 calibration on TensorRT 10 with a script's own data."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from backends.errors import LayerwiseError, UsageError
+from backends.trt.calibration import Batches, make_calibrator
+from backends.trt.capabilities import able, lacks
+from backends.trt.engine import NUMPY_NAMES
+from backends.trt.library import tensorrt
+from backends.trt.options import ConfigOptions
+from layerwise.common import TensorMetadata
+from layerwise.cuda import DeviceView
+
+
+class _Batches(Batches):
+    """The batches of a data loader, which may also be on the device already: views, or addresses as int."""
+
+    def __init__(self, loader: Iterable[Mapping[str, Any]], cache: Any) -> None:
+        super().__init__(iter(()), Path(cache) if cache is not None else None)
+        self.loader = loader
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin again at the first batch; a generator cannot."""
+        self._feeds = (dict(feed) for feed in self.loader)
+
+    def set_input_metadata(self, metadata: TensorMetadata) -> None:
+        """Tell the data loader the names, types and shapes of the inputs."""
+        if hasattr(self.loader, "__dict__"):
+            self.loader.input_metadata = metadata  # type: ignore[attr-defined]
+
+    def _put(self, name: str, array: Any) -> int:
+        if isinstance(array, int):
+            return array
+        return int(array.ptr) if isinstance(array, DeviceView) else super()._put(name, array)
+
+
+def Calibrator(
+    data_loader: Iterable[Mapping[str, Any]],
+    cache: str | None = None,
+    BaseClass: type | None = None,
+    quantile: float | None = None,
+    regression_cutoff: float | None = None,
+    algo: Any = None,
+) -> Any:
+    """A calibrator over batches: dicts of arrays, DeviceViews, or addresses on the device (int).
+
+    cache: a file, read where it exists and written otherwise. BaseClass: IInt8EntropyCalibrator2 by default. quantile
+    and regression_cutoff: of the legacy one. UsageError on TensorRT 11, which has no calibrators.
+    """
+    trt = tensorrt()
+    if not able(trt, "calibrators"):
+        raise UsageError(lacks(trt, "calibrators"))
+    batches = _Batches(data_loader, cache)
+    name = BaseClass.__name__ if BaseClass else "IInt8EntropyCalibrator2"
+    options = ConfigOptions(quantile=quantile, regression_cutoff=regression_cutoff)
+    calibrator = make_calibrator(trt, name, batches, options)
+    calibrator.data_loader = data_loader
+    calibrator.reset, calibrator.set_input_metadata = batches.reset, batches.set_input_metadata
+    if algo is not None:
+        calibrator.get_algorithm = lambda: algo
+    return calibrator
+
+
+def calibrate_with(calibrator: Any, network: Any, config: Any, profile: Any) -> None:
+    """Give a builder config this calibrator, told what the inputs look like in its first profile."""
+    if not config.set_calibration_profile(profile):
+        raise LayerwiseError("TensorRT does not take the first profile for calibration")
+    metadata = TensorMetadata()
+    for tensor in (network.get_input(at) for at in range(network.num_inputs)):
+        shape = tuple(tensor.shape)
+        shape = tuple(profile.get_shape(tensor.name)[1]) if -1 in shape else shape
+        metadata.add(tensor.name, NUMPY_NAMES[tensor.dtype.name], shape)
+    if hasattr(calibrator, "set_input_metadata"):
+        calibrator.set_input_metadata(metadata)
+    config.int8_calibrator = calibrator

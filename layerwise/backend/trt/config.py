@@ -1,0 +1,139 @@
+"""Builder configs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from backends.errors import UsageError
+from backends.trt import config as configs
+from backends.trt.capabilities import able, lacks
+from backends.trt.library import tensorrt
+from backends.trt.options import ConfigOptions
+from backends.trt.timing import use_timing_cache
+from layerwise.backend.base import BaseLoader
+from layerwise.backend.trt.calibrator import calibrate_with
+from layerwise.backend.trt.logger import MESSAGES
+from layerwise.backend.trt.profile import Profile
+from layerwise.logger import G_LOGGER
+
+_SWITCHES = {
+    "tf32", "fp16", "int8", "fp8", "bf16", "use_dla", "allow_gpu_fallback", "sparse_weights", "refittable",
+    "strip_plan", "direct_io", "version_compatible", "exclude_lean_runtime", "error_on_timing_cache_miss",
+    "disable_compilation_cache", "weight_streaming",
+}  # fmt: skip
+_SAME = {"precision_constraints", "max_aux_streams"}
+_NAMES = {
+    "restricted": "safety_restricted",
+    "builder_optimization_level": "optimization_level",
+    "hardware_compatibility_level": "hardware_compatibility",
+    "tiling_optimization_level": "tiling",
+}
+_ENUMS = {
+    "profiling_verbosity", "engine_capability", "hardware_compatibility_level", "runtime_platform",
+    "tiling_optimization_level",
+}  # fmt: skip
+_ENUM_LISTS = {"tactic_sources", "preview_features", "quantization_flags"}
+
+
+class CreateConfig(BaseLoader[Any]):
+    """A builder config; called with (builder, network).
+
+    profiles: one by default, filled in from the network. calibrator: for int8 on TensorRT 10. load_timing_cache: a
+    file; nothing is read where it is not there. Other options: tf32, fp16, bf16, int8, fp8 (on TensorRT 11 the model
+    itself must have the precision: UsageError), memory_pool_limits, tactic_sources, and all of TensorRT's that
+    Polygraphy's CreateConfig takes; enumerators are TensorRT's own. UsageError for an option that is none.
+    """
+
+    def __init__(
+        self,
+        tf32: bool | None = None,
+        fp16: bool | None = None,
+        int8: bool | None = None,
+        profiles: Sequence[Profile] | None = None,
+        calibrator: Any = None,
+        load_timing_cache: str | None = None,
+        algorithm_selector: Any = None,
+        progress_monitor: Any = None,
+        **options: Any,
+    ) -> None:
+        self.profiles = [Profile()] if profiles is None else list(profiles)
+        self.calibrator = calibrator
+        self.load_timing_cache = load_timing_cache
+        self.algorithm_selector = algorithm_selector
+        self.progress_monitor = progress_monitor
+        self.options = _options({"tf32": tf32, "fp16": fp16, "int8": int8, **options})
+
+    def call_impl(self, builder: Any, network: Any) -> Any:
+        trt = tensorrt()
+        config = builder.create_builder_config()
+        configs.apply(trt, builder, config, self.options, by_flags=True)
+        profiles = self._add_profiles(builder, network, config)
+        if self.options.int8 and self.calibrator is not None:
+            calibrate_with(self.calibrator, network, config, profiles[0])
+        self._use_timing_cache(config)
+        if self.algorithm_selector is not None:
+            if not able(trt, "algorithm_selector"):
+                raise UsageError(lacks(trt, "algorithm_selector"))
+            config.algorithm_selector = self.algorithm_selector
+        if self.progress_monitor is not None:
+            config.progress_monitor = self.progress_monitor
+        return config
+
+    def _add_profiles(self, builder: Any, network: Any, config: Any) -> list[Any]:
+        made = [profile.to_trt(builder, network) for profile in self.profiles]
+        for profile in made:
+            if config.add_optimization_profile(profile) < 0:
+                raise UsageError(f"TensorRT refuses profile {made.index(profile)}")
+        return made
+
+    def _use_timing_cache(self, config: Any) -> None:
+        file = Path(self.load_timing_cache) if self.load_timing_cache else None
+        if file is not None and not file.is_file():
+            G_LOGGER.warning(f"There is no timing cache {file}: TensorRT begins with an empty one.")
+            file = None
+        use_timing_cache(config, [file] if file else [], MESSAGES, file)
+
+
+def _options(given: Mapping[str, Any]) -> ConfigOptions:
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        if name not in _SWITCHES | _SAME | _ENUMS | _ENUM_LISTS | {*_NAMES, "memory_pool_limits"}:
+            raise UsageError(f"CreateConfig has no option {name}")
+        if value is not None:
+            found |= _option(name, value)
+    return ConfigOptions(**found)
+
+
+def _option(name: str, value: Any) -> dict[str, Any]:
+    if name == "memory_pool_limits":
+        return {"pool_limits": {_name(pool): int(size) for pool, size in value.items()}}
+    if name in _ENUM_LISTS:
+        return {name: [_name(entry) for entry in value]}
+    return {_NAMES.get(name, name): _name(value) if name in _ENUMS else value}
+
+
+def _name(enumerator: Any) -> str:
+    return str(getattr(enumerator, "name", enumerator))
+
+
+class PostprocessConfig(BaseLoader[Any]):
+    """Calls `func(builder=…, network=…, config=…)` on a config, made by a loader or given."""
+
+    def __init__(self, config: Any, func: Callable[..., Any]) -> None:
+        self.config = config
+        self.func = func
+
+    def call_impl(self, builder: Any, network: Any) -> Any:
+        config = self.config(builder, network) if callable(self.config) else self.config
+        self.func(builder=builder, network=network, config=config)
+        return config
+
+
+def create_config(builder: Any, network: Any, *args: Any, **options: Any) -> Any:
+    """`CreateConfig` at once."""
+    return CreateConfig(*args, **options)(builder, network)
+
+
+def postprocess_config(builder: Any, network: Any, config: Any, func: Callable[..., Any]) -> Any:
+    """`PostprocessConfig` at once."""
+    return PostprocessConfig(config, func)(builder, network)

@@ -1,0 +1,148 @@
+"""Engines: built, saved and loaded."""
+
+from pathlib import Path
+from typing import Any
+
+from backends.errors import LayerwiseError
+from backends.text import shown
+from backends.trt import build
+from backends.trt.engine import load_engine
+from backends.trt.library import tensorrt
+from backends.trt.options import RunOptions
+from backends.trt.plugins import load_plugins
+from backends.trt.runner import read_engine
+from backends.trt.timing import save_timing_cache
+from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
+from layerwise.backend.trt.config import CreateConfig
+from layerwise.backend.trt.logger import MESSAGES, get_trt_logger
+
+
+class EngineBytesFromNetwork(BaseLoader[bytes]):
+    """Builds a serialised engine.
+
+    network: (builder, network) or with the parser third, or a loader of it; config: a builder config or a loader that
+    takes (builder, network), CreateConfig() by default; save_timing_cache: a file. LayerwiseError with TensorRT's own
+    reasons where the build fails.
+    """
+
+    def __init__(
+        self, network: Lazy[tuple[Any, ...]], config: Any = None, save_timing_cache: str | None = None
+    ) -> None:
+        self.network = network
+        self.config = CreateConfig() if config is None else config
+        self.save_timing_cache = save_timing_cache
+
+    def call_impl(self) -> bytes:
+        made = value_of(self.network)
+        builder, network = made[:2]
+        config = self.config(builder, network) if callable(self.config) else self.config
+        MESSAGES.reason("")
+        plan = builder.build_serialized_network(network, config)
+        calibrator = getattr(config, "int8_calibrator", None)
+        if error := getattr(calibrator, "error", None):
+            raise error
+        if plan is None:
+            raise LayerwiseError(f"TensorRT cannot build the engine: {shown(MESSAGES.reason('it says no more'), 2000)}")
+        if self.save_timing_cache:
+            save_timing_cache(config, Path(self.save_timing_cache))
+        return bytes(memoryview(plan))
+
+
+class EngineFromBytes(BaseLoader[Any]):
+    """An engine of its bytes. runtime: a `trt.Runtime`, or a loader of one, instead of TensorRT's full one."""
+
+    def __init__(self, serialized_engine: Lazy[bytes], runtime: Any = None) -> None:
+        self.data = serialized_engine
+        self.runtime = runtime
+
+    def call_impl(self) -> Any:
+        return _loaded(bytes(memoryview(value_of(self.data))), "the engine", self.runtime)
+
+
+class EngineFromPath(BaseLoader[Any]):
+    """An engine of a file."""
+
+    def __init__(self, path: str, runtime: Any = None) -> None:
+        self.path = path
+        self.runtime = runtime
+
+    def call_impl(self) -> Any:
+        return _loaded(read_engine(Path(self.path)), self.path, self.runtime)
+
+
+class EngineFromNetwork(EngineBytesFromNetwork):
+    """Builds an engine, ready to run: the arguments of EngineBytesFromNetwork, and the runtime of EngineFromBytes."""
+
+    def __init__(
+        self,
+        network: Lazy[tuple[Any, ...]],
+        config: Any = None,
+        save_timing_cache: str | None = None,
+        runtime: Any = None,
+    ) -> None:
+        super().__init__(network, config, save_timing_cache)
+        self.runtime = runtime
+
+    def call_impl(self) -> Any:
+        return _loaded(super().call_impl(), "the engine just built", self.runtime)
+
+
+class LoadRuntime(BaseLoader[Any]):
+    """A `trt.Runtime` of the library of a lean runtime. LayerwiseError if TensorRT cannot load it."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def call_impl(self) -> Any:
+        MESSAGES.reason("")
+        runtime = tensorrt().Runtime(get_trt_logger()).load_runtime(self.path)
+        if runtime is None:
+            raise LayerwiseError(f"{shown(self.path)} cannot be loaded: {MESSAGES.reason('it says no more')}")
+        return runtime
+
+
+class BytesFromEngine(BaseLoader[bytes]):
+    """Serialises an engine."""
+
+    def __init__(self, engine: Any) -> None:
+        self.engine = engine
+
+    def call_impl(self) -> bytes:
+        plan = value_of(self.engine).serialize()
+        if plan is None:
+            raise LayerwiseError(f"TensorRT cannot serialise the engine: {MESSAGES.reason('it says no more')}")
+        return bytes(memoryview(plan))
+
+
+class SaveEngine(BaseLoader[Any]):
+    """Writes an engine to a file, whole or not at all, and returns it."""
+
+    def __init__(self, engine: Any, path: str) -> None:
+        self.engine = engine
+        self.path = path
+
+    def call_impl(self) -> Any:
+        engine = value_of(self.engine)
+        build.save_engine(BytesFromEngine(engine)(), Path(self.path))
+        return engine
+
+
+def _loaded(data: bytes, source: object, runtime: Any) -> Any:
+    trt = tensorrt()
+    load_plugins(trt, get_trt_logger(), [])
+    if runtime is None:
+        return load_engine(trt, data, source, MESSAGES, RunOptions()).engine
+    MESSAGES.reason("")
+    engine = value_of(runtime).deserialize_cuda_engine(data)
+    if engine is None:
+        raise LayerwiseError(f"{shown(str(source))} cannot be loaded: {MESSAGES.reason('it says no more')}")
+    return engine
+
+
+engine_bytes_from_network = immediate(EngineBytesFromNetwork)
+engine_from_bytes = immediate(EngineFromBytes)
+engine_from_path = immediate(EngineFromPath)
+engine_from_network = immediate(EngineFromNetwork)
+load_runtime = immediate(LoadRuntime)
+bytes_from_engine = immediate(BytesFromEngine)
+save_engine = immediate(SaveEngine)

@@ -1,0 +1,105 @@
+"""Networks: empty ones, and of ONNX models."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from backends.runner import Loadable
+from backends.trt.library import tensorrt
+from backends.trt.network import creation_flags, parse_onnx
+from backends.trt.options import NetworkOptions
+from backends.trt.plugins import load_plugins as register
+from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
+from layerwise.backend.trt.logger import MESSAGES, get_trt_logger
+
+Parsed = tuple[Any, Any, Any]
+"""Builder, network and parser."""
+
+
+class LoadPlugins(BaseLoader[Any]):
+    """Registers TensorRT's plugins and those of these libraries; then whatever `obj` is or loads."""
+
+    def __init__(self, plugins: Sequence[str] | None = None, obj: Any = None) -> None:
+        self.plugins = list(plugins or [])
+        self.obj = obj
+
+    def call_impl(self, *args: Any, **kwargs: Any) -> Any:
+        register(tensorrt(), get_trt_logger(), self.plugins)
+        return self.obj(*args, **kwargs) if callable(self.obj) else self.obj
+
+
+class CreateNetwork(BaseLoader[tuple[Any, Any]]):
+    """An empty network: (builder, network). Networks have explicit batches; on TensorRT 11 they are strongly typed."""
+
+    def __init__(
+        self,
+        explicit_batch: bool | None = None,
+        strongly_typed: bool | None = None,
+        mark_unfused_tensors_as_debug_tensors: bool | None = None,
+    ) -> None:
+        self.strongly_typed = bool(strongly_typed)
+        self.mark_unfused = bool(mark_unfused_tensors_as_debug_tensors)
+
+    def call_impl(self) -> tuple[Any, Any]:
+        trt = tensorrt()
+        builder = trt.Builder(get_trt_logger())
+        network = builder.create_network(creation_flags(trt, strongly_typed=self.strongly_typed))
+        if self.mark_unfused:
+            network.mark_unfused_tensors_as_debug_tensors()
+        return builder, network
+
+
+class _NetworkFromOnnx(BaseLoader[Parsed]):
+    """flags: of `trt.OnnxParserFlag`. plugin_instancenorm: InstanceNormalization by TensorRT's plugin."""
+
+    def __init__(
+        self,
+        flags: Sequence[Any] | None = None,
+        plugin_instancenorm: bool | None = None,
+        strongly_typed: bool | None = None,
+        mark_unfused_tensors_as_debug_tensors: bool | None = None,
+    ) -> None:
+        self.mark_unfused = bool(mark_unfused_tensors_as_debug_tensors)
+        self.options = NetworkOptions(
+            strongly_typed=bool(strongly_typed),
+            onnx_flags=[getattr(flag, "name", str(flag)) for flag in flags or ()],
+            plugin_instancenorm=bool(plugin_instancenorm),
+        )
+
+    def parse(self, model: Loadable) -> Parsed:
+        """Builder, network and parser of a model. LayerwiseError names node, operator and reason."""
+        trt, logger = tensorrt(), get_trt_logger()
+        register(trt, logger, [])
+        typed = self.options.strongly_typed
+        made = parse_onnx(trt, logger, MESSAGES, model, self.options, strongly_typed=typed)
+        if self.mark_unfused:
+            made.network.mark_unfused_tensors_as_debug_tensors()
+        return made.builder, made.network, made.parser
+
+
+class NetworkFromOnnxBytes(_NetworkFromOnnx):
+    """The network of a serialised ONNX model: (builder, network, parser)."""
+
+    def __init__(self, model_bytes: Lazy[bytes], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.model_bytes = model_bytes
+
+    def call_impl(self) -> Parsed:
+        return self.parse(Loadable(data=value_of(self.model_bytes)))
+
+
+class NetworkFromOnnxPath(_NetworkFromOnnx):
+    """The network of an ONNX file, whose external data lies beside it: (builder, network, parser)."""
+
+    def __init__(self, path: Lazy[str], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.path = path
+
+    def call_impl(self) -> Parsed:
+        return self.parse(Loadable(path=Path(value_of(self.path))))
+
+
+load_plugins = immediate(LoadPlugins)
+create_network = immediate(CreateNetwork)
+network_from_onnx_bytes = immediate(NetworkFromOnnxBytes)
+network_from_onnx_path = immediate(NetworkFromOnnxPath)

@@ -1,0 +1,108 @@
+"""Changing a network before it is built: outputs, precisions, types and formats."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from backends.trt.library import tensorrt
+from backends.trt.network import mark_outputs
+from backends.trt.options import NetworkOptions, TrtOptions
+from backends.trt.typing import set_types
+from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
+from layerwise.backend.trt.logger import tell
+from layerwise.constants import MARK_ALL
+
+Network = tuple[Any, ...]
+"""Builder, network and perhaps parser."""
+
+
+class PostprocessNetwork(BaseLoader[Network]):
+    """Calls `func(network=…)` on a network and returns what the loader of the network does."""
+
+    def __init__(self, network: Lazy[Network], func: Callable[..., Any], name: str | None = None) -> None:
+        self.network = network
+        self.func = func
+        self.name = name or getattr(func, "__name__", "")
+
+    def call_impl(self) -> Network:
+        made = value_of(self.network)
+        self.func(network=made[1])
+        return made
+
+
+class ModifyNetworkOutputs(PostprocessNetwork):
+    """Makes other tensors the outputs of a network.
+
+    outputs: names, or MARK_ALL; exclude_outputs: names that are none; mark_layer_types: of `trt.LayerType`, whose
+    outputs are marked besides.
+    """
+
+    def __init__(
+        self,
+        network: Lazy[Network],
+        outputs: Sequence[str] | str | None = None,
+        exclude_outputs: Sequence[str] | None = None,
+        mark_layer_types: Sequence[Any] | None = None,
+    ) -> None:
+        super().__init__(network, self._mark, "ModifyNetworkOutputs")
+        self.outputs = outputs
+        self.exclude_outputs = list(exclude_outputs or [])
+        self.types = list(mark_layer_types or [])
+
+    def _mark(self, network: Any) -> None:
+        wanted = ["*"] if self.outputs == MARK_ALL else list(self.outputs or [])
+        typed = list(_outputs_of(network, self.types))
+        if typed and not wanted:
+            wanted = [network.get_output(at).name for at in range(network.num_outputs)]
+        mark_outputs(network, wanted if wanted == ["*"] else [*wanted, *typed], self.exclude_outputs)
+
+
+def _outputs_of(network: Any, types: Sequence[Any]) -> Sequence[str]:
+    layers = (network.get_layer(at) for at in range(network.num_layers))
+    return [layer.get_output(at).name for layer in layers if layer.type in types for at in range(layer.num_outputs)]
+
+
+class SetLayerPrecisions(PostprocessNetwork):
+    """Sets the precision that layers compute in: layer name -> `trt.DataType`. TensorRT 10, weakly typed networks."""
+
+    def __init__(self, network: Lazy[Network], layer_precisions: Mapping[str, Any]) -> None:
+        super().__init__(network, _setter(layer_precisions={n: _name(v) for n, v in layer_precisions.items()}))
+
+
+class SetTensorDatatypes(PostprocessNetwork):
+    """Sets types of inputs and outputs: name -> `trt.DataType`, or one for all. On TensorRT 11 nothing can be set."""
+
+    def __init__(self, network: Lazy[Network], tensor_datatypes: Any) -> None:
+        types = tensor_datatypes if isinstance(tensor_datatypes, Mapping) else {"": tensor_datatypes}
+        super().__init__(network, _setter(tensor_dtypes={name: _name(value) for name, value in types.items()}))
+
+
+class SetTensorFormats(PostprocessNetwork):
+    """Sets the formats that inputs and outputs may have: name -> list of `trt.TensorFormat`, or one list for all."""
+
+    def __init__(self, network: Lazy[Network], tensor_formats: Any) -> None:
+        given = tensor_formats if isinstance(tensor_formats, Mapping) else {"": tensor_formats}
+        super().__init__(network, _setter(tensor_formats={n: [_name(v) for v in some] for n, some in given.items()}))
+
+
+class MarkDebug(PostprocessNetwork):
+    """Marks tensors that a debug listener hears of."""
+
+    def __init__(self, network: Lazy[Network], mark_debug: Sequence[str]) -> None:
+        super().__init__(network, _setter(mark_debug=list(mark_debug)))
+
+
+def _setter(**options: Any) -> Callable[[Any], None]:
+    wanted = TrtOptions(network=NetworkOptions(**options))
+    return lambda network: set_types(tensorrt(), network, wanted, tell)
+
+
+def _name(enumerator: Any) -> str:
+    return str(getattr(enumerator, "name", enumerator))
+
+
+postprocess_network = immediate(PostprocessNetwork)
+modify_network_outputs = immediate(ModifyNetworkOutputs)
+set_layer_precisions = immediate(SetLayerPrecisions)
+set_tensor_datatypes = immediate(SetTensorDatatypes)
+set_tensor_formats = immediate(SetTensorFormats)
+mark_debug = immediate(MarkDebug)
