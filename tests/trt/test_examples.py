@@ -15,32 +15,46 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 NEEDS = {"load_and_run": ["build_and_run"]}
 ONLY_10 = {"calibrate", "calibrate_on_device"}
 NAMES = sorted({path.stem for path in EXAMPLES.glob("*.py")} - {"make_models"})
-Theirs = Callable[[int, str, Path], str]
+PACKAGES = ["polygraphy", "layerwise"]
+MODULES = ["logger", "func", "json", "comparator", "backend.trt", "backend.onnxrt", "backend.common"]
+Side = Callable[[str, int, str, Path], str]
 
 
 @pytest.fixture(scope="module")
-def theirs() -> Iterator[Theirs]:
-    """Run a source with the real Polygraphy on a fake TensorRT; the same source and version only once."""
-    zygotes: dict[int, Zygote] = {}
+def run(live_bindings: Callable[[int], dict[str, str]]) -> Iterator[Side]:
+    """Run an example on a side and a version; the real Polygraphy only once for each.
+
+    Sides: "fake", "forwarded" (every call made on the real bindings first), "polygraphy" (on the fake).
+    """
+    zygotes: dict[tuple[bool, int], Zygote] = {}
     known: dict[tuple[int, str], str] = {}
 
-    def run(version: int, source: str, folder: Path) -> str:
-        if version not in zygotes:
-            try:
-                libraries = str(build.cudart())
-            except build.Unavailable as reason:
-                pytest.skip(str(reason))
-            environment = {**os.environ, **fake_environment(version), "LD_LIBRARY_PATH": libraries}
-            zygotes[version] = Zygote(environment)
-        if (version, source) not in known:
-            done = zygotes[version].run(source, str(folder), {})
-            assert done["code"] == 0, done["err"] + done["out"]
-            known[version, source] = done["out"]
-        return known[version, source]
+    def go(side: str, version: int, name: str, folder: Path) -> str:
+        if side == "polygraphy" and (version, name) in known:
+            return known[version, name]
+        package = "polygraphy" if side == "polygraphy" else "layerwise"
+        at = side == "forwarded", version
+        if at not in zygotes:
+            more = {**live_bindings(version), "LAYERWISE_FAKE_TRT_FORWARD": "1"} if at[0] else with_cuda_runtime()
+            environment = {**os.environ, **fake_environment(version), **more}
+            zygotes[at] = Zygote(environment, *[f"{each}.{module}" for each in PACKAGES[at[0] :] for module in MODULES])
+        (folder / side).mkdir()
+        home = {"LAYERWISE_HOME": str(folder / "home")}
+        done = zygotes[at].run(quiet(name, package), str(folder / side), home)
+        assert done["code"] == 0, done["err"] + done["out"]
+        return known.setdefault((version, name), done["out"]) if side == "polygraphy" else str(done["out"])
 
-    yield run
+    yield go
     for zygote in zygotes.values():
         zygote.close()
+
+
+def with_cuda_runtime() -> dict[str, str]:
+    """The environment in which the real Polygraphy finds a CUDA runtime over host memory."""
+    try:
+        return {"LD_LIBRARY_PATH": str(build.cudart())}
+    except build.Unavailable as reason:
+        pytest.skip(str(reason))
 
 
 def quiet(name: str, package: str) -> str:
@@ -50,14 +64,13 @@ def quiet(name: str, package: str) -> str:
     return "".join([log, *sources]).replace("layerwise", package)
 
 
+@pytest.mark.parametrize("side", ["fake", "forwarded"])
 @pytest.mark.parametrize("name", NAMES)
-def test_runs_and_says_what_polygraphy_says(
-    name: str, in_fake: Callable[..., str], trt_version: int, theirs: Theirs, tmp_path: Path
-) -> None:
+def test_runs_and_says_what_polygraphy_says(name: str, side: str, trt_version: int, run: Side, tmp_path: Path) -> None:
     if name in ONLY_10 and trt_version != 10:
         pytest.skip("TensorRT 11 has no calibrators")
-    said = in_fake(quiet(name, "layerwise"), LAYERWISE_HOME=str(tmp_path / "home"))
-    assert said and said == theirs(trt_version, quiet(name, "polygraphy"), tmp_path)
+    said = run(side, trt_version, name, tmp_path)
+    assert said and said == run("polygraphy", trt_version, name, tmp_path)
 
 
 def test_without_tensorrt_only_the_scripts_that_need_it_fail(tmp_path: Path) -> None:

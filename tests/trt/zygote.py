@@ -3,6 +3,7 @@
 Reads one JSON object a line, {"source", "cwd", "environment"}, and answers one, {"code", "out", "err"}.
 """
 
+import importlib
 import json
 import os
 import subprocess
@@ -15,9 +16,11 @@ from typing import Any, TextIO
 class Zygote:
     """The parent's end."""
 
-    def __init__(self, environment: dict[str, str]) -> None:
+    def __init__(self, environment: dict[str, str], *modules: str) -> None:
+        """modules: imported besides, before the first fork."""
+        command = [sys.executable, __file__, *modules]
         self.child = subprocess.Popen(
-            [sys.executable, __file__], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
     def run(self, source: str, cwd: str, environment: dict[str, str]) -> dict[str, Any]:
@@ -76,4 +79,6 @@ if __name__ == "__main__":
 
     assert all((cuda.bindings.runtime, numpy, onnx, onnxruntime))
     tensorrt._forward.real()
+    for module in sys.argv[1:]:
+        importlib.import_module(module)
     serve()

@@ -24,7 +24,7 @@ def calibrate(network: Any, config: Any, model: onnx.ModelProto, profiles: list[
         shapes = given._shapes if given is not None else profiles[0]["shapes"]
         ranges = _ranges(network, calibrator, model, shapes)
         cache = _text(type(calibrator), ranges)
-        calibrator.write_calibration_cache(cache)
+        calibrator.write_calibration_cache(memoryview(cache))
     return _scales(bytes(cache).decode())
 
 
