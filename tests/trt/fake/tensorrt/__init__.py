@@ -9,7 +9,7 @@ from typing import Any as _Any
 
 from . import _arguments, _classes, _layers, _plugins, _recording, _types
 
-_parts = "values network parser config builder engine context inspect refit interfaces"
+_parts = "values network parser config builder engine runtime context inspect refit interfaces"
 for _part in _parts.split():
     _load(f"._{_part}", __name__)
 

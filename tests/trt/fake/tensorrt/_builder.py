@@ -11,11 +11,11 @@ from ._callbacks import call
 from ._classes import behaves
 from ._config import config, profile
 from ._engine import engine
-from ._layers import Unsupported, emitted
+from ._header import header
+from ._layers import Unsupported
 from ._plan import Plan
 from ._plugins import registry
-from ._recording import api, version
-from ._rewrite import rewrite, strongly_typed
+from ._rewrite import rewrite
 from ._tactics import BuildFailed, choose
 from ._values import host_memory, say
 
@@ -116,11 +116,11 @@ def _build(network: Any, config: Any, logger: Any) -> Plan:
     scales = _calibrate.calibrate(network, config, model, profiles)
     precisions = rewrite(model, network, config, made["choices"], scales)
     _runs(model)
-    header = _header(network, config, profiles, made["choices"], precisions)
+    facts = header(network, config, profiles, made["choices"], precisions)
     if config._has("STRIP_PLAN"):
-        header["missing"] = _strip(model)
+        facts["missing"] = _strip(model)
     say(logger, "INFO", f"Engine generation completed: {len(network._layers)} layers.")
-    return Plan(header, model)
+    return Plan(facts, model)
 
 
 def _check(network: Any, config: Any) -> list[dict[str, Any]]:
@@ -171,51 +171,3 @@ def _strip(model: onnx.ModelProto) -> list[str]:
             if values:
                 values[:] = [0] * len(values)
     return names
-
-
-def _header(network: Any, config: Any, profiles: Any, choices: Any, precisions: dict[str, str]) -> dict[str, Any]:
-    flags = [name for name in CLASSES["BuilderFlag"].__members__ if config._has(name)]
-    verbosity = config._values.get("profiling_verbosity")
-    return {
-        "version": api()["version"],
-        "name": network.name or "Unnamed Network 0",
-        "io": [_tensor(t, "INPUT") for t in network._inputs] + [_tensor(t, "OUTPUT") for t in network._outputs],
-        "layers": [_layer(layer, c, precisions) for layer, c in zip(network._layers, choices, strict=True)],
-        "profiles": profiles,
-        "flags": flags,
-        "verbosity": verbosity.name if verbosity is not None else "LAYER_NAMES_ONLY",
-        "capability": _named(config, "engine_capability", "STANDARD"),
-        "hardware": _named(config, "hardware_compatibility_level", "NONE"),
-        "aux_streams": max(0, config._values.get("max_aux_streams", -1)),
-        "tactic_sources": config.get_tactic_sources(),
-        "workspace": 1 << 20,
-        "strongly_typed": strongly_typed(network),
-        "debug": [[tensor._name, tensor._id] for tensor in network._debug.values()],
-        "unfused": network._unfused,
-        "refittable": sorted(network._refittable),
-        "missing": [],
-        "major": version(),
-    }
-
-
-def _named(config: Any, name: str, otherwise: str) -> str:
-    value = config._values.get(name)
-    return value.name if value is not None else otherwise
-
-
-def _tensor(tensor: Any, mode: str) -> dict[str, Any]:
-    kind, shape = tensor._typed()
-    return {"name": tensor._name, "id": tensor._id, "mode": mode, "dtype": kind.name, "shape": list(shape),
-            "shape_io": tensor.is_shape_tensor, "formats": tensor._values.get("allowed_formats", 1)}  # fmt: skip
-
-
-def _layer(layer: Any, choice: Any, precisions: dict[str, str]) -> dict[str, Any]:
-    constants = {c.name for c in layer.network._initializers.values()} if layer.node else set()
-    weights = [n for n in layer.node.input if n in constants] if layer.node else [c.name for c in emitted(layer)[1]]
-    return {
-        "name": layer.name, "kind": layer.kind, "key": choice.key, "tactic": choice.tactic, "at": choice.candidate,
-        "ms": choice.milliseconds, "precision": precisions[layer.name], "metadata": layer.values.get("metadata", ""),
-        "inputs": [[t._id, t._typed()[0].name, list(t._typed()[1])] for t in layer.inputs if t is not None],
-        "outputs": [[t._id, t._typed()[0].name, list(t._typed()[1])] for t in layer.outputs],
-        "weights": weights,
-    }  # fmt: skip

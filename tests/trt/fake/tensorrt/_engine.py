@@ -1,4 +1,4 @@
-"""Runtime and ICudaEngine."""
+"""ICudaEngine."""
 
 from typing import Any
 
@@ -9,67 +9,13 @@ from ._arguments import CLASSES
 from ._classes import behaves, new
 from ._context import context
 from ._inspect import inspector
-from ._plan import Plan, from_bytes
-from ._plugins import registry
-from ._recording import api, version
+from ._plan import Plan
 from ._values import dims, host_memory, say
 
 
 def member(enum: str, name: str) -> Any:
     """An enum's member by name."""
     return getattr(CLASSES[enum], name)
-
-
-@behaves("Runtime")
-class _Runtime:
-    def _init(self, logger: Any) -> None:
-        self._logger = logger
-        self._values.update(max_threads=1, DLA_core=-1)
-
-    logger = property(lambda self: self._logger)
-
-    def get_plugin_registry(self) -> Any:
-        return registry()
-
-    def load_runtime(self, path: str) -> Any:
-        return self
-
-    def deserialize_cuda_engine(self, serialized_engine: Any) -> Any:
-        plan = from_bytes(_bytes(serialized_engine))
-        if plan is None:
-            say(self._logger, "ERROR", "deserializeCudaEngine: Error Code 1: Serialization (Magic tag does not match)")
-            return None
-        if plan.header["major"] != version() and "VERSION_COMPATIBLE" not in plan.header["flags"]:
-            say(self._logger, "ERROR", "deserializeCudaEngine: Error Code 6: API Usage Error (The engine plan "
-                f"file is not compatible with this version of TensorRT, expecting library version {api()['version']} "
-                f"got {plan.header['version']}, please rebuild.)")  # fmt: skip
-            return None
-        lean = "VERSION_COMPATIBLE" in plan.header["flags"]
-        if lean and not self._values.get("engine_host_code_allowed"):
-            say(self._logger, "ERROR", "Cannot deserialize engine with lean runtime: engine_host_code_allowed is false")
-            return None
-        return engine(plan, self._logger)
-
-
-def _bytes(source: Any) -> bytes:
-    try:
-        return bytes(memoryview(source))
-    except TypeError:
-        return _streamed(source)
-
-
-def _streamed(reader: Any) -> bytes:
-    """Everything a stream reader gives: the fake hands it a writable buffer where the real one hands an address."""
-    parts = []
-    while True:
-        part = reader.read(1 << 20) if not _second(reader) else reader.read(1 << 20, 0)
-        if not part:
-            return b"".join(parts)
-        parts.append(bytes(part))
-
-
-def _second(reader: Any) -> bool:
-    return isinstance(reader, CLASSES["IStreamReaderV2"])
 
 
 def engine(plan: Plan, logger: Any) -> Any:
