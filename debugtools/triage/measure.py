@@ -39,7 +39,8 @@ def sanitize(case: Case) -> Finding:
     path = str(case.folder / "sanitized.onnx")
     options = spec.model_options
     job = SanitizeJob(
-        model=suspect.model or spec.model or "", output=path, what=SanitizeSpec(fold=True, cleanup=True), overwrite=True,
+        model=suspect.model or spec.model or "", output=path, overwrite=True,
+        what=SanitizeSpec(fold=True, cleanup=True),
         external_data_dir=options.external_data_dir, ignore_external_data=options.ignore_external_data,
     )  # fmt: skip
     made = case.jobs.run("sanitize", msgspec.to_builtins(job), "sanitise the model")

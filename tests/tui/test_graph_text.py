@@ -130,7 +130,10 @@ def test_fit_gives_exactly_the_cells(text: str, cells: int, keep: str) -> None:
     assert fitted == shown(fitted)
 
 
-@given(st.lists(st.tuples(st.text("ab宽c", max_size=20), st.sampled_from(["", "dim"])), max_size=5), st.integers(-1, 30))
+some_runs = st.lists(st.tuples(st.text("ab宽c", max_size=20), st.sampled_from(["", "dim"])), max_size=5)
+
+
+@given(some_runs, st.integers(-1, 30))
 def test_wrapping_keeps_the_text_and_the_width(runs: list[tuple[str, str]], cells: int) -> None:
     lines = wrap_runs(runs, cells, 2)
     assert all(width(line) <= max(cells, 4) for line in lines)
