@@ -14,7 +14,9 @@ def settled(before: Structure, after: Structure) -> Structure:
     """
     if after.nodes is before.nodes and after.inputs is before.inputs and after.initializers is before.initializers:
         return after
-    old, new, made = types_of(before), types_of(after), after.lookups.makers
+    old = types_of(before)
+    after.learn_from(before)
+    new, made = types_of(after), after.lookups.makers
     values = {}
     for name, value in after.values.items():
         current = value if old.get(name) == new.get(name) else new.get(name)

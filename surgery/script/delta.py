@@ -132,9 +132,9 @@ class Delta:
         return f"[{', '.join(map(self._tensor, names))}]"
 
     def _renames(self) -> dict[str, str]:
-        """New name -> old name of weights that are the same but for it."""
-        old, new = self.before.initializers, self.after.initializers
-        gone = {_values(tensor): name for name, tensor in old.items() if name not in new}
+        """New name -> old name of weights that are the same but for it. graphsurgeon drops those that nothing reads."""
+        old, new, readers = self.before.initializers, self.after.initializers, self.before.lookups.readers
+        gone = {_values(tensor): name for name, tensor in old.items() if name not in new and name in readers}
         added = {name: _values(tensor) for name, tensor in new.items() if name not in old} if gone else {}
         return {name: gone.pop(values) for name, values in added.items() if values in gone}
 
