@@ -6,14 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from backends.errors import LayerwiseError, UsageError
+from backends.errors import LayerwiseError
 from backends.files import atomic_write
 from backends.runner import Loadable
 from backends.scripts import call_script
 from backends.text import shown
 from backends.trt import config as configs
 from backends.trt.calibration import calibrated
-from backends.trt.capabilities import able, lacks
 from backends.trt.library import tensorrt
 from backends.trt.logger import Messages, make_logger
 from backends.trt.monitor import Build, Progress, make_monitor, no_progress
@@ -23,7 +22,7 @@ from backends.trt.plugins import load_plugins
 from backends.trt.precision import by_flags, in_graph
 from backends.trt.profiles import Filled, add_profiles, filled, network_inputs
 from backends.trt.store import Store
-from backends.trt.tactics import Tactics, make_selector, read_replay
+from backends.trt.tactics import Recording
 from backends.trt.timing import save_timing_cache, use_timing_cache
 from backends.trt.typing import set_types
 
@@ -63,12 +62,11 @@ class Builder:
         configs.check_options(options.config)
         self.trt = tensorrt()
         self.model, self.options, self.messages = model, options, messages
-        self.store = None if options.fresh or _records(options) else store or Store(self.trt)
+        self._recording = Recording(self.trt, options)
+        self.store = None if options.fresh or self._recording.wanted else store or Store(self.trt)
         self.told: list[str] = []
         self._build = Build(progress)
         self._calibrator: Any = None
-        self._tactics = Tactics({}, {})
-        self._selector: Any = None
         self._logger = make_logger(self.trt, messages)
 
     def run(self) -> Built:
@@ -125,12 +123,12 @@ class Builder:
         self.messages.reason("")
         plan = network.builder.build_serialized_network(network.network, config)
         del monitor
-        if error := self._build.error or getattr(self._calibrator, "error", None) or self._tactics.error:
+        if error := self._build.error or getattr(self._calibrator, "error", None) or self._recording.error:
             raise error
         if plan is None:
             reason = shown(self.messages.reason("it says no more"), 2000)
             raise LayerwiseError(f"TensorRT cannot build the engine: {reason}")
-        self._save_tactics(config)
+        self._recording.save(config, self.told.append)
         if self.options.save_timing_cache:
             save_timing_cache(config, Path(self.options.save_timing_cache))
         if self.store:
@@ -149,7 +147,7 @@ class Builder:
             if wanted.int8 and by_flags(self.trt, self.options):
                 self._calibrator = calibrated(self.trt, network.network, config, wanted, profiles, self.told.append)
         self._timing(config)
-        self._use_tactics(config)
+        self._recording.attach(config, self.messages)
         if wanted.config_postprocess:
             call_script(wanted.config_postprocess, "postprocess_config", builder, network.network, config)
         return config
@@ -158,43 +156,10 @@ class Builder:
         inputs = network_inputs(network.network)
         return filled(self.options.profiles, self.options.shapes, inputs, self.told.append)
 
-    def _use_tactics(self, config: Any) -> None:
-        """Have the builder's choices recorded, replayed or narrowed as the options say."""
-        options, named = self.options, [self.options.load_tactics, self.options.exclude_tactics]
-        if not _records(options):
-            return
-        if able(self.trt, "algorithm_selector"):
-            replay, excluded = (read_replay(Path(name)) if name else {} for name in named)
-            self._tactics = Tactics(replay, excluded)
-            config.algorithm_selector = self._selector = make_selector(self.trt, self._tactics)
-            return
-        if options.exclude_tactics:
-            raise UsageError(f"--exclude-tactics: {lacks(self.trt, 'algorithm_selector')}")
-        config.set_flag(self.trt.BuilderFlag.EDITABLE_TIMING_CACHE)
-        if options.load_tactics:
-            config.set_flag(self.trt.BuilderFlag.ERROR_ON_TIMING_CACHE_MISS)
-            use_timing_cache(config, [Path(options.load_tactics)], self.messages, Path(options.load_tactics))
-
-    def _save_tactics(self, config: Any) -> None:
-        if not self.options.save_tactics:
-            return
-        path = Path(self.options.save_tactics)
-        if self._selector is not None:
-            self._tactics.save(path)
-        else:
-            path.unlink(missing_ok=True)
-            save_timing_cache(config, path)
-            why = lacks(self.trt, "algorithm_selector")
-            self.told.append(f"{shown(str(path))} is an editable timing cache: {why}.")
-
     def _timing(self, config: Any) -> None:
         named = Path(self.options.load_timing_cache) if self.options.load_timing_cache else None
         kept = [self.store.timing_cache] if self.store and named is None else []
         use_timing_cache(config, [*([named] if named else []), *kept], self.messages, named)
-
-
-def _records(options: TrtOptions) -> bool:
-    return bool(options.save_tactics or options.load_tactics or options.exclude_tactics)
 
 
 def save_engine(data: bytes, path: Path) -> None:

@@ -148,6 +148,11 @@ class Execution:
         self.stream.wait()
         return {tensor.name: host_form(data[tensor.name], tensor.dtype, self._shape(tensor.name)) for tensor in wanted}
 
+    def on_device(self) -> dict[str, tuple[int, str, tuple[int, ...]]]:
+        """Address, type and shape of every output of the last run that lies on the device; the next run replaces it."""
+        found = (tensor for tensor in self.tensors if not (tensor.is_input or tensor.host))
+        return {t.name: (self._buffers[t.name].address, t.dtype, self._shape(t.name)) for t in found}
+
     def _shape(self, name: str) -> tuple[int, ...]:
         found = self._sized.get(name)
         shape = found[0].shape if found else tuple(self.context.get_tensor_shape(name))

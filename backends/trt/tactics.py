@@ -5,13 +5,17 @@ replayed with an error for every layer that it does not hold.
 """
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from backends.errors import BadFile, LayerwiseError
+from backends.errors import BadFile, LayerwiseError, UsageError
 from backends.files import atomic_write
 from backends.text import shown
+from backends.trt.capabilities import able, lacks
+from backends.trt.logger import Messages
+from backends.trt.options import TrtOptions
+from backends.trt.timing import save_timing_cache, use_timing_cache
 
 Replay = dict[str, dict[str, Any]]
 
@@ -108,3 +112,50 @@ def make_selector(trt: Any, tactics: Tactics) -> Any:
             tactics.report(contexts, choices)
 
     return Selector()
+
+
+class Recording:
+    """What a build's options say of tactics. wanted: they say anything."""
+
+    def __init__(self, trt: Any, options: TrtOptions) -> None:
+        self._trt, self._options = trt, options
+        self.wanted = bool(options.save_tactics or options.load_tactics or options.exclude_tactics)
+        self._tactics = Tactics({}, {})
+        self._selector: Any = None
+
+    @property
+    def error(self) -> LayerwiseError | None:
+        """Why the build could not go on."""
+        return self._tactics.error
+
+    def attach(self, config: Any, messages: Messages) -> None:
+        """Have the builder's choices recorded, replayed or narrowed. UsageError for what this version cannot do."""
+        if not self.wanted:
+            return
+        if able(self._trt, "algorithm_selector"):
+            named = (self._options.load_tactics, self._options.exclude_tactics)
+            self._tactics = Tactics(*(read_replay(Path(name)) if name else {} for name in named))
+            config.algorithm_selector = self._selector = make_selector(self._trt, self._tactics)
+        else:
+            self._use_cache(config, messages)
+
+    def _use_cache(self, config: Any, messages: Messages) -> None:
+        if self._options.exclude_tactics:
+            raise UsageError(f"--exclude-tactics: {lacks(self._trt, 'algorithm_selector')}")
+        config.set_flag(self._trt.BuilderFlag.EDITABLE_TIMING_CACHE)
+        if self._options.load_tactics:
+            config.set_flag(self._trt.BuilderFlag.ERROR_ON_TIMING_CACHE_MISS)
+            cache = Path(self._options.load_tactics)
+            use_timing_cache(config, [cache], messages, cache)
+
+    def save(self, config: Any, tell: Callable[[str], None]) -> None:
+        """Write what was chosen, where the options say so."""
+        if not self._options.save_tactics:
+            return
+        path = Path(self._options.save_tactics)
+        if self._selector is not None:
+            self._tactics.save(path)
+            return
+        path.unlink(missing_ok=True)
+        save_timing_cache(config, path)
+        tell(f"{shown(str(path))} is an editable timing cache: {lacks(self._trt, 'algorithm_selector')}.")
