@@ -1,4 +1,7 @@
-"""INT8 on TensorRT 10: calibrated with data of one's own, then from the cache alone."""
+"""INT8: calibrated with data of one's own, then from the cache alone.
+
+TensorRT 11 has no calibrators: Layerwise writes the scales into the graph there; Polygraphy cannot.
+"""
 
 import pathlib
 

@@ -13,7 +13,8 @@ from trt.zygote import Zygote
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NEEDS = {"load_and_run": ["build_and_run"]}
-ONLY_10 = {"calibrate", "calibrate_on_device"}
+ONLY_10 = {"calibrate_on_device"}
+THEIRS_ONLY_10 = {"calibrate"}
 NAMES = sorted({path.stem for path in EXAMPLES.glob("*.py")} - {"make_models"})
 PACKAGES = ["polygraphy", "layerwise"]
 MODULES = ["logger", "func", "json", "comparator", "backend.trt", "backend.onnxrt", "backend.common"]
@@ -68,9 +69,11 @@ def quiet(name: str, package: str) -> str:
 @pytest.mark.parametrize("name", NAMES)
 def test_runs_and_says_what_polygraphy_says(name: str, side: str, trt_version: int, run: Side, tmp_path: Path) -> None:
     if name in ONLY_10 and trt_version != 10:
-        pytest.skip("TensorRT 11 has no calibrators")
+        pytest.skip("TensorRT 11 has no classes of calibrators")
     said = run(side, trt_version, name, tmp_path)
-    assert said and said == run("polygraphy", trt_version, name, tmp_path)
+    assert said
+    if name not in THEIRS_ONLY_10 or trt_version == 10:
+        assert said == run("polygraphy", trt_version, name, tmp_path)
 
 
 def test_without_tensorrt_only_the_scripts_that_need_it_fail(tmp_path: Path) -> None:

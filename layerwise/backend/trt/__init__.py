@@ -50,6 +50,7 @@ from layerwise.backend.trt.postprocess import (
 )
 from layerwise.backend.trt.profile import Profile, ShapeTuple
 from layerwise.backend.trt.runner import TrtRunner
+from layerwise.backend.trt.tactics import TacticRecorder, TacticReplayer
 
 __all__ = [
     "BytesFromEngine",
@@ -74,6 +75,8 @@ __all__ = [
     "SetTensorDatatypes",
     "SetTensorFormats",
     "ShapeTuple",
+    "TacticRecorder",
+    "TacticReplayer",
     "TrtRunner",
     "bytes_from_engine",
     "create_config",

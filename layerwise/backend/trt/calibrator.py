@@ -1,6 +1,7 @@
 """INT8 calibration on TensorRT 10 with a script's own data."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,18 @@ from backends.trt.library import tensorrt
 from backends.trt.options import ConfigOptions
 from layerwise.common import TensorMetadata
 from layerwise.cuda import DeviceView
+
+
+@dataclass
+class GraphCalibrator:
+    """What TensorRT 11 calibrates with: onnxruntime measures, and the graph gets the scales."""
+
+    data_loader: Iterable[Mapping[str, Any]]
+    cache: str | None
+
+    def set_input_metadata(self, metadata: TensorMetadata) -> None:
+        """Tell the data loader the names, types and shapes of the inputs."""
+        _tell_loader(self.data_loader, metadata)
 
 
 class _Batches(Batches):
@@ -28,13 +41,17 @@ class _Batches(Batches):
 
     def set_input_metadata(self, metadata: TensorMetadata) -> None:
         """Tell the data loader the names, types and shapes of the inputs."""
-        if hasattr(self.loader, "__dict__"):
-            self.loader.input_metadata = metadata  # type: ignore[attr-defined]
+        _tell_loader(self.loader, metadata)
 
     def _put(self, name: str, array: Any) -> int:
         if isinstance(array, int):
             return array
         return int(array.ptr) if isinstance(array, DeviceView) else super()._put(name, array)
+
+
+def _tell_loader(loader: Any, metadata: TensorMetadata) -> None:
+    if hasattr(loader, "__dict__"):
+        loader.input_metadata = metadata
 
 
 def Calibrator(
@@ -48,11 +65,14 @@ def Calibrator(
     """A calibrator over batches: dicts of arrays, DeviceViews, or addresses on the device (int).
 
     cache: a file, read where it exists and written otherwise. BaseClass: IInt8EntropyCalibrator2 by default. quantile
-    and regression_cutoff: of the legacy one. UsageError on TensorRT 11, which has no calibrators.
+    and regression_cutoff: of the legacy one. TensorRT 11 has no calibrators: there the graph is quantised (see
+    CreateConfig), addresses and base classes are a UsageError.
     """
     trt = tensorrt()
     if not able(trt, "calibrators"):
-        raise UsageError(lacks(trt, "calibrators"))
+        if BaseClass is not None or algo is not None:
+            raise UsageError(lacks(trt, "calibrators"))
+        return GraphCalibrator(data_loader, cache)
     batches = _Batches(data_loader, cache)
     name = BaseClass.__name__ if BaseClass else "IInt8EntropyCalibrator2"
     options = ConfigOptions(quantile=quantile, regression_cutoff=regression_cutoff)

@@ -1,8 +1,11 @@
 """Builder configs."""
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from backends.errors import UsageError
 from backends.trt import config as configs
@@ -38,10 +41,11 @@ _ENUM_LISTS = {"tactic_sources", "preview_features", "quantization_flags"}
 class CreateConfig(BaseLoader[Any]):
     """A builder config; called with (builder, network).
 
-    profiles: one by default, filled in from the network. calibrator: for int8 on TensorRT 10. load_timing_cache: a
-    file; nothing is read where it is not there. Other options: tf32, fp16, bf16, int8, fp8 (on TensorRT 11 the model
-    itself must have the precision: UsageError), memory_pool_limits, tactic_sources, and all of TensorRT's that
-    Polygraphy's CreateConfig takes; enumerators are TensorRT's own. UsageError for an option that is none.
+    profiles: one by default, filled in from the network. calibrator: for int8. load_timing_cache: a file; nothing is
+    read where it is not there. Other options: tf32, fp16, bf16, int8, fp8 (on TensorRT 11 written into the graph where
+    EngineFromNetwork has this and a NetworkFromOnnx loader, UsageError elsewhere), memory_pool_limits, tactic_sources,
+    and all of TensorRT's that Polygraphy's CreateConfig takes; enumerators are TensorRT's own. UsageError for an option
+    that is none.
     """
 
     def __init__(
@@ -62,6 +66,12 @@ class CreateConfig(BaseLoader[Any]):
         self.algorithm_selector = algorithm_selector
         self.progress_monitor = progress_monitor
         self.options = _options({"tf32": tf32, "fp16": fp16, "int8": int8, **options})
+
+    def without_precision(self) -> "CreateConfig":
+        """The same, no precision below FP32 asked for."""
+        made = copy.copy(self)
+        made.options = msgspec.structs.replace(self.options, fp16=False, bf16=False, int8=False, fp8=False)
+        return made
 
     def call_impl(self, builder: Any, network: Any) -> Any:
         trt = tensorrt()

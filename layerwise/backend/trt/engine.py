@@ -15,6 +15,7 @@ from backends.trt.timing import save_timing_cache
 from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
 from layerwise.backend.trt.config import CreateConfig
 from layerwise.backend.trt.logger import MESSAGES, get_trt_logger
+from layerwise.backend.trt.lowering import network_and_config
 
 
 class EngineBytesFromNetwork(BaseLoader[bytes]):
@@ -33,14 +34,10 @@ class EngineBytesFromNetwork(BaseLoader[bytes]):
         self.save_timing_cache = save_timing_cache
 
     def call_impl(self) -> bytes:
-        made = value_of(self.network)
-        builder, network = made[:2]
-        config = self.config(builder, network) if callable(self.config) else self.config
+        builder, network, config = network_and_config(self.network, self.config)
         MESSAGES.reason("")
         plan = builder.build_serialized_network(network, config)
-        calibrator = getattr(config, "int8_calibrator", None)
-        if error := getattr(calibrator, "error", None):
-            raise error
+        _raise_kept(config)
         if plan is None:
             raise LayerwiseError(f"TensorRT cannot build the engine: {shown(MESSAGES.reason('it says no more'), 2000)}")
         if self.save_timing_cache:
@@ -125,6 +122,15 @@ class SaveEngine(BaseLoader[Any]):
         engine = value_of(self.engine)
         build.save_engine(BytesFromEngine(engine)(), Path(self.path))
         return engine
+
+
+def _raise_kept(config: Any) -> None:
+    """Raise what went wrong in a calibrator or selector of ours, which TensorRT cannot pass on."""
+    calibrator = getattr(config, "int8_calibrator", None)
+    tactics = getattr(getattr(config, "algorithm_selector", None), "tactics", None)
+    for kept in (calibrator, tactics):
+        if error := getattr(kept, "error", None):
+            raise error
 
 
 def _loaded(data: bytes, source: object, runtime: Any) -> Any:

@@ -1,5 +1,6 @@
 """Networks: empty ones, and of ONNX models."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ class CreateNetwork(BaseLoader[tuple[Any, Any]]):
         return builder, network
 
 
-class _NetworkFromOnnx(BaseLoader[Parsed]):
+class NetworkFromOnnx(BaseLoader[Parsed]):
     """flags: of `trt.OnnxParserFlag`. plugin_instancenorm: InstanceNormalization by TensorRT's plugin."""
 
     def __init__(
@@ -66,6 +67,13 @@ class _NetworkFromOnnx(BaseLoader[Parsed]):
             plugin_instancenorm=bool(plugin_instancenorm),
         )
 
+    @abstractmethod
+    def model(self) -> Loadable:
+        """The ONNX model."""
+
+    def call_impl(self) -> Parsed:
+        return self.parse(self.model())
+
     def parse(self, model: Loadable) -> Parsed:
         """Builder, network and parser of a model. LayerwiseError names node, operator and reason."""
         trt, logger = tensorrt(), get_trt_logger()
@@ -77,26 +85,26 @@ class _NetworkFromOnnx(BaseLoader[Parsed]):
         return made.builder, made.network, made.parser
 
 
-class NetworkFromOnnxBytes(_NetworkFromOnnx):
+class NetworkFromOnnxBytes(NetworkFromOnnx):
     """The network of a serialised ONNX model: (builder, network, parser)."""
 
     def __init__(self, model_bytes: Lazy[bytes], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.model_bytes = model_bytes
 
-    def call_impl(self) -> Parsed:
-        return self.parse(Loadable(data=value_of(self.model_bytes)))
+    def model(self) -> Loadable:
+        return Loadable(data=value_of(self.model_bytes))
 
 
-class NetworkFromOnnxPath(_NetworkFromOnnx):
+class NetworkFromOnnxPath(NetworkFromOnnx):
     """The network of an ONNX file, whose external data lies beside it: (builder, network, parser)."""
 
     def __init__(self, path: Lazy[str], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.path = path
 
-    def call_impl(self) -> Parsed:
-        return self.parse(Loadable(path=Path(value_of(self.path))))
+    def model(self) -> Loadable:
+        return Loadable(path=Path(value_of(self.path)))
 
 
 load_plugins = immediate(LoadPlugins)

@@ -6,6 +6,7 @@ from typing import Any
 from backends.errors import UsageError
 from backends.runner import RunnerBase
 from backends.specs import RunnerSpec
+from backends.tensors import to_numpy
 from backends.torch_bridge import is_tensor, to_array
 from backends.trt.engine import Engine, set_budget
 from backends.trt.library import cudart, tensorrt
@@ -68,10 +69,19 @@ class TrtRunner(BaseRunner):
         inner: RunnerBase = self._inner
         return TensorMetadata.from_infos(inner.inputs)
 
-    def infer_impl(self, feed_dict: Mapping[str, Any], **options: Any) -> dict[str, Any]:
+    def infer_impl(
+        self, feed_dict: Mapping[str, Any], copy_outputs_to_host: bool = True, **options: Any
+    ) -> dict[str, Any]:
+        """copy_outputs_to_host: False gives DeviceViews, which the next run overwrites."""
         torch_out = any(is_tensor(value) for value in feed_dict.values())
-        result = self._inner.infer({name: _array(value) for name, value in feed_dict.items()})
+        feed = {name: _array(value) for name, value in feed_dict.items()}
+        on_host = {t.name for t in self._inner.execution.tensors if t.host}
+        names = None if copy_outputs_to_host else [name for name in self._inner.outputs if name in on_host]
+        result = self._inner.infer(feed, names)
         self.inference_time = result.runtime
+        if not copy_outputs_to_host:
+            there = self._inner.execution.on_device()
+            return dict(result.outputs) | {n: DeviceView(at, shape, to_numpy(t)) for n, (at, t, shape) in there.items()}
         outputs = dict(result.outputs)
         return to_torch(outputs) if torch_out else outputs
 

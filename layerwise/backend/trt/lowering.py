@@ -1,0 +1,74 @@
+"""Reduced precision on TensorRT 11, which has no flags for it: written into the graph before it is parsed."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from backends.errors import UsageError
+from backends.runner import Loadable
+from backends.specs import FeedSpec
+from backends.trt.capabilities import able
+from backends.trt.late import described
+from backends.trt.library import tensorrt
+from backends.trt.options import ConfigOptions, TrtOptions
+from backends.trt.precision import in_graph, reduces
+from layerwise.backend.base import value_of
+from layerwise.backend.trt.calibrator import GraphCalibrator
+from layerwise.backend.trt.config import CreateConfig
+from layerwise.backend.trt.logger import tell
+from layerwise.backend.trt.network import NetworkFromOnnx
+from layerwise.common import TensorMetadata
+from layerwise.cuda import DeviceView
+from layerwise.json import save_json
+
+
+def network_and_config(network: Any, config: Any) -> tuple[Any, Any, Any]:
+    """Builder, network and config of loaders or of what they gave.
+
+    On TensorRT 11 the precision that a CreateConfig asks for goes into the graph of a NetworkFromOnnx loader.
+    """
+    if isinstance(network, NetworkFromOnnx) and isinstance(config, CreateConfig) and not able(tensorrt(), "fp16_flag"):
+        made = _lowered(network, config)
+        config = config.without_precision()
+    else:
+        made = value_of(network)
+    builder, definition = made[:2]
+    return builder, definition, config(builder, definition) if callable(config) else config
+
+
+def _lowered(network: NetworkFromOnnx, config: CreateConfig) -> Any:
+    model, options = network.model(), TrtOptions(config=config.options)
+    if not reduces(options):
+        return network.parse(model)
+    with (
+        _calibrated(config.options, config.calibrator, model) as wanted,
+        in_graph(tensorrt(), model, TrtOptions(config=wanted), tell) as lowered,
+    ):
+        return network.parse(lowered)
+
+
+@contextmanager
+def _calibrated(options: ConfigOptions, calibrator: Any, model: Loadable) -> Iterator[ConfigOptions]:
+    """The options with the batches of a calibrator in a file, which is gone when the context ends."""
+    if not options.int8 or not isinstance(calibrator, GraphCalibrator):
+        yield options
+        return
+    with tempfile.TemporaryDirectory(prefix="layerwise-") as folder:
+        calibrator.set_input_metadata(TensorMetadata.from_infos(described(model)[0]))
+        cached = calibrator.cache is not None and Path(calibrator.cache).is_file()
+        batches = [] if cached else [{k: _array(v) for k, v in feed.items()} for feed in calibrator.data_loader]
+        feeds = None
+        if batches:
+            save_json(batches, Path(folder) / "batches.json")
+            feeds = FeedSpec(files=[str(Path(folder) / "batches.json")])
+        yield msgspec.structs.replace(options, calibration=feeds, calibration_cache=calibrator.cache)
+
+
+def _array(value: Any) -> Any:
+    if isinstance(value, int):
+        raise UsageError("calibration on TensorRT 11 needs arrays or DeviceViews, not addresses on the device")
+    return value.numpy() if isinstance(value, DeviceView) else value

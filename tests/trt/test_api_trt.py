@@ -1,0 +1,126 @@
+"""layerwise.backend.trt and layerwise.cuda beyond the examples: what they give, and how they refuse."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+SETUP = """
+import sys
+sys.path.insert(0, {root!r})
+sys.path.insert(0, {tests!r})
+import numpy as np, onnx, tensorrt as trt
+from support import models
+from layerwise.backend.trt import *
+from layerwise.cuda import *
+from layerwise.exception import PolygraphyException
+from layerwise.logger import G_LOGGER
+G_LOGGER.module_severity = G_LOGGER.CRITICAL
+onnx.save(models.mlp(), "m.onnx")
+feed = {{"x": np.linspace(-1, 1, 32, dtype=np.float32).reshape(2, 16)}}
+profile = Profile().add("x", (1, 16), (2, 16), (4, 16))
+def error_of(act):
+    try:
+        act()
+    except PolygraphyException as error:
+        return str(error)
+def outputs(network, **options):
+    with TrtRunner(EngineFromNetwork(network, CreateConfig(profiles=[profile], **options))) as runner:
+        return runner.infer(feed)
+"""
+
+
+@pytest.fixture
+def said(in_fake: Callable[..., str], tmp_path: Path) -> Callable[[str], list[str]]:
+    """The lines that a script prints on the fake, alone and over the real bindings."""
+    tests = Path(__file__).parents[1]
+    setup = SETUP.format(root=str(tests.parent), tests=str(tests))
+    return lambda source: in_fake(setup + source, LAYERWISE_HOME=str(tmp_path / "home")).splitlines()
+
+
+def test_profiles_are_filled_in_and_refused(said: Callable[[str], list[str]]) -> None:
+    lines = said("""
+builder, network, parser = network_from_onnx_path("m.onnx")
+print(Profile().fill_defaults(network)["x"], Profile().fill_defaults(network, default_shape_value=3)["x"])
+wrong = Profile().add("q", (1,), (1,), (1,))
+print(error_of(lambda: Profile()["x"]), "|", error_of(lambda: wrong.to_trt(builder, network)))
+print(error_of(lambda: create_config(builder, network, profiles=[Profile().add("x", (4, 16), (2, 16), (4, 16))])))
+print(error_of(lambda: CreateConfig(fast=True)))
+""")
+    assert lines[0] == "(min=[1, 16], opt=[1, 16], max=[1, 16]) (min=[3, 16], opt=[3, 16], max=[3, 16])"
+    assert "says nothing of 'x'" in lines[1] and "no input 'q'" in lines[1]
+    assert "are not in order" in lines[2] and "no option fast" in lines[3]
+
+
+def test_outputs_are_marked_and_stay_on_the_device_where_asked(said: Callable[[str], list[str]]) -> None:
+    lines = said("""
+from layerwise import constants
+every = outputs(ModifyNetworkOutputs(NetworkFromOnnxPath("m.onnx"), constants.MARK_ALL))
+other = next(name for name in every if name != "y")
+chosen = modify_network_outputs(network_from_onnx_path("m.onnx"), [other, "y"], exclude_outputs=["y"])
+print(len(every) > 2, list(outputs(chosen)) == [other])
+engine = engine_from_network(NetworkFromOnnxPath("m.onnx"), CreateConfig(profiles=[profile]))
+with TrtRunner(engine) as runner, DeviceArray((2, 16), np.float32) as x:
+    view = runner.infer({"x": x.copy_from(feed["x"])}, copy_outputs_to_host=False)["y"]
+    print(type(view).__name__, view.shape, np.array_equal(view.numpy(), every["y"]))
+    print(error_of(lambda: runner.infer({"x": np.ones((9, 16), np.float32)})))
+    print(error_of(lambda: runner.set_profile(3)))
+print(error_of(lambda: runner.infer(feed)))
+print(error_of(lambda: engine_from_bytes(b"no engine")))
+print(error_of(lambda: modify_network_outputs(network_from_onnx_path("m.onnx"), ["nowhere"])))
+""")
+    assert lines[:2] == ["True True", "DeviceView (2, 16) True"]
+    assert "does not fit profile 0" in lines[2] and "the engine has 1" in lines[3]
+    assert "Must be activated" in lines[4] and "the engine" in lines[5] and "no tensor 'nowhere'" in lines[6]
+
+
+def test_low_precision_and_calibration_on_both_versions(said: Callable[[str], list[str]]) -> None:
+    lines = said("""
+plain = outputs(NetworkFromOnnxPath("m.onnx"))["y"]
+half = outputs(NetworkFromOnnxPath("m.onnx"), fp16=True)["y"]
+calibrator = Calibrator([feed], cache="m.cache")
+eight = outputs(NetworkFromOnnxPath("m.onnx"), int8=True, calibrator=calibrator)["y"]
+again = outputs(NetworkFromOnnxPath("m.onnx"), int8=True, calibrator=Calibrator([], cache="m.cache"))["y"]
+for found in (half, eight):
+    gap = np.abs(found - plain).max() / np.abs(plain).max()
+    print(0 < gap < 0.1, gap)
+print(np.array_equal(eight, again), np.abs(half - plain).max() < np.abs(eight - plain).max())
+""")
+    assert [line.split()[0] for line in lines] == ["True", "True", "True"] and lines[2] == "True True", lines
+
+
+def test_tactics_are_recorded_and_replayed_on_10(said: Callable[[str], list[str]], trt_version: int) -> None:
+    if trt_version != 10:
+        assert "IAlgorithmSelector" in said('print(error_of(lambda: TacticRecorder("t.json")))')[0]
+        return
+    lines = said("""
+import json
+first = outputs(NetworkFromOnnxPath("m.onnx"), algorithm_selector=TacticRecorder("t.json"))
+second = outputs(NetworkFromOnnxPath("m.onnx"), algorithm_selector=TacticReplayer("t.json"))
+found = json.load(open("t.json"))
+print(len(found["replay"]) > 3, np.array_equal(first["y"], second["y"]))
+next(iter(found["replay"].values()))["tactic"] = 12345
+json.dump(found, open("t.json", "w"))
+replayer = TacticReplayer("t.json")
+print(error_of(lambda: outputs(NetworkFromOnnxPath("m.onnx"), algorithm_selector=replayer)))
+""")
+    assert lines[0] == "True True" and "its recorded tactic is not among those" in lines[1]
+
+
+def test_device_arrays_grow_and_refuse_what_does_not_fit(said: Callable[[str], list[str]]) -> None:
+    lines = said("""
+data = np.arange(6, dtype=np.float16).reshape(2, 3)
+with DeviceArray(dtype=np.float16) as array, Stream() as stream:
+    print(array.nbytes, np.array_equal(array.copy_from(data, stream).numpy(), data), array.view((3,)).numpy().tolist())
+    other = wrapper().malloc(array.nbytes)
+    wrapper().memcpy(other, array.ptr, array.nbytes, MemcpyKind.DeviceToDevice, stream.ptr)
+    wrapper().stream_synchronize(stream.ptr)
+    print(np.array_equal(DeviceView(other, (6,), np.float16).numpy(), data.ravel()))
+    wrapper().free(other)
+    print(error_of(lambda: array.copy_from(data.astype(np.int8))), "|", error_of(lambda: array.view((9,))))
+    print(error_of(lambda: array.copy_to(np.empty(2, np.float16))), "|", error_of(lambda: array.copy_from(data.T)))
+print(array.ptr, stream.ptr)
+""")
+    assert lines[:2] == ["0 True [0.0, 1.0, 2.0]", "True"] and lines[4] == "0 0"
+    assert "float16, the host's int8" in lines[2] and "18 bytes does not fit into 12" in lines[2]
+    assert lines[3].count("a contiguous array of 12 bytes") == 2
