@@ -180,7 +180,8 @@ FAMILIES = {
         {"Tanh": 1},
     ),
     "fold constants": Family(
-        "One key: `f`. The Transposes of weights go.",
+        "One key: `f`. The Transposes of weights go. The app and the command line declare the inner shapes too, which "
+        "graphsurgeon's export leaves out: the same nodes, but onnxruntime fuses others (a rounding, no more).",
         exported,
         (Step(("f",), "fold constants", 1),),
         ("--fold",),
@@ -208,8 +209,8 @@ FAMILIES = {
     ),
     "layer API": Family(
         "graphsurgeon registers Python functions as layers; the app registers nothing. For the same end a layer is one "
-        "line that `.` repeats (a clamp by Min and Max here), and a chain of nodes becomes one layer by `e`, "
-        "replace-pattern. The bounds are those of tanh: the outputs stay.",
+        "line of `i` (a clamp by Max and Min here), and a chain of nodes becomes one layer by `e`, replace-pattern. "
+        "The bounds are those of tanh: the outputs stay.",
         encoder,
         (
             at(TANH),
