@@ -56,7 +56,7 @@ class FloatKernel:
     def __init__(self, how: Arithmetic, atol: float, rtol: float, infinities_equal: bool) -> None:
         self.how, self.infinities_equal = how, infinities_equal
         work = None if infinities_equal else how.work
-        self.atol, self.rtol = _round_down(atol, work), _round_down(rtol, work)
+        self.atol, self.rtol = round_down(atol, work), round_down(rtol, work)
         self.totals = Totals(Side(), Side(), Moments(), Moments())
         self.scratch = _scratch()
 
@@ -177,7 +177,7 @@ class FloatKernel:
         return self.scratch.buffer(self.how.work, index)[:n]
 
 
-def _round_down(tolerance: float, work: Any) -> float:
+def round_down(tolerance: float, work: Any) -> float:
     """The largest value of the working type that is at most `tolerance`: comparing with it is exact and fast."""
     if work is None or work.kind != "f" or tolerance != tolerance:
         return tolerance

@@ -93,11 +93,16 @@ def compare_arrays(
     if rule.auto:
         result.rule = rule = rule.derived(result.dtypes, _rms(b), depth)
     totals = fuse(a, b, how, rule.atol, rule.rtol, infinities_equal=rule.infinities_equal)
-    result.totals, result.sides, result.over = totals, (totals.a, totals.b), totals.over
-    _distances(result, totals, a.size)
+    conclude(result, totals, a.size)
     _order(result, a, b, how, statistics, medians)
     result.verdicts = {name: _verdict(name, result, a, b) for name in metrics}
     return result
+
+
+def conclude(result: Comparison, totals: Totals, size: int) -> None:
+    """Put all that follows from the sums over `size` elements into `result`; verdicts are left to `judge`."""
+    result.totals, result.sides, result.over = totals, (totals.a, totals.b), totals.over
+    _distances(result, totals, size)
 
 
 def array_stats(a: Array) -> Side | None:
@@ -192,14 +197,19 @@ def _flat_copy(values: Array) -> Array:
 
 
 def _verdict(metric: MetricName, result: Comparison, a: Array, b: Array) -> bool:
+    if metric == "indices":
+        return indices_mismatches(a, b, result.rule.index_tolerance) == 0
+    if metric == "perceptual_metrics":
+        return _perceptual(result, a, b)
+    return judge(metric, result, a.size)
+
+
+def judge(metric: MetricName, result: Comparison, size: int) -> bool:
+    """The verdict of a metric that the sums decide: simple, l2, cosine_similarity, psnr or snr."""
     rule = result.rule
     if metric == "simple":
         return _simple(result)
-    if metric == "indices":
-        return indices_mismatches(a, b, rule.index_tolerance) == 0
-    if metric == "perceptual_metrics":
-        return _perceptual(result, a, b)
-    if not a.size:
+    if not size:
         return True
     value, threshold, least = {
         "l2": (result.l2, rule.l2, False),

@@ -1,0 +1,55 @@
+"""cuda-python's driver and compiler modules, and one device made current."""
+
+import importlib
+from typing import Any
+
+from backends.errors import LayerwiseError, MissingDependency
+from backends.trt.library import check, cudart
+
+
+def driver() -> Any:
+    """cuda-python's driver module. MissingDependency where it is not installed."""
+    return _module("driver")
+
+
+def nvrtc() -> Any:
+    """cuda-python's module of the runtime compiler. MissingDependency where it is not installed."""
+    return _module("nvrtc")
+
+
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(f"cuda.bindings.{name}")
+    except ImportError as error:
+        raise MissingDependency(
+            f"cuda-python cannot be imported ({error}); install it: pip install cuda-python"
+        ) from None
+
+
+def use_device(number: int = 0) -> None:
+    """Make a device current on this thread. LayerwiseError where there is none, or no driver."""
+    cuda = cudart()
+    try:
+        check(cuda.cudaSetDevice(number), f"GPU {number} cannot be used")
+        check(cuda.cudaFree(0), f"GPU {number} cannot be used")
+    except RuntimeError as error:  # how cuda-python says that the driver's library is missing
+        raise LayerwiseError(f"GPU {number} cannot be used: {error}") from None
+
+
+def architecture(number: int = 0) -> str:
+    """The device's architecture as the compiler names it: `sm_90`."""
+    cuda = cudart()
+    kinds = cuda.cudaDeviceAttr
+    major, minor = (
+        check(cuda.cudaDeviceGetAttribute(kind, number), "the GPU does not say its architecture")
+        for kind in (kinds.cudaDevAttrComputeCapabilityMajor, kinds.cudaDevAttrComputeCapabilityMinor)
+    )
+    return f"sm_{major}{minor}"
+
+
+def check_driver(answer: Any, what: str) -> Any:
+    """The value of an answer of the driver; LayerwiseError naming `what` and the error otherwise."""
+    error, *values = answer
+    if int(error) != 0:
+        raise LayerwiseError(f"{what}: {error.name}")
+    return values[0] if values else None

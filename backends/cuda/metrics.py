@@ -1,0 +1,123 @@
+"""The sums of many pairs of tensors on the device in a few launches; what comes back is one record a pair."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backends.cuda.devices import Buffer, Stream
+from backends.cuda.program import THREADS, program
+from backends.errors import UsageError
+
+Array = NDArray[Any]
+TYPES = ("float32", "float16", "bfloat16")
+GROUP = 8  # elements that a thread takes at a time, as in metrics.cu
+MOST_BLOCKS = 1056  # a pair; eight for each multiprocessor of the largest GPUs
+NEVER = 2**64 - 1
+
+PAIR = np.dtype(
+    [("a", "u8"), ("b", "u8"), ("count", "u8"), ("first_block", "u4"), ("blocks", "u4"), ("atol", "f4"), ("rtol", "f4")]
+)
+RECORD = np.dtype(
+    [
+        ("sums", "f8", 11),
+        ("over", "u8"),
+        ("bad", "u8", 4),
+        ("first", "u8", 6),
+        ("places", "u8", 8),
+        ("bounds", "f4", 8),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DevicePair:
+    """Two tensors of `count` elements at device addresses. atol, rtol: as float32 holds them, rounded down."""
+
+    a: int
+    b: int
+    count: int
+    dtypes: tuple[str, str]
+    atol: float
+    rtol: float
+
+
+def blocks_for(count: int) -> int:
+    """How many blocks share a tensor. It depends on nothing else, so sums repeat to the last bit."""
+    return max(1, min(MOST_BLOCKS, -(-count // (GROUP * THREADS * 2))))
+
+
+def table(pairs: Sequence[DevicePair]) -> tuple[Array, Array]:
+    """The kernel's arguments: one PAIR row each, and for every block the pair it works on."""
+    blocks = np.array([blocks_for(pair.count) for pair in pairs], np.uint32)
+    rows = np.zeros(len(pairs), PAIR)
+    for name in ("a", "b", "count", "atol", "rtol"):
+        rows[name] = [getattr(pair, name) for pair in pairs]
+    rows["blocks"] = blocks
+    rows["first_block"] = np.cumsum(blocks) - blocks
+    return rows, np.repeat(np.arange(len(pairs), dtype=np.uint32), blocks)
+
+
+class DeviceMetrics:
+    """Measures pairs on one stream; its buffers only grow."""
+
+    def __init__(self, stream: Stream, device: int = 0) -> None:
+        self._program, self.stream = program(device), stream
+        self._rows, self._owners, self._parts, self._records = Buffer(), Buffer(), Buffer(), Buffer()
+
+    def measure(self, pairs: Sequence[DevicePair]) -> Array:
+        """One RECORD for each pair. Waits for them.
+
+        UsageError for a pair of types other than float32, float16 and bfloat16.
+        """
+        found = np.zeros(len(pairs), RECORD)
+        if pairs:
+            order = sorted(range(len(pairs)), key=lambda i: pairs[i].dtypes)
+            begun, held = self.begin([pairs[i] for i in order])
+            self.stream.wait()
+            del held  # the copies read it until here
+            found[order] = begun
+        return found
+
+    def begin(self, pairs: Sequence[DevicePair]) -> tuple[Array, list[Array]]:
+        """Begin to measure pairs that are sorted by their types.
+
+        The records are full once the stream has been waited for; keep both answers until then.
+        """
+        rows, owners = table(pairs)
+        records = np.zeros(len(pairs), RECORD)
+        self.stream.to_device(self._rows.ensure(rows.nbytes), rows)
+        self.stream.to_device(self._owners.ensure(owners.nbytes), owners)
+        parts, totals = self._parts.ensure(owners.size * RECORD.itemsize), self._records.ensure(records.nbytes)
+        for name, first, last in launches(pairs, rows):
+            addresses = self._rows.address, self._owners.address, parts
+            self._program.launch(name, last - first, self.stream, *addresses, first)
+        self._program.launch("finish", len(pairs), self.stream, self._rows.address, parts, totals)
+        self.stream.to_host(records, totals)
+        return records, [rows, owners]
+
+    def close(self) -> None:
+        for buffer in (self._rows, self._owners, self._parts, self._records):
+            buffer.close()
+
+
+def launches(pairs: Sequence[DevicePair], rows: Array) -> list[tuple[str, int, int]]:
+    """Kernel, first and last block of each run of pairs of the same types."""
+    runs: list[tuple[str, int, int]] = []
+    for pair, row in zip(pairs, rows, strict=True):
+        name = kernel_name(pair.dtypes)
+        first, last = int(row["first_block"]), int(row["first_block"] + row["blocks"])
+        if runs and runs[-1][0] == name:
+            runs[-1] = (name, runs[-1][1], last)
+        else:
+            runs.append((name, first, last))
+    return runs
+
+
+def kernel_name(dtypes: tuple[str, str]) -> str:
+    """The kernel for a pair of types; UsageError where there is none."""
+    if not set(dtypes) <= set(TYPES):
+        raise UsageError(f"no kernel compares {dtypes[0]} with {dtypes[1]} on the GPU; it takes {', '.join(TYPES)}")
+    return f"compare_{dtypes[0]}_{dtypes[1]}"

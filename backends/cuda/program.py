@@ -1,0 +1,79 @@
+"""The kernels of metrics.cu: compiled for the device by NVRTC, loaded, launched."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from backends.cuda.devices import Stream
+from backends.cuda.library import architecture, check_driver, driver, nvrtc, use_device
+from backends.errors import LayerwiseError
+
+THREADS = 256  # as in metrics.cu
+_SOURCE = Path(__file__).with_name("metrics.cu")
+
+
+class Program:
+    """Kernels by name, on one device."""
+
+    def __init__(self, cubin: bytes) -> None:
+        self._cubin = np.frombuffer(cubin, np.uint8)
+        module = driver().cuModuleLoadData(self._cubin.ctypes.data)
+        self._module = check_driver(module, "the metrics kernel cannot be loaded")
+        self._kernels: dict[str, Any] = {}
+
+    def launch(self, name: str, blocks: int, stream: Stream, *values: int) -> None:
+        """Begin kernel `name` with its arguments, all of 64 bits: device addresses and numbers."""
+        held = np.array(values, np.uint64)
+        arguments = np.array([held.ctypes.data + 8 * i for i in range(len(held))], np.uint64)
+        answer = driver().cuLaunchKernel(
+            self._kernel(name), blocks, 1, 1, THREADS, 1, 1, 0, int(stream.handle), arguments.ctypes.data, 0
+        )
+        check_driver(answer, f"kernel {name} cannot be launched")
+
+    def _kernel(self, name: str) -> Any:
+        if name not in self._kernels:
+            answer = driver().cuModuleGetFunction(self._module, name.encode())
+            self._kernels[name] = check_driver(answer, f"there is no kernel {name}")
+        return self._kernels[name]
+
+
+@cache
+def program(device: int = 0) -> Program:
+    """The kernels on a device, compiled once a process."""
+    use_device(device)
+    return Program(compiled(architecture(device)))
+
+
+def compiled(target: str) -> bytes:
+    """The machine code of metrics.cu for an architecture (`sm_90`); no GPU is needed.
+
+    LayerwiseError with the compiler's log where it fails.
+    """
+    compiler = nvrtc()
+    error, made = compiler.nvrtcCreateProgram(_SOURCE.read_bytes(), b"metrics.cu", 0, [], [])
+    _require(error, "NVRTC cannot begin")
+    options = [f"--gpu-architecture={target}".encode(), b"--std=c++17"]
+    (error,) = compiler.nvrtcCompileProgram(made, len(options), options)
+    if int(error) != 0:
+        raise LayerwiseError(f"NVRTC cannot compile the metrics kernel for {target}: {_log(made)}")
+    error, size = compiler.nvrtcGetCUBINSize(made)
+    _require(error, "NVRTC gives no machine code")
+    code = b" " * int(size)
+    (error,) = compiler.nvrtcGetCUBIN(made, code)
+    _require(error, "NVRTC gives no machine code")
+    compiler.nvrtcDestroyProgram(made)
+    return code
+
+
+def _log(made: Any) -> str:
+    _, size = nvrtc().nvrtcGetProgramLogSize(made)
+    log = b" " * int(size)
+    nvrtc().nvrtcGetProgramLog(made, log)
+    return log.decode(errors="replace").strip("\0 \n")
+
+
+def _require(error: Any, what: str) -> None:
+    if int(error) != 0:
+        raise LayerwiseError(f"{what}: {error.name}")

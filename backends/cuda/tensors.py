@@ -1,0 +1,35 @@
+"""Tensors that lie on the device."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backends.tensors import packed_nbytes
+from backends.trt.memory import Stream, host_form
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTensor:
+    """A contiguous tensor at a device address. owner: what keeps it alive."""
+
+    address: int
+    shape: tuple[int, ...]
+    dtype: str
+    owner: Any = None
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.shape)
+
+
+def fetch(stream: Stream, tensor: DeviceTensor) -> Array:
+    """A copy on the host. Waits for the stream."""
+    data = np.empty(packed_nbytes(tensor.dtype, tensor.shape), np.uint8)
+    stream.to_host(data, tensor.address)
+    stream.wait()
+    return host_form(data, tensor.dtype, tensor.shape)

@@ -1,0 +1,106 @@
+"""Comparing tensors that lie on one GPU: the device gives the sums, the host draws the same conclusions from them."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from backends.cuda.metrics import NEVER, TYPES, DeviceMetrics, DevicePair
+from backends.cuda.tensors import DeviceTensor, fetch
+from debugtools.compare.kernel import round_down
+from debugtools.compare.metrics import Comparison, compare_arrays, conclude, judge
+from debugtools.compare.moments import Moments, Side, Totals
+from debugtools.compare.spec import MetricName
+from debugtools.compare.tolerance import Rule
+
+_WORK = np.dtype(np.float32)
+METRICS: frozenset[MetricName] = frozenset(("simple", "l2", "cosine_similarity", "psnr", "snr"))
+
+
+def comparable(a: DeviceTensor, b: DeviceTensor, rule: Rule, metrics: Sequence[MetricName]) -> bool:
+    """Whether the device's sums are enough: one shape, floats of up to 32 bits, no order statistics."""
+    sums_suffice = rule.stat in ("elemwise", "max", "mean") and not rule.auto and not rule.infinities_equal
+    return a.shape == b.shape and {a.dtype, b.dtype} <= set(TYPES) and sums_suffice and METRICS.issuperset(metrics)
+
+
+def compare_tensors(
+    device: DeviceMetrics,
+    pairs: Sequence[tuple[DeviceTensor, DeviceTensor, Rule]],
+    metrics: Sequence[MetricName] = ("simple",),
+) -> list[Comparison]:
+    """Compare pairs that are all `comparable`, in one pass each, nothing but the sums coming to the host."""
+    records = device.measure([_device_pair(a, b, rule) for a, b, rule in pairs])
+    found = []
+    for (a, b, rule), record in zip(pairs, records, strict=True):
+        result = Comparison((a.dtype, b.dtype), (a.shape, b.shape), rule)
+        size = math.prod(a.shape)
+        conclude(result, totals_of(record, size), size)
+        result.verdicts = {name: judge(name, result, size) for name in metrics}
+        found.append(result)
+    return found
+
+
+def compare_outputs(
+    device: DeviceMetrics,
+    first: Mapping[str, DeviceTensor],
+    second: Mapping[str, DeviceTensor],
+    rule: Rule,
+    metrics: Sequence[MetricName] = ("simple",),
+) -> dict[str, Comparison]:
+    """Compare the tensors that both sides have, by name. What the device cannot judge is copied and judged here."""
+    names = [name for name in first if name in second]
+    there = [name for name in names if comparable(first[name], second[name], rule, metrics)]
+    judged = compare_tensors(device, [(first[name], second[name], rule) for name in there], metrics)
+    found = dict(zip(there, judged, strict=True))
+    for name in names:
+        if name not in found:
+            a, b = fetch(device.stream, first[name]), fetch(device.stream, second[name])
+            found[name] = compare_arrays(a, b, rule, metrics=metrics)
+    return found
+
+
+def _device_pair(a: DeviceTensor, b: DeviceTensor, rule: Rule) -> DevicePair:
+    limits = round_down(rule.atol, _WORK), round_down(rule.rtol, _WORK)
+    return DevicePair(a.address, b.address, math.prod(a.shape), (a.dtype, b.dtype), *limits)
+
+
+def totals_of(record: Any, count: int) -> Totals:
+    """What the host's pass would have given, from the kernel's RECORD of a pair of `count` elements."""
+    sums, bad, first = (record[name].tolist() for name in ("sums", "bad", "first"))
+    bounds = _bounds(record, first)
+    total, squares = (sums[0], sums[3], sums[6], sums[9]), (sums[1], sums[4], sums[7], sums[10])
+    moments = [_moments(*bounds[i], total[i], squares[i], count) for i in range(4)]
+    a = _side(moments[0], sums[2], bad[:2], first[:2])
+    b = _side(moments[1], sums[5], bad[2:], first[2:4])
+    return Totals(a, b, moments[2], moments[3], difference=sums[7], product=sums[8], over=int(record["over"]))
+
+
+def _bounds(record: Any, first: list[int]) -> list[tuple[float, int, float, int]]:
+    """Low, its place, high, its place of both sides, the errors and the ratios. NaN wins, at its first place."""
+    values, places = record["bounds"].tolist(), record["places"].tolist()
+    found = []
+    for i, nan in enumerate((first[0], first[2], first[4], first[5])):
+        if nan != NEVER:
+            found.append((math.nan, nan, math.nan, nan))
+        else:
+            low, high = (0 if place == NEVER else place for place in places[2 * i : 2 * i + 2])
+            found.append((values[2 * i], low, -values[2 * i + 1], high))
+    return found
+
+
+def _moments(low: float, low_at: int, high: float, high_at: int, total: float, squares: float, count: int) -> Moments:
+    moments = Moments()
+    moments.low, moments.low_at, moments.high, moments.high_at = low, low_at, high, high_at
+    moments.add(total, squares, count)
+    return moments
+
+
+def _side(moments: Moments, magnitude: float, bad: list[int], first: list[int]) -> Side:
+    side = Side()
+    side.moments, side.magnitude = moments, magnitude
+    side.nans, side.infs = bad
+    side.first_nan, side.first_inf = (-1 if place == NEVER else place for place in first)
+    return side
+
+

@@ -1,0 +1,48 @@
+"""The metrics kernel run by the CPU, compiled by the machine's C++ compiler."""
+
+import ctypes
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from numpy import zeros
+
+import backends.cuda
+from backends.cuda.metrics import RECORD, Array, DevicePair, launches, table
+
+SOURCE = Path(__file__).with_name("cuda_on_cpu.cpp")
+
+
+def build(folder: Path) -> ctypes.CDLL | None:
+    """The kernels as a library; None where there is no compiler that can make it."""
+    compiler, library = shutil.which("g++") or shutil.which("clang++"), folder / "kernels.so"
+    if compiler is None:
+        return None
+    kernels = Path(backends.cuda.__file__).parent
+    flags = ["-std=c++20", "-O1", "-shared", "-fPIC", "-pthread", "-ffp-contract=off", f"-I{kernels}"]
+    done = subprocess.run([compiler, *flags, str(SOURCE), "-o", str(library)], capture_output=True, check=False)
+    return ctypes.CDLL(str(library)) if done.returncode == 0 else None
+
+
+class MetricsOnCpu:
+    """What `DeviceMetrics` does, over host addresses."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+
+    def measure(self, pairs: Sequence[DevicePair]) -> Array:
+        order = sorted(range(len(pairs)), key=lambda i: pairs[i].dtypes)
+        ordered = [pairs[i] for i in order]
+        rows, owners = table(ordered)
+        parts, records, found = zeros(owners.size, RECORD), zeros(len(pairs), RECORD), zeros(len(pairs), RECORD)
+        for name, first, last in launches(ordered, rows):
+            self._call(name, rows, owners, parts, last - first, first)
+        self._call("finish", rows, parts, records, len(pairs))
+        found[order] = records
+        return found
+
+    def _call(self, name: str, *values: Array | int) -> None:
+        run = getattr(self._library, f"run_{name}")
+        run.restype = None
+        run(*(ctypes.c_uint64(value if isinstance(value, int) else value.ctypes.data) for value in values))
