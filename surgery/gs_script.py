@@ -90,12 +90,12 @@ def _functions(before: Structure, after: Structure, stored: Stored, serial: Iter
 
 
 def _declarations(before: Structure, after: Structure) -> list[str]:
-    """Types and shapes that are not true any more."""
+    """Types and shapes that are not true any more, or that the edits declared."""
     from surgery.script.literals import value_arguments
 
     final = settled(before, after)
     changed = [v for v in final.outputs if (old := after.value(v.name)) is None or old != v]
-    changed += [v for name, v in final.values.items() if after.values.get(name) != v]
+    changed += [v for name, v in final.values.items() if before.values.get(name) != v]
     gone = [name for name in after.values if name not in final.values and name in types_of(after)]
     lines = [f"declare(graph, {v.name!r}, {value_arguments(v)})" for v in changed]
     lines += [f"declare(graph, {name!r}, None, None)" for name in gone]

@@ -180,8 +180,7 @@ FAMILIES = {
         {"Tanh": 1},
     ),
     "fold constants": Family(
-        "One key: `f`. The Transposes of weights go. The app and the command line declare the inner shapes too, which "
-        "graphsurgeon's export leaves out: the same nodes, but onnxruntime fuses others (a rounding, no more).",
+        "One key: `f`. The Transposes of weights go.",
         exported,
         (Step(("f",), "fold constants", 1),),
         ("--fold",),

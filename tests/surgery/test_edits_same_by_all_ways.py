@@ -62,3 +62,14 @@ def test_a_script_does_not_take_an_unread_weight_for_a_folded_one(tmp_path: Path
     subprocess.run([sys.executable, script, path, tmp_path / "scripted.onnx"], check=True)
     save(settled(before, made), tmp_path / "ours.onnx")
     assert described(onnx.load(tmp_path / "scripted.onnx")) == described(onnx.load(tmp_path / "ours.onnx"))
+
+
+def test_a_script_declares_the_inner_shapes_that_edits_declare(tmp_path: Path) -> None:
+    path, script = small(tmp_path / "base.onnx"), tmp_path / "edits.py"
+    before = opened(path)
+    edit = edit_from({"edit": "infer-shapes"})
+    made = edit.apply(before)
+    export_script(before, [(edit, made)], script, is_new=False)
+    subprocess.run([sys.executable, script, path, tmp_path / "scripted.onnx"], check=True)
+    inner = {value.name: value.type for value in onnx.load(tmp_path / "scripted.onnx").graph.value_info}
+    assert inner == {name: value.type for name, value in made.values.items()} and "flat" in inner
