@@ -15,6 +15,7 @@ from backends.errors import LayerwiseError
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
 from backends.tensors import packed_nbytes
+from backends.trt.late import LateRunner
 from backends.trt.library import check, cudart, tensorrt
 from backends.trt.memory import device_form
 from backends.trt.options import trt_options
@@ -92,13 +93,16 @@ class TrtSubject:
     """One engine, built or loaded; each stream has a context of its own."""
 
     def __init__(self, spec: RunnerSpec, model: Loadable, setup: Setup, name: str) -> None:
-        runner = open_runner(spec, model, name=name)
-        assert isinstance(runner, TrtRunner)
+        opened = open_runner(spec, model, name=name)
         self.name, self._spec, self._setup = name, spec, setup
-        self._runners = [runner]
-        self.inputs = runner.inputs
+        self._late = opened if isinstance(opened, LateRunner) else None
+        self._runners = [opened] if isinstance(opened, TrtRunner) else []
+        self.inputs = opened.inputs
 
     def streams(self, feed: Feed, count: int) -> list[TrtTimed]:
+        if self._late is not None and [self._late.built_for(feed)] != self._runners[:1]:
+            self._close_runners()
+            self._runners = [self._late.built_for(feed)]
         first, options = self._runners[0], trt_options(self._spec.options)
         while len(self._runners) < count:
             self._runners.append(runner_of(self._spec, first.execution.engine, options, self.name))
@@ -126,9 +130,14 @@ class TrtSubject:
         return str(inspector.get_engine_information(tensorrt().LayerInformationFormat.JSON))
 
     def notes(self) -> list[str]:
-        return self._runners[0].notes()
+        return (self._late or self._runners[0]).notes()
 
     def close(self) -> None:
+        self._close_runners()
+        if self._late is not None:
+            self._late.close()
+
+    def _close_runners(self) -> None:
         while self._runners:
             self._runners.pop().close()
 

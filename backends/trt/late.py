@@ -36,7 +36,11 @@ class LateRunner(RunnerBase):
     def infer(self, feed: Mapping[str, Array], outputs: Sequence[str] | None = None) -> IterationResult:
         """Run once, as `TrtRunner.infer`; a build is not part of the time."""
         check_names(feed, [info.name for info in self.inputs], outputs or (), self.outputs)
-        return self._fitting({name: list(np.shape(feed[name])) for name in self._dynamic}).infer(feed, outputs)
+        return self.built_for(feed).infer(feed, outputs)
+
+    def built_for(self, feed: Mapping[str, Array]) -> TrtRunner:
+        """The runner of an engine that takes the feed; the one before is closed where it does not."""
+        return self._fitting({name: list(np.shape(feed[name])) for name in self._dynamic})
 
     def _fitting(self, shapes: Shapes) -> TrtRunner:
         if self._runner is not None and all(self._holds(name, shape) for name, shape in shapes.items()):
