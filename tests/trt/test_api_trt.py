@@ -89,6 +89,14 @@ print(np.array_equal(eight, again), np.abs(half - plain).max() < np.abs(eight - 
     assert [line.split()[0] for line in lines] == ["True", "True", "True"] and lines[2] == "True True", lines
 
 
+def test_calibration_data_that_does_not_fit_is_told(said: Callable[[str], list[str]]) -> None:
+    lines = said("""
+for batches in ([], [{"other": feed["x"]}]):
+    print(error_of(lambda: outputs(NetworkFromOnnxPath("m.onnx"), int8=True, calibrator=Calibrator(batches))))
+""")
+    assert len(lines) == 2 and all(line != "None" for line in lines) and "x" in lines[1], lines
+
+
 def test_tactics_are_recorded_and_replayed_on_10(said: Callable[[str], list[str]], trt_version: int) -> None:
     if trt_version != 10:
         assert "IAlgorithmSelector" in said('print(error_of(lambda: TacticRecorder("t.json")))')[0]
@@ -124,3 +132,45 @@ print(array.ptr, stream.ptr)
     assert lines[:2] == ["0 True [0.0, 1.0, 2.0]", "True"] and lines[4] == "0 0"
     assert "float16, the host's int8" in lines[2] and "18 bytes does not fit into 12" in lines[2]
     assert lines[3].count("a contiguous array of 12 bytes") == 2
+
+
+def test_networks_and_configs_are_changed_between_loaders(said: Callable[[str], list[str]], trt_version: int) -> None:
+    lines = said("""
+made = network_from_onnx_path("m.onnx")
+formats = set_tensor_formats(made, {"y": [trt.TensorFormat.LINEAR]})
+print(formats[1] is made[1], made[1].get_output(0).allowed_formats == 1 << int(trt.TensorFormat.LINEAR))
+name = made[1].get_layer(0).name
+print(error_of(lambda: set_layer_precisions(made, {"nowhere": trt.DataType.HALF})))
+print(mark_debug(made, ["y"])[1].is_debug_tensor(made[1].get_output(0)))
+print(error_of(lambda: set_tensor_datatypes(made, {"y": trt.DataType.HALF})))
+config = CreateConfig(profiles=[profile], memory_pool_limits={trt.MemoryPoolType.WORKSPACE: 1 << 20}, refittable=True)
+seen = PostprocessConfig(config, lambda builder, network, config: config.set_flag(trt.BuilderFlag.DIRECT_IO))
+found = seen(*made[:2])
+print(found.get_memory_pool_limit(trt.MemoryPoolType.WORKSPACE), found.get_flag(trt.BuilderFlag.REFIT),
+      found.get_flag(trt.BuilderFlag.DIRECT_IO))
+""")
+    assert lines[0] == "True True" and lines[2] == "True" and lines[4] == "1048576 True True", lines
+    assert ("nowhere" in lines[1]) == (trt_version == 10) and (lines[3] == "None") == (trt_version == 10), lines
+
+
+def test_loaders_carry_data_loaders_caches_and_bytes(said: Callable[[str], list[str]]) -> None:
+    lines = said("""
+import pathlib
+from layerwise.comparator import DataLoader
+loader = DataLoader(iterations=2, val_range=(-1, 1))
+low = outputs(NetworkFromOnnxPath("m.onnx"), int8=True, calibrator=Calibrator(loader))["y"]
+print(list(loader.input_metadata), 0 < np.abs(low - outputs(NetworkFromOnnxPath("m.onnx"))["y"]).max())
+config = CreateConfig(profiles=[profile], load_timing_cache="t.cache")
+for _ in range(2):
+    network = NetworkFromOnnxBytes(pathlib.Path("m.onnx").read_bytes())
+    engine = EngineFromNetwork(network, config, save_timing_cache="t.cache")()
+SaveEngine(engine, "m.engine")()
+saved = pathlib.Path("m.engine").read_bytes()
+again = engine_from_path("m.engine").num_io_tensors
+print(pathlib.Path("t.cache").stat().st_size > 0, bytes_from_engine(engine) == saved, again)
+print(error_of(lambda: load_plugins(["nowhere.so"])), "|", error_of(lambda: engine_from_path("nowhere.engine")))
+print(load_plugins(obj=lambda: "loaded"), error_of(lambda: network_from_onnx_path("nowhere.onnx")))
+""")
+    assert lines[:2] == ["['x'] True", "True True 2"]
+    assert "nowhere.so" in lines[2] and "nowhere.engine" in lines[2]
+    assert lines[3].startswith("loaded") and "nowhere.onnx" in lines[3]

@@ -1,11 +1,12 @@
 """INT8 calibration on TensorRT 10 with a script's own data."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from backends.errors import LayerwiseError, UsageError
+from backends.text import shown
 from backends.trt.calibration import Batches, make_calibrator
 from backends.trt.capabilities import able, lacks
 from backends.trt.engine import NUMPY_NAMES
@@ -13,6 +14,8 @@ from backends.trt.library import tensorrt
 from backends.trt.options import ConfigOptions
 from layerwise.common import TensorMetadata
 from layerwise.cuda import DeviceView
+
+EMPTY = "the calibration data is empty; a generator can be used only once"
 
 
 @dataclass
@@ -37,7 +40,21 @@ class _Batches(Batches):
 
     def reset(self) -> None:
         """Begin again at the first batch; a generator cannot."""
-        self._feeds = (dict(feed) for feed in self.loader)
+        self._feeds, self._empty = self._each(), True
+
+    def _each(self) -> Iterator[dict[str, Any]]:
+        for feed in self.loader:
+            self._empty = False
+            yield dict(feed)
+
+    def next(self, names: list[str]) -> list[int] | None:
+        """As `Batches.next`; no batch at all, or one that lacks an input, is a UsageError in `error`."""
+        found = super().next(names)
+        if isinstance(self.error, KeyError):
+            self.error = UsageError(f"the calibration data has no input {shown(str(self.error), 120)}")
+        elif found is None and self._empty and self.error is None:
+            self.error = UsageError(EMPTY)
+        return found
 
     def set_input_metadata(self, metadata: TensorMetadata) -> None:
         """Tell the data loader the names, types and shapes of the inputs."""

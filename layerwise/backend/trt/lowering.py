@@ -17,7 +17,7 @@ from backends.trt.library import tensorrt
 from backends.trt.options import ConfigOptions, TrtOptions
 from backends.trt.precision import in_graph, reduces
 from layerwise.backend.base import value_of
-from layerwise.backend.trt.calibrator import GraphCalibrator
+from layerwise.backend.trt.calibrator import EMPTY, GraphCalibrator
 from layerwise.backend.trt.config import CreateConfig
 from layerwise.backend.trt.logger import tell
 from layerwise.backend.trt.network import NetworkFromOnnx
@@ -61,6 +61,8 @@ def _calibrated(options: ConfigOptions, calibrator: Any, model: Loadable) -> Ite
         calibrator.set_input_metadata(TensorMetadata.from_infos(described(model)[0]))
         cached = calibrator.cache is not None and Path(calibrator.cache).is_file()
         batches = [] if cached else [{k: _array(v) for k, v in feed.items()} for feed in calibrator.data_loader]
+        if not cached and not batches:
+            raise UsageError(EMPTY)
         feeds = None
         if batches:
             save_json(batches, Path(folder) / "batches.json")
