@@ -77,7 +77,7 @@ def zygotes(live_bindings: Callable[[int], dict[str, str]]) -> Iterator[Callable
             environment = {**os.environ, **fake_environment(version)}
             if forwarded:
                 environment |= {**live_bindings(version), "LAYERWISE_FAKE_TRT_FORWARD": "1"}
-            made[version, forwarded] = Zygote(environment)
+            made[version, forwarded] = Zygote(environment, "layerwise.backend.trt", "layerwise.comparator")
         return made[version, forwarded]
 
     yield find

@@ -16,36 +16,28 @@ NEEDS = {"load_and_run": ["build_and_run"]}
 ONLY_10 = {"calibrate_on_device"}
 THEIRS_ONLY_10 = {"calibrate"}
 NAMES = sorted({path.stem for path in EXAMPLES.glob("*.py")} - {"make_models"})
-PACKAGES = ["polygraphy", "layerwise"]
 MODULES = ["logger", "func", "json", "comparator", "backend.trt", "backend.onnxrt", "backend.common"]
-Side = Callable[[str, int, str, Path], str]
+Theirs = Callable[[int, str, Path], str]
 
 
 @pytest.fixture(scope="module")
-def run(live_bindings: Callable[[int], dict[str, str]]) -> Iterator[Side]:
-    """Run an example on a side and a version; the real Polygraphy only once for each.
-
-    Sides: "fake", "forwarded" (every call made on the real bindings first), "polygraphy" (on the fake).
-    """
-    zygotes: dict[tuple[bool, int], Zygote] = {}
+def theirs() -> Iterator[Theirs]:
+    """What an example says with the real Polygraphy on a fake TensorRT; run once for each version."""
+    zygotes: dict[int, Zygote] = {}
     known: dict[tuple[int, str], str] = {}
 
-    def go(side: str, version: int, name: str, folder: Path) -> str:
-        if side == "polygraphy" and (version, name) in known:
-            return known[version, name]
-        package = "polygraphy" if side == "polygraphy" else "layerwise"
-        at = side == "forwarded", version
-        if at not in zygotes:
-            more = {**live_bindings(version), "LAYERWISE_FAKE_TRT_FORWARD": "1"} if at[0] else with_cuda_runtime()
-            environment = {**os.environ, **fake_environment(version), **more}
-            zygotes[at] = Zygote(environment, *[f"{each}.{module}" for each in PACKAGES[at[0] :] for module in MODULES])
-        (folder / side).mkdir()
-        home = {"LAYERWISE_HOME": str(folder / "home")}
-        done = zygotes[at].run(quiet(name, package), str(folder / side), home)
-        assert done["code"] == 0, done["err"] + done["out"]
-        return known.setdefault((version, name), done["out"]) if side == "polygraphy" else str(done["out"])
+    def run(version: int, name: str, folder: Path) -> str:
+        if version not in zygotes:
+            environment = {**os.environ, **fake_environment(version), **with_cuda_runtime()}
+            zygotes[version] = Zygote(environment, *[f"polygraphy.{module}" for module in MODULES])
+        if (version, name) not in known:
+            folder.mkdir()
+            done = zygotes[version].run(quiet(name, "polygraphy"), str(folder), {})
+            assert done["code"] == 0, done["err"] + done["out"]
+            known[version, name] = done["out"]
+        return known[version, name]
 
-    yield go
+    yield run
     for zygote in zygotes.values():
         zygote.close()
 
@@ -65,15 +57,16 @@ def quiet(name: str, package: str) -> str:
     return "".join([log, *sources]).replace("layerwise", package)
 
 
-@pytest.mark.parametrize("side", ["fake", "forwarded"])
 @pytest.mark.parametrize("name", NAMES)
-def test_runs_and_says_what_polygraphy_says(name: str, side: str, trt_version: int, run: Side, tmp_path: Path) -> None:
+def test_runs_and_says_what_polygraphy_says(
+    name: str, trt_version: int, in_fake: Callable[..., str], theirs: Theirs, tmp_path: Path
+) -> None:
     if name in ONLY_10 and trt_version != 10:
         pytest.skip("TensorRT 11 has no classes of calibrators")
-    said = run(side, trt_version, name, tmp_path)
+    said = in_fake(quiet(name, "layerwise"), LAYERWISE_HOME=str(tmp_path / "home"))
     assert said
     if name not in THEIRS_ONLY_10 or trt_version == 10:
-        assert said == run("polygraphy", trt_version, name, tmp_path)
+        assert said == theirs(trt_version, name, tmp_path / "theirs")
 
 
 def test_without_tensorrt_only_the_scripts_that_need_it_fail(tmp_path: Path) -> None:
