@@ -1,6 +1,11 @@
 """cuda-python's driver and compiler modules, and one device made current."""
 
+import ctypes
 import importlib
+import sys
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from backends.errors import LayerwiseError, MissingDependency
@@ -13,8 +18,25 @@ def driver() -> Any:
 
 
 def nvrtc() -> Any:
-    """cuda-python's module of the runtime compiler. MissingDependency where it is not installed."""
-    return _module("nvrtc")
+    """cuda-python's module of the runtime compiler. MissingDependency where it, or the compiler, is not installed."""
+    module = _module("nvrtc")
+    _load_from_path("libnvrtc.so.*")
+    try:
+        module.nvrtcVersion()
+    except RuntimeError as error:
+        reason = f"NVRTC cannot be loaded ({' '.join(str(error).split())})"
+        raise MissingDependency(f"{reason}; install it: pip install nvidia-cuda-nvrtc") from None
+    return module
+
+
+@cache
+def _load_from_path(pattern: str) -> None:
+    """Load NVIDIA's wheels from any folder of `sys.path`, PYTHONPATH's too, where cuda-python does not look."""
+    for folder in filter(None, sys.path):
+        for library in sorted(Path(folder).glob(f"nvidia/*/lib/{pattern}")):
+            with suppress(OSError):
+                ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
+                return
 
 
 def _module(name: str) -> Any:

@@ -134,8 +134,8 @@ def test_blocks_depend_on_the_size_alone_and_are_shared_out() -> None:
 def test_the_kernels_compile_for_two_generations() -> None:
     try:
         sizes = [len(compiled(target)) for target in ("sm_80", "sm_90")]
-    except (MissingDependency, RuntimeError) as error:
-        pytest.skip(f"NVRTC is not here: {error}")
+    except MissingDependency as error:
+        pytest.skip(str(error))
     assert min(sizes) > 10_000
 
 
