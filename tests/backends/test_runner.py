@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support import models
 
-from backends.errors import BadFile, UsageError
+from backends.errors import BadFile, MissingDependency, UsageError
 from backends.runner import Loadable, open_runner, runner_name
 from backends.specs import RunnerSpec
 
@@ -45,6 +45,6 @@ def test_no_model_and_a_missing_one(kind: str, tmp_path: Path) -> None:
         open_runner(RunnerSpec(kind=kind), Loadable(path=tmp_path / "none.onnx"))
 
 
-def test_a_kind_that_is_not_there_yet() -> None:
-    with pytest.raises(UsageError, match="'trt'"):
+def test_a_kind_whose_library_is_missing_says_how_to_install_it() -> None:
+    with pytest.raises(MissingDependency, match=r"pip install 'layerwise\[trt\]'"):
         open_runner(RunnerSpec(kind="trt"), Loadable(data=b""))

@@ -41,7 +41,7 @@ def opened(model: Path, columns: int = 120, rows: int = 40, **more: object) -> T
     terminal = app(model, columns=columns, rows=rows, **more)
     terminal.wait_for(FIRST if "encoder" in model.name else "/Relu")
     terminal.press("x")
-    terminal.wait_for("as the file")
+    terminal.wait_for("as the file", 60)
     terminal.until_silent()
     return terminal
 
