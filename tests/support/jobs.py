@@ -90,12 +90,21 @@ def submit(home: Workspace, action: str, params: dict[str, Any] | None = None, *
 
 def waiting_pair(home: Workspace) -> tuple[int, int] | None:
     """Ids of the spare worker and the warm supervisor that wait for a job of the workspace, once both do."""
-    found = {}
+    modules = {}
     for line in processes_of(home):
         pid, *words = line.split()
-        found |= {word: int(pid) for word in words if word.startswith("backends.jobs.") and not _has_a_job(int(pid))}
-    pair = tuple(found.get(f"backends.jobs.{name}", 0) for name in ("spare_worker", "warm_supervisor"))
-    return (pair[0], pair[1]) if all(pair) else None
+        modules |= {int(pid): word for word in words if word.startswith("backends.jobs.") and not _has_a_job(int(pid))}
+    # a child of the supervisor bears its command line until it is what it will be: only the spare's parent counts
+    spares = [pid for pid, module in modules.items() if module == "backends.jobs.spare_worker"]
+    pairs = [(spare, _parent(spare)) for spare in spares]
+    return next((pair for pair in pairs if modules.get(pair[1]) == "backends.jobs.warm_supervisor"), None)
+
+
+def _parent(pid: int) -> int:
+    try:
+        return psutil.Process(pid).ppid()
+    except psutil.NoSuchProcess:
+        return 0
 
 
 def _has_a_job(pid: int) -> bool:
