@@ -16,7 +16,7 @@ from support.edit_models import described, varied_model
 
 from backends.model import ModelFile
 from surgery.checked import edit_problems
-from surgery.edits import AnyEdit, edit_from, edits_from_json
+from surgery.edits import AnyEdit, Edit, edit_from, edits_from_json
 from surgery.gs_script import export_script
 from surgery.history import edits_to_json
 from surgery.saving import save
@@ -110,7 +110,35 @@ def test_an_edit_leaves_a_model_that_loads_and_that_the_script_makes_too(
     onnx.checker.check_model(tmp_path / "new.onnx", full_check=True)
     onnxruntime.InferenceSession(tmp_path / "new.onnx", providers=["CPUExecutionProvider"])
 
-    export_script(before, [(edit, made)], tmp_path / "edits.py", is_new=False)
+    assert_scripted(before, [(edit, made)], path, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"edit": "rename-tensor", "tensor": "scale", "to": "factor"},
+        {"edit": "set-weight", "weights": {"scale": npy(np.array(0.25, np.float32))}},
+    ],
+    ids=label,
+)
+def test_a_weight_changes_for_the_bodies_too_that_an_earlier_step_has_met(
+    changed: dict[str, Any], path: Path, tmp_path: Path
+) -> None:
+    with ModelFile(path) as file:
+        structure = before = Structure.open(file)
+    steps = []
+    reader = {"edit": "replace-node", "node": "then_mul", "op": "Div", "scope": ["if", "then_branch"]}
+    for item in ({"edit": "bypass", "ops": ["Relu"]}, changed, reader):
+        edit = edit_from(item)
+        structure = edit.apply(structure)
+        steps.append((edit, structure))
+    save(settled(before, structure), tmp_path / "new.onnx")
+    assert_scripted(before, steps, path, tmp_path)
+
+
+def assert_scripted(before: Structure, steps: list[tuple[Edit, Structure]], path: Path, tmp_path: Path) -> None:
+    """The script of the steps makes what lies in new.onnx."""
+    export_script(before, steps, tmp_path / "edits.py", is_new=False)
     words = [sys.executable, tmp_path / "edits.py", path, tmp_path / "scripted.onnx"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

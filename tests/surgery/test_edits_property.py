@@ -5,6 +5,7 @@ import random
 import signal
 import subprocess
 import sys
+import uuid
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def random_steps(structure: Structure, seed: int, count: int) -> list[tuple[Edit
 def test_undoing_all_edits_gives_the_identical_model(model: Path, tmp_path: Path, seed: int) -> None:
     before = opened(model)
     data = before.proto().SerializeToString(deterministic=True)
-    history = History(tmp_path / f"{seed}.jsonl", before)
+    history = History(tmp_path / f"{uuid.uuid4()}.jsonl", before)
     steps = random_steps(before, seed, 12)
     for edit, _ in steps:
         history.do(edit)
@@ -105,7 +106,7 @@ def test_the_script_makes_the_identical_model(model: Path, tmp_path: Path, seed:
     script, out = tmp_path / "edits.py", tmp_path / "new.onnx"
     if not steps:
         return
-    history = History(tmp_path / f"{seed}.jsonl", before)
+    history = History(tmp_path / f"{uuid.uuid4()}.jsonl", before)
     for edit, _ in steps:
         history.do(edit)
     history.export_script(script)
