@@ -72,15 +72,14 @@ class Builder:
     def run(self) -> Built:
         """The engine; saved where the options say so."""
         load_plugins(self.trt, self._logger, self.options.network.plugins)
-        keeping = None if self.options.short_lived else self.store
-        known = keeping.find(self.model, self.options) if keeping else None
+        known = self.store.find(self.model, self.options) if self.store else None
         if known is not None:
             self.told.append("The engine was built before with these options; it is taken from the workspace.")
             built = Built(known, 0.0, True, self.told)
         else:
             built = self._built()
-            if keeping:
-                keeping.keep(self.model, self.options, built.data)
+            if self.store:
+                self.store.keep(self.model, self.options, built.data)
         if self.options.save_engine:
             save_engine(built.data, Path(self.options.save_engine))
         return built

@@ -114,7 +114,8 @@ class TrtOptions(Spec, frozen=True):
     engine: an engine to load instead of building one. shapes: of inputs, where no profile says otherwise.
     save_engine: where the engine goes as well. load_timing_cache, save_timing_cache: files beside the cache that the
     workspace keeps. save_tactics, load_tactics: on 10 Polygraphy's replay files, on 11 editable timing caches;
-    exclude_tactics: a replay whose tactics are not used (10). short_lived: the engine is for one run and not kept.
+    exclude_tactics: a replay whose tactics are not used (10). short_lived: the engine is one of many that a search
+    tries. part: the model is a part of the one that the options are of; nodes that it lacks are passed over.
     fresh: build anew, and keep nothing in the workspace, timings neither.
     """
 
@@ -131,20 +132,29 @@ class TrtOptions(Spec, frozen=True):
     load_tactics: str | None = None
     exclude_tactics: str | None = None
     short_lived: bool = False
+    part: bool = False
     fresh: bool = False
 
 
 def trt_options(found: Mapping[str, Any]) -> TrtOptions:
     """The options that a RunnerSpec holds. UsageError for one that is none.
 
-    What searches say to onnxruntime of a session for one run (`arena`, `session_config`) makes it short-lived.
+    What searches say to onnxruntime of a session for one run (`arena`, `session_config`) makes it short-lived: then it
+    writes no file of the user's.
     """
     own = {name: value for name, value in found.items() if name not in ("arena", "session_config")}
-    brief = {"short_lived": True} if found.get("arena") is False else {}
     try:
-        return msgspec.convert({**own, **brief}, TrtOptions)
+        options = msgspec.convert(own, TrtOptions)
     except msgspec.ValidationError as error:
         raise UsageError(f"TensorRT's options do not fit: {shown(str(error), 300)}") from None
+    return short_lived(options) if found.get("arena") is False else options
+
+
+def short_lived(options: TrtOptions) -> TrtOptions:
+    """The options of an engine that a search tries: nothing is written where the user said."""
+    return msgspec.structs.replace(
+        options, short_lived=True, save_engine=None, save_timing_cache=None, save_tactics=None
+    )
 
 
 def to_dict(options: TrtOptions) -> dict[str, Any]:

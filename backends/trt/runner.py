@@ -77,9 +77,12 @@ class TrtRunner(RunnerBase):
 def opened(spec: RunnerSpec, model: Loadable, *, name: str) -> RunnerBase:
     """Open a runner of kind "trt", as `backends.trt.open_trt` says."""
     from backends.trt.late import LateRunner, needs_shapes
+    from backends.trt.parts import PartRunner
 
     options = trt_options(spec.options)
     tensorrt(), cudart()
+    if options.part:
+        return PartRunner(spec, model, options, name)
     if engine_path(options, model) is None and needs_shapes(model, options):
         return LateRunner(spec, model, options, name)
     return opened_now(spec, model, options, name)

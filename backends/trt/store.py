@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from backends.trt.options import TrtOptions
 
 _NOT_BUILT = ("run", "save_engine", "save_timing_cache", "engine", "fresh", "short_lived")
 _MOST = 32
+_MOST_OF_CANDIDATES = 512 << 20  # bytes
+_tried: set[Path] = set()
 
 
 class Store:
@@ -22,7 +26,7 @@ class Store:
     def __init__(self, trt: Any, root: Path | None = None, gpu: str | None = None) -> None:
         folder = (root if root is not None else Workspace().cache) / "trt"
         self._device = f"{trt.__version__} {gpu if gpu is not None else gpu_name()}"
-        self._engines = folder / "engines"
+        self._engines, self._candidates = folder / "engines", folder / "candidates"
         key = hashlib.sha256(self._device.encode()).hexdigest()[:16]
         self.timing_cache = folder / "timing" / f"{key}.cache"
 
@@ -39,7 +43,7 @@ class Store:
 
     def find(self, model: Loadable, options: TrtOptions) -> bytes | None:
         """The engine built of the same, None if there is none."""
-        place = self._engines / f"{self.key(model, options)}.engine"
+        place = self._place(model, options)
         try:
             data = place.read_bytes()
             place.touch()
@@ -49,14 +53,35 @@ class Store:
 
     def keep(self, model: Loadable, options: TrtOptions, data: bytes) -> None:
         """Keep an engine for the next time; those that were not used for longest go. A full disk is no error."""
+        place = self._place(model, options)
         try:
-            self._engines.mkdir(parents=True, exist_ok=True)
-            atomic_write(self._engines / f"{self.key(model, options)}.engine", data)
-            kept = sorted(self._engines.glob("*.engine"), key=lambda path: path.stat().st_mtime)
-            for old in kept[:-_MOST]:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            atomic_write(place, data)
+            kept = sorted(place.parent.glob("*.engine"), key=lambda path: path.stat().st_mtime)
+            for old in kept[: -_fitting([path.stat().st_size for path in kept], short_lived=options.short_lived)]:
                 old.unlink(missing_ok=True)
         except OSError:
             return
+        if options.short_lived:
+            _tried.add(place)
+
+    def _place(self, model: Loadable, options: TrtOptions) -> Path:
+        folder = self._candidates if options.short_lived else self._engines
+        return folder / f"{self.key(model, options)}.engine"
+
+
+def _fitting(sizes: Sequence[int], *, short_lived: bool) -> int:
+    """How many engines of these sizes, the last ones, are kept: one at least."""
+    if not short_lived:
+        return _MOST
+    whole = list(accumulate(reversed(sizes)))
+    return max(1, sum(size <= _MOST_OF_CANDIDATES for size in whole))
+
+
+def forget_candidates() -> None:
+    """Remove the engines that a search in this process tried; what a killed one tried is there for its next attempt."""
+    while _tried:
+        _tried.pop().unlink(missing_ok=True)
 
 
 def _external(data: bytes, folder: Path | None) -> list[Path]:
@@ -78,6 +103,8 @@ def _named(options: TrtOptions) -> list[Path]:
     """The files that options name."""
     scripts = [options.config.config_script, options.config.config_postprocess, *options.network.postprocess]
     files = [options.load_timing_cache, options.config.calibration_cache, *options.network.plugins]
+    if options.config.calibration is not None:
+        files += [*options.config.calibration.files, options.config.calibration.script]
     files += [f"{text.partition('.py:')[0]}.py" if text and ".py:" in text else text for text in scripts]
     return [Path(name) for name in files if name]
 

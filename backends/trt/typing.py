@@ -1,5 +1,6 @@
 """Types and formats of tensors and layers that a user sets on the network itself."""
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -10,6 +11,7 @@ from backends.trt.network import tensors_of
 from backends.trt.options import TrtOptions
 
 Value = TypeVar("Value")
+_ORIGIN = re.compile(r"\[ONNX Layer: ([^\]]*)\]")  # as TensorRT's parser notes it
 _DTYPES = {
     "float32": "FLOAT", "fp32": "FLOAT", "float16": "HALF", "fp16": "HALF", "half": "HALF", "bfloat16": "BF16",
     "bf16": "BF16", "float8": "FP8", "fp8": "FP8", "int8": "INT8", "uint8": "UINT8", "int32": "INT32",
@@ -29,7 +31,7 @@ def set_types(trt: Any, network: Any, options: TrtOptions, tell: Callable[[str],
     """
     wanted = options.network
     if wanted.layer_precisions and able(trt, "layer_precision") and not _strong(trt, options):
-        _layer_precisions(trt, network, wanted.layer_precisions)
+        _layer_precisions(trt, network, wanted.layer_precisions, part=options.part)
     tensors = {**_inputs(network), **tensors_of(network)}
     for name, dtype in _spread(wanted.tensor_dtypes, network).items():
         _set_dtype(trt, _named(tensors, name, "--tensor-dtypes"), data_type(trt, dtype, "--tensor-dtypes"))
@@ -56,11 +58,33 @@ def _strong(trt: Any, options: TrtOptions) -> bool:
     return options.network.strongly_typed or options.config.graph_precision
 
 
-def _layer_precisions(trt: Any, network: Any, precisions: dict[str, str]) -> None:
-    layers = {network.get_layer(at).name: network.get_layer(at) for at in range(network.num_layers)}
+def _layer_precisions(trt: Any, network: Any, precisions: dict[str, str], *, part: bool) -> None:
+    """part: names that are not there are passed over."""
+    layers = layers_of(network)
     for name, precision in precisions.items():
-        layer = _named(layers, name, "--layer-precisions")
-        layer.precision = data_type(trt, precision, "--layer-precisions")
+        kind = data_type(trt, precision, "--layer-precisions")
+        for layer in layers.get(name, []) if part else _named(layers, name, "--layer-precisions"):
+            layer.precision = kind
+            if kind == trt.DataType.FLOAT:
+                _give_full(trt, layer)
+
+
+def _give_full(trt: Any, layer: Any) -> None:
+    """What a layer that is kept in FP32 gives is not rounded either."""
+    for at in range(layer.num_outputs):
+        tensor = layer.get_output(at)
+        if tensor is not None and tensor.dtype == trt.DataType.FLOAT and tensor.is_execution_tensor:
+            layer.set_output_type(at, trt.DataType.FLOAT)
+
+
+def layers_of(network: Any) -> dict[str, list[Any]]:
+    """Layers by name, and by the name of the ONNX node that they were made of (a node may become several)."""
+    layers = [network.get_layer(at) for at in range(network.num_layers)]
+    found: dict[str, list[Any]] = {}
+    for layer in layers:
+        for name in dict.fromkeys([layer.name, *_ORIGIN.findall(layer.metadata or "")]):
+            found.setdefault(name, []).append(layer)
+    return found
 
 
 def _set_dtype(trt: Any, tensor: Any, dtype: Any) -> None:

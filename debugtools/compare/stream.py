@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from backends.runner import Loadable, Runner, open_runner
 from backends.specs import RunnerSpec
 from backends.tensors import dtype_name, to_onnx
+from backends.trt.variants import of_part
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,8 +22,16 @@ Array = NDArray[Any]
 
 def observing(spec: RunnerSpec) -> RunnerSpec:
     """The runner as it runs segments: nothing fused, memory given back at once."""
+    if spec.kind == "trt":
+        return of_part(spec)
     level = "disable" if spec.kind == "onnxrt" else spec.graph_optimization_level
     return msgspec.structs.replace(short_lived(spec), graph_optimization_level=level)
+
+
+def of_cut(spec: RunnerSpec) -> RunnerSpec:
+    """The runner as it runs a part of its model once, as optimised as it is configured."""
+    cut = of_part(spec) if spec.kind == "trt" else short_lived(spec)
+    return msgspec.structs.replace(cut, model=None)
 
 
 def short_lived(spec: RunnerSpec) -> RunnerSpec:

@@ -46,8 +46,8 @@ def reduced(model: Loadable, options: TrtOptions, tell: Tell) -> Iterator[Loadab
     INT8 nodes compute between QuantizeLinear and DequantizeLinear, FP16 and bfloat16 nodes between casts; nodes that
     `layer_precisions` names have the type that it says. UsageError for a node that is not there.
     """
-    config, named = options.config, options.network.layer_precisions
-    structure = inlined(_structure(model))
+    config, structure = options.config, inlined(_structure(model))
+    named = _there(structure, options)
     apart = labels(list(every_node(structure.nodes)), named, ()) if named else set()
     with tempfile.TemporaryDirectory(prefix="layerwise-") as folder:
         if config.int8:
@@ -62,6 +62,15 @@ def reduced(model: Loadable, options: TrtOptions, tell: Tell) -> Iterator[Loadab
         path = Path(folder) / "reduced.onnx"
         save(structure, path, external=path.with_name("reduced.data"), overwrite=True)
         yield Loadable(data=path.read_bytes(), folder=path.parent)
+
+
+def _there(structure: Structure, options: TrtOptions) -> dict[str, str]:
+    """The precisions asked of nodes; of those alone that a part of the model has."""
+    named = options.network.layer_precisions
+    if not options.part:
+        return named
+    names = {name for node in every_node(structure.nodes) for name in (node_label(node), *node.output)}
+    return {name: kind for name, kind in named.items() if name in names}
 
 
 def _structure(model: Loadable) -> Structure:

@@ -36,10 +36,11 @@ def _search(context: "JobContext", what: str) -> dict[str, Any]:
     spec = _spec(context)
     if spec.compare is None:
         raise UsageError("there is no model to search in")
+    from backends.trt.store import forget_candidates
     from debugtools.compare.setup import Setup
     from debugtools.debugger.sides import prepared
 
-    setup = Setup(prepared(spec))
+    setup = Setup(prepared(spec, anew=spec.flaky is not None))
     if len(setup.sides) > 1 and not (spec.check or spec.interactive):
         setup.start()
     for side in setup.model_sides:
@@ -50,6 +51,7 @@ def _search(context: "JobContext", what: str) -> dict[str, Any]:
         return NodeSearch(context, spec, setup, what).run()
     finally:
         setup.close()
+        forget_candidates()
 
 
 def _spec(context: "JobContext") -> DebugSpec:

@@ -64,7 +64,7 @@ class Repeat:
             return PersonJudge(self._context, self._context.artifacts / spec.artifact)
         if spec.compare is None or len(spec.compare.runners) < 2:
             raise UsageError("nothing judges: give two sides, a --check command, or answer yourself (--interactive)")
-        setup = Setup(prepared(spec))
+        setup = Setup(prepared(spec, anew=True))
         stack.callback(setup.close)
         return RerunJudge(self._context, setup)
 

@@ -3,12 +3,16 @@
 import msgspec
 
 from backends.specs import RunnerSpec
+from backends.trt.variants import built_anew
 from debugtools.compare.spec import CompareSpec
 from debugtools.debugger.spec import DebugSpec
 
 
-def prepared(spec: DebugSpec) -> CompareSpec:
-    """The search's comparison; without runners, onnxruntime on the CPU gives the reference's tensors."""
+def prepared(spec: DebugSpec, *, anew: bool = False) -> CompareSpec:
+    """The search's comparison; without runners, onnxruntime on the CPU gives the reference's tensors.
+
+    anew: the suspect is built anew each time it is opened, for what changes from build to build.
+    """
     assert spec.compare is not None
-    runners = spec.compare.runners or [RunnerSpec(kind="onnxrt")]
-    return msgspec.structs.replace(spec.compare, runners=runners)
+    suspect, *others = spec.compare.runners or [RunnerSpec(kind="onnxrt")]
+    return msgspec.structs.replace(spec.compare, runners=[built_anew(suspect) if anew else suspect, *others])

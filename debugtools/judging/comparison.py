@@ -5,12 +5,12 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 from numpy.typing import NDArray
 
 from backends.errors import LayerwiseError, MissingDependency
 from backends.runner import Loadable, Runner, open_runner
 from debugtools.compare.metrics import Comparison, worst
+from debugtools.compare.stream import of_cut
 from debugtools.judging.conditioning import Rounding
 from debugtools.judging.protocol import Artifact, Judgement, OneAtATime
 from debugtools.judging.rules import InnerRules
@@ -19,6 +19,7 @@ from debugtools.search.protocol import Verdict
 
 Array = NDArray[Any]
 _VARIES = re.compile(r"'[^']*'|\b0x[0-9a-f]+\b|\d+|/\S+")
+_SEVERAL = "TensorRT's parser refuses the model: "  # then a line for each node
 
 
 class ComparisonJudge(OneAtATime):
@@ -30,10 +31,9 @@ class ComparisonJudge(OneAtATime):
     """
 
     def __init__(self, subject: Subject, error: str = "", level: float = 0.0) -> None:
-        self._subject, self._error = subject, _kind(error)
+        self._subject, self._error = subject, _kinds(error)
         self._rules = InnerRules(subject.setup.spec, level)
-        spec = subject.suspect.spec
-        self._spec = msgspec.structs.replace(spec, name="", model=None, rename={}, options=_quiet(spec.options))
+        self._spec = of_cut(subject.suspect.spec)
 
     def judge(self, artifact: Artifact | None) -> Judgement:
         assert artifact is not None
@@ -56,7 +56,7 @@ class ComparisonJudge(OneAtATime):
         except MissingDependency:
             raise
         except LayerwiseError as error:
-            same = bool(self._error) and _kind(str(error)) == self._error
+            same = not self._error.isdisjoint(_kinds(str(error)))
             return (Verdict.BAD if same else Verdict.SKIP), {}, str(error)
 
     def _compared(
@@ -96,12 +96,7 @@ def measured(name: str, result: Comparison) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value not in (None, "")}
 
 
-def _kind(error: str) -> str:
-    """An error without what varies from candidate to candidate: names, numbers, paths."""
-    return _VARIES.sub("…", error)
-
-
-def _quiet(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Sessions that live for one run: threads that do not spin, memory that goes back."""
-    config = {**options.get("session_config", {}), "session.intra_op.allow_spinning": "0"}
-    return {**options, "arena": False, "session_config": config}
+def _kinds(error: str) -> frozenset[str]:
+    """What an error says, without what varies from candidate to candidate: names, numbers, paths."""
+    told = error.removeprefix(_SEVERAL).splitlines() if error.startswith(_SEVERAL) else [error] if error else []
+    return frozenset(_VARIES.sub("…", line) for line in told)

@@ -21,6 +21,7 @@ def locate(context: "JobContext") -> dict[str, Any]:
         spec = msgspec.convert(context.params, LocateSpec)
     except msgspec.ValidationError as error:
         raise UsageError(f"the description of what to locate does not fit: {error}") from None
+    from backends.trt.store import forget_candidates
     from debugtools.compare.setup import Setup
 
     setup = Setup(spec.compare)
@@ -28,5 +29,8 @@ def locate(context: "JobContext") -> dict[str, Any]:
         side.model.prepare(whole_graph=True)
     from debugtools.locate.run import LocateRun  # while the models are parsed
 
-    with LocateRun(context, spec, setup) as run:
-        return run.run()
+    try:
+        with LocateRun(context, spec, setup) as run:
+            return run.run()
+    finally:
+        forget_candidates()

@@ -23,10 +23,13 @@ _TF_VALUES = """--minimum-segment-size --ckpt --save-pb --save-tensorboard --gpu
 --opset"""
 
 
-def add_trt(parser: Parser) -> None:
-    """TensorRT's build and run options, as Polygraphy spells them."""
+PRECISIONS = ("--fp16", "--bf16", "--fp8", "--int8")
+
+
+def add_trt(parser: Parser, *, precisions: bool = True) -> None:
+    """TensorRT's build and run options, as Polygraphy spells them. precisions: also those that reduce precision."""
     group = parser.add_argument_group("TensorRT", "How engines are built and run (--trt, --trt-engine, convert).")
-    for flags in _FLAGS.split():
+    for flags in _FLAGS.split()[0 if precisions else len(PRECISIONS) :]:
         group.add_argument(*flags.split(","), action="store_true")
     for flags in _VALUES.split():
         group.add_argument(*flags.split(","), metavar="VALUE")

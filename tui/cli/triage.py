@@ -11,7 +11,7 @@ from backends.errors import UsageError
 from backends.text import shown
 from debugtools.triage.flow import STEPS, check_answers
 from debugtools.triage.spec import TriageSpec
-from tui.cli import options, options_compare, options_run, values
+from tui.cli import options, options_compare, options_run, options_trt, values
 from tui.cli.json_output import Collector, print_json
 from tui.cli.line import command_line
 from tui.cli.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log, shown_lines
@@ -47,6 +47,7 @@ def fill_triage(parser: Parser) -> None:
     options_run.add_onnxrt(parser)
     options.add_onnx(parser)
     options_run.add_job(parser)
+    options_trt.add_trt(parser)
 
 
 def run_triage(args: Namespace, log: Log) -> int:

@@ -9,7 +9,7 @@ import msgspec
 from backends.errors import UsageError
 from debugtools.compare.spec import CompareSpec
 from debugtools.locate.spec import LocateSpec
-from tui.cli import options, options_compare, options_run, values
+from tui.cli import options, options_compare, options_run, options_trt, values
 from tui.cli.debug.locate_report import LocateReport, document
 from tui.cli.json_output import Collector, print_json
 from tui.cli.line import command_line
@@ -59,6 +59,7 @@ def fill_locate(parser: Parser) -> None:
     options_run.add_onnxrt(parser)
     options.add_onnx(parser)
     options_run.add_job(parser)
+    options_trt.add_trt(parser)
 
 
 def run_locate(args: Namespace, log: Log) -> int:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from tui.cli import options, options_compare, options_run
+from tui.cli import options, options_compare, options_run, options_trt
 from tui.cli.parser import Parser
 
 ARTIFACT = "polygraphy_debug.onnx"
@@ -88,3 +88,4 @@ def add_sides(parser: Parser) -> None:
     options_run.add_onnxrt(parser)
     options.add_onnx(parser)
     options_run.add_job(parser)
+    options_trt.add_trt(parser)

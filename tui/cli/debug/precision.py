@@ -8,7 +8,7 @@ import msgspec
 from backends.errors import UsageError
 from debugtools.precision.spec import PrecisionSpec
 from tui.cli import options as run_options
-from tui.cli import options_compare, options_run
+from tui.cli import options_compare, options_run, options_trt
 from tui.cli.debug import options
 from tui.cli.debug.precision_report import PrecisionReport
 from tui.cli.debug.searching import run_prepared
@@ -75,6 +75,7 @@ def _add_sides(parser: Parser) -> None:
     options_run.add_onnxrt(parser)
     run_options.add_onnx(parser)
     options_run.add_job(parser)
+    options_trt.add_trt(parser, precisions=False)
 
 
 def run_precision(args: Namespace, log: Log) -> int:

@@ -1,0 +1,32 @@
+"""A runner of kind "trt" as searches run it: parts of its model, or builds that repeat nothing. Imports no engine."""
+
+import msgspec
+
+from backends.specs import RunnerSpec
+from backends.trt.options import TrtOptions, short_lived, to_dict, trt_options
+
+
+def of_part(spec: RunnerSpec) -> RunnerSpec:
+    """The runner for parts of its model."""
+    return msgspec.structs.replace(spec, name="", rename={}, options=to_dict(part_options(trt_options(spec.options))))
+
+
+def part_options(options: TrtOptions) -> TrtOptions:
+    """The options of a model as its parts have them: nothing of its inputs, outputs, profiles and files."""
+    network = msgspec.structs.replace(
+        options.network, outputs=[], exclude_outputs=[], mark_debug=[], mark_unfused=False, tensor_dtypes={},
+        tensor_formats={},
+    )  # fmt: skip
+    run = msgspec.structs.replace(options.run, profile=0)
+    return msgspec.structs.replace(
+        short_lived(options), engine=None, profiles=[], shapes={}, network=network, run=run, part=True
+    )
+
+
+def built_anew(spec: RunnerSpec) -> RunnerSpec:
+    """The runner with an engine of its own each time it is opened, no timings taken over. Any other kind as it is."""
+    if spec.kind != "trt":
+        return spec
+    return msgspec.structs.replace(
+        spec, options=to_dict(msgspec.structs.replace(trt_options(spec.options), fresh=True))
+    )
