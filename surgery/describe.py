@@ -5,7 +5,7 @@ that Polygraphy has no name for are named, control characters are escaped, lists
 short.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -33,17 +33,22 @@ def describe_model(model: ModelFile, show: Collection[str] = (), shape_inference
 
         structure = inferred_structure(structure)[0]
     yield "==== ONNX Model ===="
-    blank: list[str] = []
     try:
-        for line in _model_lines(model, structure, show):
-            if not line.strip():
-                blank.append(TAB + line)
-                continue
-            yield from blank
-            blank.clear()
-            yield TAB + line
+        yield from body(_model_lines(model, structure, show))
     except WireError as error:
         raise BadFile(model.path, f"damaged ONNX model: {error}") from error
+
+
+def body(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines one tab further in, without the empty ones at the end."""
+    blank: list[str] = []
+    for line in lines:
+        if not line.strip():
+            blank.append(TAB + line)
+            continue
+        yield from blank
+        blank.clear()
+        yield TAB + line
 
 
 def _model_lines(model: ModelFile, structure: bytes, show: Collection[str]) -> Iterator[str]:
@@ -60,13 +65,13 @@ def _graph_lines(view: GraphView, show: Collection[str], prefix: str, level: int
         yield from ("---- Docstring ----", *shown_lines(view.doc).splitlines(), "")
     for what, values in (("Input", view.inputs), ("Output", view.outputs)):
         yield f"---- {len(values)} {prefix} {what}(s) ----"
-        yield from _braced(_tensor_text(v, shown(v.name)) for v in values)
+        yield from braced(_tensor_text(v, shown(v.name)) for v in values)
         yield ""
     yield f"---- {len(view.initializers)} Initializer(s) ----"
     if "weights" in show:
         yield from _weight_lines(view)
     elif "layers" in show:
-        yield from _braced(_tensor_text(view.value(t.name), shown(t.name)) for t in view.initializers)
+        yield from braced(_tensor_text(view.value(t.name), shown(t.name)) for t in view.initializers)
     if not ("weights" in show and view.initializers):
         yield ""
     yield f"---- {view.n_nodes} Node(s) ----"
@@ -84,24 +89,29 @@ def _weight_lines(view: GraphView) -> Iterator[str]:
     for tensor in view.initializers:
         head = f"[dtype={type_name(tensor.dtype)}, shape={tensor.dims}]"
         yield f"Initializer | {shown(tensor.name)} {head} | Values:"
-        yield from _indented(array_text(view, tensor).splitlines(), 1)
+        yield from indented(array_text(view, tensor).splitlines(), 1)
         yield ""
     if not view.initializers:
         yield "{}"
 
 
 def _node_lines(node: Node, index: int, label: Callable[[str], str]) -> Iterator[str]:
-    yield f"Node {index:<4} | {shown(node.name)} [Op: {shown(node.op)}]"
-    inputs = list(_braced(map(label, node.inputs)))
-    outputs = list(_braced(map(label, node.outputs)))
-    if node.inputs and node.outputs:
-        yield from _indented(inputs, 1)
-        yield f"{TAB} -> {outputs[0]}"
-        yield from _indented(outputs[1:], 2)
+    head = f"Node {index:<4} | {shown(node.name)} [Op: {shown(node.op)}]"
+    yield from entry_lines(head, [label(name) for name in node.inputs], [label(name) for name in node.outputs])
+
+
+def entry_lines(head: str, inputs: Sequence[str], outputs: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of a node or layer: its heading, what it reads, what it makes."""
+    yield head
+    read, made = list(braced(inputs)), list(braced(outputs))
+    if inputs and outputs:
+        yield from indented(read, 1)
+        yield f"{TAB} -> {made[0]}"
+        yield from indented(made[1:], 2)
     else:
-        yield from _indented(inputs[:-1], 1)
-        yield f"{TAB}{inputs[-1]} -> {outputs[0]}"
-        yield from outputs[1:]
+        yield from indented(read[:-1], 1)
+        yield f"{TAB}{read[-1]} -> {made[0]}"
+        yield from made[1:]
 
 
 def _labelled(view: GraphView, name: str) -> str:
@@ -116,7 +126,7 @@ def _tensor_text(value: Value, label: str) -> str:
     return f"{label} [{', '.join(facts)}]".strip() if facts else label.strip()
 
 
-def _braced(items: Iterable[str]) -> Iterator[str]:
+def braced(items: Iterable[str]) -> Iterator[str]:
     """Yield the lines of "{first,", " second,", …, " last}"."""
     previous = "{"
     for i, item in enumerate(items):
@@ -132,9 +142,9 @@ def _attribute_lines(view: GraphView, node: Node, show: Collection[str], level: 
         label = f"{shown(node.name)}.{shown(name)}" if node.name else shown(name)
         if isinstance(value, GraphView):
             yield f"{TAB}{label} = "
-            yield from _indented(_graph_lines(value, show, "Subgraph", level + 2), level + 3)
+            yield from indented(_graph_lines(value, show, "Subgraph", level + 2), level + 3)
         elif isinstance(value, Tensor):
-            yield from _indented(_tensor_lines(view, label, value, show), 1)
+            yield from indented(_tensor_lines(view, label, value, show), 1)
         else:
             yield f"{TAB}{label} = {attribute_text(value)}"
 
@@ -145,7 +155,7 @@ def _tensor_lines(view: GraphView, label: str, tensor: Tensor, show: Collection[
         yield head
         return
     yield f"{head} | Values:"
-    yield from _indented(array_text(view, tensor).splitlines(), 1)
+    yield from indented(array_text(view, tensor).splitlines(), 1)
 
 
 def attribute_text(value: Any) -> str:
@@ -161,6 +171,7 @@ def attribute_text(value: Any) -> str:
     return shown(str(value))
 
 
-def _indented(lines: Iterable[str], level: int) -> Iterator[str]:
+def indented(lines: Iterable[str], level: int) -> Iterator[str]:
+    """Yield the lines, `level` tabs further in."""
     for line in lines:
         yield TAB * level + line

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import BadFile, UsageError
+from backends.errors import UsageError
+from backends.external_data import open_regular
 from backends.results import IterationResult
 from backends.runner import Loadable, RunnerBase, check_feed_types, check_names
 from backends.specs import RunnerSpec
-from backends.text import shown
 from backends.trt.build import build_engine
 from backends.trt.engine import Engine, load_engine, set_budget
 from backends.trt.execution import Execution
@@ -118,8 +118,6 @@ def runner_of(spec: RunnerSpec, engine: Engine, options: TrtOptions, name: str, 
 
 
 def read_engine(path: Path) -> bytes:
-    """The bytes of an engine file. BadFile if it cannot be read."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise BadFile(shown(str(path)), error.strerror or str(error)) from None
+    """The bytes of an engine file. BadFile if it cannot be read, or is no regular file."""
+    with open(open_regular(path), "rb") as stream:
+        return stream.read()

@@ -11,7 +11,7 @@ from backends.runner import Loadable
 from backends.specs import ModelOptions, Spec
 from backends.text import shown
 from backends.trt.build import build_engine, save_engine
-from backends.trt.logger import Messages
+from backends.trt.logger import Messages, Say
 from backends.trt.options import TrtOptions
 from debugtools.compare.marks import any_marks, marked_tensors
 from debugtools.compare.spec import MarkSpec
@@ -50,7 +50,7 @@ def build(context: "JobContext") -> dict[str, Any]:
     context.log(f"Loading model: {shown(spec.model)}")
     model = _model(spec)
     context.log("Building the engine")
-    messages = Messages(_teller(context, spec.verbose), verbose=spec.verbose)
+    messages = Messages(teller(context, spec.verbose), verbose=spec.verbose)
     built = build_engine(
         model, spec.options, progress=lambda done, total, text: context.progress(done, total, "steps", text),
         messages=messages,
@@ -63,7 +63,9 @@ def build(context: "JobContext") -> dict[str, Any]:
             "cached": built.cached}  # fmt: skip
 
 
-def _teller(context: "JobContext", verbose: bool) -> Any:
+def teller(context: "JobContext", verbose: bool) -> Say:
+    """Tell a job's journal TensorRT's warnings, and with `verbose` all else that it says."""
+
     def tell(level: str, text: str) -> None:
         if level == "warning":
             context.warn(f"TensorRT: {shown(text, 500)}")

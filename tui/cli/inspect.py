@@ -1,9 +1,9 @@
-"""`layerwise inspect model|data`."""
+"""`layerwise inspect model|data`; engines and networks are in `tui.cli.inspect_trt`."""
 
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from backends.errors import MissingDependency, UsageError
+from backends.errors import UsageError
 from backends.text import shown
 from tui.cli import options
 from tui.cli.direct import DirectContext
@@ -11,7 +11,7 @@ from tui.cli.json_output import print_json
 from tui.cli.log import Log
 from tui.cli.options_trt import add_tensorflow, add_trt
 from tui.cli.parser import Parser
-from tui.cli.to_spec import NO_TENSORRT, refuse_other_frameworks, wants_engine
+from tui.cli.to_spec import refuse_other_frameworks, wants_engine
 
 if TYPE_CHECKING:
     from backends.model import ModelFile
@@ -27,10 +27,14 @@ def fill_model(parser: Parser) -> None:
                        help="layers, their attributes too, weights")  # fmt: skip
     parser.own(group, "--mode", choices=tuple(_MODES), help="the older spelling of --show")
     parser.own(group, "--show-weights", action="store_true", help="the same as --show weights")
-    group.add_argument("--convert-to", "--display-as", choices=("trt",), help="needs TensorRT")
+    group.add_argument("--convert-to", "--display-as", choices=("trt",),
+                       help="show the TensorRT network that the model's parser makes")  # fmt: skip
     group.add_argument("--list-unbounded-dds", action="store_true",
                        help="tensors that size others without a limit (better with --shape-inference)")  # fmt: skip
-    group.add_argument("--combine-tensor-info", metavar="FILE", help="for engines")
+    group.add_argument("--combine-tensor-info", metavar="FILE",
+                       help="saved outputs: smallest, largest and mean value beside an engine's tensors")  # fmt: skip
+    parser.own(group, "--nodes-of", metavar="MODEL.onnx",
+               help="which of the engine's layers does each node of this model")  # fmt: skip
     group.add_argument("--visual", action="store_true",
                        help="write the graph as a web page that needs no network")  # fmt: skip
     group.add_argument("--visual-port", metavar="PORT", help="accepted; nothing is served")
@@ -45,18 +49,22 @@ def fill_model(parser: Parser) -> None:
 
 
 def run_model(args: Namespace, log: Log) -> int:
-    """Print what is in an ONNX model."""
+    """Print what is in an ONNX model, in a TensorRT engine, or in the network that a model or a script makes."""
+    show = [*args.show, *_MODES.get(args.mode or "basic", []), *(["weights"] if args.show_weights else [])]
     if args.convert_to or wants_engine(args):
-        raise MissingDependency(NO_TENSORRT)
+        from tui.cli.inspect_trt import describe_trt
+
+        return describe_trt(args, sorted(set(show)), log)
     refuse_other_frameworks(args)
-    for name in ("combine_tensor_info", "fp_to_fp16"):
+    for name in ("combine_tensor_info", "nodes_of"):
         if getattr(args, name):
-            raise UsageError(f"--{name.replace('_', '-')} is not in this version of `inspect model`")
+            raise UsageError(f"--{name.replace('_', '-')} is for TensorRT engines")
+    if args.fp_to_fp16:
+        raise UsageError("--fp-to-fp16 is not in this version of `inspect model`")
     if args.visual or args.save_visual:
         from tui.cli.visual import write_page
 
         return write_page(args, log)
-    show = [*args.show, *_MODES.get(args.mode or "basic", []), *(["weights"] if args.show_weights else [])]
     return _describe(args, sorted(set(show)), log)
 
 

@@ -35,6 +35,9 @@ COMMANDS: dict[str, Leaf | Branch] = {
             "model": Leaf("tui.cli.inspect", "model", "inputs, outputs, layers, attributes and weights of a model"),
             "data": Leaf("tui.cli.inspect", "data", "statistics and values of saved inputs or outputs"),
             "diff": Leaf("tui.cli.diff", "diff", "what differs between two files: results, models, replays, any"),
+            "capability": Leaf(
+                "tui.cli.inspect_capability", "capability", "which parts of a model TensorRT takes, and why not others"
+            ),
             "sparsity": Leaf("tui.cli.sparsity", "sparsity", "which weights are 2:4 sparse", timed=True),
             "tactics": Leaf("tui.cli.diff", "tactics", "a tactic replay as text"),
             "diff-tactics": Leaf("tui.cli.diff", "diff_tactics", "which tactics only bad TensorRT builds have"),

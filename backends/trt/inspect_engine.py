@@ -1,0 +1,113 @@
+"""What an engine is: inputs, outputs, profiles, memory, how it was built, and its layers."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from backends.errors import LayerwiseError
+from backends.trt.engine import Engine, Tensor, io_tensors
+from backends.trt.inspect_layers import Layer, layers_of
+
+
+@dataclass(frozen=True)
+class Span:
+    """What an input may be in a profile: shapes, or the values of a shape tensor (`values`)."""
+
+    name: str
+    min: tuple[int, ...]
+    opt: tuple[int, ...]
+    max: tuple[int, ...]
+    values: bool = False
+
+
+@dataclass(frozen=True)
+class Profile:
+    """An optimization profile. memory: bytes of device memory that a context takes in it."""
+
+    inputs: list[Span]
+    memory: int
+
+
+@dataclass(frozen=True)
+class EngineView:
+    """An engine, read. memory: bytes of device memory that a context takes, of the largest profile. layers: those of
+    each profile, in one list where the engine does not tell them apart. weights: bytes of all weights, None where this
+    version does not say; streamable: of those that may be streamed. facts: how it was built, word -> value.
+    """
+
+    name: str
+    refittable: bool
+    tensors: list[Tensor]
+    profiles: list[Profile]
+    memory: int
+    weights: int | None
+    streamable: int
+    layers: list[list[Layer]] = field(default_factory=list)
+    facts: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def detailed(self) -> bool:
+        """Whether the layers are more than names."""
+        return self.facts.get("Profiling Verbosity") == "DETAILED"
+
+
+def engine_view(trt: Any, loaded: Engine, known: Collection[str] = ()) -> EngineView:
+    """Read an engine. known: names of the nodes of the ONNX model that it was built of.
+
+    No context is made, so this takes no device memory but the engine's own. LayerwiseError where the inspector fails.
+    """
+    engine = loaded.engine
+    tensors = io_tensors(trt, engine)
+    return EngineView(
+        name=engine.name,
+        refittable=bool(engine.refittable),
+        tensors=tensors,
+        profiles=[_profile(engine, tensors, at) for at in range(engine.num_optimization_profiles)],
+        memory=engine.device_memory_size_v2,
+        weights=engine.get_engine_stat(trt.EngineStat.TOTAL_WEIGHTS_SIZE) if hasattr(trt, "EngineStat") else None,
+        streamable=engine.streamable_weights_size,
+        layers=_by_profile(_layers(trt, engine, known)),
+        facts=_facts(trt, engine, tensors),
+    )
+
+
+def _profile(engine: Any, tensors: list[Tensor], at: int) -> Profile:
+    inputs = [_span(engine, tensor, at) for tensor in tensors if tensor.is_input]
+    return Profile(inputs, engine.get_device_memory_size_for_profile_v2(at))
+
+
+def _span(engine: Any, tensor: Tensor, at: int) -> Span:
+    if engine.is_shape_inference_io(tensor.name):
+        values = [tuple(each) for each in engine.get_tensor_profile_values(at, tensor.name)]
+        if len(values) == 3:
+            return Span(tensor.name, values[0], values[1], values[2], values=True)
+    low, likely, high = (tuple(shape) for shape in engine.get_tensor_profile_shape(tensor.name, at))
+    return Span(tensor.name, low, likely, high)
+
+
+def _layers(trt: Any, engine: Any, known: Collection[str]) -> list[Layer]:
+    inspector = engine.create_engine_inspector()
+    if inspector is None:
+        raise LayerwiseError("TensorRT makes no inspector for the engine")
+    return layers_of(inspector.get_engine_information(trt.LayerInformationFormat.JSON), known)
+
+
+def _by_profile(layers: list[Layer]) -> list[list[Layer]]:
+    count = 1 + max((layer.profile for layer in layers), default=0)
+    found: list[list[Layer]] = [[] for _ in range(min(count, 1 + len(layers)))]
+    for layer in layers:
+        found[min(layer.profile, len(found) - 1)].append(layer)
+    return found
+
+
+def _facts(trt: Any, engine: Any, tensors: list[Tensor]) -> dict[str, str]:
+    sources = [name for name, at in trt.TacticSource.__members__.items() if engine.tactic_sources >> int(at) & 1]
+    debug = [tensor.name for tensor in tensors if engine.is_debug_tensor(tensor.name)]
+    return {
+        "Profiling Verbosity": engine.profiling_verbosity.name,
+        "Engine Capability": engine.engine_capability.name,
+        "Hardware Compatibility": engine.hardware_compatibility_level.name,
+        "Tactic Sources": ", ".join(sources) or "none",
+        "Auxiliary Streams": str(engine.num_aux_streams),
+        **({"Debug Tensors": ", ".join(debug)} if debug else {}),
+    }

@@ -1,0 +1,105 @@
+"""What a network is before it is built: inputs, outputs, layers with their attributes and weights."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from backends.text import shown
+from backends.trt.capabilities import able
+from backends.trt.engine import NUMPY_NAMES
+from backends.trt.inspect_layers import Layer, LayerTensor, metadata_nodes
+
+_BY_INPUT = {"IResizeLayer": ("scales", "shape"), "ISliceLayer": ("shape", "start", "stride")}
+
+
+@dataclass(frozen=True)
+class NetworkView:
+    """A network, read. strongly_typed: its tensors have the types that the model says."""
+
+    name: str
+    strongly_typed: bool
+    inputs: list[LayerTensor]
+    outputs: list[LayerTensor]
+    layers: list[Layer]
+
+
+def network_view(trt: Any, network: Any) -> NetworkView:
+    """Read an INetworkDefinition. Weights are NumPy arrays among the layers' attributes, over TensorRT's own memory."""
+    classes = layer_classes(trt)
+    flags = trt.NetworkDefinitionCreationFlag
+    typed = not able(trt, "typed_by_flag") or network.get_flag(flags.STRONGLY_TYPED)
+    return NetworkView(
+        name=network.name,
+        strongly_typed=bool(typed),
+        inputs=[_tensor(network.get_input(at)) for at in range(network.num_inputs)],
+        outputs=[_tensor(network.get_output(at)) for at in range(network.num_outputs)],
+        layers=[_layer(trt, network.get_layer(at), classes) for at in range(network.num_layers)],
+    )
+
+
+def layer_classes(trt: Any) -> dict[str, type]:
+    """LayerType's names, each with the class of such layers; those that no layer has any more are left out."""
+    found = {}
+    for kind in (kind for kind in vars(trt).values() if isinstance(kind, type) and issubclass(kind, trt.ILayer)):
+        found[kind.__name__.removeprefix("I").removesuffix("Layer").upper()] = kind
+    plain = {name: name.replace("_", "") for name in trt.LayerType.__members__}
+    return {name: found.get(word) or found[f"IF{word}"] for name, word in plain.items()
+            if word in found or f"IF{word}" in found}  # fmt: skip
+
+
+def _layer(trt: Any, layer: Any, classes: dict[str, type]) -> Layer:
+    kind = layer.type.name
+    if kind in classes:
+        layer.__class__ = classes[kind]
+    inputs = [_tensor(layer.get_input(at)) for at in range(layer.num_inputs) if layer.get_input(at) is not None]
+    outputs = [_tensor(layer.get_output(at)) for at in range(layer.num_outputs) if layer.get_output(at) is not None]
+    attributes = {name: _value(layer, name) for name in _names(trt, layer, len(inputs))}
+    return Layer(layer.name, kind, inputs, outputs, metadata_nodes(layer.metadata or ""), attributes)
+
+
+def _names(trt: Any, layer: Any, inputs: int) -> Iterator[str]:
+    """What this class of layers has beside what all have; of two ways to say one thing the one that is used."""
+    common = set(dir(trt.ILayer))
+    taken = _BY_INPUT.get(type(layer).__name__, ()) if inputs > 1 else ()
+    own = type(layer)
+    for name in dir(layer):
+        new = name not in common or (own is not trt.ILayer and name in vars(own))
+        if new and name not in taken and isinstance(getattr(own, name, None), property):
+            yield name
+
+
+def _value(layer: Any, name: str) -> Any:
+    try:
+        return plain(getattr(layer, name))
+    except Exception as error:  # pybind11 raises whatever C++ did, of a value that was never set for one
+        return f"<not to be read: {shown(str(error), 120)}>"
+
+
+def plain(value: Any) -> Any:
+    """A value of TensorRT's as Python has it: enumerators by name, sizes as a tuple, weights as an array."""
+    if value is None or isinstance(value, bool | int | float | str | np.ndarray):
+        return value
+    if hasattr(type(value), "__members__"):
+        return f"{type(value).__name__}.{value.name}"
+    if hasattr(value, "numpy") and hasattr(value, "nbytes"):
+        return value.numpy() if value.size else np.zeros(0, np.float32)
+    if hasattr(value, "plugin_type"):
+        return f"{value.plugin_type} {value.plugin_version}"
+    try:
+        return tuple(plain(item) for item in value)
+    except (TypeError, ValueError):  # no sequence, or sizes whose number is not known
+        return "unknown" if type(value).__name__ == "Dims" else type(value).__name__
+
+
+def _tensor(tensor: Any) -> LayerTensor:
+    return LayerTensor(tensor.name, NUMPY_NAMES[tensor.dtype.name], shape_of(tensor))
+
+
+def shape_of(tensor: Any) -> tuple[int, ...] | None:
+    """The sizes of a tensor, -1 where one is not fixed; None where not even their number is known."""
+    try:
+        return tuple(tensor.shape)
+    except ValueError:  # what len() of Dims of rank -1 gives
+        return None

@@ -1,0 +1,1 @@
+"""Can TensorRT run an ONNX model: which parts of it, and why not the others?"""

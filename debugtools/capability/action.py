@@ -1,0 +1,125 @@
+"""The job action `capability`: what TensorRT's parser takes of a model, and the parts as models."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from backends.errors import LayerwiseError, UsageError
+from backends.files import atomic_write
+from backends.model import ModelFile
+from backends.specs import ModelOptions, Spec
+from backends.text import shown
+from backends.trt.inspect_support import Refusal, Support
+from backends.trt.library import tensorrt
+from backends.trt.logger import Messages
+from backends.trt.options import NetworkOptions
+from debugtools.capability.parts import Part, Whole, largest, partition, path_of
+from debugtools.capability.summary import part_table, refusal_table
+from debugtools.convert.engine import teller
+from surgery.saving import THRESHOLD, save
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+RESULTS = "results.txt"
+
+
+class CapabilitySpec(Spec, frozen=True):
+    """A model to be asked about. folder: where results and parts go. deep: parts that are not taken are asked for
+    again, alone. external: weights of parts go to files beside them. verbose: TensorRT's own messages are told too.
+    """
+
+    model: str
+    folder: str
+    options: NetworkOptions = NetworkOptions()
+    model_options: ModelOptions = ModelOptions()
+    deep: bool = False
+    external: bool = False
+    verbose: bool = False
+
+
+def capability(context: "JobContext") -> dict[str, Any]:
+    """Ask TensorRT for the model that `context.params` (a CapabilitySpec) names.
+
+    Result: supported; folder, and results (the file with the summary) where it is not; summary; refusals (node, name,
+    op, reason, stack); parts (file, first, last, nodes, supported, operators, reason); largest (the file of the largest
+    part that is taken, or None). Raises MissingDependency without TensorRT, BadFile for what is no model.
+    """
+    try:
+        spec = msgspec.convert(context.params, CapabilitySpec)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the description of what to ask does not fit: {error}") from None
+    support = Support(tensorrt(), Messages(teller(context, spec.verbose), verbose=spec.verbose), spec.options)
+    options = spec.model_options
+    with ModelFile(spec.model, options.external_data_dir, options.ignore_external_data) as file:
+        whole = Whole(file)
+        refusals = support.refusals(whole.loadable)
+        if not refusals:
+            return {"supported": True, "folder": None, "results": None, "summary": "", "refusals": [], "parts": [],
+                    "largest": None}  # fmt: skip
+        return _Partitioned(spec, whole, support, refusals, context).result()
+
+
+class _Partitioned:
+    """A model that is not taken as it is."""
+
+    def __init__(
+        self, spec: CapabilitySpec, whole: Whole, support: Support, refusals: list[Refusal], context: "JobContext"
+    ) -> None:
+        self.spec, self.whole, self.support, self.refusals, self.context = spec, whole, support, refusals, context
+        self.folder = Path(spec.folder)
+
+    def result(self) -> dict[str, Any]:
+        parts = partition(self.whole, self.support.parts, deep=self.spec.deep)
+        rows = []
+        for number, part in enumerate(parts):
+            self.context.progress(number, len(parts), "parts", part.file)
+            rows.append(self._row(part))
+        best = largest(parts)
+        summary = self._summary(rows)
+        results = self.folder / RESULTS
+        _write(results, summary)
+        return {
+            "supported": False, "folder": str(self.folder), "results": str(results), "summary": summary,
+            "refusals": msgspec.to_builtins(self.refusals), "parts": rows,
+            "largest": str(path_of(self.folder, best)) if best else None,
+        }  # fmt: skip
+
+    def _row(self, part: Part) -> dict[str, Any]:
+        path = path_of(self.folder, part)
+        external = Path(f"{path.name}.data") if self.spec.external else None
+        size = self.spec.model_options.external_data_size_threshold
+        save(self.whole.piece(part), path, external=external, threshold=THRESHOLD if size is None else size,
+             overwrite=True)  # fmt: skip
+        return {
+            "file": str(path), "first": min(part.nodes), "last": max(part.nodes), "nodes": len(part.nodes),
+            "supported": part.supported, "operators": self.whole.operators(part),
+            "op": self.whole.pieces.nodes[min(part.nodes)].op_type,
+            "reason": "" if part.supported else self._reason(part),
+        }  # fmt: skip
+
+    def _reason(self, part: Part) -> str:
+        """Why a part is not taken: what was said of its nodes in the whole, else of the part alone."""
+        inside = set(part.nodes)
+        told = [refusal.reason for refusal in self.refusals if refusal.node in inside and not refusal.stack]
+        told = told or [refusal.reason for refusal in self.support.refusals(self.whole.part_model(part))]
+        return " | ".join(dict.fromkeys(told)) or "it is taken alone, but not in this model"
+
+    def _summary(self, rows: Sequence[dict[str, Any]]) -> str:
+        if not self.spec.deep:
+            return refusal_table(self.refusals)
+        reasons: dict[tuple[str, str], list[tuple[int, int]]] = {}
+        for row in rows:
+            if not row["supported"]:
+                reasons.setdefault((row["op"], row["reason"]), []).append((row["first"], row["last"] + 1))
+        return part_table(reasons)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic_write(path, text)
+    except OSError as error:
+        raise LayerwiseError(f"{shown(str(path))} cannot be written: {error.strerror}") from None

@@ -1,0 +1,101 @@
+"""A model in parts that TensorRT takes and parts that it does not, each as a model of its own."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+
+from backends.model import ModelFile
+from backends.protos import parse_model
+from backends.runner import Loadable
+from surgery.graph.infer import inferred_structure
+from surgery.pieces import Pieces
+from surgery.structure import Structure
+
+Ask = Callable[[Loadable], list[tuple[list[int], bool]]]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some nodes of a graph, by their places in it. supported: all of them."""
+
+    nodes: tuple[int, ...]
+    supported: bool
+
+    @property
+    def file(self) -> str:
+        """The name of the file that it is saved to, as Polygraphy calls it."""
+        prefix = "supported" if self.supported else "unsupported"
+        return f"{prefix}_subgraph-nodes-{min(self.nodes)}-{max(self.nodes)}.onnx"
+
+
+class Whole:
+    """A model that is taken apart. Shapes are inferred where that goes."""
+
+    def __init__(self, file: ModelFile) -> None:
+        self.loadable = Loadable(data=file.structure_bytes(), folder=file.folder)
+        self._base, self._folder = file.real_path, file.folder
+        model = parse_model(inferred_structure(file.structure_bytes())[0], file.path)
+        self.pieces = Pieces(model, model.graph)
+        graph = model.graph
+        self._types = {value.name: value.type for value in (*graph.value_info, *graph.output, *graph.input)}
+        self._outputs = {value.name for value in graph.output}
+        self._readers: dict[str, list[int]] = defaultdict(list)
+        for position, names in enumerate(self.pieces.reads):
+            for name in names:
+                self._readers[name].append(position)
+
+    def operators(self, part: Part) -> dict[str, int]:
+        """How many nodes of each operator a part has."""
+        return dict(Counter(self.pieces.nodes[at].op_type for at in part.nodes))
+
+    def piece(self, part: Part) -> Structure:
+        """A part as a model of its own; its weights stay where they are."""
+        order = sorted(part.nodes)
+        feeds = {name: self._types.get(name, onnx.TypeProto()) for name in self.pieces.feeds(order)}
+        model = onnx.ModelProto.FromString(self.pieces.build(order, feeds, self._gives(order)))
+        for value in (*model.graph.input, *model.graph.output):
+            value.type.CopyFrom(self._types.get(value.name, onnx.TypeProto()))
+            if value.type.WhichOneof("value") is None:
+                value.ClearField("type")
+        return Structure.from_proto(model, self._folder, self._base)
+
+    def part_model(self, part: Part) -> Loadable:
+        """A part, ready to be parsed."""
+        return Loadable(data=self.piece(part).proto().SerializeToString(), folder=self._folder)
+
+    def _gives(self, order: Sequence[int]) -> list[str]:
+        """What others read of these nodes, or nobody does, or the model gives."""
+        inside = set(order)
+        made = [name for at in order for name in self.pieces.nodes[at].output if name]
+        return [name for name in made if name in self._outputs or not self._readers[name]
+                or not inside.issuperset(self._readers[name])]  # fmt: skip
+
+
+def partition(whole: Whole, ask: Ask, *, deep: bool) -> list[Part]:
+    """The parts of a model, in the order of their first nodes. deep: parts that are not taken are asked for alone, in
+    which some of their nodes may be taken after all, until nothing more comes of it.
+    """
+    waiting = [Part(tuple(nodes), good) for nodes, good in ask(whole.loadable) if nodes]
+    done: list[Part] = []
+    while waiting:
+        part = waiting.pop()
+        inner = ask(whole.part_model(part)) if deep and not part.supported else []
+        if any(good for _, good in inner):
+            order = sorted(part.nodes)
+            waiting += [Part(tuple(order[at] for at in nodes), good) for nodes, good in inner if nodes]
+        else:
+            done.append(part)
+    return sorted(done, key=lambda part: min(part.nodes))
+
+
+def largest(parts: Sequence[Part]) -> Part | None:
+    """The part with the most nodes among those that TensorRT takes."""
+    return max((part for part in parts if part.supported), key=lambda part: len(part.nodes), default=None)
+
+
+def path_of(folder: Path, part: Part) -> Path:
+    """Where a part is saved."""
+    return folder / part.file

@@ -1,0 +1,1 @@
+"""What is in TensorRT engines and networks, as text and for machines."""

@@ -1,0 +1,131 @@
+"""The job action `inspect_trt`: what is in an engine, or in the network that a model or a script makes."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from backends.errors import BadFile, UsageError
+from backends.model import ModelFile
+from backends.results import RunResults
+from backends.runner import Loadable
+from backends.specs import ModelOptions, Spec
+from backends.stats import array_stats
+from backends.trt.build import Builder
+from backends.trt.engine import load_engine
+from backends.trt.inspect_engine import engine_view
+from backends.trt.inspect_network import network_view
+from backends.trt.library import tensorrt
+from backends.trt.logger import Messages, make_logger
+from backends.trt.monitor import no_progress
+from backends.trt.options import TrtOptions
+from backends.trt.plugins import load_plugins
+from backends.trt.runner import read_engine
+from debugtools.convert.engine import teller
+from debugtools.inspect.document import engine_document, network_document
+from debugtools.inspect.nodes import layers_of_nodes, node_document, node_lines
+from debugtools.inspect.text import engine_lines, network_lines
+from surgery.describe import TAB
+from surgery.inspect_action import joined_lines
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+
+class InspectSpec(Spec, frozen=True):
+    """What to describe: `engine`, or the network of `model` (an ONNX model, or a script whose function is in options).
+
+    show: any of "layers", "attrs", "weights". values: saved outputs that are told beside an engine's tensors. nodes_of:
+    the ONNX model whose nodes an engine's layers are asked for. json: the result's "description" instead of lines.
+    verbose: TensorRT's own messages are told too.
+    """
+
+    model: str | None = None
+    engine: str | None = None
+    options: TrtOptions = TrtOptions()
+    model_options: ModelOptions = ModelOptions()
+    show: list[str] = []
+    values: str | None = None
+    nodes_of: str | None = None
+    json: bool = False
+    verbose: bool = False
+
+
+def inspect_trt(context: "JobContext") -> dict[str, Any]:
+    """Describe what `context.params` (an InspectSpec) names. Lines are log events of level "out", several in one.
+
+    Raises MissingDependency without TensorRT, BadFile for what is no engine or model, LayerwiseError where the parser
+    refuses the model.
+    """
+    try:
+        spec = msgspec.convert(context.params, InspectSpec)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the description of what to inspect does not fit: {error}") from None
+    messages = Messages(teller(context, spec.verbose), verbose=spec.verbose)
+    lines, document = _engine(spec, messages) if spec.engine else _network(spec, messages, context)
+    if spec.json:
+        return {"description": document()}
+    context.log(next(lines), level="out")
+    for text in joined_lines(lines):
+        context.log(text, level="out")
+    return {}
+
+
+def _engine(spec: InspectSpec, messages: Messages) -> Any:
+    trt = tensorrt()
+    path = Path(spec.engine or "")
+    names = _node_names(spec.nodes_of) if spec.nodes_of else []
+    logger = make_logger(trt, messages)
+    load_plugins(trt, logger, spec.options.network.plugins)
+    loaded = load_engine(trt, read_engine(path), path, messages, spec.options.run)
+    view, notes = engine_view(trt, loaded, set(names)), _notes(spec.values)
+    found = layers_of_nodes(names, [layer for layers in view.layers for layer in layers])
+
+    def lines() -> Iterator[str]:
+        yield from engine_lines(view, spec.show, notes)
+        if spec.nodes_of:
+            yield ""
+            yield from (TAB + line for line in node_lines(found))
+
+    def document() -> dict[str, Any]:
+        nodes = {"nodes": node_document(found)} if spec.nodes_of else {}
+        return {"path": str(path), **engine_document(view, spec.show, notes), **nodes}
+
+    return lines(), document
+
+
+def _network(spec: InspectSpec, messages: Messages, context: "JobContext") -> Any:
+    options = msgspec.structs.replace(spec.options, fresh=True)
+    builder = Builder(_model(spec), options, no_progress, messages, None)
+    made = builder.network()
+    for note in builder.told:
+        context.log(note)
+    view = network_view(builder.trt, made.network)
+    return network_lines(view, spec.show), lambda: {"path": spec.model, **network_document(view, spec.show)}
+
+
+def _model(spec: InspectSpec) -> Loadable:
+    if spec.model is None:
+        raise UsageError("there is nothing to inspect: neither an engine nor a model is named")
+    if spec.options.network.function:
+        return Loadable(path=Path(spec.model))
+    options = spec.model_options
+    with ModelFile(spec.model, options.external_data_dir, options.ignore_external_data) as file:
+        return Loadable(data=file.structure_bytes(), folder=file.folder)
+
+
+def _node_names(path: str) -> list[str]:
+    with ModelFile(path, None, True) as file:
+        return [node.name for node in file.structure().graph.node if node.name]
+
+
+def _notes(path: str | None) -> Mapping[str, str]:
+    """Smallest, largest and mean value of each tensor of saved outputs, of their first runner and iteration."""
+    if path is None:
+        return {}
+    first = next((iterations[0] for _, iterations in RunResults.load(path).items() if iterations), None)
+    if first is None:
+        raise BadFile(path, "holds no outputs")
+    found = {name: array_stats(array, quantiles=False) for name, array in first.outputs.items()}
+    return {name: f"min={s.min:.2f}, max={s.max:.2f}, avg={s.mean:.2f}" for name, s in found.items() if s}

@@ -1,0 +1,103 @@
+"""`layerwise inspect capability`: what TensorRT's parser takes of a model, and why not the rest."""
+
+import shlex
+from argparse import Namespace
+from typing import Any
+
+import msgspec
+
+from backends.errors import UsageError
+from backends.text import shown
+from debugtools.capability.action import CapabilitySpec
+from tui.cli import options
+from tui.cli.json_output import Collector, print_json
+from tui.cli.lint import given
+from tui.cli.log import LEVELS, WARNING, Log, shown_lines
+from tui.cli.options_trt import add_trt
+from tui.cli.parser import Parser
+from tui.cli.progress import progress
+from tui.cli.run import trt_gpus
+from tui.cli.submit import job_spec, run_here
+from tui.cli.to_spec import wants_engine
+from tui.cli.to_trt import trt_options
+
+FOLDER = "polygraphy_capability_dumps"
+
+
+def fill_capability(parser: Parser) -> None:
+    parser.usage = "%(prog)s MODEL.onnx [--with-partitioning] [-o FOLDER] [OPTIONS]"
+    parser.epilog = (
+        "Where the parser refuses the model, the summary goes to FOLDER/results.txt and each run of nodes that it\n"
+        "takes, or does not, to FOLDER/supported_subgraph-nodes-FIRST-LAST.onnx or unsupported_….onnx.\n"
+        "Exit code: 0 answered, 1 it cannot be asked, 2 wrong usage, 130 interrupted."
+    )
+    options.add_model(parser, shapes=False, required=True)
+    group = parser.add_argument_group("Parts")
+    group.add_argument("--with-partitioning", action="store_true",
+                       help="ask again for the parts that are not taken, alone, and table them by reason")  # fmt: skip
+    group.add_argument("-o", "--output", metavar="FOLDER", default=FOLDER, help=f"where results go ({FOLDER})")
+    parser.own(group, "--json", action="store_true", help="print one JSON document instead of the text")
+    options.add_external_data(group)
+    options.add_onnx(parser)
+    add_trt(parser)
+
+
+def run_capability(args: Namespace, log: Log) -> int:
+    """Ask TensorRT; 0 if it could be asked, whatever it said."""
+    words = shlex.split(args.command)
+    spec = to_capability(args)
+    job = job_spec("capability", msgspec.to_builtins(spec), shlex.join(words[1:])[:200], words, gpus=trt_gpus())
+    collector = Collector()
+    if args.json:
+        code = run_here(job, collector.event, log)
+        print_json(collector.result or collector.document(args.command, code))
+        return code
+    with progress(log) as show:
+
+        def listen(event: dict[str, Any]) -> None:
+            show(event)
+            collector.event(event)
+            if event.get("type") in ("log", "warning"):
+                level = str(event.get("level", event["type"]))
+                log.say(LEVELS.get(level.upper(), WARNING), shown_lines(event.get("text")))
+
+        code = run_here(job, listen, log)
+    if collector.result:
+        _tell(collector.result, log)
+    return code
+
+
+def _tell(result: dict[str, Any], log: Log) -> None:
+    if result["supported"]:
+        log.info("Graph is fully supported by TensorRT; Will not generate subgraphs.")
+        return
+    log.info(shown_lines(result["summary"]))
+    parts = result["parts"]
+    for part in parts:
+        what = "supported" if part["supported"] else "not supported"
+        log.info(f"{shown(part['file'], 300)}: {part['nodes']} nodes, {what}")
+    log.info(f"Summary written to {shown(result['results'], 300)}")
+    if result["largest"]:
+        best = next(part for part in parts if part["file"] == result["largest"])
+        log.info(f"The largest part that TensorRT takes: {shown(best['file'], 300)} ({best['nodes']} of "
+                 f"{sum(part['nodes'] for part in parts)} nodes)")  # fmt: skip
+
+
+def to_capability(args: Namespace) -> CapabilitySpec:
+    """What parsed options of `inspect capability` ask for. UsageError for what does not fit."""
+    from tui.cli.run_parser import parser
+
+    if wants_engine(args):
+        raise UsageError(f"{shown(args.model_file, 200)} is taken for a TensorRT engine or network script: ONNX models "
+                         "are asked about")  # fmt: skip
+    whole = Namespace(**{**vars(parser().parse_args([])), **vars(args)})
+    request = given(args, [("onnxrt", None)])
+    return CapabilitySpec(
+        model=args.model_file,
+        folder=args.output,
+        options=trt_options(whole).network,
+        model_options=request.model_options,
+        deep=args.with_partitioning,
+        external=args.save_external_data is not None,
+        verbose=bool(args.verbose or args.extra_verbose),
+    )
