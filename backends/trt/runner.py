@@ -1,5 +1,6 @@
 """The TensorRT runner: an engine, built or loaded, with one execution context."""
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -119,5 +120,5 @@ def runner_of(spec: RunnerSpec, engine: Engine, options: TrtOptions, name: str, 
 
 def read_engine(path: Path) -> bytes:
     """The bytes of an engine file. BadFile if it cannot be read, or is no regular file."""
-    with open(open_regular(path), "rb") as stream:
+    with os.fdopen(open_regular(path), "rb") as stream:
         return stream.read()
