@@ -21,6 +21,10 @@ def debug_precision(context: "JobContext") -> dict[str, Any]:
         spec = msgspec.convert(context.params, PrecisionSpec)
     except msgspec.ValidationError as error:
         raise UsageError(f"the description of the search does not fit: {error}") from None
+    from backends.trt.store import forget_candidates
     from debugtools.precision.run import PrecisionRun
 
-    return PrecisionRun(context, spec).run()
+    try:
+        return PrecisionRun(context, spec).run()
+    finally:
+        forget_candidates()

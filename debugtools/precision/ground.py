@@ -11,6 +11,7 @@ from debugtools.precision.choices import Choices
 from debugtools.precision.judge import MixedJudge
 from debugtools.precision.sides import computes_low, two_sides
 from debugtools.precision.spec import PrecisionSpec
+from debugtools.precision.ways import Way, way_for
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext
@@ -49,9 +50,18 @@ class Ground:
         return made
 
     @cached_property
+    def way(self) -> Way:
+        """How the runner is given a choice."""
+        side, run = self.suspect, self.choices.run
+        found = way_for(side.spec, side.model, run, self.spec.low, emulate=self.emulate)
+        if side.spec.kind == "trt":
+            self.context.log(found.told)
+        return found
+
+    @cached_property
     def machine(self) -> MixedJudge:
         """The comparison of a choice with the reference."""
-        judge = MixedJudge(self.context, self._setup, self.spec.low, self.choices.run.folder, emulate=self.emulate)
+        judge = MixedJudge(self.context, self._setup, self.spec.low, self.way)
         if judge.tolerance != self.compare.tolerance:
             self.context.log(
                 f"tolerance: {judge.tolerance.rtol['']:.3g} relative, and of an output's root mean square: what "

@@ -15,11 +15,11 @@ from backends.specs import RunnerSpec
 from debugtools.compare.setup import Setup
 from debugtools.compare.sides import Side
 from debugtools.compare.spec import ToleranceSpec
-from debugtools.compare.stream import short_lived
 from debugtools.compare.tolerance import Tolerances, rounding_bound
 from debugtools.judging.original import Feed, Original
 from debugtools.judging.protocol import Artifact, Judgement, OneAtATime
 from debugtools.precision.spec import LowType
+from debugtools.precision.ways import Way
 from debugtools.search.protocol import Verdict
 
 if TYPE_CHECKING:
@@ -31,32 +31,26 @@ Array = NDArray[Any]
 
 
 class MixedJudge(OneAtATime):
-    """folder: where the weights of candidates are. The reference's outputs are computed once and kept.
-
-    emulate: candidates are FP32 nodes between casts. Where the user chose no level of optimisation, nothing of them is
-    fused: onnxruntime takes casts for parts of a LayerNorm, and then refuses the node that it made.
+    """way: how the runner is given a choice. The reference's outputs are computed once and kept.
 
     Without tolerances of the user's, or with "auto", an output passes if rounding in the low type explains its error:
     rtol = 16 u sqrt(depth of the graph), atol = rtol * rms(reference), as debugtools.compare.tolerance has it.
     """
 
-    def __init__(self, context: "JobContext", setup: Setup, low: LowType, folder: "Path", *, emulate: bool) -> None:
-        self._sides, self._folder = _Sides(context, setup), folder
+    def __init__(self, context: "JobContext", setup: Setup, low: LowType, way: Way) -> None:
+        self._sides, self._way = _Sides(context, setup), way
         self.suspect, self.feeds = self._sides.suspect, self._sides.all_feeds
         self.memory_budget = setup.spec.memory_budget
-        spec = msgspec.structs.replace(short_lived(self.suspect.spec), model=None)
-        plain = emulate and spec.kind == "onnxrt" and spec.graph_optimization_level is None
-        self._spec = _unfused(spec) if plain else spec
         self.tolerance = self._tolerance(setup.spec.tolerance, low)
         self._sides.use(self.tolerance)
 
     def judge(self, artifact: Artifact | None) -> Judgement:
         assert artifact is not None
-        return self._judged(Loadable(data=artifact.build(), folder=self._folder), self._spec)
+        return self._judged(*self._way.candidate(artifact))
 
     def judge_file(self, path: "Path") -> Judgement:
         """The verdict on a file, run as configured."""
-        return self._judged(Loadable(path=path), msgspec.structs.replace(self.suspect.spec, model=None))
+        return self._judged(Loadable(path=path), self._way.file_spec)
 
     def _judged(self, model: Loadable, spec: RunnerSpec) -> Judgement:
         """Bad from the first input on that shows it; `measured`: the worst output met."""
@@ -112,12 +106,6 @@ class _Sides(Original):
         result = self.candidate.infer(self.suspect.fit(feed, _unheard))
         outputs = {self.suspect.common(own): array for own, array in result.outputs.items()}
         return IterationResult(outputs, result.runtime, self.suspect.name)
-
-
-def _unfused(spec: RunnerSpec) -> RunnerSpec:
-    """Constants folded (without that, onnxruntime takes minutes to open 20,000 nodes), LayerNorms left as they are."""
-    options = {**spec.options, "disabled_optimizers": ["LayerNormFusion"]}
-    return msgspec.structs.replace(spec, graph_optimization_level="basic", options=options)
 
 
 def _error(judgement: Judgement) -> float:

@@ -18,7 +18,7 @@ def layer_table(ground: Ground, kept: tuple[int, ...]) -> None:
     """
     path = ground.context.artifacts / "observed.onnx"
     _write(ground, kept, path)
-    suspect, *others = ground.compare.runners
+    _, *others = ground.compare.runners
     model = ground.suspect.model.path
     others = [
         other if other.kind == "saved" else msgspec.structs.replace(other, model=other.model or model)
@@ -26,7 +26,7 @@ def layer_table(ground: Ground, kept: tuple[int, ...]) -> None:
     ]
     spec = msgspec.structs.replace(
         ground.compare,
-        runners=[msgspec.structs.replace(suspect, model=str(path)), *others],
+        runners=[msgspec.structs.replace(ground.way.file_spec, model=str(path)), *others],
         marks=MarkSpec(everything=True),
         tolerance=ground.machine.tolerance,
         save_outputs=ground.spec.save_layer_outputs,

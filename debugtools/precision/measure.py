@@ -8,25 +8,20 @@ A node's gain for an input is the relative L2 change of an output when that inpu
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.specs import RunnerSpec
-from backends.tensors import dtype_name, dtype_row
 from debugtools.compare.tolerance import unit_roundoff
 from debugtools.locate.errors import error_of
 from debugtools.locate.fitting import fit
 from debugtools.locate.local import LocalRuns, Result
 from debugtools.locate.part import Part
-from surgery.cut import GraphCut
+from debugtools.precision.ways import LowGraph
 from surgery.explode import Exploder
-from surgery.lowering import Lowering
-from surgery.node_types import tensor_types
 from surgery.precision import rounded
-from surgery.precision_plan import LowType, node_label
+from surgery.precision_plan import LowType
 
 Array = NDArray[Any]
 Tensors = Mapping[str, Array]
@@ -48,22 +43,18 @@ class Measured:
 
 
 class Measurer:
-    """cut, folder: the FP32 graph and where its weights are. tensors: all that it makes, and its inputs."""
+    """full: the FP32 graph, and what runs it. lowered: the same with these nodes low. tensors: all that it makes, and
+    its inputs.
+    """
 
-    def __init__(
-        self, cut: GraphCut, folder: Path, spec: RunnerSpec, lowering: Lowering, low: LowType, tensors: Tensors
-    ) -> None:
-        self._cut, self._low, self._tensors = cut, low, tensors
+    def __init__(self, full: Part, lowered: LowGraph, nodes: Sequence[int], low: LowType, tensors: Tensors) -> None:
+        self._cut, self._low, self._tensors = full.cut, low, tensors
         self._unit = unit_roundoff([low])
-        self._constants = frozenset(node.output[0] for node in cut.nodes if node.op_type == "Constant")
-        labels = frozenset(lowering.labels)
-        self.nodes = [i for i, node in enumerate(cut.nodes) if node_label(node) in labels]
-        model = lowering.model(())
-        low_cut = GraphCut(model)
-        self._types = {name: dtype_row(dtype_name(number)).numpy for name, number in tensor_types(model).items()}
-        shared = [name for name in cut.maker if name in low_cut.maker]
-        self._low_runs = _Runs(low_cut, shared, lowering.folder, spec)
-        self._full_runs = _Runs(cut, list(cut.maker), folder, spec)
+        self._constants = frozenset(node.output[0] for node in full.cut.nodes if node.op_type == "Constant")
+        self.nodes, self._types = list(nodes), lowered.types
+        shared = [name for name in full.cut.maker if name in lowered.cut.maker]
+        self._low_runs = _Runs(Part(lowered.cut, lowered.folder, lowered.spec, "precision"), shared)
+        self._full_runs = _Runs(full, list(full.cut.maker))
 
     def measure(self, report: Callable[[int, int], None]) -> Measured:
         """Measure all nodes, piece by piece. report(done, total) in nodes."""
@@ -185,9 +176,9 @@ class _Group:
 class _Runs:
     """Parts of one graph on tensors of another."""
 
-    def __init__(self, cut: GraphCut, cuts: Sequence[str], folder: Path, spec: RunnerSpec) -> None:
-        self._exploder = Exploder(cut, cuts)
-        self._runs = LocalRuns(Part(cut, folder, spec, "precision"), self._exploder)
+    def __init__(self, part: Part, cuts: Sequence[str]) -> None:
+        self._exploder = Exploder(part.cut, cuts)
+        self._runs = LocalRuns(part, self._exploder)
         self.has = self._exploder.regions.cuts.__contains__
 
     def feeds(self, names: Sequence[str], own: frozenset[str]) -> tuple[str, ...]:

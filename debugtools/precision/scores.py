@@ -5,11 +5,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import onnx
 from numpy.typing import NDArray
 
+from backends.specs import RunnerSpec
 from backends.text import shown
+from debugtools.compare.sides import ModelSide
 from debugtools.compare.spec import ToleranceSpec
 from debugtools.judging.reference import ReferenceTensors
+from debugtools.locate.part import Part
 from debugtools.precision.effect import effects, enough
 from debugtools.precision.ground import Ground
 from debugtools.precision.measure import Measurer
@@ -39,15 +43,16 @@ def _earlier(ground: Ground) -> dict[int, float] | None:
 
 def _measure(ground: Ground) -> dict[int, float]:
     machine, context = ground.machine, ground.context
-    suspect = ground.suspect
-    cut, feed = suspect.model.cut, suspect.fit(machine.feeds[0], lambda text: None)
+    side = _full_side(ground.suspect)
+    cut, feed = side.model.cut, side.fit(machine.feeds[0], lambda text: None)
 
     def streamed(done: int, total: int, name: str) -> None:
         context.progress(done, total, "FP32 tensors", name)
 
-    tensors = ReferenceTensors(suspect, suspect, 0, feed, context.artifacts / "fp32", machine.memory_budget, streamed)
+    tensors = ReferenceTensors(side, side, 0, feed, context.artifacts / "fp32", machine.memory_budget, streamed)
     try:
-        measurer = Measurer(cut, suspect.model.file.folder, suspect.spec, ground.choices.run, ground.spec.low, tensors)
+        nodes = [i for positions in ground.choices.positions for i in positions]
+        measurer = Measurer(Part.model(side), ground.way.all_low(), nodes, ground.spec.low, tensors)
         found = measurer.measure(lambda done, total: context.progress(done, total, "nodes measured"))
     finally:
         tensors.close()
@@ -58,6 +63,15 @@ def _measure(ground: Ground) -> dict[int, float]:
         context.row(_TABLE, about | {"local": found.local[i], "effect": effect[i]})
     _tell(ground, found.failures)
     return effect
+
+
+def _full_side(suspect: ModelSide) -> ModelSide:
+    """What computes in FP32 what all nodes are measured on: for TensorRT's builds are dear, onnxruntime if it can."""
+    known = all(onnx.defs.has(node.op_type, node.domain) for node in suspect.model.cut.nodes)
+    if suspect.spec.kind != "trt" or not known:
+        return suspect
+    plain = RunnerSpec(kind="onnxrt", model=suspect.spec.model)
+    return ModelSide(suspect.index, plain, suspect.name, suspect.rename, suspect.model)
 
 
 def _tell(ground: Ground, failures: Mapping[int, str]) -> None:

@@ -5,6 +5,7 @@ import msgspec
 from backends.errors import UsageError
 from backends.specs import RunnerSpec
 from debugtools.compare.spec import CompareSpec, MarkSpec
+from debugtools.precision.engines import full
 from debugtools.precision.spec import PrecisionSpec
 
 _CPU = frozenset({"cpu", "cpuexecutionprovider"})
@@ -15,8 +16,9 @@ def two_sides(spec: PrecisionSpec) -> CompareSpec:
     compare = spec.search.compare
     if compare is None:
         raise UsageError("there is no model to search in")
-    suspect = next((runner for runner in compare.runners if runner.kind != "saved"), RunnerSpec(kind="onnxrt"))
-    others = [runner for runner in compare.runners if runner is not suspect]
+    given = next((runner for runner in compare.runners if runner.kind != "saved"), RunnerSpec(kind="onnxrt"))
+    others = [runner for runner in compare.runners if runner is not given]
+    suspect = full(given) if given.kind == "trt" else given
     reference = others or [msgspec.structs.replace(suspect, name="")]
     return msgspec.structs.replace(
         compare, runners=[suspect, *reference], marks=MarkSpec(), observe="auto", statistics=False,

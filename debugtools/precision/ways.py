@@ -1,0 +1,104 @@
+"""How a runner is given a choice of precision: as a model with low nodes, or by TensorRT 10's flags and constraints."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+
+from backends.runner import Loadable
+from backends.specs import RunnerSpec
+from backends.tensors import dtype_name, dtype_row
+from debugtools.bench.layers import with_names
+from debugtools.compare.models import Model
+from debugtools.compare.stream import short_lived
+from debugtools.judging.protocol import Artifact
+from debugtools.precision import engines
+from debugtools.precision.spec import LowType
+from surgery.cut import GraphCut
+from surgery.lowering import Lowering
+from surgery.node_types import tensor_types
+from surgery.precision_plan import node_label
+
+
+@dataclass(frozen=True)
+class LowGraph:
+    """The graph with all nodes low, whose parts `spec` runs. types: of its tensors, those alone that are not FP32's."""
+
+    cut: GraphCut
+    folder: Path
+    spec: RunnerSpec
+    types: Mapping[str, np.dtype[Any]] = field(default_factory=dict)
+
+
+class Way(Protocol):
+    """file_spec: the runner for the model that is found, as a file. told: the way in words."""
+
+    file_spec: RunnerSpec
+    told: str
+
+    def candidate(self, artifact: Artifact) -> tuple[Loadable, RunnerSpec]:
+        """A choice and the runner that runs it; the artifact's nodes are those that are kept."""
+        ...
+
+    def all_low(self) -> LowGraph:
+        """For measuring single nodes."""
+        ...
+
+
+class InGraph:
+    """Candidates are models whose nodes are low, or FP32 between Cast round trips (`emulate`).
+
+    Where the user chose no level of optimisation, nothing of the latter is fused: onnxruntime takes casts for parts of
+    a LayerNorm, and then refuses the node that it made.
+    """
+
+    told = "Precision is written into the graph: networks are strongly typed."
+
+    def __init__(self, runner: RunnerSpec, lowering: Lowering, *, emulate: bool) -> None:
+        own = engines.in_graph(runner) if runner.kind == "trt" else runner
+        self.file_spec, self._lowering = msgspec.structs.replace(own, model=None), lowering
+        plain = emulate and runner.kind == "onnxrt" and runner.graph_optimization_level is None
+        spec = short_lived(self.file_spec)
+        self._spec = _unfused(spec) if plain else spec
+
+    def candidate(self, artifact: Artifact) -> tuple[Loadable, RunnerSpec]:
+        return Loadable(data=artifact.build(), folder=self._lowering.folder), self._spec
+
+    def all_low(self) -> LowGraph:
+        model = self._lowering.model(())
+        types = {name: dtype_row(dtype_name(number)).numpy for name, number in tensor_types(model).items()}
+        return LowGraph(GraphCut(model), self._lowering.folder, self.file_spec, types)
+
+
+class ByFlags:
+    """Candidates are the FP32 model and TensorRT's flag, with the layers of the nodes that are kept constrained."""
+
+    told = "Precision is asked of the builder: its flag, and constraints on the layers of nodes that are kept."
+
+    def __init__(self, runner: RunnerSpec, model: Model, low: LowType) -> None:
+        self.file_spec = msgspec.structs.replace(engines.in_graph(runner), model=None)
+        self._spec, self._low, self._model = short_lived(msgspec.structs.replace(runner, model=None)), low, model
+        self._named = with_names(model.whole())
+
+    def candidate(self, artifact: Artifact) -> tuple[Loadable, RunnerSpec]:
+        kept = dict.fromkeys(node_label(self._model.cut.nodes[i]) for i in artifact.nodes)
+        return self._named, engines.flagged(self._spec, self._low, kept)
+
+    def all_low(self) -> LowGraph:
+        return LowGraph(self._model.cut, self._model.file.folder, engines.flagged(self._spec, self._low))
+
+
+def way_for(runner: RunnerSpec, model: Model, lowering: Lowering, low: LowType, *, emulate: bool) -> Way:
+    """The way of a runner. MissingDependency where TensorRT is asked for and not installed."""
+    if runner.kind == "trt" and engines.uses_flags(runner):
+        return ByFlags(runner, model, low)
+    return InGraph(runner, lowering, emulate=emulate)
+
+
+def _unfused(spec: RunnerSpec) -> RunnerSpec:
+    """Constants folded (without that, onnxruntime takes minutes to open 20,000 nodes), LayerNorms left as they are."""
+    options = {**spec.options, "disabled_optimizers": ["LayerNormFusion"]}
+    return msgspec.structs.replace(spec, graph_optimization_level="basic", options=options)
