@@ -74,12 +74,12 @@ class Delta:
             if value.type == _BODY and key in was and was[key].type == _BODY:
                 yield from self._body(f"{name}.attrs[{key!r}]", was[key].g, value.g)
             else:
-                yield f"{name}.attrs[{key!r}] = {attribute(value, self._stored)}"
+                yield f"{name}.attrs[{key!r}] = {attribute(value, self._stored, self.variable)}"
 
     def _body(self, place: str, old: onnx.GraphProto, new: onnx.GraphProto) -> Iterator[str]:
         variable = f"body_{next(self._serial)}"
         inner = _aligned(Graph.of(old, self.before), Graph.of(new, self.after))
-        yield f"{variable} = {place}"
+        yield f"{variable} = inside({self.variable}, {place})"
         yield from Delta(*inner, variable, self._stored, self._serial).lines()
 
     def _removed(self) -> Iterator[str]:
@@ -98,7 +98,7 @@ class Delta:
         return {id(node) for node in self._new}
 
     def _made(self, node: onnx.NodeProto) -> str:
-        pairs = (f"{a.name!r}: {attribute(a, self._stored)}" for a in node.attribute)
+        pairs = (f"{a.name!r}: {attribute(a, self._stored, self.variable)}" for a in node.attribute)
         parts = [f"op={node.op_type!r}", f"name={node.name!r}"]
         attrs = ", ".join(pairs)
         parts += [f"attrs={{{attrs}}}"] if attrs else []

@@ -51,8 +51,8 @@ class Stored:
         return model.graph
 
 
-def attribute(value: onnx.AttributeProto, stored: Stored) -> str:
-    """Return source for an attribute's value. LayerwiseError for one that graphsurgeon cannot hold."""
+def attribute(value: onnx.AttributeProto, stored: Stored, graph: str) -> str:
+    """Return source for the value of an attribute in a graph. LayerwiseError: graphsurgeon cannot hold it."""
     kinds = onnx.AttributeProto
     if value.ref_attr_name:
         kind = onnx.AttributeProto.AttributeType.Name(value.type)
@@ -72,7 +72,7 @@ def attribute(value: onnx.AttributeProto, stored: Stored) -> str:
     if value.type == kinds.TENSOR:
         return f"gs.Constant({value.t.name!r}, {stored.tensor(value.t)})"
     if value.type == kinds.GRAPH:
-        return f"body({stored.whole(value.g).SerializeToString()!r})"
+        return f"body({graph}, {stored.whole(value.g).SerializeToString()!r})"
     raise LayerwiseError(f"graphsurgeon cannot hold the attribute {shown(value.name, 80)!r}")
 
 

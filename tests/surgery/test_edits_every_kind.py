@@ -24,7 +24,7 @@ from surgery.settled import settled
 from surgery.structure import Structure
 
 
-def npy(array: np.ndarray[Any, Any]) -> str:
+def npy(array: np.ndarray[Any, Any] | np.generic) -> str:
     stream = io.BytesIO()
     np.save(stream, array)
     return base64.b64encode(stream.getvalue()).decode()
@@ -68,6 +68,7 @@ EDITS: list[dict[str, Any]] = [
     {"edit": "set-opset", "version": 18},
     {"edit": "infer-shapes"},
 ]
+DIVIDE = {"edit": "replace-node", "node": "then_mul", "op": "Div", "scope": ["if", "then_branch"]}
 NOTHING_TO_DO = {"remove-input", "upper-bounds"}  # on this model
 
 
@@ -114,22 +115,21 @@ def test_an_edit_leaves_a_model_that_loads_and_that_the_script_makes_too(
 
 
 @pytest.mark.parametrize(
-    "changed",
+    "edits",
     [
-        {"edit": "rename-tensor", "tensor": "scale", "to": "factor"},
-        {"edit": "set-weight", "weights": {"scale": npy(np.array(0.25, np.float32))}},
+        [{"edit": "bypass", "ops": ["Relu"]}, {"edit": "rename-tensor", "tensor": "scale", "to": "factor"}, DIVIDE],
+        [{"edit": "bypass", "ops": ["Relu"]}, {"edit": "set-weight", "weights": {"scale": npy(np.float32(2))}}, DIVIDE],
+        [{"edit": "mark-output", "tensors": ["s2"]}, {"edit": "delete-node", "nodes": ["sigmoid2"]}],
     ],
-    ids=label,
+    ids=["renamed", "replaced", "body made anew"],
 )
-def test_a_weight_changes_for_the_bodies_too_that_an_earlier_step_has_met(
-    changed: dict[str, Any], path: Path, tmp_path: Path
+def test_a_body_reads_the_weights_of_the_graph_around_it_in_the_script_too(
+    edits: list[dict[str, Any]], path: Path, tmp_path: Path
 ) -> None:
     with ModelFile(path) as file:
         structure = before = Structure.open(file)
     steps = []
-    reader = {"edit": "replace-node", "node": "then_mul", "op": "Div", "scope": ["if", "then_branch"]}
-    for item in ({"edit": "bypass", "ops": ["Relu"]}, changed, reader):
-        edit = edit_from(item)
+    for edit in map(edit_from, edits):
         structure = edit.apply(structure)
         steps.append((edit, structure))
     save(settled(before, structure), tmp_path / "new.onnx")
