@@ -78,13 +78,18 @@ def _give_full(trt: Any, layer: Any) -> None:
 
 
 def layers_of(network: Any) -> dict[str, list[Any]]:
-    """Layers by name, and by the name of the ONNX node that they were made of (a node may become several)."""
-    layers = [network.get_layer(at) for at in range(network.num_layers)]
-    found: dict[str, list[Any]] = {}
-    for layer in layers:
+    """Layers by name, by the name of the ONNX node that they were made of (a node may become several), and, where that
+    is no layer's, by a tensor that they make.
+    """
+    named: dict[str, list[Any]] = {}
+    makers: dict[str, list[Any]] = {}
+    for layer in (network.get_layer(at) for at in range(network.num_layers)):
         for name in dict.fromkeys([layer.name, *_ORIGIN.findall(layer.metadata or "")]):
-            found.setdefault(name, []).append(layer)
-    return found
+            named.setdefault(name, []).append(layer)
+        for slot in range(layer.num_outputs):
+            if (tensor := layer.get_output(slot)) is not None:
+                makers[tensor.name] = [layer]
+    return makers | named
 
 
 def _set_dtype(trt: Any, tensor: Any, dtype: Any) -> None:

@@ -18,6 +18,7 @@ from surgery.explode import Exploder
 
 Array = NDArray[Any]
 _AT_ONCE = 64  # tensors of one exploded graph
+_OF_AN_ENGINE = 512  # the same where each is built
 _MOST = 100
 
 
@@ -40,8 +41,9 @@ def survey(subject: Subject) -> Survey:
     runs = LocalRuns(Part.model(subject.suspect), exploder)
     names = [name for i in subject.items for name in cut.nodes[i].output if name in subject.tensors]
     crowd, worst = Crowd(), dict[int, Error]()
-    for at in range(0, len(names), _AT_ONCE):
-        chunk = names[at : at + _AT_ONCE]
+    size = _OF_AN_ENGINE if subject.suspect.spec.kind == "trt" else _AT_ONCE
+    for at in range(0, len(names), size):
+        chunk = names[at : at + size]
         feed = {name: subject.tensors[name] for name in exploder.feeds(chunk, subject.constants)}
         for name, made in runs.run(chunk, feed, subject.constants):
             if made is None:

@@ -16,6 +16,7 @@ Array = NDArray[Any]
 Result = Array | str | None
 MANY_FAILURES = 200
 """Sessions that may be spent on finding out which regions of a graph fail."""
+_DEAR_FAILURES = 40  # engines that may be, each built anew
 
 
 class LocalRuns:
@@ -23,7 +24,7 @@ class LocalRuns:
 
     def __init__(self, part: Part, exploder: Exploder) -> None:
         self._part, self._exploder, self._spec = part, exploder, observing(part.spec)
-        self._tries = MANY_FAILURES
+        self._tries = _DEAR_FAILURES if part.spec.kind == "trt" else MANY_FAILURES
 
     def run(
         self, names: Sequence[str], feed: Mapping[str, Array], own: Collection[str]

@@ -1,6 +1,7 @@
 """The result of a precision search, in numbers and in words."""
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from backends.text import shown
@@ -9,6 +10,7 @@ from debugtools.debugger.loop import SearchLoop
 from debugtools.debugger.replay import Replay
 from debugtools.judging.protocol import Judgement
 from debugtools.precision.desk import Best
+from debugtools.precision.engines import words
 from debugtools.precision.frontier import frontier
 from debugtools.precision.ground import Ground
 from debugtools.search.precision import PrecisionResult
@@ -68,8 +70,14 @@ class Outcome:
         return {
             "nodes": nodes,
             "path": str(best.path), "minimal": told.minimal, "measured": verified.measured, "note": verified.note,
-            "verdict": verified.verdict.value, "file": self._file(best),
+            "verdict": verified.verdict.value, "file": self._file(best), "build": self._build(told.kept),
         }  # fmt: skip
+
+    def _build(self, kept: Sequence[int]) -> list[str] | None:
+        """The options that build such an engine of the model as it is; None where no engine is built."""
+        if self._ground.suspect.spec.kind != "trt":
+            return None
+        return words(self._low, [self._ground.choices.items[item] for item in kept])
 
     def _file(self, best: Best) -> Result | None:
         """How the file itself fares on the runner; None where a person or a command judges."""

@@ -1,5 +1,6 @@
 """A precision search as plain text."""
 
+import shlex
 from typing import Any
 
 from backends.text import shown
@@ -25,6 +26,9 @@ class PrecisionReport(SearchReport):
         measured = measured_text(found.get("measured") or {})
         if measured:
             self.log.continued(f"    {measured}")
+        if found.get("build"):
+            told = shown(shlex.join(found["build"]), 2000)
+            self.log.info(f"The model as it is, built likewise: layerwise convert … {told}", source="tools")
 
     def _on_result(self, event: Row) -> None:
         result = event.get("data") or {}
