@@ -69,7 +69,7 @@ def test_a_card_is_shown_whole_and_harmless() -> None:
 
 
 def submit(home: Workspace, action: str, **params: object) -> JobSpec:
-    return JobSpec(action=f"test_{action}", params=params, title=f"the {action} job", source="tui")
+    return JobSpec(action=f"test_{action}", params=params, title=f"the {action} job", source="tui", cwd=str(Path.cwd()))
 
 
 def test_a_running_job_is_followed_cancelled_retried_and_pruned(jobs_home: Workspace) -> None:
@@ -103,6 +103,7 @@ def test_a_crash_has_its_card_and_the_app_goes_on(jobs_home: Workspace) -> None:
         await client.submit(submit(jobs_home, "segfault"))
         await bench.press("3")
         await bench.see("✗ failed", "signal: the worker crashed: SIGSEGV", "last event", "reproduce", seconds=30)
+        await bench.see(f"from     {Path.cwd()}"[:70])
         await bench.press("y")
         await bench.see("crash card")
         await bench.press("k")

@@ -121,7 +121,9 @@ def detail_lines(
     lines.append([(shown(", ".join([*facts, *([text] if text else [])])), "")])
     if spec is not None and spec.command:
         lines += wrap_runs([("$ ", "dim"), (shown(shlex.join(spec.command)), "")], cells, indent=2)[:4]
-    lines.append([("in ", "dim"), (shown(str(view.folder)), "dim")])
+    if spec is not None and spec.cwd:
+        lines.append([("from     ", "dim"), (shown(spec.cwd), "dim")])
+    lines.append([("kept in  ", "dim"), (shown(str(view.folder)), "dim")])
     unmatched = (view.result or {}).get("unmatched")
     if isinstance(unmatched, list) and unmatched:
         how = f"(layerwise jobs show {view.id} --json lists them)"
