@@ -15,8 +15,9 @@ from backends.errors import LayerwiseError
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
 from backends.tensors import packed_nbytes
+from backends.trt.graphs import CapturedRun
 from backends.trt.late import LateRunner
-from backends.trt.library import check, cudart, tensorrt
+from backends.trt.library import tensorrt
 from backends.trt.memory import device_form
 from backends.trt.options import trt_options
 from backends.trt.runner import TrtRunner, runner_of
@@ -43,22 +44,10 @@ class TrtTimed:
             (np.empty(packed_nbytes(tensor.dtype, found.outputs[tensor.name].shape), np.uint8), self._at(tensor.name))
             for tensor in on_device if not tensor.is_input
         ]  # fmt: skip
-        self._graph = self._captured() if setup.cuda_graph else None
+        self._graph = CapturedRun(self._stream, self._enqueue) if setup.cuda_graph else None
 
     def _at(self, name: str) -> int:
         return int(self._context.get_tensor_address(name))
-
-    def _captured(self) -> Any:
-        """A CUDA graph of one run. LayerwiseError where the engine cannot be captured."""
-        cuda, stream = cudart(), self._stream.handle
-        mode = cuda.cudaStreamCaptureMode.cudaStreamCaptureModeThreadLocal
-        what = "the engine cannot be captured in a CUDA graph: leave out --useCudaGraph"
-        check(cuda.cudaStreamBeginCapture(stream, mode), what)
-        good = self._context.execute_async_v3(int(stream))
-        graph = check(cuda.cudaStreamEndCapture(stream), what)
-        if not good:
-            raise LayerwiseError(what)
-        return check(cuda.cudaGraphInstantiate(graph, 0), what)
 
     def run(self) -> Timing:
         start = time.perf_counter()
@@ -79,10 +68,13 @@ class TrtTimed:
         end = time.perf_counter()
         return start, end, copied - start, launched - copied, computed - copied, end - computed
 
+    def _enqueue(self) -> bool:
+        return bool(self._context.execute_async_v3(int(self._stream.handle)))
+
     def _launch(self) -> None:
         if self._graph is not None:
-            check(cudart().cudaGraphLaunch(self._graph, self._stream.handle), "the CUDA graph cannot be launched")
-        elif not self._context.execute_async_v3(int(self._stream.handle)):
+            self._graph.launch()
+        elif not self._enqueue():
             raise LayerwiseError("TensorRT cannot run the engine again")
 
     def outputs(self) -> dict[str, Array]:

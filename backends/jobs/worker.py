@@ -19,6 +19,7 @@ from backends.jobs.actions import find_action
 from backends.jobs.cards import DISK_ERRORS, DISK_FULL_EXIT, is_out_of_memory, make_card
 from backends.jobs.context import JobContext
 from backends.jobs.folder import release_reserve
+from backends.trt.monitor import give_up, hear
 
 _PR_SET_PDEATHSIG = 1
 
@@ -76,6 +77,7 @@ def _prepare() -> None:
 
 
 def _raise_cancelled(*_: object) -> NoReturn:
+    give_up()
     raise Cancelled
 
 
@@ -92,6 +94,7 @@ def _run(context: JobContext) -> int:
             gpus=gpus,
         )
         _enter(context.raw, limits[1])
+        hear(lambda done, total, text: context.progress(done, total, "build steps", text))
         result = find_action(str(context.raw.get("action")))(context)
         context.writer.write("result", data=result or {})
         return 0

@@ -15,12 +15,13 @@ from backends.trt import config as configs
 from backends.trt.calibration import calibrated
 from backends.trt.library import tensorrt
 from backends.trt.logger import Messages, make_logger
-from backends.trt.monitor import Build, Progress, make_monitor, no_progress
+from backends.trt.monitor import Build, Progress, make_monitor
 from backends.trt.network import Network, mark_outputs, parse_onnx, script_network
 from backends.trt.options import TrtOptions
 from backends.trt.plugins import load_plugins
 from backends.trt.precision import by_flags, in_graph
 from backends.trt.profiles import Filled, add_profiles, filled, network_inputs
+from backends.trt.recorder import make_recorder
 from backends.trt.store import Store
 from backends.trt.tactics import Recording
 from backends.trt.timing import save_timing_cache, use_timing_cache
@@ -41,14 +42,15 @@ def build_engine(
     model: Loadable,
     options: TrtOptions,
     *,
-    progress: Progress = no_progress,
+    progress: Progress | None = None,
     messages: Messages | None = None,
     store: Store | None = None,
 ) -> Built:
     """Build the engine that the options describe, or take it from the workspace where the same one was built.
 
-    `progress` may raise to end the build; the exception comes out of here. Raises MissingDependency without TensorRT,
-    UsageError for options that do not fit the model or the version, LayerwiseError with TensorRT's own reasons.
+    `progress` (None: who hears of all builds of the process) may raise to end the build; the exception comes out of
+    here. Raises MissingDependency without TensorRT, UsageError for options that do not fit the model or the version,
+    LayerwiseError with TensorRT's own reasons.
     """
     return Builder(model, options, progress, messages or Messages(), store).run()
 
@@ -57,7 +59,7 @@ class Builder:
     """One build, from the model to the bytes."""
 
     def __init__(
-        self, model: Loadable, options: TrtOptions, progress: Progress, messages: Messages, store: Store | None
+        self, model: Loadable, options: TrtOptions, progress: Progress | None, messages: Messages, store: Store | None
     ) -> None:
         configs.check_options(options.config)
         self.trt = tensorrt()
@@ -120,8 +122,10 @@ class Builder:
         config = self._config(network)
         config.progress_monitor = monitor = make_monitor(self.trt, self._build)
         self.messages.reason("")
+        network.builder.error_recorder = recorder = make_recorder(self.trt, self.messages)
         plan = network.builder.build_serialized_network(network.network, config)
-        del monitor
+        network.builder.error_recorder = None
+        del monitor, recorder
         if error := self._build.error or getattr(self._calibrator, "error", None) or self._recording.error:
             raise error
         if plan is None:

@@ -10,6 +10,7 @@ from backends.text import shown
 from backends.trt.capabilities import able, lacks, member
 from backends.trt.logger import Messages, make_logger
 from backends.trt.options import RunOptions
+from backends.trt.recorder import make_recorder
 
 NUMPY_NAMES = {
     "FLOAT": "float32", "HALF": "float16", "BF16": "bfloat16", "FP8": "float8_e4m3fn", "INT8": "int8",
@@ -21,12 +22,13 @@ NUMPY_NAMES = {
 
 @dataclass
 class Engine:
-    """An engine and what it must not outlive: runtimes and the logger."""
+    """An engine and what it must not outlive: runtimes, the logger and the error recorder."""
 
     engine: Any
     runtimes: list[Any]
     logger: Any
     messages: Messages
+    recorder: Any
 
 
 @dataclass(frozen=True)
@@ -46,18 +48,19 @@ class Tensor:
 
 def load_engine(trt: Any, data: bytes, source: object, messages: Messages, run: RunOptions) -> Engine:
     """Deserialise an engine. BadFile names `source` and TensorRT's own reason, another version for one."""
-    logger = make_logger(trt, messages)
+    logger, recorder = make_logger(trt, messages), make_recorder(trt, messages)
     runtimes = [trt.Runtime(logger)]
     if run.runtime:
         runtimes.append(_lean(runtimes[0], run.runtime, messages))
     runtimes[-1].engine_host_code_allowed = True
+    runtimes[-1].error_recorder = recorder
     if run.dla_workspace is not None:
         _dla_workspace(trt, runtimes[-1], run.dla_workspace)
     messages.reason("")
     engine = runtimes[-1].deserialize_cuda_engine(data)
     if engine is None:
         raise BadFile(source, shown(messages.reason("not an engine that this TensorRT can load"), 1000))
-    return Engine(engine, runtimes, logger, messages)
+    return Engine(engine, runtimes, logger, messages, recorder)
 
 
 def _dla_workspace(trt: Any, runtime: Any, name: str) -> None:

@@ -1,6 +1,6 @@
 """An execution context with its stream and buffers: feeds in, arrays out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from backends.tensors import packed_nbytes
 from backends.text import shown
 from backends.trt.allocator import Sized, make_allocator
 from backends.trt.engine import Engine, Tensor, io_tensors
+from backends.trt.graphs import Graphs
 from backends.trt.memory import Buffer, Stream, device_form, host_form
 from backends.trt.options import RunOptions
 
@@ -30,6 +31,8 @@ class Execution:
         self._sized: dict[str, tuple[Sized, Any]] = {}
         self._on_host: dict[str, Array] = {}
         self._strategy = run.strategy
+        self._graphs = Graphs(self.stream) if run.cuda_graph else None
+        self._kept: list[Array] = []
         self.context = self._make_context()
         self.profile = 0
         self.set_profile(run.profile)
@@ -40,6 +43,7 @@ class Execution:
         context = self.engine.engine.create_execution_context(strategy)
         if context is None:
             raise LayerwiseError(f"TensorRT cannot make an execution context: {self._reason()}")
+        context.error_recorder = self.engine.recorder
         return context
 
     def _reason(self) -> str:
@@ -58,7 +62,12 @@ class Execution:
 
     def run(self, feed: Mapping[str, Array], names: Sequence[str]) -> dict[str, Array]:
         """Run once and bring the outputs `names` to the host. Raises as `TrtRunner.infer`."""
-        kept = [self._give(tensor, feed[tensor.name]) for tensor in self.tensors if tensor.is_input]
+        self.begin(feed)
+        return self.finish(names)
+
+    def begin(self, feed: Mapping[str, Array]) -> None:
+        """Put a run on the stream; it goes on while other contexts begin theirs. Raises as `TrtRunner.infer`."""
+        self._kept = [self._give(tensor, feed[tensor.name]) for tensor in self.tensors if tensor.is_input]
         if missing := self.context.infer_shapes():
             raise LayerwiseError(f"TensorRT does not know all shapes; it lacks {shown(', '.join(missing), 300)}")
         for tensor in self.tensors:
@@ -67,14 +76,36 @@ class Execution:
         if self._strategy == "runtime":
             size = int(self.context.update_device_memory_size_for_shapes())
             self.context.set_device_memory(self._scratch.ensure(size), size)
-        good = self.context.execute_async_v3(int(self.stream.handle))
+        good = self._enqueue() if self._graphs is None else self._graphs.launch(self._graph_key(), self._enqueue)
+        if not good:
+            self.stream.wait()
+            self._raise_refused()
+            raise LayerwiseError(f"TensorRT cannot run the engine: {self._reason()}")
+
+    def _enqueue(self) -> bool:
+        return bool(self.context.execute_async_v3(int(self.stream.handle)))
+
+    def _graph_key(self) -> Hashable:
+        """All that a captured run holds. UsageError where only the run itself tells how large an output is."""
+        if self._sized:
+            raise UsageError(f"a CUDA graph cannot hold '{shown(next(iter(self._sized)), 80)}', whose shape is known "
+                             "only after the run: leave the graph out")  # fmt: skip
+        places = [(t.name, tuple(self.context.get_tensor_shape(t.name)), int(self.context.get_tensor_address(t.name)))
+                  for t in self.tensors]  # fmt: skip
+        inputs = [tensor for tensor in self.tensors if tensor.is_input]
+        hosts = [array.tobytes() for tensor, array in zip(inputs, self._kept, strict=True) if tensor.host]
+        return tuple(places), tuple(hosts), self._scratch.address, self.profile
+
+    def finish(self, names: Sequence[str]) -> dict[str, Array]:
+        """Wait for the run that was begun and bring the outputs `names` to the host."""
         self.stream.wait()
-        kept.clear()
+        self._kept.clear()
+        self._raise_refused()
+        return self._fetch([tensor for tensor in self.tensors if tensor.name in set(names) and not tensor.is_input])
+
+    def _raise_refused(self) -> None:
         if refused := next((sized.error for sized, _ in self._sized.values() if sized.error is not None), None):
             raise refused
-        if not good:
-            raise LayerwiseError(f"TensorRT cannot run the engine: {self._reason()}")
-        return self._fetch([tensor for tensor in self.tensors if tensor.name in set(names) and not tensor.is_input])
 
     def _give(self, tensor: Tensor, array: Array) -> Array:
         """Put one input in place. What is returned must be kept until the run is over."""
@@ -166,6 +197,8 @@ class Execution:
 
     def close(self) -> None:
         """Give the context, the buffers and the stream back. May be called twice."""
+        if self._graphs is not None:
+            self._graphs.close()
         self.context = None
         for buffer in (*self._buffers.values(), self._scratch):
             buffer.close()

@@ -13,12 +13,15 @@ def silent(level: str, text: str) -> None:
 
 
 class Messages:
-    """What a logger heard. errors and warnings: the last 200 of each, in their order."""
+    """What a logger and an error recorder heard. errors and warnings: the last 200 of each, in their order; codes: of
+    the errors that were recorded.
+    """
 
     def __init__(self, say: Say = silent, *, verbose: bool = False) -> None:
         self.say, self.verbose = say, verbose
         self.errors: list[str] = []
         self.warnings: list[str] = []
+        self.codes: list[str] = []
 
     def hear(self, severity: str, text: str) -> None:
         """One message of TensorRT's, its severity by name."""
@@ -30,10 +33,18 @@ class Messages:
         if level != "verbose" or self.verbose:
             self.say(level, text)
 
+    def record(self, code: str, text: str) -> None:
+        """One error as the recorder has it, its code by name; mostly it is logged, too."""
+        self.codes.append(code)
+        self.hear("ERROR", text)
+
     def reason(self, otherwise: str) -> str:
-        """The errors since they were last asked for, as one text; `otherwise` if there were none."""
-        found, self.errors = list(dict.fromkeys(self.errors)), []
-        return "\n".join(found[-8:]) or otherwise
+        """The errors since they were last asked for, each once, as one text; `otherwise` if there were none."""
+        found, codes = list(dict.fromkeys(self.errors)), list(dict.fromkeys(self.codes))
+        self.errors, self.codes = [], []
+        found = [text for text in found if not any(text != other and text in other for other in found)]
+        told = "\n".join(found[-8:])
+        return f"{told} [{', '.join(codes)}]" if told and codes else told or otherwise
 
 
 def make_logger(trt: Any, messages: Messages) -> Any:

@@ -4,6 +4,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from backends.errors import LayerwiseError
+
 Progress = Callable[[float, float | None, str], None]
 
 
@@ -11,16 +13,37 @@ def no_progress(done: float, total: float | None, text: str) -> None:
     """Tell nobody."""
 
 
+class Listening:
+    """Who hears of the builds of this process that nobody else listens to, and whether they are to end."""
+
+    def __init__(self) -> None:
+        self.progress: Progress = no_progress
+        self.over = False
+
+
+OF_PROCESS = Listening()
+
+
+def hear(progress: Progress) -> None:
+    """Have `progress` hear of the builds of this process, from any thread."""
+    OF_PROCESS.progress = progress
+
+
+def give_up() -> None:
+    """End the builds that go on in other threads, each at its next step."""
+    OF_PROCESS.over = True
+
+
 class Build:
     """Phases of a build as TensorRT's progress monitor hears them, from any of its threads.
 
     Whatever `progress` raises (a cancelled job among it) ends the build at its next step; it is kept in `error`, since
-    an exception must not pass through TensorRT.
+    an exception must not pass through TensorRT. progress: None is the listener of the process.
     """
 
-    def __init__(self, progress: Progress = no_progress) -> None:
+    def __init__(self, progress: Progress | None = None) -> None:
         self.error: BaseException | None = None
-        self._progress = progress
+        self._progress = progress or OF_PROCESS.progress
         self._lock = threading.Lock()
         self._phases: dict[str, tuple[str, int]] = {}
 
@@ -33,12 +56,16 @@ class Build:
         """One step is done; whether to go on."""
         with self._lock:
             path, steps = self._phases.get(phase, (phase, 0))
-            try:
-                if self.error is None:
-                    self._progress(step + 1, steps or None, path)
-            except BaseException as error:
-                self.error = error
+            if self.error is None:
+                self.error = self._told(step + 1, steps or None, path)
             return self.error is None
+
+    def _told(self, done: float, total: float | None, text: str) -> BaseException | None:
+        try:
+            self._progress(done, total, text)
+        except BaseException as error:
+            return error
+        return LayerwiseError("the build was given up") if OF_PROCESS.over else None
 
     def finish(self, phase: str) -> None:
         with self._lock:

@@ -98,7 +98,8 @@ class NetworkOptions(Spec, frozen=True):
 class RunOptions(Spec, frozen=True):
     """How an engine is run. profile: its index. strategy: when device memory is taken. budget: of weights that are
     streamed: bytes ("1073741824"), a percentage ("50%"), or "auto". runtime: the library of a lean runtime.
-    dla_workspace: a DLAWorkspaceAllocationStrategy (11).
+    dla_workspace: a DLAWorkspaceAllocationStrategy (11). cuda_graph: each run is launched as a CUDA graph. contexts: so
+    many run each feed at once, each on a stream of its own, and must all give the same.
     """
 
     profile: int = 0
@@ -106,6 +107,8 @@ class RunOptions(Spec, frozen=True):
     budget: str | None = None
     runtime: str | None = None
     dla_workspace: str | None = None
+    cuda_graph: bool = False
+    contexts: int = 1
 
 
 class TrtOptions(Spec, frozen=True):

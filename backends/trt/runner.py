@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import UsageError
+from backends.errors import LayerwiseError, UsageError
 from backends.external_data import open_regular
 from backends.results import IterationResult
 from backends.runner import Loadable, RunnerBase, check_feed_types, check_names
 from backends.specs import RunnerSpec
+from backends.text import shown
 from backends.trt.build import build_engine
 from backends.trt.engine import Engine, load_engine, set_budget
 from backends.trt.execution import Execution
@@ -26,11 +27,17 @@ Array = NDArray[Any]
 
 
 class TrtRunner(RunnerBase):
-    """One engine with one execution context. told: what its build had to say."""
+    """One engine with one execution context. told: what its build had to say. others: further contexts that run each
+    feed at the same time, on streams of their own.
+    """
 
-    def __init__(self, spec: RunnerSpec, execution: Execution, name: str, told: Sequence[str] = ()) -> None:
+    def __init__(
+        self, spec: RunnerSpec, execution: Execution, name: str, told: Sequence[str] = (),
+        others: Sequence[Execution] = (),
+    ) -> None:  # fmt: skip
         self.spec, self.name = spec, name
         self._execution: Execution | None = execution
+        self._others = list(others)
         self._told = list(told)
         self._tensors = {tensor.name: tensor for tensor in execution.tensors}
         self.inputs = [tensor.info() for tensor in execution.tensors if tensor.is_input]
@@ -44,9 +51,10 @@ class TrtRunner(RunnerBase):
         return self._execution
 
     def infer(self, feed: Mapping[str, Array], outputs: Sequence[str] | None = None) -> IterationResult:
-        """Run once, as `Runner.infer` says; the time is that of copies and execution together.
+        """Run once, as `Runner.infer` says; the time is that of copies and execution together, in all contexts.
 
-        UsageError for a shape outside the profile, with the profile that would take it.
+        UsageError for a shape outside the profile, with the profile that would take it. LayerwiseError where another
+        context gives other bits.
         """
         execution = self.execution
         names = self.outputs if outputs is None else list(outputs)
@@ -54,8 +62,13 @@ class TrtRunner(RunnerBase):
         feed = {name: self._narrowed(name, array) for name, array in feed.items()}
         check_feed_types(feed, self.inputs)
         start = time.perf_counter()
-        found = execution.run(feed, names)
+        for each in (execution, *self._others):
+            each.begin(feed)
+        found = execution.finish(names)
+        alike = [each.finish(names) for each in self._others]
         runtime = time.perf_counter() - start
+        for number, other in enumerate(alike):
+            _check_alike(found, other, number + 2)
         return IterationResult({name: found[name] for name in names}, runtime, self.name)
 
     def _narrowed(self, name: str, array: Array) -> Array:
@@ -70,9 +83,19 @@ class TrtRunner(RunnerBase):
         return list(self._told)
 
     def close(self) -> None:
-        if self._execution is not None:
-            self._execution.close()
-            self._execution = None
+        for each in (self._execution, *self._others):
+            if each is not None:
+                each.close()
+        self._execution, self._others = None, []
+
+
+def _check_alike(found: Mapping[str, Array], other: Mapping[str, Array], number: int) -> None:
+    """Contexts that run at once must not disturb each other."""
+    for name, array in found.items():
+        if array.tobytes() != other[name].tobytes():
+            raise LayerwiseError(f"context {number}, running at the same time, gives another '{shown(name, 80)}' than "
+                                 "context 1 from the same input: the engine's contexts disturb each other, or it is "
+                                 "not deterministic")  # fmt: skip
 
 
 def opened(spec: RunnerSpec, model: Loadable, *, name: str) -> RunnerBase:
@@ -114,8 +137,11 @@ def engine_path(options: TrtOptions, model: Loadable) -> Path | None:
 
 
 def runner_of(spec: RunnerSpec, engine: Engine, options: TrtOptions, name: str, told: Sequence[str] = ()) -> TrtRunner:
-    """A runner over an engine that is loaded."""
-    return TrtRunner(spec, Execution(tensorrt(), engine, options.run), name, told)
+    """A runner over an engine that is loaded. UsageError for less than one context."""
+    if options.run.contexts < 1:
+        raise UsageError(f"--trt-contexts {options.run.contexts}: at least 1")
+    first, *others = [Execution(tensorrt(), engine, options.run) for _ in range(options.run.contexts)]
+    return TrtRunner(spec, first, name, told, others)
 
 
 def read_engine(path: Path) -> bytes:

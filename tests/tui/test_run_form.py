@@ -9,9 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.bench import Bench, chain_pair, with_bench
 
+from backends.trt.options import RunOptions, trt_options
 from debugtools.compare.spec import MarkSpec
 from surgery.graph import GraphIndex
 from tui.cli.line import command_line
+from tui.cli.run_parser import parser
+from tui.cli.to_spec import to_request
 from tui.presenters.compare_text import compare_title, rule_text, side_names, tolerance_text
 from tui.presenters.glyphs import ASCII, UNICODE
 from tui.presenters.run_form import command_lines, cost_line, field_line
@@ -37,9 +40,7 @@ def test_each_preset_makes_a_comparison_or_says_what_it_needs(name: str) -> None
     chosen = next(found for found in PRESETS if found.name == name)
     form = apply_preset(chosen, RunForm(), INPUTS)
     checked = check(form, MODEL, [])
-    if chosen.tensorrt:
-        assert "TensorRT" in checked.problems["side.0.kind"]
-    elif name == "custom data":
+    if name == "custom data":
         assert set(checked.problems) == {"script"}
     else:
         assert checked.problems == {} and checked.spec is not None
@@ -109,6 +110,45 @@ def test_tf32_is_a_choice_where_there_is_cuda() -> None:
     assert "onnxrt,providers=cuda,tf32=false" in command_line(spec)
 
 
+TRT = {
+    "kind": "trt", "precision": "fp16 int8", "workspace": "2G", "builder_level": "5", "min_shapes": "x:[1,3] ; x:[8,3]",
+    "max_shapes": "'a b':[4]", "profile": "1", "streaming": "50%", "cuda_graph": "yes", "fresh": "yes",
+}  # fmt: skip
+
+
+def test_tensorrts_fields_become_its_options() -> None:
+    form = RunForm(sides=[SideForm(**TRT), SideForm()])
+    assert {f"side.0.{name}" for name in TRT} <= {field.key for field in fields(form)}
+    spec = check(form, MODEL, []).spec
+    assert spec is not None
+    options = trt_options(spec.runners[0].options)
+    config = options.config
+    assert config.fp16 and config.int8 and not config.bf16 and config.calibration == spec.feeds
+    assert config.pool_limits == {"workspace": 2 << 30} and config.optimization_level == 5 and config.weight_streaming
+    assert options.run == RunOptions(profile=1, budget="50%", cuda_graph=True) and options.fresh
+    shapes = [(found.min, found.opt, found.max) for found in options.profiles]
+    assert shapes == [({"x": [1, 3]}, {}, {"a b": [4]}), ({"x": [8, 3]}, {}, {})]
+    assert to_request(parser().parse_args(command_line(spec)[2:])).spec.runners == spec.runners
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "word"),
+    [("workspace", "much", "size"), ("min_shapes", "x:3", "shape"), ("opt_shapes", "x:[1] x:[2]", "two shapes"),
+     ("profile", "-1", "from 0"), ("streaming", "200%", "budget"), ("engine", "/no/such.engine", "no such file")],
+)  # fmt: skip
+def test_a_wrong_field_of_tensorrts_is_named(key: str, text: str, word: str) -> None:
+    checked = check(put(RunForm(sides=[SideForm(kind="trt"), SideForm()]), f"side.0.{key}", text), MODEL, [])
+    assert checked.spec is None and word in checked.problems[f"side.0.{key}"]
+
+
+def test_an_engine_that_is_given_is_run_and_not_built() -> None:
+    form = RunForm(sides=[SideForm(kind="trt", precision="fp16", engine=__file__), SideForm()])
+    shown = {field.key for field in fields(form)}
+    assert "side.0.precision" not in shown and "side.0.cuda_graph" in shown
+    spec = check(form, MODEL, []).spec
+    assert spec is not None and spec.runners[0].options == {"engine": __file__}
+
+
 def test_equal_sides_are_numbered() -> None:
     spec = check(put(RunForm(), "side.1.level", "default"), MODEL, []).spec
     assert spec is not None
@@ -118,7 +158,7 @@ def test_equal_sides_are_numbered() -> None:
 
 TEXT = st.text(max_size=12)
 KIND = TEXT | st.sampled_from(KINDS)
-SIDES = st.builds(SideForm, kind=KIND, provider=TEXT, level=TEXT, model=TEXT, results=TEXT, tf32=TEXT)
+SIDES = st.builds(SideForm, **dict.fromkeys(SideForm.__struct_fields__, TEXT) | {"kind": KIND})  # type: ignore[arg-type]
 FORMS = st.builds(
     RunForm,
     sides=st.lists(SIDES, max_size=3),

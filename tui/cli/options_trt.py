@@ -40,6 +40,9 @@ def add_trt(parser: Parser, *, precisions: bool = True) -> None:
     parser.own(group, _OWN_FLAGS, action="store_true", help="no reduced precision (the default)")
     for flag in _OWN_VALUES.split():
         parser.own(group, flag, metavar="VALUE")
+    parser.own(group, "--trt-cuda-graph", action="store_true", help="launch each run as a CUDA graph")
+    parser.own(group, "--trt-contexts", metavar="N",
+               help="so many contexts run each feed at once, on streams of their own; all must give the same")  # fmt: skip
 
 
 def add_tensorflow(parser: Parser) -> None:

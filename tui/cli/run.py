@@ -22,6 +22,7 @@ from tui.cli.to_spec import to_request
 
 if TYPE_CHECKING:
     from backends.jobs.spec import JobSpec
+    from debugtools.bench.spec import BenchSpec
 
 _GPU_PROVIDERS = ("cuda", "tensorrt", "trt", "rocm", "migraphx")
 
@@ -80,7 +81,7 @@ def run_job(spec: CompareSpec, args: Namespace) -> "JobSpec":
     return job_spec("compare", msgspec.to_builtins(spec), shlex.join(command[1:])[:200], command, timeout, gpus)
 
 
-def gpus_for(spec: CompareSpec, asked: int | None) -> int:
+def gpus_for(spec: "CompareSpec | BenchSpec", asked: int | None) -> int:
     """GPUs to lease: as `asked`, else one if a provider needs it. UsageError if fewer than none are asked for."""
     if asked is not None:
         if asked < 0:

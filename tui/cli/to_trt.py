@@ -46,9 +46,11 @@ def trt_options(args: Namespace) -> TrtOptions:
         run=RunOptions(
             profile=_whole(args.optimization_profile, "--optimization-profile") or 0,
             strategy=args.allocation_strategy or "static",
-            budget=_budget(args.weight_streaming_budget),
+            budget=values.parse_budget(args.weight_streaming_budget),
             runtime=args.load_runtime,
             dla_workspace=args.dla_workspace_allocation_strategy,
+            cuda_graph=args.trt_cuda_graph,
+            contexts=_contexts(args.trt_contexts),
         ),
         save_engine=args.save_engine,
         load_timing_cache=args.load_timing_cache or _existing(args.timing_cache),
@@ -57,6 +59,13 @@ def trt_options(args: Namespace) -> TrtOptions:
         load_tactics=args.load_tactics,
         exclude_tactics=getattr(args, "exclude_tactics", None),
     )
+
+
+def _contexts(text: str | None) -> int:
+    number = _whole(text, "--trt-contexts")
+    if number is not None and number < 1:
+        raise UsageError(f"--trt-contexts {number}: at least 1")
+    return number or 1
 
 
 def input_shapes(args: Namespace) -> Shapes:
@@ -190,12 +199,6 @@ def _pools(args: Namespace) -> dict[str, int]:
     if args.workspace is not None:
         found["workspace"] = values.parse_size(args.workspace)
     return found
-
-
-def _budget(text: str | None) -> str | None:
-    if text is None or text == "auto" or text.endswith("%"):
-        return text
-    return str(values.parse_size(text))
 
 
 def _names(given: list[list[str]] | None) -> list[str] | None:

@@ -33,6 +33,21 @@ def parse_size(text: str) -> int:
     return value
 
 
+def parse_budget(text: str | None) -> str | None:
+    """A weight streaming budget: `auto`, a percentage (`50%`), or bytes from a size."""
+    if text is None or text == "auto":
+        return text
+    if not text.endswith("%"):
+        return str(parse_size(text))
+    try:
+        share = float(text[:-1])
+    except ValueError:
+        share = math.nan
+    if not 0 <= share <= 100:
+        raise UsageError(f"{_quoted(text)} is not a budget; write auto, a percentage (50%) or a size (512M)")
+    return text
+
+
 def parse_shapes(items: Iterable[str]) -> dict[str, list[list[int]]]:
     """`name:[1,3,224,224]` items to name -> its shapes, one per iteration in turn."""
     shapes: dict[str, list[list[int]]] = {}

@@ -1,6 +1,5 @@
 """The errors that colour a page: which comparison they come from, and the worst of each node."""
 
-import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,7 +8,6 @@ import msgspec
 
 from backends.errors import LayerwiseError
 from backends.jobs.events import read_events
-from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
 from backends.jobs.view import JobView
 from backends.text import shown
@@ -18,33 +16,24 @@ from surgery.graph import GraphIndex
 from surgery.visual.errors import NodeErrors
 from tui.controllers.node_errors import NodeErrors as WorstOfNodes
 from tui.presenters.compare_text import rule_text, side_names
-from tui.state.debugging import compare_params
+from tui.state.about import COMPARING, comparison_params, is_about
 from tui.state.error_table import ErrorTable
 from tui.state.session import Session
-
-COMPARING = ("compare", "locate")
 
 
 def comparison_of(model: str, job: str | None, workspace: Workspace) -> JobView | None:
     """The job that was asked for, else the newest with layers of this model, else none. UsageError: no such job."""
     if job:
         return workspace.view(job)
-    real = os.path.realpath(model)
     views = (view for view in reversed(workspace.list_jobs()) if view.counts.get("layers"))
-    return next((view for view in views if _about(view, real)), None)
+    return next((view for view in views if _about(view, Path(model))), None)
 
 
-def _about(view: JobView, real: str) -> bool:
+def _about(view: JobView, model: Path) -> bool:
     try:
-        spec = view.spec
+        return is_about(view.spec, model, COMPARING)
     except LayerwiseError:
         return False
-    model = _compare(spec).get("model")
-    return spec.action in COMPARING and bool(model) and os.path.realpath(Path(spec.cwd, str(model))) == real
-
-
-def _compare(spec: JobSpec) -> dict[str, object]:
-    return spec.params if spec.action == "compare" else compare_params(spec.params)
 
 
 def errors_of(view: JobView, index: GraphIndex) -> NodeErrors:
@@ -67,7 +56,7 @@ def errors_of(view: JobView, index: GraphIndex) -> NodeErrors:
 
 def _spec(view: JobView) -> CompareSpec | None:
     try:
-        return msgspec.convert(_compare(view.spec), CompareSpec)
+        return msgspec.convert(comparison_params(view.spec), CompareSpec)
     except msgspec.ValidationError:
         return None
 

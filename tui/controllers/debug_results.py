@@ -1,5 +1,6 @@
 """What the user does with what a search has found: a node, a bundle, a copy."""
 
+import asyncio
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,7 +46,7 @@ class DebugResults:
         bundle = JobSpec(
             action="bundle", params=msgspec.to_builtins(spec), title=f"bundle {target}",
             command=["layerwise", "debug", "bundle", str(job), "-o", str(target), *which],
-            gpus=wants_gpu(compare), cwd=self._app.workspace.view(job).spec.cwd, source="tui",
+            gpus=await asyncio.to_thread(wants_gpu, compare), cwd=self._app.workspace.view(job).spec.cwd, source="tui",
         )  # fmt: skip
         number = await self._app.client.submit(bundle)
         self._app.say(f"job {number}: bundle started")

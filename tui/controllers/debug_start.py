@@ -1,5 +1,6 @@
 """Starting searches on the comparison on view."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ class DebugStarter:
         compare = self.compare()
         action, spec, line = _request(search, compare, by_hand, target)
         cpus = 0 if by_hand or search == "triage" else 1  # what waits for a person holds no slot
-        gpus = 0 if search == "triage" else wants_gpu(compare)  # its steps lease their own
+        gpus = 0 if search == "triage" else await asyncio.to_thread(wants_gpu, compare)  # its steps lease their own
         job = JobSpec(
             action=action, params=msgspec.to_builtins(spec), title=f"{search} {compare_title(compare)}", command=line,
             gpus=gpus, cpus=cpus, cwd=self._folder(), source="tui",

@@ -1,43 +1,29 @@
 """Following a compare job: its events become the rows and facts of the Errors screen."""
 
-import asyncio
-import time
-from typing import Any
-
 import msgspec
 
 from backends.errors import LayerwiseError
 from debugtools.compare.spec import CompareSpec
+from tui.controllers.following import Event, Follower
 from tui.controllers.node_errors import NodeErrors
 from tui.presenters.compare_text import rule_text, side_names
-from tui.state.coalesce import Coalesce
-from tui.state.debugging import compare_params
+from tui.state.about import comparison_params
 from tui.state.errors import RunFacts
 from tui.state.shared import AppState
 
-SLICE = 0.02
-Event = dict[str, Any]
 
-
-class ErrorsController:
+class ErrorsController(Follower):
     """Keeps the app's ErrorsState up to date with the comparison that the session has on view."""
 
     def __init__(self, app: AppState) -> None:
-        self._app = app
+        super().__init__(app)
         self.state = app.errors
-        self._soon = Coalesce(self._show)
-        self._task: asyncio.Task[None] | None = None
-        self._attempt = 0
         self._nodes = NodeErrors(app.session, self.state.table)
-        self._unsubscribe = (
-            app.session.on_compare_job.subscribe(self._job_changed), app.jobs.on_change.subscribe(self._goes_on),
-        )  # fmt: skip
+        self.listen(app.session.on_compare_job.subscribe(self._job_changed), app.jobs.on_change.subscribe(self._look))
         self._job_changed()
 
-    def _goes_on(self) -> None:
-        """Follow anew a job that had ended and was started again."""
-        attempt = self._app.jobs.attempt(int(self.state.job or 0))
-        if self._task is not None and self._task.done() and attempt > self._attempt:
+    def _look(self) -> None:
+        if self.goes_on(int(self.state.job or 0)):
             self._job_changed()
 
     def _job_changed(self) -> None:
@@ -45,57 +31,33 @@ class ErrorsController:
 
     def open(self, job: str | None) -> None:
         """Follow another job from its first event on (None: none)."""
-        self._stop()
+        self.stop()
         self.state.open(job or "")
         self._nodes = NodeErrors(self._app.session, self.state.table)
         if job is not None:
-            self._read_spec(job)
-            self._task = asyncio.create_task(self._follow(job))
+            self.follow(int(job), self._read_spec(job))
         self.state.on_change.emit()
 
-    def close(self) -> None:
-        """Stop following."""
-        for unsubscribe in self._unsubscribe:
-            unsubscribe()
-        self._stop()
-
-    def _stop(self) -> None:
-        self._soon.cancel()
-        if self._task is not None:
-            self._task.cancel()
-            self._task = None
-
-    def _read_spec(self, job: str) -> None:
+    def _read_spec(self, job: str) -> int:
+        """Take in what the job is to do; which attempt it is at."""
+        attempt = 0
         try:
             view = self._app.workspace.view(job)
-            spec, self._attempt = view.spec, view.attempt
-            params = compare_params(spec.params) if spec.action == "locate" else spec.params
-            compare = self.state.spec = msgspec.convert(params, CompareSpec)
+            attempt = view.attempt
+            compare = self.state.spec = msgspec.convert(comparison_params(view.spec), CompareSpec)
         except (LayerwiseError, msgspec.ValidationError) as error:
             self._app.say(f"job {job}: {error}", "bad")
-            return
+            return attempt
         facts = self.state.facts
         facts.runners = side_names(compare.runners)
         facts.tolerance = rule_text(compare)
         facts.iterations = compare.feeds.iterations or 1
-
-    async def _follow(self, job: str) -> None:
-        try:
-            rested = time.monotonic()
-            async for event in self._app.client.events(int(job)):
-                self.take(event)
-                if time.monotonic() - rested > SLICE:
-                    await asyncio.sleep(0)
-                    rested = time.monotonic()
-        except LayerwiseError as error:
-            self._app.say(f"job {job}: {error}", "bad")
+        return attempt
 
     def take(self, event: Event) -> None:
-        """Bring one event of the journal into the state."""
         handler = getattr(self, f"_on_{event.get('type')}", None)
         if handler is not None:
             handler(event, self.state.facts)
-            self._soon.touch()
 
     def _on_state(self, event: Event, facts: RunFacts) -> None:
         facts.state = str(event.get("state", ""))
@@ -105,7 +67,7 @@ class ErrorsController:
 
     def _on_progress(self, event: Event, facts: RunFacts) -> None:
         facts.done, facts.total = int(event.get("done") or 0), int(event.get("total") or 0)
-        facts.unit = str(event.get("unit") or "")
+        facts.unit, facts.text = str(event.get("unit") or ""), str(event.get("text") or "")
 
     def _on_row(self, event: Event, facts: RunFacts) -> None:
         row = event.get("row")
@@ -128,7 +90,7 @@ class ErrorsController:
     def _on_warning(self, event: Event, facts: RunFacts) -> None:
         facts.warning = str(event.get("text", ""))
 
-    def _show(self) -> None:
+    def show(self) -> None:
         self.state.refresh()
         self._nodes.publish(final=not self.state.facts.live)
         self.state.on_change.emit()

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Container, Sequence
 from pathlib import Path
 
 from backends.errors import LayerwiseError, UsageError
@@ -11,7 +10,8 @@ from backends.jobs.folder import LOG
 from backends.jobs.view import JobView
 from backends.text import shown
 from tui.presenters.jobs import summary
-from tui.state.debugging import SEARCHES, compare_params
+from tui.state.about import newest_of_model
+from tui.state.debugging import SEARCHES
 from tui.state.questions import Question
 from tui.state.shared import AppState
 
@@ -50,30 +50,18 @@ class JobsController:
             async for views in self._app.client.watch(WATCH_EVERY):
                 self._app.jobs.set_views(views)
                 self._forget_removed()
-                self._show_newest(views)
+                self._show_newest()
                 self._app.set_status(summary(views))
         except (LayerwiseError, OSError) as error:
             self._app.say(f"the jobs cannot be read: {error}", "bad")
 
-    def _show_newest(self, views: Sequence[JobView]) -> None:
+    def _show_newest(self) -> None:
         """With no comparison or search on view, take the newest of the open model, wherever it was started."""
         session = self._app.session
-        if session.compare_job is None:
-            found = [view.id for view in views if self._about_model(view, ("compare",))]
-            if found:
-                session.set_compare_job(str(max(found)))
-        if session.debug_job is None:
-            found = [view.id for view in views if self._about_model(view, SEARCHES)]
-            if found:
-                session.set_debug_job(max(found))
-
-    def _about_model(self, view: JobView, actions: Container[str]) -> bool:
-        """Whether a job does one of `actions` to the open model."""
-        model, spec = self._app.session.model, self._app.jobs.spec(view)
-        if model is None or spec is None or spec.action not in actions:
-            return False
-        compare = spec.params if spec.action == "compare" else compare_params(spec.params)
-        return bool(compare.get("model")) and Path(spec.cwd, str(compare["model"])) == model
+        if session.compare_job is None and (found := newest_of_model(self._app, ("compare",))):
+            session.set_compare_job(str(found))
+        if session.debug_job is None and (found := newest_of_model(self._app, SEARCHES)):
+            session.set_debug_job(found)
 
     def close(self) -> None:
         """Stop watching."""

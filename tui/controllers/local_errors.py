@@ -1,60 +1,35 @@
 """Local errors of the comparison on view: the rows of a locate job of the same sides join its rows."""
 
-import asyncio
-import time
-from typing import Any
-
 import msgspec
 
-from backends.errors import LayerwiseError
 from backends.jobs.view import JobView
 from debugtools.compare.spec import CompareSpec
-from tui.state.coalesce import Coalesce
+from tui.controllers.following import Event, Follower
 from tui.state.debugging import compare_of
 from tui.state.shared import AppState
 
-SLICE = 0.02
-Event = dict[str, Any]
 
-
-class LocalErrors:
+class LocalErrors(Follower):
     """Watches the jobs for the newest locate job that is later than the comparison and has its sides and inputs."""
 
     def __init__(self, app: AppState) -> None:
-        self._app = app
+        super().__init__(app)
         self.state = app.errors
         self._job = 0
         self._table = self.state.table
-        self._task: asyncio.Task[None] | None = None
-        self._soon = Coalesce(self._show)
-        self._unsubscribe = (
-            app.jobs.on_change.subscribe(self._look), app.session.on_compare_job.subscribe(self._begin),
-        )  # fmt: skip
+        self.listen(app.jobs.on_change.subscribe(self._look), app.session.on_compare_job.subscribe(self._begin))
         self._look()
-
-    def close(self) -> None:
-        """Stop following."""
-        for unsubscribe in self._unsubscribe:
-            unsubscribe()
-        self._stop()
 
     def _begin(self) -> None:
-        self._stop()
-        self._look()
-
-    def _stop(self) -> None:
-        self._soon.cancel()
+        self.stop()
         self._job = 0
-        if self._task is not None:
-            self._task.cancel()
-            self._task = None
+        self._look()
 
     def _look(self) -> None:
         found = self._newest()
         if found and (found != self._job or self._table is not self.state.table):
-            self._stop()
             self._job, self._table = found, self.state.table
-            self._task = asyncio.create_task(self._follow(found))
+            self.follow(found)
 
     def _newest(self) -> int:
         """The locate job to take local errors from, 0 if there is none."""
@@ -79,18 +54,7 @@ class LocalErrors:
         same_folder = mine is not None and mine.cwd in ("", job.cwd)
         return same_folder and compare is not None and _what(compare) == _what(spec)
 
-    async def _follow(self, job: int) -> None:
-        try:
-            rested = time.monotonic()
-            async for event in self._app.client.events(job):
-                self._take(event)
-                if time.monotonic() - rested > SLICE:
-                    await asyncio.sleep(0)
-                    rested = time.monotonic()
-        except LayerwiseError as error:
-            self._app.say(f"job {job}: {error}", "bad")
-
-    def _take(self, event: Event) -> None:
+    def take(self, event: Event) -> None:
         kind, row, data = event.get("type"), event.get("row"), event.get("data")
         if kind == "progress" and event.get("total"):
             self.state.locating = f"locating {event.get('done', 0):g} of {event['total']:g}"
@@ -102,7 +66,6 @@ class LocalErrors:
             self.state.locating = f"local errors of job {self._job}"
         elif kind == "state" and event.get("state") in ("failed", "cancelled", "lost"):
             self.state.locating = f"job {self._job}, locate: {event['state']}"
-        self._soon.touch()
 
     def _take_row(self, table: str, row: Event) -> None:
         if table == "layers":
@@ -110,7 +73,7 @@ class LocalErrors:
         elif table == "suspects":
             self.state.accuse(row)
 
-    def _show(self) -> None:
+    def show(self) -> None:
         self.state.refresh()
         self.state.on_change.emit()
 

@@ -2,89 +2,55 @@
 
 import asyncio
 import shlex
-import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from backends.errors import LayerwiseError
 from backends.jobs.spec import JobSpec
-from backends.jobs.view import JobView
 from backends.specs import RunnerSpec
 from debugtools.bench.spec import BenchSpec
 from tui.cli.bench.line import command_line
+from tui.controllers.following import Event, Follower
 from tui.controllers.run import wants_gpu
-from tui.state.coalesce import Coalesce
+from tui.state.about import newest_of_model
 from tui.state.perf import PerfState
 from tui.state.shared import AppState
 
 if TYPE_CHECKING:
     from surgery.graph import GraphIndex
 
-SLICE = 0.02
+TIMED = ("onnxrt", "trt")
 
 
-class PerfController:
+class PerfController(Follower):
     """Keeps the app's PerfState up to date with a bench: the one that was asked for, else the newest of the model."""
 
     def __init__(self, app: AppState) -> None:
-        self._app, self.state = app, app.perf
-        self._soon = Coalesce(self._show)
-        self._task: asyncio.Task[None] | None = None
-        self._attempt = 0
-        self._unsubscribe = (app.jobs.on_change.subscribe(self._look), self.state.on_asked.subscribe(self._look))
-
-    def close(self) -> None:
-        """Stop following."""
-        for unsubscribe in self._unsubscribe:
-            unsubscribe()
-        self._stop()
-
-    def _stop(self) -> None:
-        self._soon.cancel()
-        if self._task is not None:
-            self._task.cancel()
-            self._task = None
+        super().__init__(app)
+        self.state: PerfState = app.perf
+        self.listen(app.jobs.on_change.subscribe(self._look), self.state.on_asked.subscribe(self._look))
 
     def _look(self) -> None:
-        job = self.state.asked or max((view.id for view in self._app.jobs.views if self._about_model(view)), default=0)
-        attempt = self._app.jobs.attempt(job)
-        again = self._task is not None and self._task.done() and attempt > self._attempt
-        if job and (job != self.state.job or again):
-            self._open(job, attempt)
+        job = self.state.asked or newest_of_model(self._app, ("bench",))
+        if job and (job != self.state.job or self.goes_on(job)):
+            self._open(job)
 
-    def _about_model(self, view: JobView) -> bool:
-        model, spec = self._app.session.model, self._app.jobs.spec(view)
-        if model is None or spec is None or spec.action != "bench":
-            return False
-        return Path(spec.cwd, str(spec.params.get("model"))) == model
-
-    def _open(self, job: int, attempt: int) -> None:
-        self._stop()
+    def _open(self, job: int) -> None:
+        self.stop()
         try:
             spec = msgspec.convert(self._app.workspace.view(job).spec.params, BenchSpec)
         except (LayerwiseError, msgspec.ValidationError) as error:
             self._app.say(f"job {job}: {error}", "bad")
             return
-        self._attempt = attempt
         self.state.open(job, spec)
-        self._task = asyncio.create_task(self._follow(job))
+        self.follow(job, self._app.jobs.attempt(job))
         self._soon.touch()
 
-    async def _follow(self, job: int) -> None:
-        try:
-            rested = time.monotonic()
-            async for event in self._app.client.events(job):
-                self.state.take(event)
-                self._soon.touch()
-                if time.monotonic() - rested > SLICE:
-                    await asyncio.sleep(0)
-                    rested = time.monotonic()
-        except LayerwiseError as error:
-            self._app.say(f"job {job}: {error}", "bad")
+    def take(self, event: Event) -> None:
+        self.state.take(event)
 
-    def _show(self) -> None:
+    def show(self) -> None:
         self.state.refresh()
         self.state.on_change.emit()
 
@@ -97,7 +63,7 @@ class BenchStarter:
 
     def spec(self, words: str = "") -> BenchSpec:
         """The bench that `words` (options of the command line) ask for; without any, the one on view again, else the
-        runners of the comparison on view, else onnxruntime on the CPU. Layers are always timed.
+        first runner of the comparison on view that has layers, else onnxruntime on the CPU. Layers are always timed.
 
         Raises LayerwiseError where there is no model, or the words do not fit.
         """
@@ -118,12 +84,12 @@ class BenchStarter:
 
     def _runners(self) -> list[RunnerSpec]:
         compare = self._app.errors.spec
-        found = [runner for runner in compare.runners if runner.kind == "onnxrt"] if compare is not None else []
+        found = [side for side in compare.runners if side.kind in TIMED] if compare is not None else []
         return found[:1] or [RunnerSpec(kind="onnxrt")]
 
     async def start(self, words: str = "") -> int:
         """Submit a bench and put it on view; the job's number. Raises LayerwiseError."""
-        job = await self._app.client.submit(bench_job(self.spec(words)))
+        job = await self._app.client.submit(await asyncio.to_thread(bench_job, self.spec(words)))
         self._app.perf.ask(job)
         return job
 

@@ -17,8 +17,6 @@ from tui.state.run_fields import repaired
 from tui.state.run_form import RunForm, load_form, save_form
 from tui.state.shared import AppState
 
-GPU_PROVIDERS = ("cuda", "tensorrt", "trt")
-
 
 class RunController:
     """The form of the session, checked anew whenever it changes."""
@@ -71,7 +69,7 @@ class RunController:
         Raises LayerwiseError when the job cannot be made.
         """
         assert self.checked.spec is not None
-        job = await self._app.client.submit(compare_job(self.checked.spec))
+        job = await self._app.client.submit(await asyncio.to_thread(compare_job, self.checked.spec))
         self._app.session.set_compare_job(str(job))
         return job
 
@@ -90,5 +88,7 @@ def compare_job(spec: CompareSpec) -> JobSpec:
 
 
 def wants_gpu(spec: CompareSpec | BenchSpec) -> int:
-    """How many GPUs a comparison or a bench leases."""
-    return int(any(provider.lower() in GPU_PROVIDERS for runner in spec.runners for provider in runner.providers))
+    """How many GPUs a comparison or a bench leases. It may ask the driver: call it off the screen's thread."""
+    from tui.cli.run import gpus_for
+
+    return gpus_for(spec, None)

@@ -29,6 +29,7 @@ class RunFacts:
     done: int = 0
     total: int = 0
     unit: str = ""
+    text: str = ""
     tolerance: str = ""
     warning: str = ""
     result: dict[str, Any] | None = None

@@ -4,6 +4,8 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from tui.state.run_form import RunForm, SideForm
 
 
@@ -20,20 +22,24 @@ class Preset:
 
 
 Inputs = Sequence[tuple[str, Sequence[int | str | None] | None]]
-_TRT = (SideForm(kind="trt"), SideForm())
+
+
+def _trt(**options: str) -> tuple[SideForm, SideForm]:
+    return SideForm(kind="trt", **options), SideForm()
+
 
 PRESETS = (
     Preset("basic", "outputs only: optimised against unoptimised",
            values={"marks": "outputs only", "tolerance": "fixed"}),
     Preset("dynamic", "dynamic inputs get a size, three iterations", batch=2,
            values={"marks": "outputs only", "iterations": "3"}),
-    Preset("INT8", "an INT8 engine against FP32", tensorrt=True, sides=_TRT,
+    Preset("INT8", "an INT8 engine against FP32", tensorrt=True, sides=_trt(precision="int8"),
            values={"tolerance": "fixed", "atol": "0.1", "rtol": "0.1"}),
     Preset("custom data", "your own inputs from a script's load_data()", values={"source": "script"}),
     Preset("layerwise", "every tensor, tolerance by dtype"),
     Preset("high optimisation", "an engine of builder level 5 against onnxruntime", tensorrt=True,
-           sides=_TRT),
-    Preset("weight streaming", "an engine that streams its weights", tensorrt=True, sides=_TRT),
+           sides=_trt(builder_level="5")),
+    Preset("weight streaming", "an engine that streams its weights", tensorrt=True, sides=_trt(streaming="50%")),
     Preset("debug script", "basic, to be written as a Python script (W)",
            values={"marks": "outputs only", "validate": "yes"}),
     Preset("batch", "a batch of 8 over ten iterations", batch=8,
@@ -52,7 +58,7 @@ def apply_preset(chosen: Preset, old: RunForm, inputs: Inputs) -> RunForm:
     sides = []
     for number, side in enumerate(chosen.sides):
         kept = old.sides[number] if number < len(old.sides) else SideForm()
-        sides.append(SideForm(side.kind, side.provider, side.level, kept.model, kept.results, side.tf32))
+        sides.append(msgspec.structs.replace(side, model=kept.model, results=kept.results))
     values = dict(chosen.values)
     if chosen.batch:
         values["shapes"] = shapes_text(inputs, chosen.batch, everything=chosen.name == "complex inputs")

@@ -1,7 +1,5 @@
 """From the Run form's text to the comparison that it means, or to what is wrong with which field."""
 
-import os
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
@@ -9,13 +7,12 @@ from typing import Any, get_args
 import msgspec
 
 from backends.errors import UsageError
-from backends.files import user_path
 from backends.specs import FeedSpec, RunnerSpec
 from debugtools.compare.spec import CompareSpec, MarkSpec, MetricName, Stat, ToleranceSpec
 from tui.cli import values
-from tui.state.run_form import RunForm, get
-
-NO_TENSORRT = "TensorRT runs are not in this version"
+from tui.state.run_form import RunForm
+from tui.state.run_reader import Reader, count, file_path, whole, words
+from tui.state.run_trt import trt_runner
 
 
 class Checked(msgspec.Struct):
@@ -27,9 +24,9 @@ class Checked(msgspec.Struct):
 
 def check(form: RunForm, model: Path | None, marks: list[str]) -> Checked:
     """Check every field. `model`: the open model; `marks`: tensors marked in the Graph screen."""
-    reader = _Reader(form)
-    runners = [_runner(reader, form, number) for number in range(len(form.sides))]
+    reader = Reader(form)
     feeds = _feeds(reader, form)
+    runners = [_runner(reader, form, number, feeds) for number in range(len(form.sides))]
     chosen = _marks(reader, form, marks)
     tolerance = _tolerance(reader, form)
     metrics = reader.read("metrics", _metrics)
@@ -58,35 +55,13 @@ def check(form: RunForm, model: Path | None, marks: list[str]) -> Checked:
     )
 
 
-class _Reader:
-    """Reads fields and collects what is wrong with them."""
-
-    def __init__(self, form: RunForm) -> None:
-        self._form = form
-        self.problems: dict[str, str] = {}
-
-    def read(self, key: str, parse: Callable[[str], Any]) -> Any:
-        try:
-            return parse(get(self._form, key))
-        except UsageError as error:
-            self.problems[key] = str(error)
-        except ValueError as error:
-            self.problems[key] = f"cannot be read: {error}"
-        return None
-
-
-def words(text: str) -> list[str]:
-    """Words as a shell splits them. Raises ValueError on an open quote."""
-    return shlex.split(text)
-
-
-def _runner(reader: _Reader, form: RunForm, number: int) -> RunnerSpec:
+def _runner(reader: Reader, form: RunForm, number: int, feeds: FeedSpec) -> RunnerSpec:
     side, key = form.sides[number], f"side.{number}"
-    if side.kind == "trt":
-        reader.problems[f"{key}.kind"] = NO_TENSORRT
     if side.kind == "saved":
-        return RunnerSpec(kind="saved", results=reader.read(f"{key}.results", _file))
-    model = reader.read(f"{key}.model", lambda text: _file(text) if text.strip() else None)
+        return RunnerSpec(kind="saved", results=reader.read(f"{key}.results", file_path))
+    model = reader.read(f"{key}.model", lambda text: file_path(text) if text.strip() else None)
+    if side.kind == "trt":
+        return trt_runner(reader, number, side, model, feeds)
     if side.kind != "onnxrt":
         return RunnerSpec(kind=side.kind, model=model)  # type: ignore[arg-type]
     providers = [] if side.provider == "cpu" else side.provider.split()
@@ -95,22 +70,22 @@ def _runner(reader: _Reader, form: RunForm, number: int) -> RunnerSpec:
     return RunnerSpec(kind="onnxrt", model=model, providers=providers, graph_optimization_level=level, tf32=tf32)  # type: ignore[arg-type]
 
 
-def _feeds(reader: _Reader, form: RunForm) -> FeedSpec:
-    iterations = reader.read("iterations", lambda text: _count(text) if text.strip() else None)
+def _feeds(reader: Reader, form: RunForm) -> FeedSpec:
+    iterations = reader.read("iterations", lambda text: count(text) if text.strip() else None)
     if form.source == "files":
         return FeedSpec(files=reader.read("files", _files) or [], iterations=iterations)
     if form.source == "script":
         path, function = reader.read("script", _script) or ("", "")
         return FeedSpec(script=path, function=function, iterations=iterations)
     return FeedSpec(
-        seed=reader.read("seed", _whole) or 0,
+        seed=reader.read("seed", whole) or 0,
         val_range=reader.read("val_range", lambda text: values.parse_ranges(words(text))) or {},
         shapes=reader.read("shapes", lambda text: values.parse_shapes(words(text))) or {},
         iterations=iterations,
     )
 
 
-def _marks(reader: _Reader, form: RunForm, marked: list[str]) -> MarkSpec:
+def _marks(reader: Reader, form: RunForm, marked: list[str]) -> MarkSpec:
     exclude = reader.read("exclude", words) or []
     if form.marks == "everything":
         return MarkSpec(everything=True, exclude=exclude)
@@ -128,7 +103,7 @@ def _marks(reader: _Reader, form: RunForm, marked: list[str]) -> MarkSpec:
     return MarkSpec(names=sorted(marked) if form.marks == "marked in Graph" else [], exclude=exclude)
 
 
-def _tolerance(reader: _Reader, form: RunForm) -> ToleranceSpec:
+def _tolerance(reader: Reader, form: RunForm) -> ToleranceSpec:
     rule = form.stat if form.stat in get_args(Stat) else "elemwise"
     stat: dict[str, Any] = {} if rule == "elemwise" else {"": rule}
     if form.tolerance == "by dtype":
@@ -142,20 +117,6 @@ def _bound(text: str) -> float:
     value = values.bound(text)
     if value < 0:
         raise ValueError(text)
-    return value
-
-
-def _whole(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise UsageError("a whole number, as in: 1") from None
-
-
-def _count(text: str) -> int:
-    value = _whole(text)
-    if value < 1:
-        raise UsageError("at least 1")
     return value
 
 
@@ -178,24 +139,15 @@ def _some(example: str) -> Callable[[str], list[str]]:
     return parse
 
 
-def _file(text: str) -> str:
-    path = user_path(text)
-    if not text.strip():
-        raise UsageError("a file's path")
-    if not os.path.exists(path):  # noqa: PTH110 (Path.exists raises on a long name)
-        raise UsageError("there is no such file")
-    return str(path)
-
-
 def _files(text: str) -> list[str]:
     paths = words(text)
     if not paths:
         raise UsageError("files of feed dicts: .json, .safetensors, .npz")
-    return [_file(path) for path in paths]
+    return [file_path(path) for path in paths]
 
 
 def _script(text: str) -> tuple[str, str]:
     path, function = values.parse_script(text.strip(), "load_data")
     if not path.endswith(".py"):
         raise UsageError("a Python file with load_data(), or file.py:function")
-    return _file(path), function
+    return file_path(path), function

@@ -6,20 +6,22 @@ from typing import get_args
 from debugtools.compare.spec import Stat
 from tui.state.presets import PRESETS
 from tui.state.run_form import (
+    BUILDER_LEVELS,
     KINDS,
     LEVELS,
     MARKS,
     OBSERVE,
+    PRECISIONS,
     PROVIDERS,
     SOURCES,
     TF32,
     TOLERANCES,
+    YES_NO,
     RunForm,
+    SideForm,
     get,
     put,
-)
-
-YES_NO = ("no", "yes")
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,33 @@ def _side(form: RunForm, number: int) -> list[Field]:
         if "cuda" in side.provider:
             found.append(Field(key + "tf32", "", "TF32", TF32, hint="on moves results by about 1e-3"))
         found.append(Field(key + "level", "", "graph optimisation", LEVELS))
+    if side.kind == "trt":
+        found += _trt(side, key)
     return [*found, Field(key + "model", "", "model", empty="this model", hint="or another file")]
+
+
+def _trt(side: SideForm, key: str) -> list[Field]:
+    """TensorRT's fields: how an engine is built, unless one is given; how it is run."""
+    engine = Field(key + "engine", "", "engine", empty="built from the model", hint="or a file: .engine .plan")
+    run = [
+        Field(key + "profile", "", "profile", empty="0", hint="the number of the one to run"),
+        Field(key + "cuda_graph", "", "CUDA graph", YES_NO, hint="captured once, launched at each run"),
+    ]
+    streaming = Field(key + "streaming", "", "stream weights", empty="no", hint="what stays: 50% 512M auto")
+    if side.engine:
+        return [engine, *run, streaming]
+    shapes = {"min": "input:[1,128] ; for another profile", "opt": "as fed if none is given", "max": ""}
+    return [
+        engine,
+        Field(key + "precision", "", "precision", PRECISIONS),
+        Field(key + "workspace", "", "workspace", empty="all there is", hint="2G"),
+        Field(key + "builder_level", "", "builder level", BUILDER_LEVELS, hint="5 searches longest"),
+        *(Field(f"{key}{part}_shapes", "", f"{part} shapes", empty="as fed", hint=hint)
+          for part, hint in shapes.items()),
+        *(run if side.min_shapes or side.opt_shapes or side.max_shapes else run[1:]),
+        streaming,
+        Field(key + "fresh", "", "build anew", YES_NO, hint="no: one of the same options is taken"),
+    ]  # fmt: skip
 
 
 def _feeds(form: RunForm) -> list[Field]:

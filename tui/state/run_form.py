@@ -10,6 +10,9 @@ PROVIDERS = ("cpu", "cuda", "tensorrt", "cuda cpu")
 LEVELS = ("default", *get_args(OptimizationLevel))
 KINDS = get_args(RunnerKind)
 TF32 = ("on", "off")
+PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "int8", "fp16 int8")
+BUILDER_LEVELS = ("default", "0", "1", "2", "3", "4", "5")
+YES_NO = ("no", "yes")
 SOURCES = ("synthetic", "files", "script")
 MARKS = ("outputs only", "marked in Graph", "op types", "names", "everything")
 OBSERVE = ("auto", "executed", "every", "marked")
@@ -17,7 +20,7 @@ TOLERANCES = ("by dtype", "fixed")
 
 
 class SideForm(msgspec.Struct, omit_defaults=True):
-    """One side of the comparison, as typed."""
+    """One side of the comparison, as typed; from `precision` on: TensorRT's."""
 
     kind: str = "onnxrt"
     provider: str = "cpu"
@@ -25,6 +28,17 @@ class SideForm(msgspec.Struct, omit_defaults=True):
     model: str = ""
     results: str = ""
     tf32: str = "on"
+    precision: str = "fp32"
+    workspace: str = ""
+    builder_level: str = "default"
+    min_shapes: str = ""
+    opt_shapes: str = ""
+    max_shapes: str = ""
+    profile: str = ""
+    streaming: str = ""
+    cuda_graph: str = "no"
+    fresh: str = "no"
+    engine: str = ""
 
 
 class RunForm(msgspec.Struct, omit_defaults=True):

@@ -11,6 +11,7 @@ from backends.torch_bridge import is_tensor, to_array
 from backends.trt.engine import Engine, set_budget
 from backends.trt.library import cudart, tensorrt
 from backends.trt.options import RunOptions, TrtOptions
+from backends.trt.recorder import make_recorder
 from backends.trt.runner import runner_of
 from layerwise.backend.base import BaseRunner, Lazy, value_of
 from layerwise.backend.onnxrt import to_torch
@@ -49,10 +50,10 @@ class TrtRunner(BaseRunner):
         self._inner: Any = None
 
     def activate_impl(self) -> None:
-        tensorrt(), cudart()
+        trt, _ = tensorrt(), cudart()
         self.engine = value_of(self._engine)
         set_budget(self.engine, self.budget)
-        engine = Engine(self.engine, [], get_trt_logger(), MESSAGES)
+        engine = Engine(self.engine, [], get_trt_logger(), MESSAGES, make_recorder(trt, MESSAGES))
         self._inner = runner_of(RunnerSpec(kind="trt"), engine, TrtOptions(run=self.run_options), self.name)
 
     @property

@@ -17,7 +17,7 @@ from tui.cli.parser import Parser
 from tui.cli.progress import progress
 from tui.cli.run import gpus_for
 from tui.cli.submit import job_spec, run_here
-from tui.state.debugging import compare_params
+from tui.state.about import comparison_params
 
 if TYPE_CHECKING:
     from backends.jobs.view import JobView
@@ -76,7 +76,7 @@ def _which(args: Namespace) -> list[str]:
 def _compare(view: "JobView") -> CompareSpec:
     """The two sides of a search or a comparison. UsageError if it has none."""
     asked = view.spec
-    params = asked.params if asked.action == "compare" else compare_params(asked.params)
+    params = comparison_params(asked)
     if len(params.get("runners") or []) < 2:
         raise UsageError(f"job {view.id} has no two sides: a bundle needs the reference's outputs")
     return msgspec.convert(params, CompareSpec)
