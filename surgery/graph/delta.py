@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from surgery.graph.overlay import Overlay
+from surgery.structure import function_name
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,26 @@ def delta(before: Overlay, after: Overlay) -> Delta:
         inputs=(before.state.input_names, after.state.input_names),
         outputs=(before.state.output_names, after.state.output_names),
         values=values,
-        affected=_affected(after, [*added, *changed, *_readers(after, values)], before),
+        affected=_affected(after, [*added, *changed, *_readers(after, values), *_callers(before, after)], before),
         weights=(before.meta["weight_bytes"], after.meta["weight_bytes"]),
     )  # fmt: skip
+
+
+def _callers(before: Overlay, after: Overlay) -> list[int]:
+    """Nodes that call a function that differs, or one that calls such."""
+    old, new = before.state.functions, after.state.functions
+    if old is new:
+        return []
+    same = {id(function) for function in old}
+    waiting = [function_name(function) for function in new if id(function) not in same]
+    called = set(waiting)
+    while waiting:
+        name = waiting.pop()
+        above = [function_name(f) for f in new if any(f"{n.domain}:{n.op_type}".lstrip(":") == name for n in f.node)]
+        waiting += [name for name in above if name not in called]
+        called.update(above)
+    nodes = after.order.tolist()
+    return [node for node in nodes if f"{after.node_domain(node)}:{after.node_op(node)}".lstrip(":") in called]
 
 
 def _differ(before: Overlay, after: Overlay, node: int) -> bool:

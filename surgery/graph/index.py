@@ -106,7 +106,20 @@ class GraphIndex:
 
     def main_nodes(self) -> Numbers:
         """The main graph's nodes, in topological order."""
-        return np.flatnonzero(self._c["node_scope"] == 0).astype(np.int32)
+        return self.scope_nodes(0)
+
+    @property
+    def node_scopes(self) -> Numbers:
+        """The scope of every node."""
+        return np.asarray(self._c["node_scope"])
+
+    def scope_nodes(self, scope: int) -> Numbers:
+        """The nodes of a scope, in topological order; those of bodies inside it are not among them."""
+        return np.flatnonzero(self._c["node_scope"] == scope).astype(np.int32)
+
+    def bodies(self, node: int) -> list[int]:
+        """The scopes that are bodies of a node."""
+        return [number for number, scope in enumerate(self.meta["scopes"]) if scope["owner"] == node]
 
     # Tensors
 
@@ -189,6 +202,14 @@ class GraphIndex:
         """The tensor of that name (the main graph's first), -1 if there is none."""
         return self._find("tensor", name)
 
+    def nodes_named(self, name: str) -> list[int]:
+        """All nodes of that name, by scope."""
+        return self._all("node", name)
+
+    def tensors_named(self, name: str) -> list[int]:
+        """All tensors of that name, by scope."""
+        return self._all("tensor", name)
+
     def search(self, query: str) -> Numbers:
         """Nodes that match, ascending. See surgery.graph.search for the language of queries."""
         from surgery.graph.search import search
@@ -206,6 +227,19 @@ class GraphIndex:
         return None if value == -1 else self._names[-2 - value]
 
     def _find(self, table: str, name: str) -> int:
+        place = self._place(table, name)
+        return int(self._c[f"{table}_sorted"][place]) if place >= 0 else -1
+
+    def _all(self, table: str, name: str) -> list[int]:
+        column, order = self._c[f"{table}_name"], self._c[f"{table}_sorted"]
+        place = end = self._place(table, name)
+        while 0 <= end < order.size and column[order[end]] == column[order[place]]:
+            end += 1
+        found: list[int] = order[place:end].tolist()
+        return found
+
+    def _place(self, table: str, name: str) -> int:
+        """Where the first of that name stands in the sorted table, -1 if there is none."""
         column, order = self._c[f"{table}_name"], self._c[f"{table}_sorted"]
         wanted = name.encode(errors="surrogatepass")
         low, high = 0, order.size
@@ -215,8 +249,7 @@ class GraphIndex:
                 low = middle + 1
             else:
                 high = middle
-        found = low < order.size and self._names.raw(column[order[low]]) == wanted
-        return int(order[low]) if found else -1
+        return low if low < order.size and self._names.raw(column[order[low]]) == wanted else -1
 
     def _reach(self, node: int, edges: str) -> Numbers:
         at, to = self._c[f"{edges}_at"].tolist(), self._c[edges].tolist()

@@ -4,192 +4,152 @@ Nodes of the file keep their numbers, changed ones too; new ones get numbers aft
 state of the graph. What a state costs grows with what was changed, besides one pass over the nodes' identities.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.reads import reads
+from backends.reads import captures, subgraphs
 from backends.record_values import read_value
 from backends.tensors import dtype_name
 from surgery.graph.attribute_text import attribute_text
+from surgery.graph.ground import MAIN, NOTHING, Ground, nbytes
 from surgery.graph.index import Dim, GraphIndex, Numbers
+from surgery.graph.inner import Inner
+from surgery.graph.placing import by_place, in_order
 from surgery.graph.repeats import Repeat, find_repeats
 from surgery.graph.search import terms
+from surgery.lookups import difference
 
 if TYPE_CHECKING:
     import onnx
 
+    from surgery.graph_value import Graph
     from surgery.structure import Structure
 
 Type = tuple[str, tuple[Dim, ...] | None]
-Places = NDArray[np.float64]
-_STEP = 1e-6
-
-
-class Ground:
-    """What all states of one model share: its index, its structure as the file has it, and numbers for new nodes."""
-
-    def __init__(self, index: GraphIndex, structure: "Structure") -> None:
-        self.index, self.structure = index, structure
-        nodes = index.main_nodes()
-        numbers = np.zeros(len(structure.nodes), np.int64)
-        for number in nodes.tolist():
-            numbers[index.node_position(number)] = number
-        self.numbers: dict[int, int] = {id(n): k for n, k in zip(structure.nodes, numbers.tolist(), strict=True)}
-        self.proto_of = {number: node for node, number in zip(structure.nodes, numbers.tolist(), strict=True)}
-        self.n_nodes = index.n_nodes
-        self._named: dict[str, int] = {}
-        self._making: dict[str, int] = {}
-        self._new_tensors: dict[str, int] = {}
-        self._tensor_names: list[str] = []
-        self._weight_bytes = -1
-
-    def node_number(self, node: "onnx.NodeProto", gone: set[int], used: Collection[int]) -> int:
-        """The number of a node that is not the file's: that of a node of its name, or that made the same, in any state.
-
-        gone: the file's nodes that have no place yet; used: numbers of other new nodes.
-        """
-        first = next(filter(None, node.output), "")
-        tensor = self.index.find_tensor(first) if first else -1
-        for number in (
-            self.index.find_node(node.name) if node.name else -1,
-            self.index.producer(tensor) if tensor >= 0 else -1,
-            self._named.get(node.name, -1),
-            self._making.get(first, -1),
-        ):
-            if number in gone or (number >= self.index.n_nodes and number not in used):
-                return self._noted(node.name, first, number)
-        self.n_nodes += 1
-        return self._noted(node.name, first, self.n_nodes - 1)
-
-    def _noted(self, name: str, first: str, number: int) -> int:
-        self._named[name] = self._making[first] = number
-        return number
-
-    def tensor_number(self, name: str) -> int:
-        """The number of a tensor of the main graph, a new one if need be; -1 for an absent one."""
-        if not name:
-            return -1
-        number = self.known_tensor(name)
-        if number < 0:
-            number = self._new_tensors[name] = self.index.n_tensors + len(self._tensor_names)
-            self._tensor_names.append(name)
-        return number
-
-    def known_tensor(self, name: str) -> int:
-        """As `tensor_number`, -1 for a name never seen."""
-        number = self.index.find_tensor(name)
-        if number >= 0 and self.index.tensor_scope(number) == 0:
-            return number
-        return self._new_tensors.get(name, -1)
-
-    def weight_bytes(self, state: "Structure") -> int:
-        """Bytes of all weights of a state; what it shares with the file is counted once for all."""
-        if self._weight_bytes < 0:
-            self._weight_bytes = sum(map(_nbytes, self.structure.initializers.values()))
-        old, new = self.structure.initializers, state.initializers
-        if new is old:
-            return self._weight_bytes
-        gone = sum(_nbytes(tensor) for name, tensor in old.items() if new.get(name) is not tensor)
-        return self._weight_bytes - gone + sum(_nbytes(t) for name, t in new.items() if old.get(name) is not t)
-
-    @cached_property
-    def below(self) -> tuple[list[int], list[int]]:
-        """The children of the file's nodes: where each node's begin, and all of them."""
-        return self.index.children_lists()
-
-    def new_tensor(self, number: int) -> str:
-        """The name of a tensor that the file does not have."""
-        return self._tensor_names[number - self.index.n_tensors]
 
 
 class Overlay(GraphIndex):
     """One state of the graph, with the interface of an index.
 
     own: nodes that are not as in the file, by number. gone: the file's nodes that are no more. places: for each node of
-    `order` what it is sorted by. types: what is known of tensors' types besides what the graph says.
+    `order` what it is sorted by. types: what is known of the main graph's tensors besides what the graph says.
     """
 
     def __init__(self, ground: Ground, state: "Structure", types: Mapping[str, Type] | None = None) -> None:
         self.ground, self.state, self.types = ground, state, dict(types or {})
-        self._base = base = ground.index
-        self.folder = base.folder
-        kept = list(map(ground.numbers.get, map(id, state.nodes)))
-        new = [node for node, number in zip(state.nodes, kept, strict=True) if number is None]
-        self.gone = ground.proto_of.keys() - set(kept)
+        self._base = ground.index
+        self.folder = ground.index.folder
         self.own: dict[int, onnx.NodeProto] = {}
         self._numbers: dict[int, int] = {}
-        for node in new:
-            number = self._numbers[id(node)] = ground.node_number(node, self.gone, self.own)
-            self.gone.discard(number)
-            if number not in ground.proto_of or ground.proto_of[number] != node:
-                self.own[number] = node
-        self.order, self.places = self._ordered(new)
-        self.n_nodes, self.n_tensors = ground.n_nodes, base.n_tensors + len(ground._tensor_names)
-        inputs, outputs = state.input_names, state.output_names
-        self._inputs, self._outputs = set(inputs), set(outputs)
-        self.meta = {**base.meta, "inputs": inputs, "outputs": outputs, "opsets": dict(state.opsets),
-                     "n_nodes": len(self.order), "weight_bytes": ground.weight_bytes(state)}  # fmt: skip
-
-    def _ordered(self, new: "Iterable[onnx.NodeProto]") -> tuple[Numbers, Places]:
-        """The file's nodes as its index has them, new ones right after what they read or before what reads them."""
-        base, readers = self._base, self.state.lookups.readers
-        alive = np.ones(base.n_nodes, np.bool_)
-        alive[list(self.gone)] = False
-        self._drop_bodies(alive)
+        alive = self._take_main()
+        self._inner = Inner(ground, state, self.own)
+        self.own |= {number: self._inner.protos[number] for number in self._inner.own}
+        self._scope_of = dict(self._inner.own)
+        self._drop_inner(alive)
         self._alive = alive
-        keys: dict[int, float] = {}
-        for k, node in enumerate(new):
-            number = self._numbers[id(node)]
-            if number < base.n_nodes:
-                continue
-            above = [keys.get(n, float(n)) for n in map(self._maker, node.input) if n >= 0]
-            below = [self.number(reader) for name in node.output for reader in readers.get(name, ())]
-            known = [float(n) for n in below if 0 <= n < base.n_nodes]
-            keys[number] = max(above) + _STEP * (k + 1) if above else min(known, default=float(base.n_nodes)) - _STEP
-        numbers = np.concatenate([np.flatnonzero(alive), np.fromiter(keys, np.int64, len(keys))])
-        places = np.concatenate([np.flatnonzero(alive), np.fromiter(keys.values(), np.float64, len(keys))])
-        return _sorted(numbers, places)
+        self.gone = set(np.flatnonzero(~alive).tolist())
+        self.order, self.places = in_order(self, alive)
+        self.n_nodes, self.n_tensors = ground.n_nodes, ground.n_tensors
+        self._ends = {MAIN: (set(state.input_names), set(state.output_names))}
+        self.meta = self._described()
 
-    def _drop_bodies(self, alive: NDArray[np.bool_]) -> None:
-        """The nodes of bodies go with their owner, and where they are edited themselves: they have no numbers then."""
-        scopes = self._base.meta["scopes"]
+    def _take_main(self) -> NDArray[np.bool_]:
+        """Number the main graph's new nodes; returns which of the file's nodes are still there."""
+        ground = self.ground
+        lost, new = difference(ground.structure.nodes, self.state.nodes)
+        free = {ground.numbers[id(node)] for node in lost}
+        for node in new:
+            number = self._numbers[id(node)] = ground.node_number(node, MAIN, free, self.own)
+            free.discard(number)
+            if ground.proto_of.get(number) != node:
+                self.own[number] = node
+        alive = np.ones(self._base.n_nodes, np.bool_)
+        alive[list(free)] = False
+        return alive
+
+    def _drop_inner(self, alive: NDArray[np.bool_]) -> None:
+        """The nodes of bodies go with their owner; in a changed body those go that it does not have any more."""
+        scopes, inner = self._base.meta["scopes"], self._inner
         if len(scopes) < 2:
             return
-        lost = [False] * len(scopes)
+        lost = np.zeros(len(scopes), np.bool_)
         for number, scope in enumerate(scopes):
             owner = scope["owner"]
-            gone = owner >= 0 and (not alive[owner] or self._has_other_body(owner))
-            lost[number] = gone or (owner >= 0 and lost[self._base.node_scope(owner)])
-        if any(lost):
-            for node in range(self._base.n_nodes):
-                alive[node] &= not lost[self._base.node_scope(node)]
+            if owner < 0:
+                lost[number] = inner.functions and number > MAIN and number not in inner.live
+            else:
+                lost[number] = not alive[owner] or (owner in self.own and number not in inner.live)
+            if number in inner.graphs:
+                at = self._base.scope_nodes(number)
+                alive[at] = [node in inner.protos for node in at.tolist()]
+            elif lost[number]:
+                alive[self._base.scope_nodes(number)] = False
 
-    def _has_other_body(self, owner: int) -> bool:
-        own, old = self.own.get(owner), self.ground.proto_of.get(owner)
-        if own is None or old is None:
-            return False
-        bodies = [[a for a in node.attribute if a.HasField("g") or a.graphs] for node in (own, old)]
-        return bodies[0] != bodies[1]
+    def _described(self) -> dict[str, Any]:
+        state, base = self.state, self._base.meta
+        scopes = list(base["scopes"])
+        for number, place in enumerate(self.ground.places[len(scopes) :], len(scopes)):
+            kind = "function" if place.owner < 0 else "body"
+            scopes.append({"kind": kind, "name": place.attribute, "attribute": place.attribute, "parent": MAIN,
+                           "owner": place.owner, "inputs": [], "outputs": [], "n_nodes": 0})  # fmt: skip
+            if place.owner >= 0:
+                scopes[number]["parent"] = self.node_scope(place.owner) if self.has(place.owner) else MAIN
+        for number, graph in self._inner.graphs.items():
+            scopes[number] = {**scopes[number], "inputs": graph.input_names, "outputs": graph.output_names,
+                              "n_nodes": len(graph.nodes)}  # fmt: skip
+        return {**base, "inputs": state.input_names, "outputs": state.output_names, "opsets": dict(state.opsets),
+                "n_nodes": len(self.order), "weight_bytes": self.ground.weight_bytes(state),
+                "scopes": scopes}  # fmt: skip
+
+    # Graphs
+
+    def graph(self, scope: int) -> "Graph":
+        """The main graph, a body or a function of this state. KeyError where there is none."""
+        if scope == MAIN:
+            return self.state
+        found = self._inner.graphs.get(scope) or self.ground.graph(scope)
+        if found is None:
+            raise KeyError(scope)
+        return found
+
+    def _changed(self, scope: int) -> "Graph | None":
+        """As `graph`, None for a body or function that is as in the file."""
+        return self.state if scope == MAIN else self._inner.graphs.get(scope)
+
+    def _holder(self, tensor: int) -> "Graph | None":
+        """The graph that knows of a tensor, None where the file's index does."""
+        scope = self.tensor_scope(tensor)
+        if tensor < self._base.n_tensors:
+            return self._changed(scope)
+        return self._changed(scope) or self.ground.graph(scope) or NOTHING
+
+    def bodies(self, node: int) -> list[int]:
+        live = self._inner.live
+        return [scope for scope in super().bodies(node) if self.has(node) and (node not in self.own or scope in live)]
+
+    def scope_nodes(self, scope: int) -> Numbers:
+        return self.order[[self.node_scope(node) == scope for node in self.order.tolist()]]
 
     # Nodes
 
     def number(self, node: "onnx.NodeProto") -> int:
-        """The number of a node of this state, -1 for any other."""
+        """The number of a node of the main graph or of a changed body or function, -1 for any other."""
         own = self._numbers.get(id(node), -1)
-        return own if own >= 0 else self.ground.numbers.get(id(node), -1)
+        own = own if own >= 0 else self.ground.numbers.get(id(node), -1)
+        return own if own >= 0 else self._inner.number(node)
 
     def proto(self, node: int) -> "onnx.NodeProto | None":
-        """A main graph node as a proto, None for nodes of bodies and functions."""
-        return self.own.get(node) or self.ground.proto_of.get(node)
+        """A node of this state, or of the file, as a proto."""
+        return self.own.get(node) or self._inner.protos.get(node) or self.ground.proto(node)
 
-    def _maker(self, name: str) -> int:
-        maker = self.state.lookups.makers.get(name)
-        return -1 if maker is None else self.number(maker)
+    def label(self, node: int) -> str:
+        """What edits of the graph that the node stands in find it by."""
+        proto = self.proto(node)
+        return "" if proto is None else self.graph(self.node_scope(node)).label(proto)
 
     def node_name(self, node: int) -> str:
         return self.own[node].name if node in self.own else self._base.node_name(node)
@@ -201,24 +161,28 @@ class Overlay(GraphIndex):
         return self.own[node].domain if node in self.own else self._base.node_domain(node)
 
     def node_scope(self, node: int) -> int:
-        return 0 if node in self.own else self._base.node_scope(node)
+        return self._scope_of.get(node, MAIN) if node in self.own else self._base.node_scope(node)
 
     def node_position(self, node: int) -> int:
         return -1 if node in self.own else self._base.node_position(node)
 
     def node_inputs(self, node: int) -> list[int]:
         own = self.own.get(node)
-        return self._base.node_inputs(node) if own is None else list(map(self.ground.tensor_number, own.input))
+        return self._base.node_inputs(node) if own is None else self._tensors(node, own.input)
 
     def node_outputs(self, node: int) -> list[int]:
         own = self.own.get(node)
-        return self._base.node_outputs(node) if own is None else list(map(self.ground.tensor_number, own.output))
+        return self._base.node_outputs(node) if own is None else self._tensors(node, own.output)
 
     def node_captures(self, node: int) -> list[int]:
         own = self.own.get(node)
         if own is None:
             return self._base.node_captures(node)
-        return [self.ground.tensor_number(name) for name in reads(own) if name not in own.input]
+        return self._tensors(node, dict.fromkeys(name for body in subgraphs(own) for name in captures(body)))
+
+    def _tensors(self, node: int, names: Iterable[str]) -> list[int]:
+        scope = self._scope_of.get(node, MAIN)
+        return [self._inner.tensor(scope, name) for name in names]
 
     def attributes(self, node: int) -> list[tuple[str, str]]:
         own = self.own.get(node)
@@ -227,29 +191,30 @@ class Overlay(GraphIndex):
         parts = [attribute.SerializeToString() for attribute in own.attribute]
         return [attribute_text(data, (0, len(data))) for data in parts]
 
-    def main_nodes(self) -> Numbers:
-        return self.order[[self.node_scope(int(node)) == 0 for node in self.order]]
-
     def has(self, node: int) -> bool:
-        """Whether this state has the main graph node of that number."""
-        return node in self.own or (node in self.ground.proto_of and node not in self.gone)
+        """Whether this state has the node of that number."""
+        return node in self.own or (node < self._base.n_nodes and bool(self._alive[node]))
 
     def with_ghosts(self, before: "Overlay", removed: Iterable[int]) -> "Overlay":
         """The same with the nodes `removed` of another state between the others, to look at."""
         ghosts = list(removed)
         shown = copy(self)
         shown.own = {**self.own, **{node: before.own[node] for node in ghosts if node in before.own}}
+        shown._scope_of = {**before._scope_of, **self._scope_of}
         wanted = np.isin(before.order, ghosts)
         numbers = np.concatenate([self.order, before.order[wanted]])
-        shown.order, shown.places = _sorted(numbers, np.concatenate([self.places, before.places[wanted]]))
+        places = np.concatenate([self.places, before.places[wanted]])
+        shown.order, shown.places = by_place(numbers, places)
         return shown
 
     def repeats(self) -> list[Repeat]:
         """As of the file, without blocks in which something is changed."""
         tokens, live = self._base.alike
-        own = np.array([node >= self._base.n_nodes or node in self.own or node in self.gone for node in self.order])
-        at = np.where(own, 0, self.order)
-        return find_repeats(np.where(own, -1 - np.arange(own.size), tokens[at]), self._name_at, np.append(live[at], 0))
+        n_file, own, gone = self._base.n_nodes, self.own, self.gone
+        mine = np.array([node >= n_file or node in own or node in gone for node in self.order.tolist()], np.bool_)
+        at = np.where(mine, 0, self.order)
+        tokens = np.where(mine, -1 - np.arange(mine.size), tokens[at])
+        return find_repeats(tokens, self._name_at, np.append(live[at], 0))
 
     def _name_at(self, place: int) -> str:
         return self.node_name(int(self.order[place]))
@@ -257,7 +222,10 @@ class Overlay(GraphIndex):
     # Tensors
 
     def tensor_name(self, tensor: int) -> str:
-        return self._base.tensor_name(tensor) if tensor < self._base.n_tensors else self.ground.new_tensor(tensor)
+        return self._base.tensor_name(tensor) if tensor < self._base.n_tensors else self.ground.new_tensor(tensor)[1]
+
+    def tensor_scope(self, tensor: int) -> int:
+        return self._base.tensor_scope(tensor) if tensor < self._base.n_tensors else self.ground.new_tensor(tensor)[0]
 
     def tensor_dtype(self, tensor: int) -> str:
         return self._type(tensor)[0]
@@ -266,61 +234,73 @@ class Overlay(GraphIndex):
         return self._type(tensor)[1]
 
     def _type(self, tensor: int) -> Type:
-        base, name = self._base, self.tensor_name(tensor)
-        if tensor < base.n_tensors and base.tensor_scope(tensor):
-            return base.tensor_dtype(tensor), base.tensor_shape(tensor)
-        if name in self.types:
-            return self.types[name]
-        weight = self.state.initializers.get(name)
-        if weight is not None:
-            return dtype_name(weight.data_type), tuple(weight.dims)
-        said = self.state.value(name)
-        if said is not None and said is not self.ground.structure.value(name):
-            data = said.SerializeToString()
-            value = read_value(data, 0, len(data))
-            return value.kind, value.shape
+        scope, name, graph = self.tensor_scope(tensor), self.tensor_name(tensor), self._holder(tensor)
+        if graph is not None:
+            if scope == MAIN and name in self.types:
+                return self.types[name]
+            weight = graph.initializers.get(name)
+            if weight is not None:
+                return dtype_name(weight.data_type), tuple(weight.dims)
+            said, old = graph.value(name), self.ground.graph(scope)
+            if said is not None and (old is None or said != old.value(name)):
+                data = said.SerializeToString()
+                value = read_value(data, 0, len(data))
+                return value.kind, value.shape
+        base = self._base
         return (base.tensor_dtype(tensor), base.tensor_shape(tensor)) if tensor < base.n_tensors else ("", None)
 
     def tensor_kind(self, tensor: int) -> str:
-        if self.tensor_scope(tensor):
+        graph = self._holder(tensor)
+        if graph is None:
             return self._base.tensor_kind(tensor)
         name = self.tensor_name(tensor)
-        if name in self._inputs:
+        inputs, outputs = self._ends_of(self.tensor_scope(tensor), graph)
+        if name in inputs:
             return "input"
-        if name in self.state.initializers:
+        if name in graph.initializers:
             return "initializer"
-        if name not in self.state.lookups.makers:
+        if name not in graph.lookups.makers:
             return "missing"
-        return "output" if name in self._outputs else "node"
+        return "output" if name in outputs else "node"
 
-    def tensor_scope(self, tensor: int) -> int:
-        return self._base.tensor_scope(tensor) if tensor < self._base.n_tensors else 0
+    def _ends_of(self, scope: int, graph: "Graph") -> tuple[set[str], set[str]]:
+        """Names of a graph's inputs and outputs."""
+        if scope not in self._ends:
+            self._ends[scope] = set(graph.input_names), set(graph.output_names)
+        return self._ends[scope]
 
     def is_output(self, tensor: int) -> bool:
-        if self.tensor_scope(tensor):
+        graph = self._holder(tensor)
+        if graph is None:
             return self._base.is_output(tensor)
-        return self.tensor_name(tensor) in self._outputs
+        return self.tensor_name(tensor) in self._ends_of(self.tensor_scope(tensor), graph)[1]
 
     def producer(self, tensor: int) -> int:
-        return self._base.producer(tensor) if self.tensor_scope(tensor) else self._maker(self.tensor_name(tensor))
+        graph = self._holder(tensor)
+        if graph is None:
+            return self._base.producer(tensor)
+        maker = graph.lookups.makers.get(self.tensor_name(tensor))
+        return -1 if maker is None else self.number(maker)
 
     def consumers(self, tensor: int) -> Numbers:
-        if self.tensor_scope(tensor):
-            return self._base.consumers(tensor)
-        found = [self.number(node) for node in self.state.lookups.readers.get(self.tensor_name(tensor), ())]
-        if tensor < self._base.n_tensors and len(self._base.meta["scopes"]) > 1:
-            inner = (int(node) for node in self._base.consumers(tensor) if self._base.node_scope(int(node)))
-            found += [node for node in inner if self._alive[node]]
+        name, base, changed = self.tensor_name(tensor), self._base, {MAIN: self.state, **self._inner.graphs}
+        found: set[int] = set()
+        for scope, graph in changed.items():
+            readers = graph.lookups.readers.get(name, ())
+            if readers and self._inner.tensor(scope, name) == tensor:
+                found.update(map(self.number, readers))
+        if tensor < base.n_tensors and len(base.meta["scopes"]) > 1:
+            inner = base.consumers(tensor).tolist()
+            found.update(n for n in inner if base.node_scope(n) not in changed and self._alive[n])
         return np.array(sorted(found), np.int32)
 
     def weight(self, tensor: int) -> tuple[str, int, int] | None:
-        if self.tensor_scope(tensor) or self._as_in_file(self.tensor_name(tensor)):
-            return self._base.weight(tensor)
-        held = self.state.initializers.get(self.tensor_name(tensor))
-        return None if held is None else ("", 0, _nbytes(held))
-
-    def _as_in_file(self, name: str) -> bool:
-        return self.state.initializers.get(name) is self.ground.structure.initializers.get(name)
+        scope, name = self.tensor_scope(tensor), self.tensor_name(tensor)
+        graph, old = self._holder(tensor), self.ground.graph(scope)
+        held = None if graph is None else graph.initializers.get(name)
+        if graph is None or (old is not None and held is old.initializers.get(name)):
+            return self._base.weight(tensor) if tensor < self._base.n_tensors else None
+        return None if held is None else ("", 0, nbytes(held))
 
     # Ways through the graph
 
@@ -372,12 +352,18 @@ class Overlay(GraphIndex):
     # Finding
 
     def find_node(self, name: str) -> int:
-        named = self.state.lookups.by_name.get(name, ())
-        return self.number(named[0]) if named else -1
+        for graph in (self.state, *self._inner.graphs.values()):
+            named = graph.lookups.by_name.get(name, ())
+            if named:
+                return self.number(named[0])
+        kept = (node for node in self._base.nodes_named(name) if self.has(node) and node not in self.own)
+        return next(kept, -1) if name else -1
 
     def find_tensor(self, name: str) -> int:
-        number = self.ground.known_tensor(name)
-        return number if number >= 0 and self.tensor_kind(number) != "missing" else -1
+        scopes = (MAIN, *self._inner.graphs)
+        known = [self.ground.known_tensor(name, scope) for scope in scopes]
+        known += [tensor for tensor in self._base.tensors_named(name) if self._base.tensor_scope(tensor) not in scopes]
+        return next((t for t in known if t >= 0 and self.tensor_kind(t) != "missing"), -1)
 
     def search(self, query: str) -> Numbers:
         """As an index's, in the order in which nodes are shown."""
@@ -399,14 +385,3 @@ class Overlay(GraphIndex):
         for tensor in self.node_outputs(node):
             if tensor >= 0 and field in ("", "dtype"):
                 yield self.tensor_name(tensor) if not field else self.tensor_dtype(tensor)
-
-
-def _sorted(numbers: NDArray[Any], places: Places) -> tuple[Numbers, Places]:
-    order = np.argsort(places, kind="stable")
-    return numbers[order].astype(np.int32), places[order]
-
-
-def _nbytes(tensor: "onnx.TensorProto") -> int:
-    """Bytes of a weight, wherever they lie."""
-    length = next((entry.value for entry in tensor.external_data if entry.key == "length"), "")
-    return int(length) if length.isdecimal() else tensor.ByteSize()

@@ -97,10 +97,14 @@ class Terminal:
             data = os.read(self.master, 1 << 16)
         except OSError:
             return 0
+        self.feed(data)
+        return len(data)
+
+    def feed(self, data: bytes) -> None:
+        """Draw what the program sent."""
         self._stream.feed(data)
         self.raw += data
         self.received += len(data)
-        return len(data)
 
     def until_silent(self, silence: float = 0.3, limit: float = 20.0) -> int:
         """Read until nothing came for `silence` seconds; returns the bytes read."""

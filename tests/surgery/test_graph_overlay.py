@@ -19,7 +19,8 @@ from surgery.edits.outputs import MarkOutputs
 from surgery.graph import GraphIndex
 from surgery.graph.build import build_index
 from surgery.graph.delta import delta
-from surgery.graph.overlay import Ground, Overlay
+from surgery.graph.ground import Ground
+from surgery.graph.overlay import Overlay
 from surgery.structure import Structure
 
 

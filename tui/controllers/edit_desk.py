@@ -13,7 +13,8 @@ from backends.text import shown
 from surgery.edits import Edit
 from surgery.graph import GraphIndex
 from surgery.graph.delta import delta
-from surgery.graph.overlay import Ground, Overlay
+from surgery.graph.ground import Ground
+from surgery.graph.overlay import Overlay
 from surgery.history import ROOT, History, Misfit, read_edits, replay
 from surgery.structure import Structure
 from tui.controllers.edit_complete import Completions

@@ -42,10 +42,10 @@ def target(graph: Overlay, nodes: Sequence[int]) -> Target:
     scopes = {graph.node_scope(node) for node in nodes}
     if len(scopes) > 1:
         raise UsageError("the marked nodes stand in different graphs: mark those of one body or function")
-    scope = scope_of(graph, scopes.pop())
-    within = graph.state.graph_at(scope)
-    labels = tuple(dict.fromkeys(_label(graph, node) for node in nodes))
-    return Target(within, scope, labels, tuple(dict.fromkeys(graph.node_op(node) for node in nodes)))
+    number = scopes.pop()
+    labels = tuple(dict.fromkeys(map(graph.label, nodes)))
+    ops = tuple(dict.fromkeys(map(graph.node_op, nodes)))
+    return Target(graph.graph(number), scope_of(graph, number), labels, ops)
 
 
 def find_node(graph: Overlay, name: str) -> int:
@@ -65,14 +65,6 @@ def scope_of(graph: Overlay, number: int) -> Scope:
         scope = graph.meta["scopes"][number]
         if scope["kind"] == "function":
             return ("function", str(scope["name"]), *found)
-        found = (_label(graph, scope["owner"]), str(scope["attribute"]), *found)
+        found = (graph.label(scope["owner"]), str(scope["attribute"]), *found)
         number = graph.node_scope(scope["owner"])
     return found
-
-
-def _label(graph: Overlay, node: int) -> str:
-    proto = graph.proto(node)
-    if proto is not None:
-        return graph.state.label(proto)
-    outputs = [graph.tensor_name(tensor) for tensor in graph.node_outputs(node) if tensor >= 0]
-    return graph.node_name(node) or next(iter(outputs), "")

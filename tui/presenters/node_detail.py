@@ -109,20 +109,17 @@ class NodeDetail:
 
     def _bodies(self, node: int) -> list[Line]:
         lines: list[Line] = []
-        for scope, found in enumerate(self._index.meta["scopes"]):
-            if found["owner"] == node:
-                attribute = shown(found["attribute"], 40)
-                lines += self._wrapped([(f"{attribute}: ", "dim"), (self._body_text(node, scope), "")])
+        for scope in self._index.bodies(node):
+            attribute = shown(self._index.meta["scopes"][scope]["attribute"], 40)
+            lines += self._wrapped([(f"{attribute}: ", "dim"), (self._body_text(scope), "")])
         return lines
 
-    def _body_text(self, owner: int, scope: int) -> str:
-        """The first nodes of a body; they are numbered right after their owner, bodies of their own in between."""
+    def _body_text(self, scope: int) -> str:
+        """The first nodes of a body."""
         index = self._index
-        found = []
-        for node in range(owner + 1, min(index.n_nodes, owner + 1 + MOST_TENSORS)):
-            if index.node_scope(node) == scope:
-                found.append(f"#{node} {shown(index.node_op(node), 40)}")
-        more = index.meta["scopes"][scope]["n_nodes"] - len(found)
+        nodes = index.scope_nodes(scope).tolist()
+        found = [f"#{node} {shown(index.node_op(node), 40)}" for node in nodes[:MOST_TENSORS]]
+        more = len(nodes) - len(found)
         return ", ".join(found) + (f" and {more} more" if more > 0 else "")
 
     def _weights(self, node: int) -> list[Line]:

@@ -1,0 +1,164 @@
+"""Bodies and functions in an overlay: what is edited there is what an index of the edited model says."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import onnx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper
+from support.edit_models import varied_model
+
+from backends.errors import LayerwiseError
+from backends.model import ModelFile
+from surgery.edits import Edit
+from surgery.edits.names import RenameNode, RenameTensor
+from surgery.edits.nodes import DeleteNodes, InsertNode, ReplaceNode
+from surgery.graph import GraphIndex
+from surgery.graph.build import build_index
+from surgery.graph.delta import delta
+from surgery.graph.ground import Ground
+from surgery.graph.overlay import Overlay
+from surgery.structure import Scope, Structure
+
+THEN, ELSE, TWICE = ("if", "then_branch"), ("if", "else_branch"), ("function", "my:Twice")
+DEEP = ("loop", "body", "inner", "then_branch")
+SCOPES: tuple[Scope, ...] = ((), THEN, ELSE, TWICE, ("loop", "body"), DEEP)
+
+
+def nested_model(path: Path) -> Path:
+    """The varied model with a Loop at its end, whose body has an If that reads tensors of both graphs around it."""
+    model = onnx.load(varied_model(path))
+    branches = {
+        f"{way}_branch": helper.make_graph(
+            [helper.make_node(op, ["now", "s1"], [f"{way}_sum"], f"{way}_{op}"),
+             helper.make_node("Tanh", [f"{way}_sum"], [f"{way}_out"], f"{way}_tanh")],
+            way, [], [helper.make_tensor_value_info(f"{way}_out", TensorProto.FLOAT, None)])
+        for way, op in (("then", "Add"), ("else", "Sub"))
+    }  # fmt: skip
+    body = helper.make_graph(
+        [helper.make_node("Relu", ["carried"], ["now"], "step"),
+         helper.make_node("If", ["going"], ["chosen_inside"], "inner", **branches),
+         helper.make_node("Identity", ["going"], ["go_on"], "go")],
+        "body",
+        [helper.make_tensor_value_info("turn", TensorProto.INT64, []),
+         helper.make_tensor_value_info("going", TensorProto.BOOL, []),
+         helper.make_tensor_value_info("carried", TensorProto.FLOAT, None)],
+        [helper.make_tensor_value_info("go_on", TensorProto.BOOL, []),
+         helper.make_tensor_value_info("chosen_inside", TensorProto.FLOAT, None)])  # fmt: skip
+    model.graph.node.append(helper.make_node("Loop", ["turns", "flag", "y"], ["looped"], "loop", body=body))
+    model.graph.initializer.append(helper.make_tensor("turns", TensorProto.INT64, [], [2]))
+    model.graph.output.append(helper.make_tensor_value_info("looped", TensorProto.FLOAT, None))
+    onnx.save(model, path)
+    return path
+
+
+def opened(path: Path, folder: Path) -> Ground:
+    with ModelFile(path) as file:
+        return Ground(build_index(file, folder, shape_inference=False), Structure.open(file))
+
+
+def fresh(state: Structure, folder: Path) -> GraphIndex:
+    """The index of a state, written and read anew."""
+    saved = folder / "edited.onnx"
+    saved.write_bytes(state.proto().SerializeToString())
+    with ModelFile(saved) as file:
+        return build_index(file, folder / "fresh", shape_inference=False)
+
+
+def facts(graph: GraphIndex) -> dict[tuple[str, str], object]:
+    """All nodes by what they make and where, with what is around them."""
+
+    def where(scope: int) -> str:
+        found = graph.meta["scopes"][scope]
+        if found["kind"] == "function":
+            return f"function {found['name']}"
+        if scope == 0:
+            return ""
+        owner = found["owner"]
+        return f"{where(graph.node_scope(owner))}/{label(owner)}.{found['attribute']}"
+
+    def label(node: int) -> str:
+        return graph.tensor_name(graph.node_outputs(node)[0])
+
+    def tensor(number: int) -> object:
+        if number < 0:
+            return None
+        kind = graph.tensor_kind(number)
+        return graph.tensor_name(number), where(graph.tensor_scope(number)), kind, graph.is_output(number)
+
+    def around(nodes: list[int]) -> frozenset[str]:
+        return frozenset(f"{where(graph.node_scope(node))}:{label(node)}" for node in nodes)
+
+    return {
+        (where(graph.node_scope(node)), label(node)): (
+            graph.node_name(node), graph.node_op(node), tuple(map(tensor, graph.node_inputs(node))),
+            tuple(map(tensor, graph.node_outputs(node))), frozenset(map(tensor, graph.node_captures(node))),
+            around(graph.parents(node)), around(graph.children(node)),
+            around(graph.scope_nodes(graph.node_scope(node)).tolist()), tuple(graph.attributes(node)),
+            len(graph.bodies(node)),
+        )
+        for node in graph.order.tolist()
+    }  # fmt: skip
+
+
+def edit(state: Structure, scope: Scope, kind: int, place: int, serial: int) -> Structure:
+    """One of several edits of some node of a scope; what does not fit changes nothing."""
+    try:
+        graph = state.graph_at(scope)
+        node = graph.nodes[place % len(graph.nodes)]
+        label, tensor = graph.label(node), node.output[0]
+        made: list[Edit] = [
+            DeleteNodes(nodes=(label,), scope=scope), InsertNode(tensor=tensor, op="Relu", scope=scope),
+            ReplaceNode(node=label, op="Abs", inputs=(node.input[0],), scope=scope),
+            RenameNode(node=label, to=f"renamed{serial}", scope=scope),
+            RenameTensor(tensor=tensor, to=f"tensor{serial}", scope=scope),
+        ]  # fmt: skip
+        return made[kind].apply(state)
+    except (LayerwiseError, ZeroDivisionError):
+        return state
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(edits=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4), st.integers(0, 14)), max_size=6))
+def test_an_overlay_says_of_inner_graphs_what_an_index_says(edits: list[tuple[int, int, int]], tmp_path: Path) -> None:
+    ground = opened(nested_model(tmp_path / "nested.onnx"), tmp_path / "index")
+    states = [ground.structure]
+    for serial, (scope, kind, place) in enumerate(edits):
+        states.append(edit(states[-1], SCOPES[scope], kind, place, serial))
+    overlays = [Overlay(ground, state) for state in states]
+    assert facts(overlays[-1]) == facts(fresh(states[-1], tmp_path))
+    assert set(overlays[-1].order.tolist()) == {n for n in range(overlays[-1].n_nodes) if overlays[-1].has(n)}
+    for before, after in pairwise(overlays):
+        found = delta(before, after)
+        shown = after.with_ghosts(before, found.removed)
+        assert {*before.order.tolist(), *after.order.tolist()} == set(shown.order.tolist())
+        assert len(facts(shown)) <= len(shown.order)
+    assert facts(Overlay(ground, ground.structure)) == facts(ground.index)
+
+
+@pytest.mark.parametrize("scope", [THEN, TWICE, DEEP])
+def test_what_an_edit_inside_changes(tmp_path: Path, scope: Scope) -> None:
+    ground = opened(nested_model(tmp_path / "nested.onnx"), tmp_path / "index")
+    before = Overlay(ground, ground.structure)
+    inside = ground.structure.graph_at(scope)
+    made = InsertNode(tensor=inside.nodes[0].output[0], op="Neg", scope=scope).apply(ground.structure)
+    after = Overlay(ground, made)
+    found = delta(before, after)
+    assert [after.node_op(node) for node in found.added] == ["Neg"] and not found.removed
+    order = after.order.tolist()
+    maker = after.producer(after.node_inputs(found.added[0])[0])
+    assert order.index(found.added[0]) == order.index(maker) + 1
+    assert set(found.affected) == {THEN: {"y", "looped"}, TWICE: {"z"}, DEEP: {"looped"}}[scope]
+    back = delta(after, Overlay(ground, ground.structure))
+    assert [after.node_op(node) for node in back.removed] == ["Neg"]
+
+
+def test_a_node_with_bodies_goes_with_all_inside_it_and_comes_back(tmp_path: Path) -> None:
+    ground = opened(nested_model(tmp_path / "nested.onnx"), tmp_path / "index")
+    before = Overlay(ground, ground.structure)
+    after = Overlay(ground, DeleteNodes(nodes=("loop",)).apply(ground.structure))
+    found = delta(before, after)
+    assert len(found.removed) == 3 + 4 and [after.node_op(node) for node in found.changed] == ["Identity"]
+    assert delta(after, before).added == found.removed
