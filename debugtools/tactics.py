@@ -1,20 +1,21 @@
-"""Polygraphy's tactic replays: which algorithm TensorRT chose for each layer, as text and against other builds.
+"""Which tactic TensorRT chose for each layer, as text and against other builds, of files of both kinds.
 
-Format (TensorRT up to 10 only): {"replay": {layer: Algorithm}}, see `polygraphy.backend.trt.algorithm_selector`.
-The data types stay text ("DataType.FLOAT"), so that TensorRT is not needed to read them.
+Polygraphy's replays (TensorRT up to 10): {"replay": {layer: Algorithm}}, see
+`polygraphy.backend.trt.algorithm_selector`; the data types stay text ("DataType.FLOAT"), so that TensorRT is not needed
+to read them. Records of an editable timing cache: `backends.trt.tactic_record`.
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from backends.errors import BadFile
 from backends.json_format import load
 from backends.results_io import DECODERS
-
-_MOST = 1 << 28  # bytes; a replay has some hundred a layer
+from backends.trt.tactic_record import Record, decode_record, read_bounded
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,26 @@ class Algorithm:
 
 
 @dataclass(frozen=True)
-class Replay:
-    """Algorithms by layer name, in the order of the file."""
+class CacheTactic:
+    """What an operation has by an editable timing cache. tactic: the hash that tells implementations apart."""
 
-    layers: Mapping[str, Algorithm]
+    tactic: str
+    kernel: str = field(default="", compare=False)
+
+    def __str__(self) -> str:
+        return f"(Tactic: {self.tactic}, Kernel: {self.kernel or 'not named'})"
+
+    __repr__ = __str__
+
+
+Choice = Algorithm | CacheTactic
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What was chosen by layer name, in the order of the file."""
+
+    layers: Mapping[str, Choice]
 
     def lines(self) -> Iterator[str]:
         """Yield the lines that `polygraphy inspect tactics` prints; names are as in the file."""
@@ -60,22 +77,30 @@ class Replay:
 
 
 def load_replay(path: str | os.PathLike[str]) -> Replay:
-    """Read a tactic replay. BadFile if the file is none."""
+    """Read a tactic replay, or a record of tactics as one. BadFile if the file is neither."""
+    record = decode_record(read_bounded(Path(path)))
+    if record is not None:
+        return Replay(dict(choices(record)))
     found = load(path, REPLAY_DECODERS)
     if not isinstance(found, Replay):
         raise BadFile(path, "not a tactic replay (as --save-tactics writes them)")
     return found
 
 
-def load_replays(path: Path) -> tuple[dict[str, dict[Algorithm, None]], list[Path], list[Path]]:
+def choices(record: Record) -> Iterator[tuple[str, CacheTactic]]:
+    """Yield (name, what it has) of a record's operations; of several with one name, each with its key."""
+    names = Counter(op.name for op in record.ops.values())
+    for key, op in record.ops.items():
+        yield op.name if names[op.name] == 1 else f"{op.name} ({key})", CacheTactic(op.tactic, op.kernel)
+
+
+def load_replays(path: Path) -> tuple[dict[str, dict[Choice, None]], list[Path], list[Path]]:
     """Read a replay, or all below a folder: layer -> its algorithms, the files read, and those that are no replays."""
-    layers: dict[str, dict[Algorithm, None]] = {}
+    layers: dict[str, dict[Choice, None]] = {}
     read: list[Path] = []
     skipped: list[Path] = []
     for file in _files(path):
         try:
-            if file.stat().st_size > _MOST:
-                raise BadFile(file, "too large for a tactic replay")
             replay = load_replay(file)
         except (BadFile, OSError):
             skipped.append(file)
@@ -87,8 +112,8 @@ def load_replays(path: Path) -> tuple[dict[str, dict[Algorithm, None]], list[Pat
 
 
 def potentially_bad(
-    good: Mapping[str, Mapping[Algorithm, None]], bad: Mapping[str, Mapping[Algorithm, None]]
-) -> dict[str, list[Algorithm]]:
+    good: Mapping[str, Mapping[Choice, None]], bad: Mapping[str, Mapping[Choice, None]]
+) -> dict[str, list[Choice]]:
     """Return, by layer, the algorithms of bad builds that no good build has."""
     found = {name: [a for a in algorithms if a not in good.get(name, {})] for name, algorithms in bad.items()}
     return {name: algorithms for name, algorithms in found.items() if algorithms}

@@ -16,14 +16,14 @@ from backends.trt.calibration import calibrated
 from backends.trt.library import tensorrt
 from backends.trt.logger import Messages, make_logger
 from backends.trt.monitor import Build, Progress, make_monitor
-from backends.trt.network import Network, mark_outputs, parse_onnx, script_network
+from backends.trt.network import Network, made_by, mark_outputs, parse_onnx, script_network
 from backends.trt.options import TrtOptions
 from backends.trt.plugins import load_plugins
 from backends.trt.precision import by_flags, in_graph
 from backends.trt.profiles import Filled, add_profiles, filled, network_inputs
 from backends.trt.recorder import make_recorder
 from backends.trt.store import Store
-from backends.trt.tactics import Recording
+from backends.trt.tactics import recording
 from backends.trt.timing import save_timing_cache, use_timing_cache
 from backends.trt.typing import set_types
 
@@ -64,7 +64,7 @@ class Builder:
         configs.check_options(options.config)
         self.trt = tensorrt()
         self.model, self.options, self.messages = model, options, messages
-        self._recording = Recording(self.trt, options)
+        self._recording = recording(self.trt, options)
         self.store = None if options.fresh or self._recording.wanted else store or Store(self.trt)
         self.told: list[str] = []
         self._build = Build(progress)
@@ -74,7 +74,7 @@ class Builder:
     def run(self) -> Built:
         """The engine; saved where the options say so."""
         load_plugins(self.trt, self._logger, self.options.network.plugins)
-        known = self.store.find(self.model, self.options) if self.store else None
+        known = self.store.find(self.model, self.options) if self.store and not self._writes() else None
         if known is not None:
             self.told.append("The engine was built before with these options; it is taken from the workspace.")
             built = Built(known, 0.0, True, self.told)
@@ -85,6 +85,12 @@ class Builder:
         if self.options.save_engine:
             save_engine(built.data, Path(self.options.save_engine))
         return built
+
+    def _writes(self) -> bool:
+        """Whether a file is wanted that only a build writes."""
+        config = self.options.config
+        calibrates = config.int8 and config.calibration_cache and not Path(config.calibration_cache).is_file()
+        return bool(self.options.save_timing_cache or calibrates)
 
     def _built(self) -> Built:
         start = time.perf_counter()
@@ -109,7 +115,8 @@ class Builder:
                 network = parse_onnx(self.trt, self._logger, self.messages, model, options, strongly_typed=typed)
         for script in options.postprocess:
             call_script(script, "postprocess", network.network)
-        mark_outputs(network.network, options.outputs, options.exclude_outputs)
+        besides = made_by(self.trt, network.network, options.output_types)
+        mark_outputs(network.network, options.outputs, options.exclude_outputs, besides)
         set_types(self.trt, network.network, self.options, self.told.append)
         return network
 
@@ -124,6 +131,8 @@ class Builder:
         self.messages.reason("")
         network.builder.error_recorder = recorder = make_recorder(self.trt, self.messages)
         plan = network.builder.build_serialized_network(network.network, config)
+        while plan is not None and self._recording.again(config):
+            plan = network.builder.build_serialized_network(network.network, config)
         network.builder.error_recorder = None
         del monitor, recorder
         if error := self._build.error or getattr(self._calibrator, "error", None) or self._recording.error:
@@ -144,7 +153,8 @@ class Builder:
             config = call_script(wanted.config_script, "load_config", builder, network.network)
         else:
             config = builder.create_builder_config()
-            configs.apply(self.trt, builder, config, wanted, by_flags=by_flags(self.trt, self.options))
+            by_flag = by_flags(self.trt, self.options)
+            configs.apply(self.trt, builder, config, wanted, by_flags=by_flag, tell=self.told.append)
             inputs = network_inputs(network.network)
             profiles = add_profiles(builder, config, self._profiles(network), inputs)
             if wanted.int8 and by_flags(self.trt, self.options):

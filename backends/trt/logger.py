@@ -21,10 +21,13 @@ class Messages:
         self.say, self.verbose = say, verbose
         self.errors: list[str] = []
         self.warnings: list[str] = []
+        self.listeners: list[Callable[[str], None]] = []
         self.codes: list[str] = []
 
     def hear(self, severity: str, text: str) -> None:
         """One message of TensorRT's, its severity by name."""
+        for listen in self.listeners:
+            listen(text)
         level = _LEVELS.get(severity, "info")
         kept = {"error": self.errors, "warning": self.warnings}.get(level)
         if kept is not None:

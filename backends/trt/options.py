@@ -73,10 +73,10 @@ class ConfigOptions(Spec, frozen=True):
 class NetworkOptions(Spec, frozen=True):
     """How the network comes about.
 
-    outputs: tensors that are its outputs instead ("*": all); exclude_outputs: less these. mark_debug: tensors that a
-    debug listener hears. layer_precisions, tensor_dtypes: name -> DataType; tensor_formats: name -> TensorFormats; of
-    the latter two "" is every input and output. postprocess: `file.py:function`, called with the network. function: of
-    the script that is the model, which makes the network.
+    outputs: tensors that are its outputs instead ("*": all); exclude_outputs: less these; output_types: and those of
+    layers of these LayerTypes. mark_debug: tensors that a debug listener hears. layer_precisions, tensor_dtypes: name ->
+    DataType; tensor_formats: name -> TensorFormats; of the latter two "" is every input and output. postprocess:
+    `file.py:function`, called with the network. function: of the script that is the model, which makes the network.
     """
 
     strongly_typed: bool = False
@@ -86,6 +86,7 @@ class NetworkOptions(Spec, frozen=True):
     plugins: list[str] = []
     outputs: list[str] = []
     exclude_outputs: list[str] = []
+    output_types: list[str] = []
     mark_debug: list[str] = []
     mark_unfused: bool = False
     layer_precisions: dict[str, str] = {}

@@ -1,7 +1,7 @@
-"""Recording and replaying which implementation TensorRT chooses for each layer.
+"""Recording, replaying and leaving out implementations that TensorRT chooses for layers.
 
-On 10 by an algorithm selector, in Polygraphy's replay JSON; on 11, which has none, in an editable timing cache that is
-replayed with an error for every layer that it does not hold.
+On 10 by an algorithm selector, in Polygraphy's replay JSON; on 11, which has none, and for records of that kind on 10
+too, over the editable timing cache (`backends.trt.cache_tactics`).
 """
 
 import json
@@ -15,9 +15,10 @@ from backends.text import shown
 from backends.trt.capabilities import able, lacks
 from backends.trt.logger import Messages
 from backends.trt.options import TrtOptions
-from backends.trt.timing import save_timing_cache, use_timing_cache
+from backends.trt.tactic_record import Record, decode_record, read_bounded
 
 Replay = dict[str, dict[str, Any]]
+Tell = Callable[[str], None]
 
 
 def described(context: Any, algorithm: Any) -> dict[str, Any]:
@@ -43,17 +44,94 @@ def _tensor(info: Any) -> dict[str, Any]:
     }
 
 
-def read_replay(path: Path) -> Replay:
-    """Layer -> its algorithm, of a replay file. BadFile if it is none."""
+def read_tactics(path: Path) -> Replay | Record:
+    """What a file says of tactics: Polygraphy's replay, by layer; a record; a bare timing cache as a record.
+
+    BadFile if it is JSON and neither of the two.
+    """
+    data = read_bounded(path)
+    record = decode_record(data)
+    if record is not None:
+        return record
     try:
-        found = json.loads(path.read_bytes())["replay"]
-        if all(isinstance(entry["tactic"], int) for entry in found.values()):
-            return dict(found)
-    except OSError as error:
-        raise BadFile(path, error.strerror or str(error)) from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return Record(layerwise="tactics", cache=data)
+    try:
+        if all(isinstance(entry["tactic"], int) for entry in found["replay"].values()):
+            return dict(found["replay"])
+    except (KeyError, TypeError, AttributeError):
         pass
     raise BadFile(path, "not a tactic replay")
+
+
+def read_replay(path: Path) -> Replay:
+    """Layer -> its algorithm, of a replay file. BadFile if it is none."""
+    found = read_tactics(path)
+    if isinstance(found, Record):
+        raise BadFile(path, "not a tactic replay of an algorithm selector")
+    return found
+
+
+class Recording:
+    """What a build's options say of tactics: here, nothing. error: why a build could not go on."""
+
+    wanted = False
+    error: LayerwiseError | None = None
+
+    def attach(self, config: Any, messages: Messages) -> None:
+        """Have the builder's choices recorded, replayed or narrowed."""
+
+    def again(self, config: Any) -> bool:
+        """Whether to build once more, now that it is known what the builder chooses."""
+        return False
+
+    def save(self, config: Any, tell: Tell) -> None:
+        """Write what was chosen, where the options say so."""
+
+
+def recording(trt: Any, options: TrtOptions) -> Recording:
+    """What a build with these options does about tactics. BadFile, or UsageError for what this version cannot do."""
+    if not (options.save_tactics or options.load_tactics or options.exclude_tactics):
+        return Recording()
+    named = {"--load-tactics": options.load_tactics, "--exclude-tactics": options.exclude_tactics}
+    given = {option: read_tactics(Path(name)) for option, name in named.items() if name}
+    records = {option: found for option, found in given.items() if isinstance(found, Record)}
+    replays = {option: found for option, found in given.items() if not isinstance(found, Record)}
+    if replays and not able(trt, "algorithm_selector"):
+        option = next(iter(replays))
+        raise UsageError(f"{option} {shown(str(named[option]), 200)} is a replay of TensorRT 10's algorithm selector. "
+                         f"{lacks(trt, 'algorithm_selector')}: record anew with --save-tactics")  # fmt: skip
+    if replays and records:
+        raise UsageError("--load-tactics and --exclude-tactics: one is a replay, the other a record of a timing cache")
+    if able(trt, "algorithm_selector") and not records:
+        loaded = [replays.get(option, {}) for option in named]
+        return SelectorRecording(trt, options.save_tactics, *loaded)
+    from backends.trt.cache_tactics import CacheRecording
+
+    return CacheRecording(trt, options, records.get("--load-tactics"), records.get("--exclude-tactics"))
+
+
+class SelectorRecording(Recording):
+    """By an algorithm selector (10 only)."""
+
+    wanted = True
+
+    def __init__(self, trt: Any, save: str | None, replay: Replay, excluded: Replay) -> None:
+        self._trt, self._save = trt, save
+        self._tactics = Tactics(replay, excluded)
+        self._selector: Any = None
+
+    @property
+    def error(self) -> LayerwiseError | None:  # type: ignore[override]
+        return self._tactics.error
+
+    def attach(self, config: Any, messages: Messages) -> None:
+        config.algorithm_selector = self._selector = make_selector(self._trt, self._tactics)
+
+    def save(self, config: Any, tell: Tell) -> None:
+        if self._save:
+            self._tactics.save(Path(self._save))
 
 
 class Tactics:
@@ -112,50 +190,3 @@ def make_selector(trt: Any, tactics: Tactics) -> Any:
             tactics.report(contexts, choices)
 
     return Selector()
-
-
-class Recording:
-    """What a build's options say of tactics. wanted: they say anything."""
-
-    def __init__(self, trt: Any, options: TrtOptions) -> None:
-        self._trt, self._options = trt, options
-        self.wanted = bool(options.save_tactics or options.load_tactics or options.exclude_tactics)
-        self._tactics = Tactics({}, {})
-        self._selector: Any = None
-
-    @property
-    def error(self) -> LayerwiseError | None:
-        """Why the build could not go on."""
-        return self._tactics.error
-
-    def attach(self, config: Any, messages: Messages) -> None:
-        """Have the builder's choices recorded, replayed or narrowed. UsageError for what this version cannot do."""
-        if not self.wanted:
-            return
-        if able(self._trt, "algorithm_selector"):
-            named = (self._options.load_tactics, self._options.exclude_tactics)
-            self._tactics = Tactics(*(read_replay(Path(name)) if name else {} for name in named))
-            config.algorithm_selector = self._selector = make_selector(self._trt, self._tactics)
-        else:
-            self._use_cache(config, messages)
-
-    def _use_cache(self, config: Any, messages: Messages) -> None:
-        if self._options.exclude_tactics:
-            raise UsageError(f"--exclude-tactics: {lacks(self._trt, 'algorithm_selector')}")
-        config.set_flag(self._trt.BuilderFlag.EDITABLE_TIMING_CACHE)
-        if self._options.load_tactics:
-            config.set_flag(self._trt.BuilderFlag.ERROR_ON_TIMING_CACHE_MISS)
-            cache = Path(self._options.load_tactics)
-            use_timing_cache(config, [cache], messages, cache)
-
-    def save(self, config: Any, tell: Callable[[str], None]) -> None:
-        """Write what was chosen, where the options say so."""
-        if not self._options.save_tactics:
-            return
-        path = Path(self._options.save_tactics)
-        if self._selector is not None:
-            self._tactics.save(path)
-            return
-        path.unlink(missing_ok=True)
-        save_timing_cache(config, path)
-        tell(f"{shown(str(path))} is an editable timing cache: {lacks(self._trt, 'algorithm_selector')}.")

@@ -29,6 +29,15 @@ def use_timing_cache(config: Any, files: list[Path], messages: Messages, require
         raise LayerwiseError(f"TensorRT refuses the timing cache: {messages.reason('it says no more')}")
 
 
+def give_timing_cache(config: Any, data: bytes, source: Path, messages: Messages) -> None:
+    """Give a builder config the timing cache of these bytes, out of `source`. BadFile if they are none of this GPU."""
+    messages.reason("")
+    cache = config.create_timing_cache(data) if data else None
+    if cache is None or not config.set_timing_cache(cache, False):
+        reason = shown(messages.reason("it cannot be read"), 300)
+        raise BadFile(source, f"not a tactic replay, and no timing cache of this TensorRT and GPU: {reason}")
+
+
 def save_timing_cache(config: Any, file: Path) -> None:
     """Write what the config's cache holds now, with what the file held before. LayerwiseError if that cannot be."""
     cache = config.get_timing_cache()

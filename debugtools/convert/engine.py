@@ -48,7 +48,7 @@ def build(context: "JobContext") -> dict[str, Any]:
     if path.exists() and not spec.overwrite:
         raise UsageError(f"{shown(str(path))} is there already: choose another name, or say --overwrite")
     context.log(f"Loading model: {shown(spec.model)}")
-    model = _model(spec)
+    model = loadable(spec)
     context.log("Building the engine")
     messages = Messages(teller(context, spec.verbose), verbose=spec.verbose)
     built = build_engine(
@@ -75,7 +75,8 @@ def teller(context: "JobContext", verbose: bool) -> Say:
     return tell
 
 
-def _model(spec: EngineSpec) -> Loadable:
+def loadable(spec: EngineSpec) -> Loadable:
+    """The model, its marked tensors among the outputs, or the script that makes the network."""
     if spec.options.network.function:
         return Loadable(path=Path(spec.model))
     options = spec.model_options

@@ -142,7 +142,7 @@ class RepeatDesk:
     def __init__(self, context: "JobContext", replay: Replay, files: Files) -> None:
         self._context, self._replay, self._files = context, replay, files
 
-    def artifact(self, plan: Plan, candidate: Candidate, iteration: int) -> None:
+    def artifact(self, plan: Plan, candidate: Candidate, iteration: int) -> Artifact | None:
         return None
 
     def asked(self, plan: Plan, candidate: Candidate, artifact: Artifact | None) -> None:

@@ -22,7 +22,7 @@ from debugtools.diff.outcome import Outcome
 from debugtools.diff.spec import DiffSpec
 from debugtools.diff.tactics import diff_replays
 from debugtools.diff.tensors import diff_inputs, diff_results
-from debugtools.tactics import REPLAY_DECODERS, Replay
+from debugtools.tactics import REPLAY_DECODERS, Replay, load_replay
 
 _NAMES = {
     "results": "saved outputs", "inputs": "saved inputs", "model": "an ONNX model", "tactics": "a tactic replay",
@@ -115,6 +115,8 @@ def _json_side(path: Path) -> Side:
         return Side(path, "bytes" if "not valid JSON" in error.reason else "json")
     if isinstance(found, Replay):
         return Side(path, "tactics", found)
+    if isinstance(found, dict) and found.get("layerwise") == "tactics":
+        return Side(path, "tactics", load_replay(path))
     return _data(path, [found] if isinstance(found, dict) else found, "json")
 
 

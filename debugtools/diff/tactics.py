@@ -1,10 +1,10 @@
-"""Two tactic replays: layers whose algorithm differs."""
+"""Two tactic replays, or two records of tactics: layers whose algorithm differs."""
 
 from typing import Any
 
 from backends.text import shown
 from debugtools.diff.outcome import Outcome
-from debugtools.tactics import Algorithm, Replay
+from debugtools.tactics import Algorithm, Choice, Replay
 
 
 def diff_replays(a: Replay, b: Replay) -> Outcome:
@@ -27,8 +27,10 @@ def diff_replays(a: Replay, b: Replay) -> Outcome:
     return outcome
 
 
-def _text(name: str, a: Algorithm, b: Algorithm) -> str:
+def _text(name: str, a: Choice, b: Choice) -> str:
     lines = [f"Layer: {shown(name, 300)}"]
+    if not isinstance(a, Algorithm) or not isinstance(b, Algorithm):
+        return "\n".join([*lines, f"    {shown(str(a), 300)} → {shown(str(b), 300)}"])
     if (a.implementation, a.tactic) != (b.implementation, b.tactic):
         lines.append(f"    implementation {a.implementation} → {b.implementation}, tactic {a.tactic} → {b.tactic}")
     for what, before, after in (("input", a.inputs, b.inputs), ("output", a.outputs, b.outputs)):
@@ -40,8 +42,10 @@ def _text(name: str, a: Algorithm, b: Algorithm) -> str:
     return "\n".join(lines)
 
 
-def fields(algorithm: Algorithm) -> dict[str, Any]:
+def fields(algorithm: Choice) -> dict[str, Any]:
     """An algorithm for machines."""
+    if not isinstance(algorithm, Algorithm):
+        return {"tactic": algorithm.tactic, "kernel": algorithm.kernel}
     sides = {"inputs": algorithm.inputs, "outputs": algorithm.outputs}
     tensors = {name: [{**vars(t), "strides": list(t.strides)} for t in side] for name, side in sides.items()}
     return {"implementation": algorithm.implementation, "tactic": algorithm.tactic, **tensors}

@@ -86,6 +86,8 @@ class CommandJudge:
     def _write(self, artifact: Artifact, run: Path) -> None:
         path = self.place(run)
         artifact.write(path, plain_writer)
+        for name, data in artifact.files.items():
+            (run / name).write_bytes(data)
         named = " ".join(self._check.command)
         if f"{path.stem}_inputs" in named:
             write_inputs(artifact, path)

@@ -33,14 +33,14 @@ class PersonJudge(OneAtATime):
     def judge(self, artifact: Artifact | None) -> Judgement:
         """Ask. Undo and Auto where that is the answer."""
         started = time.perf_counter()
-        files = self._write(artifact) if artifact is not None else []
+        files = self._write(artifact) if artifact is not None else {}
         suggestion = self._machine.judge(artifact) if self._machine else None
         question = self._question(artifact, files, suggestion)
         try:
             value = self._answer(question)
         finally:
             if not self._keep:
-                for path in files:
+                for path in files.values():
                     path.unlink(missing_ok=True)
         measured = dict(suggestion.measured) if suggestion else {}
         return Judgement(Verdict(value), "person", time.perf_counter() - started, measured)
@@ -56,18 +56,22 @@ class PersonJudge(OneAtATime):
                 return str(value)
             self._context.warn(f"{shown(str(value), 40)!r} is no answer: good, bad, skip, undo or auto is one")
 
-    def _write(self, artifact: Artifact) -> list[Path]:
+    def _write(self, artifact: Artifact) -> dict[str, Path]:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             artifact.write(self._path, atomic_writer)
-            files = [self._path, write_inputs(artifact, self._path)]
+            files = {"model": self._path}
+            if artifact.gives:
+                files["inputs"] = write_inputs(artifact, self._path)
             if self._golden:
-                files.append(write_golden(self._golden(artifact), self._path))
+                files["outputs"] = write_golden(self._golden(artifact), self._path)
         except OSError as error:
             raise LayerwiseError(f"{shown(str(self._path))} cannot be written: {error.strerror or error}") from error
         return files
 
-    def _question(self, artifact: Artifact | None, files: list[Path], suggestion: Judgement | None) -> dict[str, Any]:
+    def _question(
+        self, artifact: Artifact | None, files: dict[str, Path], suggestion: Judgement | None
+    ) -> dict[str, Any]:
         what = f"'{self._path}'" if artifact is not None else "this iteration"
         sure = suggestion is not None and suggestion.verdict is not Verdict.SKIP
         return {
@@ -75,5 +79,5 @@ class PersonJudge(OneAtATime):
             "suggestion": suggestion.verdict.value if suggestion and sure else None,
             "measured": suggestion.measured if suggestion else {},
             "candidate": artifact.about if artifact else {},
-            "artifact": dict(zip(("model", "inputs", "outputs"), map(str, files), strict=False)),
+            "artifact": {role: str(path) for role, path in files.items()},
         }  # fmt: skip

@@ -37,6 +37,7 @@ class Artifact:
     feeds: its inputs' values, read when asked for; gives: its outputs. build: its bytes, weights external in the
     suspect's file. write: makes a file of its own; frozen: feeds that are weights in that file.
     about: the candidate as rows show it. iteration: number of the question within its phase.
+    files: others that were made with it, by the names that commands know them by.
     """
 
     nodes: tuple[int, ...]
@@ -49,6 +50,7 @@ class Artifact:
     frozen: frozenset[str] = frozenset()
     about: dict[str, Any] = field(default_factory=dict)
     iteration: int = 0
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 class Judge(Protocol):

@@ -1,12 +1,38 @@
-"""Tactics recorded and replayed: a selector and Polygraphy's JSON on 10, the editable timing cache on 11."""
+"""Tactics recorded, replayed, edited and left out: a selector and Polygraphy's JSON on 10, the editable cache on 11."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from trt.backend_model import SETUP
 
+from backends.trt.autotuning import Autotuning
+
 RunIn = Callable[..., str]
+TACTICS = """
+from pathlib import Path
+from tensorrt._plan import from_bytes
+model = conv(2)
+def tactics(**options):
+    layers = from_bytes(build_engine(model, TrtOptions(**options)).data).header["layers"]
+    return [layer["tactic"] for layer in layers]
+"""
+LOG = """
+Autotuning op matMul1(key: 0x1814870C44ff0f8574df6e3dda04cbd7):
+Sorted table of all evaluated tactics:
+tactic_id, cost(in ms), cost/fastest_cost, prediction_correlation, kernel_name, tactic_hash, tunable_parameter
+   3, 0.0112640, 1.00000, 0.50673, sm80_xmma_gemm_f32f32_tensor16x8x8, 0x665ded9abbf88,
+   5, 0.0118784, 1.05455, 0.51157, sm80_xmma_gemm_stage4_tensor16x8x8, 0x393e4ef8ad243,
+   6, nan, nan, 0.5, sm80_broken, 0x2ad3a182fb05c,
+The selected tactic is (tactic hash, cost(in ms)):0x665ded9abbf88,  0.011264
+Writing the best tactic (0x665ded9abbf88) to cache
+Autotuning op a(b) + c(key: 0xb222b0832016f1115ff61116c094875a):
+kernel_name, tactic_hash, cost(in ms)
+one, 0x1, 0.5
+The selected tactic is (tactic hash, cost(in ms)):0x1, 0.5
+"""
 
 
 @pytest.fixture
@@ -15,47 +41,93 @@ def run(in_fake: RunIn, tmp_path: Path) -> Callable[[str], str]:
 
     def go(source: str) -> str:
         path = f"import sys; sys.path.insert(0, {root!r})\n"
-        return in_fake(path + SETUP + source, LAYERWISE_HOME=str(tmp_path / "home"))
+        return in_fake(path + SETUP + TACTICS + source, LAYERWISE_HOME=str(tmp_path / "home"))
 
     return go
 
 
+def test_the_log_of_nvidias_sample_is_understood_message_by_message_and_at_once() -> None:
+    whole, lines = Autotuning(), Autotuning()
+    whole.hear(LOG)
+    for line in LOG.splitlines():
+        lines.hear(line)
+    assert whole.ops == lines.ops
+    matmul, other = whole.ops["0x1814870c44ff0f8574df6e3dda04cbd7"], whole.ops["0xb222b0832016f1115ff61116c094875a"]
+    assert (matmul.name, matmul.tactic, matmul.kernel) == (
+        "matMul1", "0x665ded9abbf88", "sm80_xmma_gemm_f32f32_tensor16x8x8",
+    )  # fmt: skip
+    assert [offer.tactic for offer in matmul.offered] == ["0x665ded9abbf88", "0x393e4ef8ad243", "0x2ad3a182fb05c"]
+    assert [offer.milliseconds is None for offer in matmul.offered] == [False, False, True]
+    assert (other.name, other.tactic, other.offered[0].milliseconds) == ("a(b) + c", "0x1", 0.5)
+
+
+@given(st.lists(st.one_of(st.text(), st.sampled_from(LOG.splitlines())), max_size=30))
+def test_no_log_is_too_strange(messages: list[str]) -> None:
+    heard = Autotuning()
+    for message in messages:
+        heard.hear(message)
+    assert all(op.tactic.startswith("0x") for op in heard.ops.values())
+
+
 def test_a_replay_gives_the_same_tactics_again(run: Callable[[str], str], trt_version: int) -> None:
     said = run("""
-from tensorrt._plan import from_bytes
-def tactics(**options):
-    layers = from_bytes(build_engine(model, TrtOptions(**options)).data).header["layers"]
-    return [layer["tactic"] for layer in layers]
-model = conv(2)
 first = tactics(save_tactics="replay")
 print(all(tactics(load_tactics="replay") == first for _ in range(6)))
 print(len({str(tactics(fresh=True)) for _ in range(12)}) > 1)
-print(open("replay", "rb").read(11))
-open("bad", "w").write("{}")
-print(error_of(lambda: tactics(load_tactics="bad")))
-print(error_of(lambda: tactics(exclude_tactics="replay")))
+first = tactics(save_timing_cache="cache")
+print(all(tactics(load_tactics="cache", fresh=True) == first for _ in range(3)))
+print(sorted(json.load(open("replay"))))
+for text in ("{}", "[1]", '{"layerwise": "tactics", "ops": {"0x1": {"name": "a", "tactic": "0x1"}}}', "nonsense"):
+    open("bad", "w").write(text)
+    print(error_of(lambda: tactics(load_tactics="bad")))
+print(error_of(lambda: tactics(load_tactics="nowhere")))
 """).splitlines()
-    assert said[:2] == ["True", "True"]
-    assert said[3].startswith("BadFile: bad: not a t")
-    if trt_version == 10:
-        assert said[4] == "no error"
-    else:
-        assert said[2] == "b'LWFAKECACHE'" and "TensorRT 10 only" in said[4]
+    assert said[:3] == ["True", "True", "True"]
+    kinds = {10: "['polygraphy_class', 'replay']", 11: "['cache', 'layerwise', 'ops', 'tensorrt']"}
+    assert said[3] == kinds[trt_version]
+    assert all(line.startswith("BadFile: bad: not a tactic replay") for line in said[4:8])
+    assert said[8] == "BadFile: nowhere: No such file or directory"
 
 
-def test_excluded_tactics_are_not_used(run: Callable[[str], str], trt_version: int) -> None:
-    if trt_version == 11:
-        return
+def test_excluded_tactics_are_not_used(run: Callable[[str], str]) -> None:
     said = run("""
-from tensorrt._plan import from_bytes
-model = conv(2)
-def tactics(**options):
-    layers = from_bytes(build_engine(model, TrtOptions(**options)).data).header["layers"]
-    return [layer["tactic"] for layer in layers]
 bad = tactics(save_tactics="bad.json")
 print([any(a == b for a, b in zip(tactics(exclude_tactics="bad.json"), bad)) for _ in range(5)])
 from debugtools.tactics import load_replay
-print(len(load_replay("bad.json").layers))
+print(sorted(load_replay("bad.json").layers))
 """).splitlines()
-    assert said[0] == str([False] * 5)
-    assert said[1] == "2"
+    assert said == [str([False] * 5), "['conv', 'relu']"]
+
+
+def test_a_record_is_edited_by_hand_and_obeyed(run: Callable[[str], str], trt_version: int) -> None:
+    said = run("""
+import logging
+tactics(save_tactics="t.json")
+found = json.load(open("t.json"))
+for entry in (found.get("ops") or found["replay"]).values():
+    entry["tactic"] = entry["offered"][2]["tactic"] if "offered" in entry else entry["tactic"]
+json.dump(found, open("t.json", "w"))
+wanted = [int(entry["tactic"], 16) if "offered" in entry else 0 for entry in (found.get("ops") or found["replay"]).values()]
+print(tactics(load_tactics="t.json", save_tactics="again.json") == wanted or wanted[0] == 0)
+again = json.load(open("again.json"))
+print(again.get("ops") == found.get("ops"))
+entry["tactic"] = "0x77" if "offered" in entry else 77
+json.dump(found, open("t.json", "w"))
+print(error_of(lambda: tactics(load_tactics="t.json")))
+""").splitlines()
+    assert said[:2] == ["True", "True"]
+    reasons = {10: "layer relu: its recorded tactic is not among those", 11: "Could not find any implementation for"}
+    assert reasons[trt_version] in said[2]
+
+
+def test_what_a_selector_recorded_needs_a_selector(run: Callable[[str], str], trt_version: int) -> None:
+    said = run("""
+entry = {"implementation": 1, "tactic": 2, "inputs": [], "outputs": []}
+json.dump({"replay": {"conv": entry}}, open("old.json", "w"))
+print(error_of(lambda: tactics(load_tactics="old.json")))
+print(error_of(lambda: tactics(exclude_tactics="old.json")))
+""").splitlines()
+    if trt_version == 11:
+        assert all(line.startswith("UsageError: --") and "TensorRT 10 only" in line for line in said)
+    else:
+        assert "not among those that TensorRT offers" in said[0] and said[1] == "no error"

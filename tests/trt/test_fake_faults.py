@@ -70,9 +70,10 @@ def test_tactics_are_chosen_through_the_editable_timing_cache(in_fake: RunIn) ->
 import re
 builder, network, config, cache = cached()
 error(config, builder, network)
-lines = [text for level, text in logger.lines if level == "VERBOSE" and "op conv:" in text]
-key = trt.TimingCacheKey.parse(re.search(r"key (0x[0-9a-f]{32})", lines[0])[1])
-tactics = [int(re.search(r"tactic (0x[0-9a-f]+)", line)[1], 16) for line in lines]
+lines = [text for level, text in logger.lines if level == "VERBOSE"]
+key = trt.TimingCacheKey.parse(next(re.search(r"op conv\\(key: (0x[0-9a-f]{32})", line) for line in lines if "conv(" in line)[1])
+tactics = sorted(re.findall(r"(fake_convolution_\\d), (0x[0-9a-f]+)", chr(10).join(lines)))
+tactics = [int(tactic, 16) for _kernel, tactic in tactics]
 print(len(tactics), len(cache.queryKeys()), cache.query(key).tacticHash in tactics)
 for tactic in tactics:
     assert cache.update(key, trt.TimingCacheValue(tactic, 0.5))

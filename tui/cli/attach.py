@@ -118,6 +118,7 @@ REPORTS: dict[str, Callable[["JobSpec", int, Log], Listener]] = {
     "debug_reduce": _search,
     "debug_bisect": _search,
     "debug_repeat": _search,
+    "debug_build": _search,
     "debug_precision": _precision,
     "bench": _bench,
 }

@@ -26,9 +26,8 @@ def add_conversions(parser: Parser) -> None:
     parser.own(group, "--weights", nargs="+", action="extend", default=[], metavar="NAME",
                help="the weights to save: names or globs; all of them by default")  # fmt: skip
     parser.own(group, "--overwrite", action="store_true", help="replace a file that is there already")
-    group.add_argument("--tf32", action="store_true", help="needs TensorRT")
-    parser.own(group, "--exclude-tactics", metavar="VALUE", help="needs TensorRT")
-    parser.own(group, "--pooled-outputs", action="store_true", help="needs TensorRT")
+    group.add_argument("--tf32", action="store_true", help="allow TF32 in engines")
+    parser.own(group, "--pooled-outputs", action="store_true", help="outputs share memory; they always do")
     parser.own(group, "--json", action="store_true", help="print one JSON document instead of the text")
     _add_int8(parser)
     options.add_marking(parser)

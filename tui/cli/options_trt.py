@@ -40,9 +40,11 @@ def add_trt(parser: Parser, *, precisions: bool = True) -> None:
     parser.own(group, _OWN_FLAGS, action="store_true", help="no reduced precision (the default)")
     for flag in _OWN_VALUES.split():
         parser.own(group, flag, metavar="VALUE")
+    parser.own(group, "--exclude-tactics", metavar="FILE", help="tactics of this file are not used (--save-tactics)")
+    parser.own(group, "--fresh-engine", action="store_true", help="build anew, whatever the workspace has kept")
     parser.own(group, "--trt-cuda-graph", action="store_true", help="launch each run as a CUDA graph")
     parser.own(group, "--trt-contexts", metavar="N",
-               help="so many contexts run each feed at once, on streams of their own; all must give the same")  # fmt: skip
+               help="so many contexts run each feed at once, on their own streams; all must give the same")  # fmt: skip
 
 
 def add_tensorflow(parser: Parser) -> None:

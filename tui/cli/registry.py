@@ -76,6 +76,7 @@ COMMANDS: dict[str, Leaf | Branch] = {
                 "tui.cli.debug.precision", "precision", "which nodes must stay in FP32, the others in FP16", timed=True
             ),
             "repeat": Leaf("tui.cli.debug.repeat", "repeat", "try the same again and again, and count", timed=True),
+            "build": Leaf("tui.cli.debug.build", "build", "build an engine again and again: bad tactics", timed=True),
             "bundle": Leaf("tui.cli.debug.bundle", "bundle", "what a search found, as a folder that fails on its own"),
             "diff-tactics": Leaf("tui.cli.diff", "debug_diff_tactics", "layers whose tactic differs between builds"),
         },
@@ -112,8 +113,8 @@ COMMANDS: dict[str, Leaf | Branch] = {
         "scripts to be finished by hand",
         {
             "onnx-gs": Leaf("tui.cli.template", "onnx_gs", "edit a model with onnx-graphsurgeon"),
-            "trt-network": Leaf("tui.cli.template", "trt_network", "make a network: needs TensorRT"),
-            "trt-config": Leaf("tui.cli.template", "trt_config", "configure a build: needs TensorRT"),
+            "trt-network": Leaf("tui.cli.template_trt", "trt_network", "make or change a network by TensorRT's API"),
+            "trt-config": Leaf("tui.cli.template_trt", "trt_config", "configure a build by TensorRT's API"),
             "shard-hints": Leaf("tui.cli.template", "shard_hints", "split a model over GPUs: needs TensorRT"),
         },
     ),

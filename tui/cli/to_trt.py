@@ -57,7 +57,8 @@ def trt_options(args: Namespace) -> TrtOptions:
         save_timing_cache=args.save_timing_cache or args.timing_cache,
         save_tactics=args.save_tactics,
         load_tactics=args.load_tactics,
-        exclude_tactics=getattr(args, "exclude_tactics", None),
+        exclude_tactics=args.exclude_tactics,
+        fresh=args.fresh_engine,
     )
 
 
@@ -150,6 +151,7 @@ def _network(args: Namespace) -> NetworkOptions:
         plugins=_names(args.plugins) or [],
         outputs=_outputs(_names(args.trt_outputs) or []),
         exclude_outputs=_names(args.trt_exclude_outputs) or [],
+        output_types=_names(args.trt_outputs_by_type) or [],
         mark_debug=_names(args.mark_debug) or [],
         mark_unfused=args.mark_unfused_tensors_as_debug_tensors,
         layer_precisions=_pairs([*(_names(args.layer_precisions) or []), *pairs], "--layer-precisions"),

@@ -10,6 +10,7 @@ from tui.state.signal import Signal
 Row = dict[str, Any]
 SEARCHES = {
     "debug_reduce": "reduce", "debug_bisect": "bisect", "debug_repeat": "repeat", "debug_precision": "precision",
+    "debug_build": "build",
     "locate": "locate", "triage": "triage",
 }  # fmt: skip
 """Job action -> what the screen calls it."""

@@ -8,8 +8,10 @@ from tui.cli.json_output import Collector
 from tui.cli.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log, shown_lines
 
 Row = dict[str, Any]
-_PHASES = {"outputs": "reducing model outputs", "inputs": "reducing model inputs"}
-_SEARCHES = {"bisect": "bisecting the model", "repeat": "repeating"}
+_PHASES = {
+    "outputs": "reducing model outputs", "inputs": "reducing model inputs", "narrow": "mixing tactics",
+}  # fmt: skip
+_SEARCHES = {"bisect": "bisecting the model", "repeat": "repeating", "build": "building"}
 _WORDS = {"good": ("PASSED", FINISH), "bad": ("FAILED", ERROR), "skip": ("SKIPPED", WARNING)}
 _NUMBERS = ("rel_l2", "max_abs", "max_rel", "exit_code")
 

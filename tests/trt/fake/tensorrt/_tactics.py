@@ -64,10 +64,6 @@ def stored_selector(config: Any) -> Any:
 
 def _choice(layer: Any, entries: dict[str, Any], config: Any, logger: Any) -> Choice:
     key = key_of(layer)
-    if config._has("EDITABLE_TIMING_CACHE"):
-        for at in range(CANDIDATES):
-            say(logger, "VERBOSE", f"Autotuning op {layer.name}: key {key}, kernel fake_{layer.kind.lower()}_{at}, "
-                f"tactic 0x{tactic_of(key, at):016x}")  # fmt: skip
     if key in entries and config._values.get("builder_optimization_level") != 0:
         tactic, milliseconds = entries[key]
         for at in range(CANDIDATES):
@@ -76,7 +72,26 @@ def _choice(layer: Any, entries: dict[str, Any], config: Any, logger: Any) -> Ch
         raise BuildFailed(f"Could not find any implementation for node {layer.name}: 0x{tactic:016x} is unusable")
     if config._has("ERROR_ON_TIMING_CACHE_MISS"):
         raise BuildFailed(f"Timing cache miss for node {layer.name} with key {key}")
-    return Choice(layer.name, key, _draw(layer.name), round(float(_faults.random().uniform(0.01, 0.1)), 6))
+    choice = Choice(layer.name, key, _draw(layer.name), round(float(_faults.random().uniform(0.01, 0.1)), 6))
+    if config._has("EDITABLE_TIMING_CACHE"):
+        _tell(layer, choice, logger)
+    return choice
+
+
+def _tell(layer: Any, choice: Choice, logger: Any) -> None:
+    """What the real one logs of an operation that it times, as sampleEditableTimingCache shows it."""
+    say(logger, "VERBOSE", f"Autotuning op {layer.name}(key: {choice.key}):")
+    say(logger, "VERBOSE", "Sorted table of all evaluated tactics:")
+    say(logger, "VERBOSE", "tactic_id, cost(in ms), cost/fastest_cost, prediction_correlation, kernel_name, "
+        "tactic_hash, tunable_parameter")  # fmt: skip
+    others = [at for at in range(CANDIDATES) if at != choice.candidate]
+    for place, at in enumerate([choice.candidate, *others]):
+        ratio = 1 + 0.05 * place
+        say(logger, "VERBOSE", f"   {at}, {choice.milliseconds * ratio:.7f}, {ratio:.5f}, 0.5, "
+            f"fake_{layer.kind.lower()}_{at}, 0x{tactic_of(choice.key, at):x},")  # fmt: skip
+    say(logger, "VERBOSE", f"The selected tactic is (tactic hash, cost(in ms)):0x{choice.tactic:x}, "
+        f" {choice.milliseconds}")  # fmt: skip
+    say(logger, "VERBOSE", f"Writing the best tactic (0x{choice.tactic:x}) to cache")
 
 
 def _draw(name: str) -> int:

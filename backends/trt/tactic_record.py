@@ -1,0 +1,82 @@
+"""Tactics as an editable timing cache has them, in a JSON file that can be read, compared and edited without TensorRT.
+
+    {"layerwise": "tactics", "tensorrt": "11.4.0.106",
+     "ops": {"0x1814870c44ff0f8574df6e3dda04cbd7": {"name": "matMul1", "tactic": "0x665ded9abbf88",
+             "offered": [{"tactic": "0x665ded9abbf88", "kernel": "sm80_xmma_gemm", "milliseconds": 0.011264}, …]}, …},
+     "cache": "base64 of the timing cache"}
+
+`ops` says which tactic each operation is to have; `cache` is what TensorRT needs to know besides.
+"""
+
+import re
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from backends.errors import BadFile, LayerwiseError
+from backends.files import atomic_write
+from backends.specs import Spec
+from backends.text import shown
+
+MOST = 1 << 28  # bytes of a file
+_KEY = re.compile(r"0x[0-9a-f]{32}")
+_TACTIC = re.compile(r"0x[0-9a-f]{1,16}")
+
+
+class Offer(Spec, frozen=True):
+    """An implementation that was timed. tactic: its hash; milliseconds: None where it could not be timed."""
+
+    tactic: str
+    kernel: str = ""
+    milliseconds: float | None = None
+
+
+class Op(Spec, frozen=True):
+    """An operation of the network. tactic: hash of the one it has; offered: all that were timed, fastest first."""
+
+    name: str
+    tactic: str
+    offered: list[Offer] = []
+
+    @property
+    def kernel(self) -> str:
+        """The kernel of the tactic it has, "" where the log did not say."""
+        return next((offer.kernel for offer in self.offered if offer.tactic == self.tactic), "")
+
+
+class Record(Spec, frozen=True):
+    """What one build chose, or is to choose. ops: by key; cache: a serialised timing cache, of this TensorRT."""
+
+    layerwise: Literal["tactics"]
+    tensorrt: str = ""
+    ops: dict[str, Op] = {}
+    cache: bytes = b""
+
+
+def decode_record(data: bytes) -> Record | None:
+    """The record that a file's bytes hold; None if they hold none."""
+    try:
+        found = msgspec.json.decode(data, type=Record)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    hashes = [tactic for op in found.ops.values() for tactic in (op.tactic, *(offer.tactic for offer in op.offered))]
+    return found if all(map(_KEY.fullmatch, found.ops)) and all(map(_TACTIC.fullmatch, hashes)) else None
+
+
+def read_bounded(path: Path) -> bytes:
+    """A file's bytes. BadFile if it cannot be read or is too large for tactics."""
+    try:
+        if path.stat().st_size > MOST:
+            raise BadFile(path, "too large for a file of tactics")
+        return path.read_bytes()
+    except OSError as error:
+        raise BadFile(path, error.strerror or str(error)) from None
+
+
+def save_record(record: Record, path: Path) -> None:
+    """Write a record, whole or not at all. LayerwiseError if that cannot be."""
+    try:
+        atomic_write(path, msgspec.json.format(msgspec.json.encode(record), indent=1))
+    except OSError as error:
+        raise LayerwiseError(f"{shown(str(path))} cannot be written: {error.strerror}") from None

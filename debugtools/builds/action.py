@@ -1,0 +1,27 @@
+"""The job action `debug_build`."""
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from backends.errors import UsageError
+from debugtools.builds.spec import BuildsSpec
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+
+def debug_build(context: "JobContext") -> dict[str, Any]:
+    """Build the engine that `context.params` (a BuildsSpec) describes again and again, and have each build judged.
+
+    Emits rows of the tables verdicts and band. Result, besides that of `debug_repeat`: suspects (tactics that bad
+    builds alone have), varied (layer -> how many tactics it has had), culprits (sets of tactics that are verified to
+    make a good build fail, None if that was not asked), exclude (a file for --exclude-tactics).
+    """
+    from debugtools.builds.run import Builds
+
+    try:
+        spec = msgspec.convert(context.params, BuildsSpec)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the description of the builds does not fit: {error}") from None
+    return Builds(context, spec).run()

@@ -1,0 +1,55 @@
+"""What a repetition of builds does with its trials: rows, and the files of each sorted by its verdict."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from debugtools.debugger.desk import Files, RepeatDesk
+from debugtools.debugger.plans import Plan
+from debugtools.debugger.replay import Replay, replay_key
+from debugtools.debugger.sorting import Sorter
+from debugtools.debugger.spec import DebugSpec
+from debugtools.debugger.start import Notes
+from debugtools.judging.protocol import Artifact, Judgement
+from debugtools.search.protocol import Candidate
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+Mix = Callable[[Sequence[int], str], Path]
+"""Which layers take the tactics of the bad build, and the trial's name: the file of tactics."""
+
+
+class BuildDesk(RepeatDesk):
+    """Trials are numbered; an engine comes about when its judge wants it.
+
+    mix: for builds that mix the tactics of two, of which nothing but the verdicts is kept.
+    """
+
+    def __init__(self, context: "JobContext", spec: DebugSpec, notes: Notes, mix: Mix | None = None) -> None:
+        super().__init__(context, Replay(None, None), Files(context, spec, Path.cwd()))
+        self._notes, self._mix = notes, mix
+        self._sorter = Sorter(context, spec.artifacts, Path.cwd() / spec.artifacts_dir)
+
+    def artifact(self, plan: Plan, candidate: Candidate, iteration: int) -> Artifact | None:
+        about: dict[str, Any] = {"key": candidate.key, "phase": "narrow" if self._mix else "", "trial": str(iteration)}
+        if self._mix:
+            about["trial"] = f"narrow-{iteration}"
+            about["forced"] = str(self._mix([plan.order[item] for item in candidate.items], about["trial"]))
+        return Artifact((), (), "", {}, (), bytes, _nothing, about=about, iteration=iteration)
+
+    def asked(self, plan: Plan, candidate: Candidate, artifact: Artifact | None) -> None:
+        self._notes.put(trying=candidate.key)
+        super().asked(plan, candidate, artifact)
+
+    def told(
+        self, plan: Plan, candidate: Candidate, artifact: Artifact | None, judgement: Judgement, iteration: int
+    ) -> None:
+        if self._mix is None:
+            super().told(plan, candidate, artifact, judgement, iteration)
+        if self._mix is None and judgement.folder is None and "build_seconds" in judgement.measured:
+            self._sorter.sort(Path.cwd(), judgement.verdict, replay_key("", iteration))
+
+
+def _nothing(path: Path, opener: object) -> None:
+    """Write nothing: the engine is not built yet."""

@@ -1,0 +1,99 @@
+"""Who says whether an engine is good: it is built first, then a command, two sides or a person judge it."""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError
+from backends.trt.build import save_engine
+from backends.trt.options import TrtOptions, to_dict
+from debugtools.builds.maker import Build, Maker
+from debugtools.compare.setup import Setup
+from debugtools.compare.spec import CompareSpec
+from debugtools.debugger.spec import DebugSpec
+from debugtools.judging.check_folder import plain_writer
+from debugtools.judging.protocol import Artifact, By, Judge, Judgement, OneAtATime
+from debugtools.judging.rerun import RerunJudge
+from debugtools.search.protocol import Verdict
+from surgery.live_file import Opener
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+
+class BuildJudge(OneAtATime):
+    """Builds what is asked about, an artifact that has but a number yet, and has `judge` say what it is worth.
+
+    What cannot be built is bad; with tactics that we chose it is skipped, since that says nothing of the model.
+    """
+
+    def __init__(self, maker: Maker, judge: Judge, by: By, search: DebugSpec) -> None:
+        self._maker, self._judge, self._by, self._search = maker, judge, by, search
+
+    def judge(self, artifact: Artifact | None) -> Judgement:
+        assert artifact is not None
+        started = time.perf_counter()
+        forced = Path(artifact.about["forced"]) if artifact.about.get("forced") else None
+        trial = str(artifact.about["trial"])
+        try:
+            build = self._maker.make(trial, forced)
+        except (UsageError, BadFile, MissingDependency):
+            raise
+        except LayerwiseError as error:
+            verdict = Verdict.SKIP if forced or self._maker.drawn(trial) else Verdict.BAD
+            return Judgement(verdict, self._by, time.perf_counter() - started, note=str(error))
+        judged = self._judge.judge(self._whole(artifact, build))
+        measured = {**judged.measured, "build_seconds": round(build.seconds, 4)}
+        return replace(judged, seconds=time.perf_counter() - started, measured=measured)
+
+    def _whole(self, artifact: Artifact, build: Build) -> Artifact:
+        def write(path: Path, opener: Opener) -> None:
+            with opener(path) as stream:
+                stream.write(build.data)
+
+        search, files = self._search, dict(build.files)
+        if self._by == "comparison" and search.artifact in search.artifacts:
+            files[search.artifact] = build.data
+        beside = {name for name in files if search.check is not None and name in search.artifacts}
+        for name in files.keys() - beside:
+            save_engine(files[name], Path(name))
+        return replace(
+            artifact, build=lambda: build.data, write=write, files={name: files[name] for name in beside}
+        )
+
+    def stop(self) -> None:
+        self._judge.stop()
+
+
+class EngineJudge(RerunJudge):
+    """The engine at `path` against the reference."""
+
+    def __init__(self, context: "JobContext", setup: Setup, path: Path) -> None:
+        super().__init__(context, setup)
+        self._path = path
+
+    def judge(self, artifact: Artifact | None) -> Judgement:
+        assert artifact is not None
+        artifact.write(self._path, plain_writer)
+        try:
+            return super().judge(artifact)
+        finally:
+            self._path.unlink(missing_ok=True)
+
+
+class NoJudge(OneAtATime):
+    """Whatever can be built is good."""
+
+    def judge(self, artifact: Artifact | None) -> Judgement:
+        return Judgement(Verdict.GOOD, "comparison")
+
+
+def against(compare: CompareSpec, options: TrtOptions, engine: Path) -> CompareSpec:
+    """The comparison, its first side the engine at that path."""
+    first = msgspec.structs.replace(
+        compare.runners[0], options=to_dict(TrtOptions(engine=str(engine), run=options.run))
+    )
+    return msgspec.structs.replace(compare, runners=[first, *compare.runners[1:]])

@@ -1,0 +1,132 @@
+"""Building again and again as a job: trials, suspects, and, if asked, the tactics that make it fail, verified."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from backends.errors import UsageError
+from debugtools.builds.building import apart, here
+from debugtools.builds.desk import BuildDesk
+from debugtools.builds.judging import BuildJudge, EngineJudge, NoJudge, against
+from debugtools.builds.maker import Maker
+from debugtools.builds.narrow import narrowed
+from debugtools.builds.spec import BuildsSpec
+from debugtools.builds.suspects import Trial, saved_suspects, suspects, told, varied
+from debugtools.compare.setup import Setup
+from debugtools.convert.engine import EngineSpec
+from debugtools.debugger.history import History
+from debugtools.debugger.loop import SearchLoop
+from debugtools.debugger.plans import Plan
+from debugtools.debugger.repeat import until_of
+from debugtools.debugger.spec import DebugSpec
+from debugtools.debugger.start import Notes
+from debugtools.judging.command import CommandJudge
+from debugtools.judging.crash import AfterCrash, last_crash
+from debugtools.judging.person import PersonJudge
+from debugtools.judging.protocol import By, Judge
+from debugtools.search.protocol import Verdict
+from debugtools.search.repeat import RepeatResult, RepeatSearch
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+
+class Builds:
+    """One repetition of a build as a job."""
+
+    def __init__(self, context: "JobContext", spec: BuildsSpec) -> None:
+        if spec.search.compare is None or spec.search.compare.model is None:
+            raise UsageError("there is no model to build an engine of")
+        self._context, self._spec, self._compare = context, spec, spec.search.compare
+        self._until = until_of(spec.search)
+        engine = EngineSpec(
+            model=spec.search.compare.model, output="", options=spec.options,
+            model_options=spec.search.compare.model_options, marks=spec.search.compare.marks,
+        )  # fmt: skip
+        building = apart if spec.search.interactive else here
+        self._maker = Maker(context, engine, building(context, engine))
+        self._history, self._notes = History(context), Notes(context)
+
+    def run(self) -> dict[str, Any]:
+        """Build until it is enough; the job's result."""
+        started = time.perf_counter()
+        with ExitStack() as stack:
+            judge = self._judge(stack)
+            loop = self._loop(judge)
+            counted: RepeatResult = loop.run().search.result()
+            trials = self._trials()
+            found = suspects(trials)
+            narrow = None
+            if self._spec.narrow:
+                narrow = narrowed(self._context, self._spec.search, self._maker, judge, self._history, trials, found)
+        text = f"{counted.statement}. {self._text(counted, trials, found)}{narrow['text'] if narrow else ''}"
+        changing = varied(trials)
+        return {
+            "passed": narrow["verified"] if narrow else True, "search": "build", "found": [], "original": None,
+            "verified": True, "good": counted.good, "bad": counted.bad, "skipped": counted.skipped,
+            "interval": list(counted.interval), "below": counted.below, "summary": text, "checks": loop.checks,
+            "cached": loop.cached, "replay": None, "suspects": [suspect.row() for suspect in found],
+            "varied": dict(changing), "culprits": narrow["culprits"] if narrow else None,
+            "exclude": self._exclude(trials, found, narrow), "seconds": time.perf_counter() - started,
+        }  # fmt: skip
+
+    def _loop(self, judge: Judge) -> SearchLoop:
+        desk = BuildDesk(self._context, self._spec.search, self._notes)
+        search: Callable[[], Plan] = lambda: Plan(RepeatSearch(self._until), (), lambda candidate: ())  # noqa: E731
+        return SearchLoop(self._context, search, desk, judge, self._history)
+
+    def _judge(self, stack: ExitStack) -> Judge:
+        inner, by = self._inner(stack)
+        judge: Judge = BuildJudge(self._maker, inner, by, self._spec.search)
+        crash, trying = last_crash(self._context), self._notes.get("trying")
+        return AfterCrash(judge, trying, crash) if crash and trying else judge
+
+    def _inner(self, stack: ExitStack) -> tuple[Judge, By]:
+        search, context = self._spec.search, self._context
+        if search.check is not None:
+            lent = _lent(context, search)
+            return CommandJudge(lent, Path.cwd(), context.artifacts / "checks", None, context.log), "command"
+        if not self._spec.judged:
+            return NoJudge(), "comparison"
+        if search.interactive:
+            keep = search.keep_intermediate or search.artifact in search.artifacts
+            return PersonJudge(context, Path.cwd() / search.artifact, keep=keep), "person"
+        if len(self._compare.runners) < 2:
+            raise UsageError("nothing judges: give a side to compare with, a --check command, or answer yourself")
+        engine = context.artifacts / "candidate.engine"
+        setup = Setup(against(self._compare, self._spec.options, engine))
+        stack.callback(setup.close)
+        return EngineJudge(context, setup, engine), "comparison"
+
+    def _trials(self) -> list[Trial]:
+        """What was judged, with its tactics, in its order."""
+        rows = [row for row in self._history.rows if str(row["key"]).startswith("trial:")]
+        found = [(Verdict(row["verdict"]), self._maker.tactics(row["key"].partition(":")[2])) for row in rows]
+        return [Trial(verdict, tactics) for verdict, tactics in found if tactics.is_file()]
+
+    def _text(self, counted: RepeatResult, trials: Sequence[Trial], found: Sequence[Any]) -> str:
+        changing = varied(trials)
+        text = f"{len(changing)} layers have changed their tactic from build to build."
+        return f"{text} {told(found, counted.bad)}" if counted.bad and counted.good else text
+
+    def _exclude(self, trials: Sequence[Trial], found: Sequence[Any], narrow: dict[str, Any] | None) -> str | None:
+        """The file for --exclude-tactics; None where nothing is to be excluded."""
+        bad = sum(trial.verdict is Verdict.BAD for trial in trials)
+        layers = set(narrow["layers"]) if narrow and narrow["verified"] else None
+        chosen = [each for each in found if (each.bad == bad if layers is None else each.layer in layers)]
+        path = Path.cwd() / self._spec.search.artifacts_dir / "bad_tactics.json"
+        return saved_suspects(chosen, path)
+
+
+def _lent(context: "JobContext", search: DebugSpec) -> DebugSpec:
+    """The search, its command sharing the GPU that this job holds: it stands in a line of its own, not behind us."""
+    assert search.check is not None
+    if not context.raw.get("gpus"):
+        return search
+    passed = {name: text for name, text in search.check.environment.items() if name != "CUDA_VISIBLE_DEVICES"}
+    environment = {**passed, "LAYERWISE_LEASES": str(context.artifacts / "leases")}
+    return msgspec.structs.replace(search, check=msgspec.structs.replace(search.check, environment=environment))
