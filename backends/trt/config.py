@@ -1,6 +1,6 @@
 """From our option names to an IBuilderConfig, by names of enumerators alone."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from backends.errors import UsageError
@@ -47,10 +47,12 @@ def check_options(options: ConfigOptions) -> None:
         raise UsageError(f"--max-aux-streams {options.max_aux_streams}: 0 or more")
 
 
-def apply(trt: Any, builder: Any, config: Any, options: ConfigOptions, *, by_flags: bool) -> None:
+def apply(
+    trt: Any, builder: Any, config: Any, options: ConfigOptions, *, by_flags: bool, tell: Callable[[str], None]
+) -> None:
     """Set every option on a builder config. by_flags: reduced precision by flags, as weakly typed networks on 10.
 
-    UsageError for a name or a combination that this version does not have.
+    `tell` hears of tactic sources that are gone. UsageError for a name or a combination that this version lacks.
     """
     check_options(options)
     flags = trt.BuilderFlag
@@ -69,7 +71,7 @@ def apply(trt: Any, builder: Any, config: Any, options: ConfigOptions, *, by_fla
         config.max_aux_streams = options.max_aux_streams
     if options.use_dla:
         _use_dla(trt, builder, config)
-    _sets(trt, config, options)
+    _sets(trt, config, options, tell)
 
 
 def wanted_flags(trt: Any, options: ConfigOptions, *, by_flags: bool) -> Iterator[str]:
@@ -88,10 +90,9 @@ def wanted_flags(trt: Any, options: ConfigOptions, *, by_flags: bool) -> Iterato
         yield f"{options.precision_constraints.upper()}_PRECISION_CONSTRAINTS"
 
 
-def _sets(trt: Any, config: Any, options: ConfigOptions) -> None:
+def _sets(trt: Any, config: Any, options: ConfigOptions, tell: Callable[[str], None]) -> None:
     if options.tactic_sources is not None:
-        sources = [_tactic_source(trt, name) for name in options.tactic_sources]
-        config.set_tactic_sources(sum(1 << int(source) for source in set(sources)))
+        _set_tactic_sources(trt, config, options.tactic_sources, tell)
     for name in options.preview_features or ():
         config.set_preview_feature(member(trt.PreviewFeature, name, "--preview-features"), True)
     if options.preview_features is not None:
@@ -105,11 +106,19 @@ def _sets(trt: Any, config: Any, options: ConfigOptions) -> None:
         config.set_quantization_flag(member(trt.QuantizationFlag, name, "--quantization-flags"))
 
 
-def _tactic_source(trt: Any, name: str) -> Any:
-    if name.strip().upper() in ("CUBLAS", "CUBLAS_LT", "CUDNN") and not able(trt, "external_tactics"):
-        raise UsageError(f"--tactic-sources {name}: {lacks(trt, 'external_tactics')}; "
-                         f"there are {', '.join(trt.TacticSource.__members__)}")  # fmt: skip
-    return member(trt.TacticSource, name, "--tactic-sources")
+def _set_tactic_sources(trt: Any, config: Any, names: Sequence[str], tell: Callable[[str], None]) -> None:
+    """Allow these sources alone; where only libraries that are gone are named, the sources stay as they are."""
+    gone = [name for name in names if _is_gone(trt, name)]
+    found = {member(trt.TacticSource, name, "--tactic-sources") for name in names if name not in gone}
+    if gone:
+        kept = "those that are named" if found else f"all that there are ({', '.join(trt.TacticSource.__members__)})"
+        tell(f"--tactic-sources {', '.join(gone)}: {lacks(trt, 'external_tactics')}. Used instead: {kept}.")
+    if found or not names:
+        config.set_tactic_sources(sum(1 << int(source) for source in found))
+
+
+def _is_gone(trt: Any, name: str) -> bool:
+    return name.strip().upper() in ("CUBLAS", "CUBLAS_LT", "CUDNN") and not able(trt, "external_tactics")
 
 
 def _use_dla(trt: Any, builder: Any, config: Any) -> None:

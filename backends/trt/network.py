@@ -78,7 +78,8 @@ def script_network(trt: Any, logger: Any, script: str, name: str, *, strongly_ty
 
     path = Path(script).absolute()
     function = load_function(path, name)
-    takes = len(inspect.signature(function).parameters)
+    given = inspect.signature(function, follow_wrapped=False).parameters.values()  # what extends a loader takes *args
+    takes = sum(parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD) for parameter in given)
     builder = trt.Builder(logger) if takes else None
     network = builder.create_network(creation_flags(trt, strongly_typed=strongly_typed)) if builder else None
     with script_errors(path, f"{name}()"):
@@ -104,13 +105,28 @@ def tensors_of(network: Any) -> dict[str, Any]:
     return found
 
 
-def mark_outputs(network: Any, names: Sequence[str], exclude: Sequence[str]) -> None:
-    """Make `names` ("*": all) the network's outputs, less `exclude`. UsageError for a tensor that is not there."""
-    if not names and not exclude:
+def made_by(trt: Any, network: Any, types: Sequence[str]) -> list[str]:
+    """The tensors that layers of these types make. UsageError for a type that is none, or that no layer has."""
+    wanted = {member(trt.LayerType, name, "--trt-outputs-by-type"): name for name in types}
+    layers = [network.get_layer(at) for at in range(network.num_layers)]
+    for kind, name in wanted.items():
+        if all(layer.type != kind for layer in layers):
+            there = ", ".join(sorted({layer.type.name for layer in layers})[:_NAMED])
+            raise UsageError(f"--trt-outputs-by-type {shown(name, 60)}: no layer is of that type; there are {there}")
+    return [layer.get_output(at).name for layer in layers if layer.type in wanted for at in range(layer.num_outputs)]
+
+
+def mark_outputs(network: Any, names: Sequence[str], exclude: Sequence[str], besides: Sequence[str] = ()) -> None:
+    """Make `names` ("*": all; none: those that it has) and `besides` the network's outputs, less `exclude`.
+
+    UsageError for a tensor that is not there.
+    """
+    if not names and not exclude and not besides:
         return
     tensors = tensors_of(network)
     outputs = {network.get_output(i).name: network.get_output(i) for i in range(network.num_outputs)}
     wanted = list(outputs) if not names else list(tensors) if list(names) == ["*"] else list(names)
+    wanted += [name for name in besides if name not in wanted]
     for name in (*wanted, *exclude):
         if name not in tensors and name not in outputs:
             raise UsageError(f"the network has no tensor '{shown(name, 120)}' to mark; it has {_some(tensors)}")

@@ -40,6 +40,7 @@ class ComparisonRun:
         spec = setup.spec
         self.context, self.spec, self.setup = context, spec, setup
         self.started = time.perf_counter()
+        self._noted: set[tuple[int, str]] = set()
         self._stack = ExitStack()
         self._stack.callback(setup.close)
         check_average(spec)
@@ -80,13 +81,18 @@ class ComparisonRun:
         return self._result()
 
     def _tell_fallbacks(self, side: ModelSide) -> None:
-        if side.spec.kind == "trt":
-            for note in side.runner.notes():
-                self.context.log(f"{shown(side.name, 80)}: {note}")
         fallen = side.runner.fallbacks()
         if fallen:
             told = ", ".join(fallen[:10]) + (f" and {len(fallen) - 10} more" if len(fallen) > 10 else "")
             self.context.warn(f"{shown(side.name, 80)}: {len(fallen)} nodes run on another provider: {told}")
+
+    def _tell_notes(self, side: ModelSide) -> None:
+        """Say what the builds of a runner had to say; an engine may be built with the first feed, and again later."""
+        notes = side.runner.notes() if side.spec.kind == "trt" else []
+        for note in notes:
+            if (side.index, note) not in self._noted:
+                self._noted.add((side.index, note))
+                self.context.log(f"{shown(side.name, 80)}: {note}")
 
     def _feeds(self) -> Iterator[Feed]:
         saved = [side.iterations for side in self.sides if isinstance(side, SavedSide)]
@@ -115,6 +121,7 @@ class ComparisonRun:
             for _ in range(self.spec.warm_up):
                 side.runner.infer(fitted)
         result = side.plain(number, fitted)
+        self._tell_notes(side)
         if self.setup.one_at_a_time and self.setup.last_use(side):
             (side.twin or side).close()
         return result

@@ -12,7 +12,7 @@ from backends.text import shown
 from backends.trt.options import ENGINE_SUFFIXES
 from debugtools.convert.spec import ConvertSpec
 from tui.cli import options, options_run, values
-from tui.cli.convert_engine import engine_job
+from tui.cli.convert_engine import POOLED, engine_job
 from tui.cli.convert_options import add_conversions, quantize_spec
 from tui.cli.json_output import Collector, print_json
 from tui.cli.lint import given
@@ -50,6 +50,8 @@ def run_convert(args: Namespace, log: Log) -> int:
     target = _target(args)
     if target == "engine":
         job = engine_job(args)
+        if args.pooled_outputs:
+            log.warning(POOLED)
     else:
         words = shlex.split(args.command)
         job = job_spec("convert", msgspec.to_builtins(to_convert(args, target)), shlex.join(words[1:])[:200], words)

@@ -19,6 +19,10 @@ from tui.cli.to_trt import input_shapes, trt_options
 if TYPE_CHECKING:
     from backends.jobs.spec import JobSpec
 
+POOLED = (
+    "--pooled-outputs: outputs always share the device memory of their runner, which only grows; nothing of that is in "
+    "the engine."
+)
 _ONNX_ONLY = {"fp_to_fp16": "--fp-to-fp16", "fp_to_bf16": "--fp-to-bf16", "opset": "--opset",
               "load_weights": "--load-weights", "weights": "--weights"}  # fmt: skip
 

@@ -4,12 +4,17 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from backends.errors import LayerwiseError, UsageError
-from backends.specs import RunnerSpec
+from backends.specs import FeedSpec, RunnerSpec
 from backends.text import shown
+from backends.trt.options import ENGINE_SUFFIXES, trt_options
 from debugtools.compare.spec import CompareSpec, MetricName
 from tui.cli import values
+from tui.cli.gen_script_trt import TrtLoaders, remarks
 from tui.cli.line import command_line
+from tui.cli.script_text import Code, call, import_lines
 
 _FUNCTIONS: dict[MetricName, tuple[str, dict[str, str]]] = {
     "simple": (
@@ -35,14 +40,14 @@ _SESSION_OPTIONS = (
 
 def script(spec: CompareSpec) -> str:
     """The text of the script; what a script cannot express is listed at its head."""
-    body = _Body(spec)
+    body = Body(spec)
     lines = [*body.models(), "", *body.runners(), *body.run(), *body.compare()]
     return "\n".join([*_head(spec), *body.imports(), "", *lines, ""])
 
 
 def model_loader(spec: CompareSpec, path: str) -> tuple[list[str], str]:
     """The lines that import it, and the expression of a loader of the model at `path`, marked as `spec` has it."""
-    body = _Body(spec)
+    body = Body(spec)
     loader = body.loaded(path, infer=True)
     return body.own_imports(), loader
 
@@ -69,9 +74,12 @@ def _head(spec: CompareSpec) -> Iterator[str]:
     for option, given in left_out.items():
         if given:
             yield f"# {option} has no counterpart here: it is what `layerwise run` does in its own process."
+    for runner in spec.runners:
+        if runner.kind == "trt":
+            yield from (f"# {remark}" for remark in remarks(trt_options(runner.options)))
 
 
-class _Body:
+class Body:
     """The parts of a script; collects the names they import."""
 
     def __init__(self, spec: CompareSpec) -> None:
@@ -80,16 +88,17 @@ class _Body:
         self._live = [runner for runner in spec.runners if runner.kind != "saved"]
 
     def imports(self) -> list[str]:
-        self._use("layerwise.comparator", "Comparator")
-        return ["import sys", "", *self.own_imports()]
+        self.use("layerwise.comparator", "Comparator")
+        self.use("", "sys")
+        return self.own_imports()
 
     def own_imports(self) -> list[str]:
-        return [f"from {module} import {', '.join(sorted(names))}" for module, names in sorted(self._imports.items())]
+        return import_lines(self._imports)
 
     def models(self) -> Iterator[str]:
         """A variable per model file: its path, or a loader that marks its tensors."""
         for number, path in enumerate(self._paths()):
-            yield f"model{number or ''} = {self._model(path)}"
+            yield f"model{number or ''} = {self.model(path)}"
 
     def runners(self) -> Iterator[str]:
         yield "runners = ["
@@ -102,14 +111,14 @@ class _Body:
         yield "results = []"
         if self._live:
             options = {
-                "data_loader": _Code(self._loader()), "warm_up": self.spec.warm_up or None,
+                "data_loader": Code(self._loader(self.spec.feeds)), "warm_up": self.spec.warm_up or None,
                 "save_inputs_path": self.spec.save_inputs, "save_outputs_path": self.spec.save_outputs,
                 "save_input_blob_path": self.spec.save_input_blob,
             }  # fmt: skip
-            yield f"results.append({_call('Comparator.run', _Code('runners'), **options)})"
+            yield f"results.append({call('Comparator.run', Code('runners'), **options)})"
         for runner in self.spec.runners:
             if runner.kind == "saved":
-                self._use("layerwise.comparator", "RunResults")
+                self.use("layerwise.comparator", "RunResults")
                 yield f"results.append(RunResults.load({runner.results!r}))"
         yield from self._postprocess()
 
@@ -120,9 +129,9 @@ class _Body:
         passed = "valid" if self.spec.validate else "True"
         if len(self.spec.runners) > 1 or any(runner.results_index < 0 for runner in self.spec.runners):
             options = {"fail_fast": self.spec.fail_fast or None, "check_average": self.spec.check_average or None}
-            functions = _Code(f"[{', '.join(self._functions())}]")
-            call = _call("Comparator.compare_accuracy", _Code("results"), compare_func=functions, **options)
-            yield f"accuracy = {call}"
+            functions = Code(f"[{', '.join(self._functions())}]")
+            made = call("Comparator.compare_accuracy", Code("results"), compare_func=functions, **options)
+            yield f"accuracy = {made}"
             if self.spec.save_accuracy:
                 yield f"accuracy.save({self.spec.save_accuracy!r})"
             passed = "accuracy and valid" if self.spec.validate else "accuracy"
@@ -132,7 +141,8 @@ class _Body:
         paths = [runner.model or self.spec.model for runner in self._live]
         return list(dict.fromkeys(path for path in paths if path is not None))
 
-    def _model(self, path: str) -> str:
+    def model(self, path: str) -> str:
+        """The model at `path`: its path, or a loader of its bytes where something is changed."""
         marks, options = self.spec.marks, self.spec.model_options
         marked = marks.everything or marks.names or marks.op_types or marks.exclude
         external = options.external_data_dir or options.ignore_external_data
@@ -140,59 +150,70 @@ class _Body:
             return repr(path)
         loader = self.loaded(path)
         if options.save_onnx:
-            self._use("layerwise.backend.onnx", "SaveOnnx")
-            loader = _call("SaveOnnx", _Code(loader), options.save_onnx, external_data_path=options.save_external_data,
-                           size_threshold=options.external_data_size_threshold)  # fmt: skip
-        self._use("layerwise.backend.onnx", "BytesFromOnnx")
+            self.use("layerwise.backend.onnx", "SaveOnnx")
+            loader = call("SaveOnnx", Code(loader), options.save_onnx, external_data_path=options.save_external_data,
+                          size_threshold=options.external_data_size_threshold)  # fmt: skip
+        self.use("layerwise.backend.onnx", "BytesFromOnnx")
         return f"BytesFromOnnx({loader})"
 
     def loaded(self, path: str, infer: bool = False) -> str:
         """A loader of the model as it is marked; `infer`: what is marked has a type."""
         marks, options = self.spec.marks, self.spec.model_options
-        self._use("layerwise.backend.onnx", "OnnxFromPath")
-        loader = _call("OnnxFromPath", path, external_data_dir=options.external_data_dir,
-                       ignore_external_data=options.ignore_external_data or None)  # fmt: skip
+        self.use("layerwise.backend.onnx", "OnnxFromPath")
+        loader = call("OnnxFromPath", path, external_data_dir=options.external_data_dir,
+                      ignore_external_data=options.ignore_external_data or None)  # fmt: skip
         marked = marks.everything or marks.names or marks.op_types or marks.exclude
         if marked and infer:
-            self._use("layerwise.backend.onnx", "InferShapes")
+            self.use("layerwise.backend.onnx", "InferShapes")
             loader = f"InferShapes({loader})"
         return self._marked(loader) if marked else loader
 
     def _marked(self, loader: str) -> str:
         marks = self.spec.marks
-        self._use("layerwise.backend.onnx", "ModifyOutputs")
+        self.use("layerwise.backend.onnx", "ModifyOutputs")
         outputs: Any = list(marks.names) if marks.only or marks.names else None
         if marks.everything:
-            self._use("layerwise.constants", "MARK_ALL")
-            outputs = _Code("MARK_ALL")
+            self.use("layerwise.constants", "MARK_ALL")
+            outputs = Code("MARK_ALL")
         keep = True if marks.names and not marks.only and not marks.everything else None
-        return _call("ModifyOutputs", _Code(loader), outputs=outputs, exclude_outputs=marks.exclude or None,
-                     mark_types=marks.op_types or None, keep_outputs=keep)  # fmt: skip
+        return call("ModifyOutputs", Code(loader), outputs=outputs, exclude_outputs=marks.exclude or None,
+                    mark_types=marks.op_types or None, keep_outputs=keep)  # fmt: skip
 
     def _runner(self, runner: RunnerSpec) -> str:
-        if runner.kind not in _RUNNERS:
+        if runner.kind not in (*_RUNNERS, "trt"):
             raise UsageError(f"--gen-script does not write runners of kind {runner.kind!r} in this version")
         path = runner.model or self.spec.model
-        variable = _Code(f"model{self._paths().index(path) or ''}" if path in self._paths() else repr(path))
-        self._use(*_RUNNERS[runner.kind])
+        variable = Code(f"model{self._paths().index(path) or ''}" if path in self._paths() else repr(path))
+        if runner.kind == "trt":
+            return self._trt_runner(runner, path, variable)
+        self.use(*_RUNNERS[runner.kind])
         name = {"name": runner.name or None}
         if runner.kind != "onnxrt":
-            return _call(_RUNNERS[runner.kind][1], variable, **name)
-        self._use("layerwise.backend.onnxrt", "SessionFromOnnx")
+            return call(_RUNNERS[runner.kind][1], variable, **name)
+        self.use("layerwise.backend.onnxrt", "SessionFromOnnx")
         given = {key: getattr(runner, key) for key in _SESSION_OPTIONS}
-        session = _call("SessionFromOnnx", variable, **{key: v for key, v in given.items() if v not in ([], {})})
-        return _call("OnnxrtRunner", _Code(session), **name)
+        session = call("SessionFromOnnx", variable, **{key: v for key, v in given.items() if v not in ([], {})})
+        return call("OnnxrtRunner", Code(session), **name)
 
-    def _loader(self) -> str:
-        feeds = self.spec.feeds
+    def _trt_runner(self, runner: RunnerSpec, path: str | None, variable: Code) -> str:
+        if path is not None and path.lower().endswith(ENGINE_SUFFIXES):
+            runner = msgspec.structs.replace(runner, options={**runner.options, "engine": path})
+        changed = path is not None and self.model(path) != repr(path)
+        return self.trt(path).runner(runner, variable, changed, self.spec.feeds)
+
+    def trt(self, path: str | None) -> TrtLoaders:
+        """Of the model at `path`; what they import is collected here."""
+        return TrtLoaders(self.use, self._loader, path)
+
+    def _loader(self, feeds: FeedSpec) -> str:
         if feeds.files:
-            self._use("layerwise.comparator", "StreamingDataLoader")
-            return _call("StreamingDataLoader", feeds.files)
+            self.use("layerwise.comparator", "StreamingDataLoader")
+            return call("StreamingDataLoader", feeds.files)
         if feeds.script:
-            self._use("layerwise.backend.common", "InvokeFromScript")
-            return _call("InvokeFromScript", feeds.script, feeds.function) + "()"
-        self._use("layerwise.comparator", "DataLoader")
-        return _call(
+            self.use("layerwise.backend.common", "InvokeFromScript")
+            return call("InvokeFromScript", feeds.script, feeds.function) + "()"
+        self.use("layerwise.comparator", "DataLoader")
+        return call(
             "DataLoader",
             seed=None if feeds.seed == 1 else feeds.seed,
             iterations=feeds.iterations,
@@ -204,13 +225,13 @@ class _Body:
     def _postprocess(self) -> Iterator[str]:
         function = ""
         if self.spec.postprocess_script:
-            self._use("layerwise.backend.common", "InvokeFromScript")
-            function = _call(
+            self.use("layerwise.backend.common", "InvokeFromScript")
+            function = call(
                 "InvokeFromScript", *values.parse_script(self.spec.postprocess_script, "postprocess_outputs")
             )
         elif self.spec.postprocess:
-            self._use("layerwise.comparator", "TopKPostprocessFunc")
-            function = _call(
+            self.use("layerwise.comparator", "TopKPostprocessFunc")
+            function = call(
                 "TopKPostprocessFunc", {name: _top_k(text) for name, text in self.spec.postprocess.items()}
             )
         if function:
@@ -219,35 +240,24 @@ class _Body:
     def _functions(self) -> Iterator[str]:
         spec = self.spec
         if spec.compare_script:
-            self._use("layerwise.backend.common", "InvokeFromScript")
-            yield _call("InvokeFromScript", *values.parse_script(spec.compare_script, "compare_outputs"))
+            self.use("layerwise.backend.common", "InvokeFromScript")
+            yield call("InvokeFromScript", *values.parse_script(spec.compare_script, "compare_outputs"))
             return
         for metric in spec.metrics:
             function, fields = _FUNCTIONS[metric]
-            self._use("layerwise.comparator", function)
+            self.use("layerwise.comparator", function)
             options = {option: _plain(getattr(spec.tolerance, field)) for option, field in fields.items()}
             options |= {"check_shapes": None if spec.shape_check or metric == "indices" else False,
                         "fail_fast": spec.fail_fast or None}  # fmt: skip
             if metric == "simple":
                 options["infinities_compare_equal"] = spec.tolerance.infinities_compare_equal or None
             if spec.rename and metric != "indices":
-                options["find_output_func"] = _Code(f"lambda name, index, result: [{spec.rename!r}.get(name, name)]")
-            yield _call(function, **options)
+                options["find_output_func"] = Code(f"lambda name, index, result: [{spec.rename!r}.get(name, name)]")
+            yield call(function, **options)
 
-    def _use(self, module: str, name: str) -> None:
+    def use(self, module: str, name: str) -> None:
+        """Have `name` of a module imported; of the module "" the module of that name."""
         self._imports.setdefault(module, set()).add(name)
-
-
-class _Code(str):
-    """Text that goes into the script as it stands."""
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-def _call(function: str, *args: Any, **options: Any) -> str:
-    given = [repr(arg) for arg in args] + [f"{name}={value!r}" for name, value in options.items() if value is not None]
-    return f"{function}({', '.join(given)})"
 
 
 def _plain(rules: dict[str, Any]) -> Any:

@@ -45,7 +45,7 @@ def fill_onnx_gs(parser: Parser) -> None:
     parser.usage = "%(prog)s MODEL.onnx -o SCRIPT.py [OPTIONS]"
     parser.epilog = "The script needs onnx, onnx-graphsurgeon and layerwise. '-o -' prints it."
     options.add_model(parser, required=True)
-    _add_output(parser)
+    add_output(parser)
     options.add_marking(parser)
     options.add_onnx(parser)
 
@@ -70,47 +70,34 @@ def run_onnx_gs(args: Namespace, log: Log) -> int:
         f"load_model = {loader}",
     ]
     text = "\n".join(lines) + "\n" + _BODY.format(output=output)
-    if args.output == "-":
-        sys.stdout.write(text)
-    else:
-        _write(args, text)
+    save_script(args, text)
     return 0
 
 
-def _write(args: Namespace, text: str) -> None:
+def save_script(args: Namespace, text: str) -> None:
+    """Write the script where --output says; "-" prints it. UsageError for a file that is there already."""
+    if args.output == "-":
+        sys.stdout.write(text)
+        return
     if Path(args.output).exists() and not args.overwrite:
         raise UsageError(f"{shown(args.output)} is there already: choose another name, or say --overwrite")
     write_script(text, args.output)
 
 
-def fill_trt_network(parser: Parser) -> None:
-    _fill_trt(parser)
-
-
-def fill_trt_config(parser: Parser) -> None:
-    _fill_trt(parser)
-
-
 def fill_shard_hints(parser: Parser) -> None:
-    _fill_trt(parser)
-
-
-def _fill_trt(parser: Parser) -> None:
     options.add_model(parser)
-    _add_output(parser)
+    add_output(parser)
     options.add_onnx(parser)
     add_trt(parser)
     add_tensorflow(parser)
 
 
-def _add_output(parser: Parser) -> None:
+def add_output(parser: Parser) -> None:
+    """-o and --overwrite."""
     parser.add_argument("-o", "--output", required=True, metavar="PATH", help="the script")
     parser.own(parser, "--overwrite", action="store_true", help="replace a file that is there already")
 
 
-def run_trt_network(args: Namespace, log: Log) -> int:
-    """Scripts of TensorRT's network API need TensorRT."""
+def run_shard_hints(args: Namespace, log: Log) -> int:
+    """Hints for several GPUs need TensorRT."""
     raise MissingDependency(NO_TENSORRT)
-
-
-run_trt_config = run_shard_hints = run_trt_network

@@ -15,7 +15,7 @@ from backends.trt.options import ConfigOptions
 from backends.trt.timing import use_timing_cache
 from layerwise.backend.base import BaseLoader
 from layerwise.backend.trt.calibrator import calibrate_with
-from layerwise.backend.trt.logger import MESSAGES
+from layerwise.backend.trt.logger import MESSAGES, tell
 from layerwise.backend.trt.profile import Profile
 from layerwise.logger import G_LOGGER
 
@@ -76,7 +76,7 @@ class CreateConfig(BaseLoader[Any]):
     def call_impl(self, builder: Any, network: Any) -> Any:
         trt = tensorrt()
         config = builder.create_builder_config()
-        configs.apply(trt, builder, config, self.options, by_flags=True)
+        configs.apply(trt, builder, config, self.options, by_flags=True, tell=tell)
         profiles = self._add_profiles(builder, network, config)
         if self.options.int8 and self.calibrator is not None:
             calibrate_with(self.calibrator, network, config, profiles[0])

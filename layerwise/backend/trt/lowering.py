@@ -1,7 +1,7 @@
 """Reduced precision on TensorRT 11, which has no flags for it: written into the graph before it is parsed."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from layerwise.backend.trt.calibrator import EMPTY, GraphCalibrator
 from layerwise.backend.trt.config import CreateConfig
 from layerwise.backend.trt.logger import tell
 from layerwise.backend.trt.network import NetworkFromOnnx
+from layerwise.backend.trt.postprocess import PostprocessNetwork
 from layerwise.common import TensorMetadata
 from layerwise.cuda import DeviceView
 from layerwise.json import save_json
@@ -29,15 +30,28 @@ from layerwise.json import save_json
 def network_and_config(network: Any, config: Any) -> tuple[Any, Any, Any]:
     """Builder, network and config of loaders or of what they gave.
 
-    On TensorRT 11 the precision that a CreateConfig asks for goes into the graph of a NetworkFromOnnx loader.
+    On TensorRT 11 the precision that a CreateConfig asks for goes into the graph of a NetworkFromOnnx loader, also one
+    whose network is changed by loaders of ours.
     """
-    if isinstance(network, NetworkFromOnnx) and isinstance(config, CreateConfig) and not able(tensorrt(), "fp16_flag"):
-        made = _lowered(network, config)
+    source, changes = _source(network)
+    if isinstance(source, NetworkFromOnnx) and isinstance(config, CreateConfig) and not able(tensorrt(), "fp16_flag"):
+        made = _lowered(source, config)
+        for change in changes:
+            change(network=made[1])
         config = config.without_precision()
     else:
         made = value_of(network)
     builder, definition = made[:2]
     return builder, definition, config(builder, definition) if callable(config) else config
+
+
+def _source(network: Any) -> tuple[Any, list[Callable[..., Any]]]:
+    """The loader that a network comes from, and what is done to the network after that."""
+    changes: list[Callable[..., Any]] = []
+    while isinstance(network, PostprocessNetwork):
+        changes.insert(0, network.func)
+        network = network.network
+    return network, changes
 
 
 def _lowered(network: NetworkFromOnnx, config: CreateConfig) -> Any:

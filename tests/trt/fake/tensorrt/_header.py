@@ -24,6 +24,7 @@ def header(network: Any, config: Any, profiles: Any, choices: Any, precisions: d
         "hardware": _named(config, "hardware_compatibility_level", "NONE"),
         "aux_streams": max(0, config._values.get("max_aux_streams", -1)),
         "tactic_sources": config.get_tactic_sources(),
+        "config": _config(config),
         "workspace": 1 << 20,
         "strongly_typed": strongly_typed(network),
         "debug": [[tensor._name, tensor._id] for tensor in network._debug.values()],
@@ -31,6 +32,22 @@ def header(network: Any, config: Any, profiles: Any, choices: Any, precisions: d
         "refittable": sorted(network._refittable),
         "missing": [],
         "major": version(),
+    }
+
+
+def _config(config: Any) -> dict[str, Any]:
+    """What was set on the builder config that an engine does not tell."""
+    sources = config.get_tactic_sources()
+    return {
+        "pools": dict(config._pools),
+        "level": config._values["builder_optimization_level"],
+        "sources": [name for name, source in CLASSES["TacticSource"].__members__.items() if sources >> int(source) & 1],
+        "features": sorted(name for name, wanted in config._preview.items() if wanted),
+        "tiling": _named(config, "tiling_optimization_level", "NONE"),
+        "platform": _named(config, "runtime_platform", "SAME_AS_BUILD"),
+        "device": _named(config, "default_device_type", "GPU"),
+        "dla_core": config._values["DLA_core"],
+        "quantization": config._values.get("quantization_flags", 0),
     }
 
 

@@ -1,0 +1,110 @@
+"""Command lines in forks of one process that has imported everything: the same code, without starting Python again.
+
+The worker of a job is a fork too, and so is the `layerwise` that a --check calls; the rest is as it is.
+"""
+
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from backends.jobs import supervise
+from backends.jobs.folder import LOG
+from backends.jobs.process import _GUARD, TAG, WorkerProcess, spawn
+from backends.jobs.spare_worker import _write_to
+from backends.jobs.worker import work
+
+_CLIENT = """#!{python} -ISB
+import json, os, socket, sys
+asked = socket.socket(socket.AF_UNIX)
+asked.connect({address!r})
+socket.send_fds(asked, [json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()], [0, 1, 2])
+sys.exit(int(asked.recv(16)))
+"""
+
+
+class ForkedWorker(WorkerProcess):
+    """A worker that is a fork of this process, with the guard that every worker has."""
+
+    def __init__(self, folder: Path, attempt: int, env: Mapping[str, str], keep: Sequence[int]) -> None:
+        self.pid = os.fork()
+        if self.pid == 0:
+            _become_worker(folder, attempt, env, keep)
+        os.setpgid(self.pid, self.pid)
+        read_end, self._alive = os.pipe()
+        self._guard = spawn(["/bin/sh", "-c", _GUARD], env, group=self.pid, stdin=read_end)
+        os.close(read_end)
+        self.pidfd = os.pidfd_open(self.pid)
+
+
+def _become_worker(folder: Path, attempt: int, env: Mapping[str, str], keep: Sequence[int]) -> NoReturn:
+    os.setpgid(0, 0)
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_DFL)
+    os.environ.update({**env, TAG: str(folder)})
+    _write_to(folder / LOG)
+    work(folder, attempt, list(keep))
+
+
+def run_line(words: list[str], tools: Path | None = None) -> int:
+    """Run one command line here; its exit code. tools: a folder where the `layerwise` goes that it may call."""
+    supervise.start_worker = ForkedWorker
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    server = None if tools is None else _serve(tools)
+    try:
+        return _main(words)
+    finally:
+        if server is not None:
+            os.kill(server, signal.SIGKILL)
+            os.waitpid(server, 0)
+
+
+def _main(words: list[str]) -> int:
+    from tui.__main__ import main
+
+    try:
+        return main(words)
+    except SystemExit as end:  # argparse, after --help
+        return int(end.code or 0)
+
+
+def _serve(tools: Path) -> int:
+    """Start the process that forks for every call of tools/layerwise; its id."""
+    address, tool = str(tools / "socket"), tools / "layerwise"
+    waiting = socket.socket(socket.AF_UNIX)
+    waiting.bind(address)
+    waiting.listen()
+    tool.write_text(_CLIENT.format(python=sys.executable, address=address))
+    tool.chmod(0o755)
+    os.environ["PATH"] = f"{tools}{os.pathsep}{os.environ['PATH']}"
+    server = os.fork()
+    if server == 0:
+        while True:
+            _answer(waiting.accept()[0])
+    waiting.close()
+    return server
+
+
+def _answer(asked: socket.socket) -> None:
+    message, streams, *_ = socket.recv_fds(asked, 1 << 20, 3)
+    words, folder, environment = json.loads(message)
+    child = os.fork()
+    if child == 0:
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(environment)
+        code = _main(words)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    for stream in streams:
+        os.close(stream)
+    asked.send(str(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])).encode())
+    asked.close()

@@ -1,0 +1,221 @@
+"""TensorRT in generated scripts: options as calls of the loaders of `layerwise.backend.trt`."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from backends.specs import FeedSpec, RunnerSpec
+from backends.trt.options import ConfigOptions, NetworkOptions, ProfileSpec, Shapes, TrtOptions, trt_options
+from tui.cli import values
+from tui.cli.script_text import Code, call
+
+_TRT = "layerwise.backend.trt"
+_CONFIG = {
+    **{name: name for name in ("tf32", "fp16", "bf16", "int8", "fp8", "sparse_weights", "version_compatible",
+       "exclude_lean_runtime", "refittable", "strip_plan", "use_dla", "allow_gpu_fallback", "weight_streaming",
+       "direct_io", "disable_compilation_cache", "error_on_timing_cache_miss", "precision_constraints",
+       "max_aux_streams", "profiling_verbosity", "runtime_platform", "engine_capability", "tactic_sources",
+       "preview_features", "quantization_flags")},
+    "safety_restricted": "restricted",
+    "optimization_level": "builder_optimization_level",
+    "hardware_compatibility": "hardware_compatibility_level",
+    "tiling": "tiling_optimization_level",
+    "pool_limits": "memory_pool_limits",
+}  # fmt: skip
+_LEFT_OUT = "has no counterpart here: `layerwise run` and `layerwise convert` have it"
+
+
+class TrtLoaders:
+    """Writes loaders. use: called with the module and the name of everything a script has to import.
+
+    data: the text of a data loader for feeds; path: of the model.
+    """
+
+    def __init__(self, use: Callable[[str, str], None], data: Callable[[FeedSpec], str], path: str | None) -> None:
+        self._use, self._data, self._path = use, data, path
+
+    def runner(self, spec: RunnerSpec, model: Code, changed: bool, feeds: FeedSpec) -> str:
+        """A TrtRunner. changed: `model` is a loader of bytes, not a path; feeds: what it is to run with."""
+        options = trt_options(spec.options)
+        engine = self._loaded(options, model) if options.engine else self._built(options, model, changed, feeds)
+        run, budget = options.run, options.run.budget or ""
+        return self._call(
+            "TrtRunner",
+            Code(engine),
+            name=spec.name or None,
+            optimization_profile=run.profile or None,
+            allocation_strategy=None if run.strategy == "static" else run.strategy,
+            weight_streaming_budget=int(budget) if budget.isdecimal() else None,
+            weight_streaming_percent=float(budget[:-1]) if budget.endswith("%") else None,
+        )
+
+    def network(self, options: NetworkOptions, model: Code, changed: bool) -> str:
+        """A loader of a network from an ONNX model, or from a user's function, and of what is changed in it."""
+        network = self._script_network(options, model) if options.function else self._parsed(options, model, changed)
+        for script in options.postprocess:
+            network = self._call("PostprocessNetwork", Code(network), func=Code(self._invoke(script, "postprocess")))
+        changes: list[tuple[str, dict[str, Any]]] = [
+            (
+                "ModifyNetworkOutputs",
+                {
+                    "outputs": _marked(options.outputs),
+                    "exclude_outputs": options.exclude_outputs,
+                    "mark_layer_types": self._types(options.output_types),
+                },
+            ),
+            ("SetLayerPrecisions", {"layer_precisions": options.layer_precisions}),
+            ("SetTensorDatatypes", {"tensor_datatypes": options.tensor_dtypes}),
+            ("SetTensorFormats", {"tensor_formats": options.tensor_formats}),
+            ("MarkDebug", {"mark_debug": options.mark_debug}),
+        ]
+        for loader, given in changes:
+            if kept := {name: value for name, value in given.items() if value}:
+                network = self._call(loader, Code(network), **kept)
+        return network
+
+    def empty(self, options: NetworkOptions) -> str:
+        """A loader of an empty network."""
+        return self._call("CreateNetwork", strongly_typed=options.strongly_typed or None)
+
+    def config(self, options: TrtOptions, shapes: dict[str, list[list[int]]]) -> str:
+        """A loader of a builder config; `shapes` are fed where no profile is given."""
+        wanted = options.config
+        made = self._invoke(wanted.config_script, "load_config") if wanted.config_script else ""
+        made = made or self._create_config(options, shapes)
+        if wanted.config_postprocess:
+            function = Code(self._invoke(wanted.config_postprocess, "postprocess_config"))
+            made = self._call("PostprocessConfig", Code(made), func=function)
+        return made
+
+    def _loaded(self, options: TrtOptions, model: Code) -> str:
+        runtime = Code(self._call("LoadRuntime", options.run.runtime)) if options.run.runtime else None
+        return self._call("EngineFromPath", options.engine, runtime=runtime)
+
+    def _built(self, options: TrtOptions, model: Code, changed: bool, feeds: FeedSpec) -> str:
+        runtime = Code(self._call("LoadRuntime", options.run.runtime)) if options.run.runtime else None
+        engine = self._call(
+            "EngineFromNetwork",
+            Code(self.network(options.network, model, changed)),
+            config=Code(self.config(options, feeds.shapes)),
+            save_timing_cache=options.save_timing_cache,
+            runtime=runtime,
+        )
+        return self._call("SaveEngine", Code(engine), options.save_engine) if options.save_engine else engine
+
+    def _parsed(self, options: NetworkOptions, model: Code, changed: bool) -> str:
+        return self._call(
+            "NetworkFromOnnxBytes" if changed else "NetworkFromOnnxPath",
+            model,
+            flags=options.onnx_flags or None,
+            plugin_instancenorm=options.plugin_instancenorm or None,
+            strongly_typed=options.strongly_typed or None,
+            mark_unfused_tensors_as_debug_tensors=options.mark_unfused or None,
+        )
+
+    def _script_network(self, options: NetworkOptions, model: Code) -> str:
+        self._use("layerwise.backend.common", "InvokeFromScript")
+        return call("InvokeFromScript", model, options.function)
+
+    def _types(self, names: list[str]) -> list[Code]:
+        if names:
+            self._use("", "tensorrt")
+        return [Code(f"tensorrt.LayerType.{name.strip().upper()}") for name in names]
+
+    def _create_config(self, options: TrtOptions, shapes: dict[str, list[list[int]]]) -> str:
+        wanted = msgspec.structs.asdict(options.config)
+        plain = msgspec.structs.asdict(ConfigOptions())
+        given = {theirs: wanted[ours] for ours, theirs in _CONFIG.items() if wanted[ours] != plain[ours]}
+        profiles = [Code(self._profile(one)) for one in options.profiles or _fed(shapes)]
+        return self._call(
+            "CreateConfig",
+            profiles=profiles or None,
+            calibrator=Code(self._calibrator(options.config)) if options.config.int8 else None,
+            load_timing_cache=options.load_timing_cache,
+            algorithm_selector=self._selector(options),
+            **given,
+        )
+
+    def _profile(self, spec: ProfileSpec) -> str:
+        text = self._call("Profile")
+        for name in dict.fromkeys([*spec.min, *spec.opt, *spec.max]):
+            low, likely, high = self._completed(name, spec)
+            text += f".add({name!r}, {tuple(low)}, {tuple(likely)}, {tuple(high)})"
+        return text
+
+    def _completed(self, name: str, spec: ProfileSpec) -> tuple[list[int], list[int], list[int]]:
+        """What a profile lacks, as `backends.trt.profiles` fills it in."""
+        low, likely, high = spec.min.get(name), spec.opt.get(name), spec.max.get(name)
+        if low is None:
+            low = likely if high is None else _input_shapes(self._path).get(name, likely or high)
+        assert low is not None
+        likely = likely or high or low
+        return low, likely, high or likely
+
+    def _calibrator(self, options: ConfigOptions) -> str:
+        base = None
+        if options.calibrator:
+            self._use("", "tensorrt")
+            base = Code(f"getattr(tensorrt, {options.calibrator!r}, None)")
+        return self._call(
+            "Calibrator",
+            Code(self._data(options.calibration or FeedSpec())),
+            cache=options.calibration_cache,
+            BaseClass=base,
+            quantile=options.quantile,
+            regression_cutoff=options.regression_cutoff,
+        )
+
+    def _selector(self, options: TrtOptions) -> Code | None:
+        if options.load_tactics:
+            return Code(self._call("TacticReplayer", options.load_tactics))
+        return Code(self._call("TacticRecorder", options.save_tactics)) if options.save_tactics else None
+
+    def _invoke(self, script: str, default: str) -> str:
+        self._use("layerwise.backend.common", "InvokeFromScript")
+        return call("InvokeFromScript", *values.parse_script(script, default))
+
+    def _call(self, name: str, /, *args: Any, **options: Any) -> str:
+        self._use(_TRT, name)
+        return call(name, *args, **options)
+
+
+def remarks(options: TrtOptions) -> Iterator[str]:
+    """A remark for each option that no loader has."""
+    found = {
+        "--exclude-tactics": options.exclude_tactics,
+        "--dla-workspace-allocation-strategy": options.run.dla_workspace,
+        "--weight-streaming-budget auto": options.run.budget == "auto",
+        "--decomposable-attentions": options.network.decomposable_attentions,
+        "Putting back the weights that --strip-plan leaves out": options.config.strip_plan,
+    }
+    for option, given in found.items():
+        if given:
+            yield f"{option} {_LEFT_OUT}."
+    if options.save_tactics or options.load_tactics:
+        yield "The tactic loaders here are TensorRT 10's; on 11 `layerwise convert` records them in a timing cache."
+
+
+def _input_shapes(path: str | None) -> Shapes:
+    """The shapes of a model's inputs, 1 where a size is not fixed."""
+    from backends.runner import Loadable
+    from backends.trt.late import described
+
+    if path is None:
+        return {}
+    inputs, _ = described(Loadable(path=Path(path)))
+    return {info.name: [dim if isinstance(dim, int) else 1 for dim in info.shape or ()] for info in inputs}
+
+
+def _marked(names: list[str]) -> list[str] | str:
+    return "mark-all" if names == ["*"] else names
+
+
+def _fed(shapes: dict[str, list[list[int]]]) -> list[ProfileSpec]:
+    """One profile that holds every shape that is fed."""
+    if not shapes:
+        return []
+    low = {name: [min(sizes) for sizes in zip(*many, strict=True)] for name, many in shapes.items()}
+    high = {name: [max(sizes) for sizes in zip(*many, strict=True)] for name, many in shapes.items()}
+    return [ProfileSpec(min=low, opt={name: many[0] for name, many in shapes.items()}, max=high)]

@@ -1,0 +1,114 @@
+"""`layerwise template trt-network|trt-config`: scripts over TensorRT's own API, to be finished by hand."""
+
+import shlex
+from argparse import Namespace
+
+from backends.errors import UsageError
+from backends.text import shown
+from backends.trt.options import TrtOptions
+from backends.trt.precision import reduces
+from debugtools.compare.spec import CompareSpec
+from tui.cli import options, options_run
+from tui.cli.gen_script import Body
+from tui.cli.gen_script_trt import remarks
+from tui.cli.lint import given
+from tui.cli.log import Log
+from tui.cli.options_trt import add_tensorflow, add_trt
+from tui.cli.parser import Parser
+from tui.cli.script_text import Code
+from tui.cli.template import add_output, save_script
+from tui.cli.to_spec import refuse_other_frameworks, wants_engine
+from tui.cli.to_trt import trt_options
+
+_NETWORK = """
+
+@func.extend({loader})
+def load_network(builder, network{parser}):
+    \"\"\"Change the network here, by TensorRT's own API. Nothing needs to be returned.\"\"\"
+    # Add layers, and make what they give an output:
+    #
+    # {made}
+    # network.mark_output(made.get_output(0))
+    #
+    # Or walk over those that are there:
+    #
+    # for index in range(network.num_layers):
+    #     print(network.get_layer(index).name, network.get_layer(index).type)
+"""
+_GIVEN = "made = network.add_activation(network.get_output(0), tensorrt.ActivationType.RELU)"
+_EMPTY = (
+    'made = network.add_activation(network.add_input("x", tensorrt.float32, (1, 16)), tensorrt.ActivationType.RELU)'
+)
+_CONFIG = """
+
+@func.extend({loader})
+def load_config(builder, network, config):
+    \"\"\"Change the builder config here, by TensorRT's own API. Nothing needs to be returned.\"\"\"
+    # config.set_flag(tensorrt.BuilderFlag.DISABLE_TIMING_CACHE)
+"""
+
+
+def fill_trt_network(parser: Parser) -> None:
+    parser.usage = "%(prog)s [MODEL.onnx] -o SCRIPT.py [OPTIONS]"
+    parser.epilog = "Then: layerwise run SCRIPT.py --trt, or layerwise convert SCRIPT.py -o M.engine. '-o -' prints it."
+    _fill(parser)
+
+
+def fill_trt_config(parser: Parser) -> None:
+    parser.usage = "%(prog)s [MODEL.onnx] -o SCRIPT.py [OPTIONS]"
+    parser.epilog = "Then: layerwise run MODEL.onnx --trt --trt-config-script SCRIPT.py. '-o -' prints it."
+    _fill(parser)
+
+
+def _fill(parser: Parser) -> None:
+    options.add_model(parser)
+    add_output(parser)
+    options.add_marking(parser)
+    options_run.add_data(parser)
+    options.add_onnx(parser)
+    add_trt(parser)
+    parser.add_argument("--tf32", action="store_true", help="allow TF32")
+    add_tensorflow(parser)
+
+
+def run_trt_network(args: Namespace, log: Log) -> int:
+    """Write the script that makes a network."""
+    spec, wanted = _asked(args)
+    body, path = Body(spec), args.model_file
+    if path is None:
+        loader, parser, made = body.trt(path).empty(wanted.network), "", _EMPTY
+    else:
+        model = body.model(path)
+        loader = body.trt(path).network(wanted.network, Code(model), changed=model != repr(path))
+        parser, made = ", parser", _GIVEN
+    text = _head(args, ["A network for `layerwise run SCRIPT.py --trt`."], body)
+    save_script(args, text + _NETWORK.format(loader=loader, parser=parser, made=made))
+    return 0
+
+
+def run_trt_config(args: Namespace, log: Log) -> int:
+    """Write the script that makes a builder config."""
+    spec, wanted = _asked(args)
+    body = Body(spec)
+    loader = body.trt(args.model_file).config(wanted, spec.feeds.shapes)
+    told = ["A builder config for `layerwise run MODEL.onnx --trt --trt-config-script SCRIPT.py`.", *remarks(wanted)]
+    if reduces(wanted):
+        told.append("TensorRT 11 has no flags for precision: there, give it to `run` or `convert`, without this file.")
+    save_script(args, _head(args, told, body) + _CONFIG.format(loader=loader))
+    return 0
+
+
+def _asked(args: Namespace) -> tuple[CompareSpec, TrtOptions]:
+    if wants_engine(args):
+        raise UsageError(f"{shown(args.model_file or '')}: the script starts from an ONNX model, or from none")
+    refuse_other_frameworks(args)
+    named = Namespace(**{**vars(args), "model_file": args.model_file or "model.onnx"})
+    return given(named, [("trt", None)]), trt_options(args)
+
+
+def _head(args: Namespace, told: list[str], body: Body) -> str:
+    body.use("", "tensorrt")
+    body.use("layerwise", "func")
+    made_by = f"Made by: {shlex.join(shlex.split(args.command))}"
+    lines = ["#!/usr/bin/env python3", *(f"# {shown(line)}" for line in (made_by, *told)), ""]
+    return "\n".join([*lines, *body.own_imports(), ""])
