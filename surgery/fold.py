@@ -7,8 +7,6 @@ itself, shapes of which only a part is known are used, and arithmetic in floats 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Literal
 
 import onnx
 from onnx import TensorProto, numpy_helper
@@ -17,6 +15,7 @@ from surgery.cut import GraphCut
 from surgery.folding.casts import without_casts
 from surgery.folding.constants import constants_as_weights, weights_as_constants
 from surgery.folding.flatten import flattened
+from surgery.folding.options import FoldOptions, totals
 from surgery.folding.region import Region, within
 from surgery.folding.shape_values import shape_values
 from surgery.folding.values import Attempts, Evaluator
@@ -30,23 +29,6 @@ _INPUTS_HOLD_NO_WEIGHTS = 4  # from this IR version on a weight that is an input
 Declared = tuple[int, tuple[int | None, ...] | None]
 Say = Callable[[str, str], None]
 """Takes a level ("start", "finish", "warning") and a text."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FoldOptions:
-    """passes: at most so many, None: until nothing changes. shapes: use shapes, too. infer: infer them before a pass.
-
-    partitioning: what becomes of a tensor that cannot be computed. None and "basic": what it is computed from stays
-    too; "recursive": that is computed as far as it can be.
-    threshold: bytes of the largest tensor that becomes a constant; None: 4 KiB, or as many as the weights have that are
-    not needed any more then.
-    """
-
-    passes: int | None = None
-    partitioning: Literal["basic", "recursive"] | None = None
-    shapes: bool = True
-    infer: bool = True
-    threshold: int | None = None
 
 
 def fold_constants(
@@ -66,8 +48,7 @@ def fold_constants(
         if options.shapes and options.infer:
             model = with_shapes(model)[0]
         after = count_nodes(model)
-        counts = f"Original: {before:5}, After Folding: {after:5} | {before - after:5} Nodes Folded"
-        say("finish", f"    Total Nodes | {counts}")
+        say("finish", totals(before, after))
     return model
 
 

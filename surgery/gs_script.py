@@ -11,13 +11,13 @@ import numpy as np
 from backends.files import atomic_write, atomic_writer
 from backends.text import shown
 from surgery.edits import Edit
-from surgery.saving import ONE_FILE_LIMIT
 from surgery.script.delta import Delta, unsupported
 from surgery.script.literals import Stored
 from surgery.settled import settled
 from surgery.streamed import nbytes
 from surgery.structure import Graph, Structure, function_name
 from surgery.types import types_of
+from surgery.wire_pieces import ONE_FILE_LIMIT
 
 _HEAD = '''"""Edits of a model with onnx-graphsurgeon.
 

@@ -17,7 +17,8 @@ from surgery.edits.shapes import UpperBounds
 from surgery.ends import End
 from surgery.extract import extract
 from surgery.fallback import shapes_of_a_run
-from surgery.fold import FoldOptions, fold_constants
+from surgery.fold import fold_constants
+from surgery.folding.options import FoldOptions
 from surgery.outputs import with_outputs
 from surgery.shapes import with_shapes, without_shapes
 from surgery.structure import Structure

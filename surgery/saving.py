@@ -12,8 +12,8 @@ from backends.protos import all_tensors
 from backends.text import shown
 from surgery.streamed import embed, is_external, nbytes, place, write_apart, write_streamed
 from surgery.structure import Structure
+from surgery.wire_pieces import ONE_FILE_LIMIT
 
-ONE_FILE_LIMIT = (1 << 31) - (1 << 20)  # bytes; protobuf takes 2 GB
 THRESHOLD = 1024  # bytes; smaller weights stay in the model's own file
 
 

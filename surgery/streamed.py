@@ -1,8 +1,6 @@
 """Writing models whose weights go from file to file, or from memory, without being gathered first."""
 
-import os
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -12,10 +10,10 @@ from backends.structure import INLINE_LIMIT
 from backends.tensors import dtype_name, packed_nbytes
 from backends.text import shown
 from backends.wire import BYTES, put_bytes, put_varint
+from surgery.copying import copy_range
 
 _GRAPH, _INITIALIZER, _RAW_DATA = 7, 5, 9  # fields of ModelProto, GraphProto and TensorProto, onnx.proto
 _ALIGN = 4096
-_CHUNK = 1 << 24
 
 
 def place(tensor: onnx.TensorProto) -> tuple[str, int, int]:
@@ -121,27 +119,4 @@ def _copy(stream: BinaryIO, tensor: onnx.TensorProto, folder: Path | None) -> No
         return
     assert folder is not None
     location, offset, length = place(tensor)
-    with (folder / location).open("rb") as source:
-        done = _copied_by_kernel(stream, source, offset, length)
-        source.seek(offset + done)
-        while done < length:
-            data = source.read(min(_CHUNK, length - done))
-            if not data:
-                raise OSError(f"{folder / location} has become shorter")
-            stream.write(data)
-            done += len(data)
-
-
-def _copied_by_kernel(stream: BinaryIO, source: BinaryIO, offset: int, length: int) -> int:
-    """Copy bytes without reading them (Linux, one file system); how many that were: all, or fewer where it refuses."""
-    if not hasattr(os, "copy_file_range") or length < _CHUNK >> 4:
-        return 0
-    stream.flush()
-    done = 0
-    with suppress(OSError):
-        while done < length:
-            count = os.copy_file_range(source.fileno(), stream.fileno(), length - done, offset + done)
-            if not count:
-                break
-            done += count
-    return done
+    copy_range(stream, folder / location, offset, length)

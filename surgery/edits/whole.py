@@ -34,7 +34,8 @@ class Fold(Edit, frozen=True, tag="fold", kw_only=True):
         return "fold constants"
 
     def _applied(self, structure: Structure) -> Structure:
-        from surgery.fold import FoldOptions, fold_constants
+        from surgery.fold import fold_constants
+        from surgery.folding.options import FoldOptions
 
         options = FoldOptions(
             passes=self.passes,

@@ -10,19 +10,17 @@ from numpy.typing import NDArray
 from backends.reads import reads
 from backends.tensors import dtype_name, packed_nbytes
 from surgery.folding.constants import nbytes, weight
+from surgery.folding.options import KEPT, SMALL
 from surgery.structure import Graph
 
-KEPT = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"})
-"""What engines look for: folding it away would lose the quantisation."""
 Known = tuple[int, tuple[int | None, ...]]
-SMALL = 4096
 Allowed = Callable[["Region", str, int], bool]
 
 
 def within(threshold: int | None) -> Allowed:
     """The rule of which tensors may become constants.
 
-    threshold: their most bytes; None: 4 KiB, or as many as the weights have that they are computed from, of those that
+    threshold: their most bytes; None: `SMALL`, or as many as those weights have that they are computed from and that
     nothing else reads.
     """
 

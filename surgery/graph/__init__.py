@@ -1,6 +1,16 @@
-"""The graph of a model as a columnar index. Building imports lazily: the app only maps what a job has
-built."""
+"""The graph of a model as a columnar index, imported when it is asked for: what only infers shapes needs no NumPy."""
 
-from surgery.graph.index import GraphIndex
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from surgery.graph.index import GraphIndex
 
 __all__ = ["GraphIndex"]
+
+
+def __getattr__(name: str) -> object:
+    if name != "GraphIndex":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from surgery.graph.index import GraphIndex
+
+    return GraphIndex

@@ -1,5 +1,6 @@
 """Shape inference on a structure, weights left out."""
 
+from backends.onnx_native import infer_shapes
 from backends.text import shown
 from backends.wire import Source as _Source
 from backends.wire import WireError, fields
@@ -13,11 +14,8 @@ def inferred_structure(structure: bytes) -> tuple[bytes, list[str]]:
     it is."""
     if _n_nodes(structure) > NODE_LIMIT or len(structure) > _BYTES_LIMIT:
         return structure, [f"shapes were not inferred: more than {NODE_LIMIT} nodes"]
-    import onnx
-
     try:
-        inferred = onnx.shape_inference.infer_shapes(structure, data_prop=True)
-        return inferred.SerializeToString(), []
+        return infer_shapes(structure), []
     except Exception as error:  # onnx raises its own types, protobuf's, RuntimeError and ValueError here
         return structure, [f"shapes were not inferred: {shown(str(error), 300)}"]
 

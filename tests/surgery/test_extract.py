@@ -7,6 +7,7 @@ import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx import numpy_helper
 from support import models, surgeon_zoo
 from support.graphs import feed_for, random_model, run_whole
 from support.models import from_text
@@ -23,6 +24,7 @@ from surgery.referring import WORTH_IT, save_referring
 from surgery.saving import save
 from surgery.shapes import with_shapes
 from surgery.structure import Structure
+from surgery.wire_pieces import fits_in_one_file, save_pieces, whole_bytes
 
 
 def opened(model: onnx.ModelProto, folder: Path) -> Structure:
@@ -189,10 +191,11 @@ def test_a_part_picked_on_the_wire_is_the_same_part(
     if picked is None:  # there is a body in it
         assert any(node.op_type == "If" for node in extract(structure, *ends).nodes)
         return
-    part, other = Structure.from_proto(onnx.ModelProto.FromString(picked[0])), extract(structure, *ends)
+    part = Structure.from_proto(onnx.ModelProto.FromString(whole_bytes(picked.pieces())))
+    other = extract(structure, *ends)
     assert part.nodes == other.nodes and part.initializers == other.initializers
     assert part.inputs == other.inputs and part.outputs == other.outputs and part.opsets == other.opsets
-    assert list(part.initializers) == picked[1] and part.values.items() >= other.values.items()
+    assert list(part.initializers) == picked.weights and part.values.items() >= other.values.items()
 
 
 @pytest.mark.parametrize(
@@ -211,3 +214,30 @@ def test_what_picking_leaves_to_others(
     maker: surgeon_zoo.Maker, ends: tuple[list[End] | None, list[End] | None], tmp_path: Path
 ) -> None:
     assert Parts(ModelFile(models.save(maker(), tmp_path / "m.onnx")).structure_bytes()).extract(*ends) is None
+
+
+def test_a_part_with_its_weights_is_written_without_reading_them(tmp_path: Path) -> None:
+    source = models.save(surgeon_zoo.large_weights(), tmp_path / "m.onnx")
+    with ModelFile(source) as file:
+        part = Parts(file.structure_bytes()).extract(None, [End("y")])
+        assert part is not None and part.can_embed
+        pieces = part.pieces(file.folder)
+        assert fits_in_one_file(file, pieces) and sum(map(len, filter(_is_bytes, pieces))) < 2000
+        save_pieces(tmp_path / "copied.onnx", pieces)
+    source.rename(tmp_path / "moved.onnx")  # it stands alone
+    whole, copied = onnx.load(tmp_path / "moved.onnx"), onnx.load(tmp_path / "copied.onnx")
+    arrays = [[numpy_helper.to_array(t) for t in model.graph.initializer] for model in (whole, copied)]
+    assert all(np.array_equal(a, b) for a, b in zip(*arrays, strict=True)) and len(arrays[0]) == 2
+    feed = {"x": np.ones((2, 128), np.float32)}
+    assert same(outputs_of(tmp_path / "copied.onnx", feed), outputs_of(tmp_path / "moved.onnx", feed))
+
+
+def test_weights_kept_outside_are_not_gathered_in_one_file(tmp_path: Path) -> None:
+    source = models.with_external_weights(surgeon_zoo.large_weights(), tmp_path / "m.onnx")
+    with ModelFile(source) as file:
+        part = Parts(file.structure_bytes()).extract(None, [End("y")])
+        assert part is not None and not fits_in_one_file(file, part.pieces(file.folder))
+
+
+def _is_bytes(piece: object) -> bool:
+    return isinstance(piece, bytes)

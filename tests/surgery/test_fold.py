@@ -14,7 +14,8 @@ from support.surgeon_sides import feed_of, outputs_of, same
 
 from backends.errors import LayerwiseError
 from backends.model import ModelFile
-from surgery.fold import FoldOptions, fold_constants
+from surgery.fold import fold_constants
+from surgery.folding.options import FoldOptions
 from surgery.saving import save
 from surgery.shapes import with_shapes
 from surgery.structure import Structure

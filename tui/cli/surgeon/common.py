@@ -11,7 +11,6 @@ from backends.text import shown
 from tui.cli import options
 from tui.cli.log import INFO, Log
 from tui.cli.parser import Parser
-from tui.cli.to_spec import refuse_other_frameworks
 from tui.cli.values import parse_size
 
 if TYPE_CHECKING:
@@ -44,7 +43,10 @@ def add_saving(parser: Parser) -> None:
 
 def open_file(args: Namespace, log: Log) -> ModelFile:
     """Open the model and say what is in it. BadFile, or UsageError for other frameworks' models."""
-    refuse_other_frameworks(args)
+    if args.model_type not in (None, "onnx") or not args.model_file.endswith(".onnx"):
+        from tui.cli.to_spec import refuse_other_frameworks
+
+        refuse_other_frameworks(args)
     if Path(args.output).exists() and not args.overwrite:
         raise UsageError(f"{shown(args.output)} is there already: choose another name, or say --overwrite")
     if args.no_save_all_tensors_to_one_file:

@@ -5,12 +5,11 @@ from argparse import Namespace
 from collections.abc import Container, Sequence
 from pathlib import Path
 
-from backends.errors import LayerwiseError
-from backends.files import atomic_write
 from backends.model import ModelFile
 from backends.text import shown
 from surgery.ends import End
 from surgery.extract_bytes import Parts
+from surgery.wire_pieces import fits_in_one_file, save_pieces
 from tui.cli import options_run
 from tui.cli.log import Log
 from tui.cli.parser import Parser
@@ -64,27 +63,31 @@ def run_extract(args: Namespace, log: Log) -> int:
 def _picked(
     args: Namespace, log: Log, file: ModelFile, parts: Parts, inputs: list[End] | None, outputs: list[End] | None
 ) -> bool:
-    """Save the part beside its large weights, if nothing must be inferred, run or copied; whether that was so."""
-    more = args.copy_weights or args.shape_inference or args.force_fallback_shape_inference
-    path = Path(args.output)
-    if more or args.save_external_data is not None or path.parent.resolve() != file.folder:
+    """Save the part, if nothing must be inferred or run; whether that was so."""
+    if args.shape_inference or args.force_fallback_shape_inference or args.save_external_data is not None:
         return False
-    made = parts.extract(inputs, outputs)
-    refs = [file.weights()[name] for name in made[1]] if made else []
-    if made is None or sum(ref.nbytes for ref in refs) < WORTH_REFERRING or path.resolve() == file.real_path:
+    part = parts.extract(inputs, outputs)
+    if part is None:
+        return False
+    refs = [file.weights()[name] for name in part.weights]
+    path = Path(args.output)
+    refers = not args.copy_weights and sum(ref.nbytes for ref in refs) >= WORTH_REFERRING
+    if refers and (path.parent.resolve() != file.folder or path.resolve() == file.real_path):
+        return False
+    pieces = part.pieces(None if refers else file.folder)
+    if not refers and not (part.can_embed and fits_in_one_file(file, pieces)):
         return False
     log.info(f"Saving ONNX model to: {shown(args.output)}")
-    try:
-        atomic_write(path, made[0])
-    except OSError as error:
-        raise LayerwiseError(f"{shown(args.output)} cannot be written: {error.strerror}") from None
-    tell_referring(sorted({path.parent / ref.file.relative_to(file.folder) for ref in refs if ref.offset >= 0}), log)
+    save_pieces(path, pieces)
+    if refers:
+        files = {path.parent / ref.file.relative_to(file.folder) for ref in refs if ref.offset >= 0}
+        tell_referring(sorted(files), log)
     tell_saved(args, log)
     return True
 
 
 def _ends(items: Sequence[str] | None, parts: Parts, shaped: bool) -> list[End] | None:
-    names = parts.names() | parts.weights.keys()
+    names = parts.names() | parts.graph.weights.keys()
     return None if items is None else [_end(item, names, shaped) for item in items]
 
 

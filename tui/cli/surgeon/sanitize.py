@@ -12,7 +12,8 @@ from tui.cli.parser import Parser
 from tui.cli.progress import progress
 from tui.cli.submit import job_spec, run_here
 from tui.cli.surgeon.common import add_model, add_saving, open_file, parse_dims, tell_saved, threshold
-from tui.cli.values import parse_map, parse_size
+from tui.cli.surgeon.fold import folded_here, size_limit
+from tui.cli.values import parse_map
 
 _FOLDING = ("num_passes", "partitioning", "no_fold_shapes", "no_per_pass_shape_inference", "fold_size_threshold")
 
@@ -20,7 +21,7 @@ _FOLDING = ("num_passes", "partitioning", "no_fold_shapes", "no_per_pass_shape_i
 def fill_sanitize(parser: Parser) -> None:
     parser.usage = "%(prog)s MODEL.onnx [OPTIONS] -o CLEAN.onnx"
     parser.epilog = (
-        "By default a tensor is folded if it has at most 4 KiB, or no more bytes than the weights that are not needed\n"
+        "By default a tensor is folded if it has at most 256 bytes, or no more than the weights that are not needed\n"
         "any more then, so that a model does not grow. Polygraphy's way is a large --fold-size-threshold (100G)."
     )
     add_model(parser)
@@ -79,8 +80,9 @@ def run_sanitize(args: Namespace, log: Log) -> int:
                     f"Argument: '--{name.replace('_', '-')}' will be ignored since constant folding is not enabled.\n"
                     "This argument is only valid when the `--fold-constants` option is provided."
                 )
-    with open_file(args, log):
-        pass
+    with open_file(args, log) as file:
+        if folded_here(args, log, file):
+            return 0
     title = f"surgeon sanitize {shlex.quote(args.model_file)}"[:200]
     job = job_spec("sanitize", job_params(args), title, shlex.split(args.command))
     with progress(log) as show:
@@ -130,7 +132,7 @@ def job_params(args: Namespace) -> dict[str, Any]:
             "partitioning": args.partitioning,
             "fold_shapes": not args.no_fold_shapes,
             "per_pass_inference": not args.no_per_pass_shape_inference,
-            "threshold": parse_size(args.fold_size_threshold) if args.fold_size_threshold else None,
+            "threshold": size_limit(args),
         },
     }
 

@@ -1,0 +1,107 @@
+"""A structure's main graph on the wire: its messages by name, and models put together of such messages.
+
+For what only picks, drops and adds messages: it does without the onnx package, whose import takes longer than all the
+rest. Field numbers: onnx.proto, https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cached_property
+
+from backends import wire
+from backends.record_values import Value, read_initializer, read_value
+from backends.records import Node, Span, read_model, read_node
+from backends.structure import Tensor
+from backends.wire import BYTES, Source, fields, put_int
+from surgery.wire_pieces import Piece, joined, message
+
+GRAPH = 7  # of ModelProto
+NODE, INITIALIZER, SPARSE, INPUT, OUTPUT, VALUE = 1, 5, 15, 11, 12, 13  # of GraphProto
+_REPLACED = frozenset({NODE, INITIALIZER, SPARSE, INPUT, OUTPUT, VALUE})
+_BODY, _BODIES = 6, 11  # AttributeProto.g and graphs
+_IR, _VERSION, _TEXTS = 1, 5, (2, 3, 4, 6)  # of ModelProto
+Field = tuple[int, Sequence[Piece]]
+"""A field of a graph: its number and its message."""
+
+
+class WireGraph:
+    """The main graph of a structure.
+
+    weights: initializers by name, in order. known: what is declared of a tensor. makers: the node that makes a tensor.
+    is_plain: neither functions nor sparse weights, and no name twice.
+    """
+
+    def __init__(self, structure: bytes) -> None:
+        self.data = structure
+        self.head = read_model(structure)
+        graph = self.head.graph
+        self.nodes: list[tuple[Span, Node]] = [(span, read_node(structure, *span)) for span in graph.nodes]
+        self.weights: dict[str, Span] = {self.tensor(span).name: span for span in graph.initializers}
+        self.inputs: dict[str, Span] = {read_value(structure, *span).name: span for span in graph.inputs}
+        self.outputs: dict[str, Span] = {read_value(structure, *span).name: span for span in graph.outputs}
+        lists = (graph.initializers, graph.inputs, graph.outputs)
+        unique = list(map(len, lists)) == list(map(len, (self.weights, self.inputs, self.outputs)))
+        self.is_plain = unique and not (self.head.functions or graph.sparse)
+
+    @cached_property
+    def known(self) -> dict[str, tuple[Span, Value]]:
+        """What is declared of each tensor, inputs before outputs before inner values."""
+        graph, found = self.head.graph, dict[str, tuple[Span, Value]]()
+        for span in (*graph.values, *graph.outputs, *graph.inputs):
+            value = read_value(self.data, *span)
+            found[value.name] = (span, value)
+        return found
+
+    @cached_property
+    def makers(self) -> dict[str, int]:
+        """Tensor -> position of its node."""
+        return {name: i for i, (_, node) in enumerate(self.nodes) for name in node.outputs if name}
+
+    def tensor(self, span: Span) -> Tensor:
+        """A TensorProto without its values."""
+        return read_initializer(self.data, span)
+
+    def bytes_at(self, span: Span) -> bytes:
+        """The message that lies there."""
+        return self.data[span[0] : span[1]]
+
+    def has_body(self, i: int) -> bool:
+        """Whether a node is an If, a Loop or the like."""
+        spans = self.nodes[i][1].attributes
+        return any(field.number in (_BODY, _BODIES) for span in spans for field in fields(Source(self.data), *span))
+
+    def may_refer(self, i: int) -> bool:
+        """Whether an attribute of a node may be a tensor whose values lie in a file."""
+        return b"location" in self.bytes_at(self.nodes[i][0])
+
+    def needed(self, ins: Collection[str], outs: Iterable[str]) -> list[int]:
+        """Positions of the nodes that make `outs` of `ins`, in the file's order."""
+        chosen, waiting = set[int](), list(outs)
+        while waiting:
+            name = waiting.pop()
+            i = self.makers.get(name)
+            if name not in ins and i is not None and i not in chosen:
+                chosen.add(i)
+                waiting += self.nodes[i][1].inputs
+        return sorted(chosen)
+
+    def model(self, own: Iterable[Field], ir_version: int | None = None) -> list[Piece]:
+        """Return the model with these fields in the place of the graph's nodes, weights, ends and values."""
+        graph = b"".join(self.data[field.at : field.end] for field in self._graph_rest())
+        rest = b"".join(self.data[f.at : f.end] for f in self._rest() if f.number != _IR or ir_version is None)
+        made = [piece for number, pieces in own for piece in message(number, pieces)]
+        head = rest if ir_version is None else put_int(_IR, ir_version) + rest
+        return joined([head, *message(GRAPH, joined([graph, *made]))])
+
+    def _rest(self) -> Iterator[wire.Field]:
+        """All of the model but its graph, and but fields that say nothing."""
+        for field in fields(Source(self.data), 0, len(self.data)):
+            empty = field.number in _TEXTS and field.end == field.start
+            if field.number != GRAPH and not empty and (field.number != _VERSION or field.value):
+                yield field
+
+    def _graph_rest(self) -> Iterator[wire.Field]:
+        """The graph's name and the like."""
+        for graph in fields(Source(self.data), 0, len(self.data)):
+            if graph.number == GRAPH and graph.wire == BYTES:
+                inner = fields(Source(self.data), graph.start, graph.end)
+                yield from (field for field in inner if field.number not in _REPLACED)

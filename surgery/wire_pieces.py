@@ -1,0 +1,120 @@
+"""Messages put together of bytes, of places in files and of what repeats: nothing large is ever held."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from backends.errors import LayerwiseError
+from backends.files import atomic_writer
+from backends.model import ModelFile
+from backends.structure import read_tensor
+from backends.text import shown
+from backends.wire import BYTES, Source, put_varint
+from surgery.copying import copy_range
+
+ONE_FILE_LIMIT = (1 << 31) - (1 << 20)  # bytes; protobuf takes 2 GB
+_RAW_DATA = 9  # of TensorProto, onnx.proto
+_CHUNK = 1 << 20
+
+
+class Range(NamedTuple):
+    """Bytes of a file."""
+
+    file: Path
+    offset: int
+    nbytes: int
+
+
+class Repeated(NamedTuple):
+    """The same bytes `times` times."""
+
+    unit: bytes
+    times: int
+
+
+Piece = bytes | Range | Repeated
+
+
+def length(pieces: Iterable[Piece]) -> int:
+    """Return how many bytes the pieces stand for."""
+    return sum(map(_length, pieces))
+
+
+def whole_bytes(pieces: Iterable[Piece]) -> bytes:
+    """Return the pieces as bytes, where all of them are."""
+    return b"".join(piece for piece in pieces if isinstance(piece, bytes))
+
+
+def message(number: int, pieces: Sequence[Piece]) -> list[Piece]:
+    """Return a length-delimited field of what the pieces are."""
+    return [put_varint(number << 3 | BYTES) + put_varint(length(pieces)), *pieces]
+
+
+def joined(pieces: Iterable[Piece]) -> list[Piece]:
+    """Return the pieces with neighbouring bytes as one."""
+    groups = groupby(pieces, lambda piece: isinstance(piece, bytes))
+    return [piece for is_bytes, group in groups for piece in ([whole_bytes(group)] if is_bytes else group)]
+
+
+def raw_data(values: Piece) -> list[Piece]:
+    """Return the field of a TensorProto that holds its values."""
+    return message(_RAW_DATA, [values])
+
+
+def embedded(data: bytes, folder: Path) -> list[Piece]:
+    """Return a TensorProto that holds its values, whether `data` has them or says where under `folder` they lie."""
+    tensor, values = read_tensor(Source(data), 0, len(data))
+    place = tensor.external
+    if place is None:
+        return [data]
+    assert place.nbytes is not None
+    bare, at = [], 0
+    for start, end in values:
+        bare.append(data[at:start])
+        at = end
+    return [b"".join([*bare, data[at:]]), *raw_data(Range(folder / place.location, place.offset, place.nbytes))]
+
+
+def fits_in_one_file(model: ModelFile, pieces: Sequence[Piece]) -> bool:
+    """Whether a model made of these pieces of `model` is to be one file: its own has all, and 2 GB are enough."""
+    inside = all(piece.file == model.real_path for piece in pieces if isinstance(piece, Range))
+    return inside and not model.ignore_external_data and length(pieces) <= ONE_FILE_LIMIT
+
+
+def save_pieces(path: Path, pieces: Iterable[Piece]) -> None:
+    """Write what the pieces stand for to `path`, whole or not at all. LayerwiseError if that cannot be."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_writer(path) as stream:
+            write_pieces(stream, pieces)
+    except OSError as error:
+        raise LayerwiseError(f"{shown(str(path))} cannot be written: {shown(str(error), 300)}") from None
+
+
+def write_pieces(stream: BinaryIO, pieces: Iterable[Piece]) -> None:
+    """Append what the pieces stand for. OSError if a file has become shorter, or as the disk gives it."""
+    for piece in pieces:
+        if isinstance(piece, Range):
+            copy_range(stream, *piece)
+        elif isinstance(piece, Repeated):
+            _write_repeated(stream, piece)
+        else:
+            stream.write(piece)
+
+
+def _write_repeated(stream: BinaryIO, piece: Repeated) -> None:
+    if not piece.unit:
+        return
+    at_once = max(1, min(piece.times, _CHUNK // len(piece.unit)))
+    block = piece.unit * at_once
+    for _ in range(piece.times // at_once):
+        stream.write(block)
+    stream.write(piece.unit * (piece.times % at_once))
+
+
+def _length(piece: Piece) -> int:
+    if isinstance(piece, Range):
+        return piece.nbytes
+    return len(piece.unit) * piece.times if isinstance(piece, Repeated) else len(piece)
+
