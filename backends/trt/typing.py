@@ -1,17 +1,17 @@
 """Types and formats of tensors and layers that a user sets on the network itself."""
 
-import re
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
 from backends.errors import UsageError
 from backends.text import shown
 from backends.trt.capabilities import able, lacks, member
+from backends.trt.inspect_layers import metadata_nodes
 from backends.trt.network import tensors_of
 from backends.trt.options import TrtOptions
 
 Value = TypeVar("Value")
-_ORIGIN = re.compile(r"\[ONNX Layer: ([^\]]*)\]")  # as TensorRT's parser notes it
 _DTYPES = {
     "float32": "FLOAT", "fp32": "FLOAT", "float16": "HALF", "fp16": "HALF", "half": "HALF", "bfloat16": "BF16",
     "bf16": "BF16", "float8": "FP8", "fp8": "FP8", "int8": "INT8", "uint8": "UINT8", "int32": "INT32",
@@ -63,10 +63,17 @@ def _layer_precisions(trt: Any, network: Any, precisions: dict[str, str], *, par
     layers = layers_of(network)
     for name, precision in precisions.items():
         kind = data_type(trt, precision, "--layer-precisions")
-        for layer in layers.get(name, []) if part else _named(layers, name, "--layer-precisions"):
+        meant = [layer for other, found in layers.items() if _means(name, other) for layer in found]
+        if not meant and not part:
+            _named(layers, name, "--layer-precisions")
+        for layer in meant:
             layer.precision = kind
             if kind == trt.DataType.FLOAT:
                 _give_full(trt, layer)
+
+
+def _means(given: str, name: str) -> bool:
+    return given == name or fnmatchcase(name, given)
 
 
 def _give_full(trt: Any, layer: Any) -> None:
@@ -84,7 +91,7 @@ def layers_of(network: Any) -> dict[str, list[Any]]:
     named: dict[str, list[Any]] = {}
     makers: dict[str, list[Any]] = {}
     for layer in (network.get_layer(at) for at in range(network.num_layers)):
-        for name in dict.fromkeys([layer.name, *_ORIGIN.findall(layer.metadata or "")]):
+        for name in dict.fromkeys([layer.name, *metadata_nodes(layer.metadata or "")]):
             named.setdefault(name, []).append(layer)
         for slot in range(layer.num_outputs):
             if (tensor := layer.get_output(slot)) is not None:

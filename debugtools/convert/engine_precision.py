@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -67,10 +67,14 @@ def reduced(model: Loadable, options: TrtOptions, tell: Tell) -> Iterator[Loadab
 def _there(structure: Structure, options: TrtOptions) -> dict[str, str]:
     """The precisions asked of nodes; of those alone that a part of the model has."""
     named = options.network.layer_precisions
-    if not options.part:
+    if not options.part or not named:
         return named
-    names = {name for node in every_node(structure.nodes) for name in (node_label(node), *node.output)}
-    return {name: kind for name, kind in named.items() if name in names}
+    nodes, found = list(every_node(structure.nodes)), {}
+    for name, kind in named.items():
+        with suppress(UsageError):
+            labels(nodes, [name], ())
+            found[name] = kind
+    return found
 
 
 def _structure(model: Loadable) -> Structure:

@@ -7,6 +7,7 @@ from debugtools.compare.marks import any_marks
 from debugtools.compare.setup import Setup
 from debugtools.debugger.history import History
 from debugtools.judging.comparison import ComparisonJudge
+from debugtools.judging.engine_side import check_engine_side
 from debugtools.judging.original import Feed, Original
 from debugtools.judging.protocol import Judgement
 from debugtools.judging.subject import Subject
@@ -62,6 +63,7 @@ def begin(context: "JobContext", setup: Setup, history: History, notes: Notes, c
         if notes.get("iteration") is None:
             notes.put(iteration=number)
         setup.close()  # the whole models' sessions: candidates have their own
+        check_engine_side(sides.suspect, context.warn)
         start.subject = start.subject or Subject(context, setup, number, feed)
         return start
     return Start(None, last)

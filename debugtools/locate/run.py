@@ -20,6 +20,7 @@ from debugtools.compare.places import Places
 from debugtools.compare.setup import Setup
 from debugtools.compare.sides import ModelSide, SavedSide, Side
 from debugtools.compare.stream import SessionPool
+from debugtools.judging.engine_side import check_engine_side
 from debugtools.locate import executed
 from debugtools.locate.findings import Findings
 from debugtools.locate.grounds import Grounds
@@ -40,6 +41,7 @@ class LocateRun:
         self.context, self.spec, self.setup = context, spec, setup
         self.started = time.perf_counter()
         self.suspect, self.reference = two_sides(setup.sides)
+        check_engine_side(self.suspect, context.warn)
         budget = spec.compare.memory_budget
         (keep_for_reuse if budget is None else keep_nothing_back)()
         keep = budget is None and setup.count() != 1
