@@ -81,7 +81,7 @@ class Frame:
     @property
     def _layers(self) -> Set[str]:
         """Tensors of the model that are not its outputs."""
-        return self.model.cut.maker.keys() - set(self.model.cut.outputs) if self.model else frozenset()
+        return self.model.layers() if self.model else frozenset()
 
     def observed(self, side: ModelSide) -> Observing:
         """How layers of one side are observed: what is not onnxruntime has but its own graph to run."""

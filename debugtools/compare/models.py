@@ -1,5 +1,6 @@
 """A model as a comparison sees it, read while the sessions open."""
 
+from collections.abc import Set
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
@@ -62,6 +63,10 @@ class Model:
             (node.op_type for node in self.cut.nodes) if found is None else (maker.op for maker in found.values())
         )
 
+    def layers(self) -> Set[str]:
+        """The tensors that nodes make and that are not the graph's outputs."""
+        return self.cut.maker.keys() - set(self.cut.outputs)
+
     def _parse(self) -> "GraphCut":
         from surgery.cut import GraphCut
 
@@ -105,6 +110,9 @@ class OpaqueModel(Model):
         return None
 
     def operators(self) -> frozenset[str]:
+        return frozenset()
+
+    def layers(self) -> Set[str]:
         return frozenset()
 
     @property
