@@ -30,9 +30,10 @@ class Profile:
 
 @dataclass(frozen=True)
 class EngineView:
-    """An engine, read. memory: bytes of device memory that a context takes, of the largest profile. layers: those of
-    each profile, in one list where the engine does not tell them apart. weights: bytes of all weights, None where this
-    version does not say; streamable: of those that may be streamed. facts: how it was built, word -> value.
+    """An engine, read. memory: bytes of device memory that a context takes, of the largest profile. weights: bytes of
+    all weights, None where this version does not say; streamable: of those that may be streamed. layers: those of each
+    profile, in one list where the engine does not tell them apart. formats: how inputs and outputs lie in memory, by
+    name. facts: how it was built.
     """
 
     name: str
@@ -43,6 +44,7 @@ class EngineView:
     weights: int | None
     streamable: int
     layers: list[list[Layer]] = field(default_factory=list)
+    formats: dict[str, str] = field(default_factory=dict)
     facts: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -57,7 +59,7 @@ def engine_view(trt: Any, loaded: Engine, known: Collection[str] = ()) -> Engine
     No context is made, so this takes no device memory but the engine's own. LayerwiseError where the inspector fails.
     """
     engine = loaded.engine
-    tensors = io_tensors(trt, engine)
+    tensors, layers = io_tensors(trt, engine), _layers(trt, engine, known)
     return EngineView(
         name=engine.name,
         refittable=bool(engine.refittable),
@@ -66,8 +68,9 @@ def engine_view(trt: Any, loaded: Engine, known: Collection[str] = ()) -> Engine
         memory=engine.device_memory_size_v2,
         weights=engine.get_engine_stat(trt.EngineStat.TOTAL_WEIGHTS_SIZE) if hasattr(trt, "EngineStat") else None,
         streamable=engine.streamable_weights_size,
-        layers=_by_profile(_layers(trt, engine, known)),
-        facts=_facts(trt, engine, tensors),
+        layers=_by_profile(layers),
+        formats={tensor.name: engine.get_tensor_format_desc(tensor.name) for tensor in tensors},
+        facts=_facts(trt, engine, layers),
     )
 
 
@@ -100,9 +103,10 @@ def _by_profile(layers: list[Layer]) -> list[list[Layer]]:
     return found
 
 
-def _facts(trt: Any, engine: Any, tensors: list[Tensor]) -> dict[str, str]:
+def _facts(trt: Any, engine: Any, layers: list[Layer]) -> dict[str, str]:
     sources = [name for name, at in trt.TacticSource.__members__.items() if engine.tactic_sources >> int(at) & 1]
-    debug = [tensor.name for tensor in tensors if engine.is_debug_tensor(tensor.name)]
+    made = dict.fromkeys(tensor.name for layer in layers for tensor in layer.outputs)
+    debug = [name for name in made if engine.is_debug_tensor(name)]
     return {
         "Profiling Verbosity": engine.profiling_verbosity.name,
         "Engine Capability": engine.engine_capability.name,

@@ -2,8 +2,8 @@
 
 10 names the inputs and outputs ("Bindings") and has "Format/Datatype" in one; 11 describes them ("I/O Tensors") and has
 "Format" and "Datatype" apart. Engines that were built without detailed profiling verbosity give names of layers alone.
-Which ONNX nodes a layer does is in "Metadata" ("[ONNX Layer: conv]", several with U+001E between them), and where that
-says nothing in the name ("conv + relu").
+Which ONNX nodes a layer does is in "Metadata" ("[ONNX Layer: conv]", several with U+001F between those of one fusion
+and U+001E between fusions), and where that says nothing in the name ("conv + relu").
 """
 
 import json
@@ -17,7 +17,7 @@ from backends.text import shown
 
 _TENSORS = ("Inputs", "Outputs")
 _OWN = ("Name", "LayerType", *_TENSORS, "Metadata")
-_ONNX = re.compile(r"\[ONNX Layer: ([^\x1e]*?)\](?=\x1e|\[|$)")
+_ONNX = re.compile(r"\[ONNX Layer: ([^\x1e\x1f]*?)\](?=[\x1e\x1f\[]|$)")
 _PROFILE = re.compile(r"\s*\[profile (\d{1,6})\]$")
 _JOINED = re.compile(r" \+ | \|\| ")
 _TYPES = {

@@ -1,6 +1,6 @@
 """What a network is before it is built: inputs, outputs, layers with their attributes and weights."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,7 @@ class NetworkView:
 
 def network_view(trt: Any, network: Any) -> NetworkView:
     """Read an INetworkDefinition. Weights are NumPy arrays among the layers' attributes, over TensorRT's own memory."""
-    classes = layer_classes(trt)
+    classes, names = layer_classes(trt), _Names(trt)
     flags = trt.NetworkDefinitionCreationFlag
     typed = not able(trt, "typed_by_flag") or network.get_flag(flags.STRONGLY_TYPED)
     return NetworkView(
@@ -35,7 +35,7 @@ def network_view(trt: Any, network: Any) -> NetworkView:
         strongly_typed=bool(typed),
         inputs=[_tensor(network.get_input(at)) for at in range(network.num_inputs)],
         outputs=[_tensor(network.get_output(at)) for at in range(network.num_outputs)],
-        layers=[_layer(trt, network.get_layer(at), classes) for at in range(network.num_layers)],
+        layers=[_layer(network.get_layer(at), classes, names) for at in range(network.num_layers)],
     )
 
 
@@ -49,25 +49,34 @@ def layer_classes(trt: Any) -> dict[str, type]:
             if word in found or f"IF{word}" in found}  # fmt: skip
 
 
-def _layer(trt: Any, layer: Any, classes: dict[str, type]) -> Layer:
+class _Names:
+    """What layers of a class have beside what all layers have."""
+
+    def __init__(self, trt: Any) -> None:
+        self._base, self._common = trt.ILayer, set(dir(trt.ILayer))
+        self._found: dict[type, list[str]] = {}
+
+    def of(self, layer: Any, inputs: int) -> list[str]:
+        """Names of attributes; of two ways to say one thing (by an input, by an attribute) the one that is used."""
+        kind = type(layer)
+        if kind not in self._found:
+            self._found[kind] = [name for name in dir(layer) if self._own(kind, name)]
+        said = _BY_INPUT.get(kind.__name__, ()) if inputs > 1 else ()
+        return [name for name in self._found[kind] if name not in said]
+
+    def _own(self, kind: type, name: str) -> bool:
+        new = name not in self._common or (kind is not self._base and name in vars(kind))
+        return new and isinstance(getattr(kind, name, None), property)
+
+
+def _layer(layer: Any, classes: dict[str, type], names: _Names) -> Layer:
     kind = layer.type.name
     if kind in classes:
         layer.__class__ = classes[kind]
-    inputs = [_tensor(layer.get_input(at)) for at in range(layer.num_inputs) if layer.get_input(at) is not None]
-    outputs = [_tensor(layer.get_output(at)) for at in range(layer.num_outputs) if layer.get_output(at) is not None]
-    attributes = {name: _value(layer, name) for name in _names(trt, layer, len(inputs))}
+    inputs = _tensors(layer.get_input, layer.num_inputs)
+    outputs = _tensors(layer.get_output, layer.num_outputs)
+    attributes = {name: _value(layer, name) for name in names.of(layer, len(inputs))}
     return Layer(layer.name, kind, inputs, outputs, metadata_nodes(layer.metadata or ""), attributes)
-
-
-def _names(trt: Any, layer: Any, inputs: int) -> Iterator[str]:
-    """What this class of layers has beside what all have; of two ways to say one thing the one that is used."""
-    common = set(dir(trt.ILayer))
-    taken = _BY_INPUT.get(type(layer).__name__, ()) if inputs > 1 else ()
-    own = type(layer)
-    for name in dir(layer):
-        new = name not in common or (own is not trt.ILayer and name in vars(own))
-        if new and name not in taken and isinstance(getattr(own, name, None), property):
-            yield name
 
 
 def _value(layer: Any, name: str) -> Any:
@@ -91,6 +100,11 @@ def plain(value: Any) -> Any:
         return tuple(plain(item) for item in value)
     except (TypeError, ValueError):  # no sequence, or sizes whose number is not known
         return "unknown" if type(value).__name__ == "Dims" else type(value).__name__
+
+
+def _tensors(get: Callable[[int], Any], count: int) -> list[LayerTensor]:
+    """Those that there are: optional ones may be left out."""
+    return [_tensor(tensor) for tensor in map(get, range(count)) if tensor is not None]
 
 
 def _tensor(tensor: Any) -> LayerTensor:

@@ -1,6 +1,7 @@
 """Which nodes of an ONNX model TensorRT's parser takes, and why it refuses the others."""
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from backends.runner import Loadable
@@ -42,11 +43,20 @@ class Support:
         ]
 
     def parts(self, model: Loadable) -> list[tuple[list[int], bool]]:
-        """Runs of nodes that are taken, or not, by their places in the graph."""
+        """Runs of nodes that are taken, or not, by their places in the graph.
+
+        Nodes that the parser refuses by name are not, whatever it says of their runs: it may take an operator of which
+        it refuses a type.
+        """
         parser, _held = self._parser()
         parser.supports_model_v2(model.read(), path=_beside(model))
-        return [(list(parser.get_subgraph_nodes(at)), bool(parser.is_subgraph_supported(at)))
-                for at in range(parser.num_subgraphs)]  # fmt: skip
+        refused = {refusal.node for refusal in self.refusals(model) if not refusal.stack}
+        found = []
+        for at in range(parser.num_subgraphs):
+            nodes = list(parser.get_subgraph_nodes(at))
+            taken = set(nodes) - refused if parser.is_subgraph_supported(at) else set()
+            found += [(list(run), good) for good, run in groupby(nodes, taken.__contains__)]
+        return found
 
     def _parser(self) -> tuple[Any, Any]:
         """A parser, and what it must not outlive."""

@@ -14,7 +14,8 @@ from surgery.graph.infer import inferred_structure
 from surgery.pieces import Pieces
 from surgery.structure import Structure
 
-Ask = Callable[[Loadable], list[tuple[list[int], bool]]]
+Answer = list[tuple[list[int], bool]]
+Ask = Callable[[Loadable], Answer]
 
 
 @dataclass(frozen=True)
@@ -78,17 +79,23 @@ def partition(whole: Whole, ask: Ask, *, deep: bool) -> list[Part]:
     """The parts of a model, in the order of their first nodes. deep: parts that are not taken are asked for alone, in
     which some of their nodes may be taken after all, until nothing more comes of it.
     """
-    waiting = [Part(tuple(nodes), good) for nodes, good in ask(whole.loadable) if nodes]
+    waiting = _answered(range(len(whole.pieces.nodes)), ask(whole.loadable))
     done: list[Part] = []
     while waiting:
         part = waiting.pop()
-        inner = ask(whole.part_model(part)) if deep and not part.supported else []
-        if any(good for _, good in inner):
-            order = sorted(part.nodes)
-            waiting += [Part(tuple(order[at] for at in nodes), good) for nodes, good in inner if nodes]
+        inner = [] if part.supported or not deep else _answered(sorted(part.nodes), ask(whole.part_model(part)))
+        if any(each.supported for each in inner):
+            waiting += inner
         else:
             done.append(part)
     return sorted(done, key=lambda part: min(part.nodes))
+
+
+def _answered(nodes: Sequence[int], answer: Answer) -> list[Part]:
+    """The parts among `nodes`, which are called by their places there. What is not spoken of is not taken."""
+    spoken = {at for run, _ in answer for at in run}
+    left = [at for at in range(len(nodes)) if at not in spoken]
+    return [Part(tuple(nodes[at] for at in run), good) for run, good in [*answer, (left, False)] if run]
 
 
 def largest(parts: Sequence[Part]) -> Part | None:

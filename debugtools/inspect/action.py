@@ -63,7 +63,7 @@ def inspect_trt(context: "JobContext") -> dict[str, Any]:
     except msgspec.ValidationError as error:
         raise UsageError(f"the description of what to inspect does not fit: {error}") from None
     messages = Messages(teller(context, spec.verbose), verbose=spec.verbose)
-    lines, document = _engine(spec, messages) if spec.engine else _network(spec, messages, context)
+    lines, document = _engine(spec, messages, context) if spec.engine else _network(spec, messages, context)
     if spec.json:
         return {"description": document()}
     context.log(next(lines), level="out")
@@ -72,7 +72,7 @@ def inspect_trt(context: "JobContext") -> dict[str, Any]:
     return {}
 
 
-def _engine(spec: InspectSpec, messages: Messages) -> Any:
+def _engine(spec: InspectSpec, messages: Messages, context: "JobContext") -> Any:
     trt = tensorrt()
     path = Path(spec.engine or "")
     names = _node_names(spec.nodes_of) if spec.nodes_of else []
@@ -80,6 +80,9 @@ def _engine(spec: InspectSpec, messages: Messages) -> Any:
     load_plugins(trt, logger, spec.options.network.plugins)
     loaded = load_engine(trt, read_engine(path), path, messages, spec.options.run)
     view, notes = engine_view(trt, loaded, set(names)), _notes(spec.values)
+    if not view.detailed and ("layers" in spec.show or spec.nodes_of):
+        context.warn(f"The engine's profiling verbosity is {view.facts['Profiling Verbosity']}: it says little of its "
+                     "layers. Build it with --profiling-verbosity DETAILED to see more.")  # fmt: skip
     found = layers_of_nodes(names, [layer for layers in view.layers for layer in layers])
 
     def lines() -> Iterator[str]:

@@ -19,8 +19,8 @@ def engine_document(view: EngineView, show: Collection[str], notes: Mapping[str,
         "kind": "engine",
         "name": view.name,
         "refittable": view.refittable,
-        "inputs": [_io(tensor) for tensor in view.tensors if tensor.is_input],
-        "outputs": [_io(tensor) for tensor in view.tensors if not tensor.is_input],
+        "inputs": [_io(view, index) for index, tensor in enumerate(view.tensors) if tensor.is_input],
+        "outputs": [_io(view, index) for index, tensor in enumerate(view.tensors) if not tensor.is_input],
         "device_memory": view.memory,
         "weights": view.weights,
         "streamable_weights": view.streamable,
@@ -55,9 +55,12 @@ def network_document(view: NetworkView, show: Collection[str]) -> dict[str, Any]
     return found
 
 
-def _io(tensor: Any) -> dict[str, Any]:
-    location = "host" if tensor.host else "device"
-    return {"name": tensor.name, "dtype": tensor.dtype, "shape": list(tensor.shape), "location": location}
+def _io(view: EngineView, index: int) -> dict[str, Any]:
+    tensor = view.tensors[index]
+    return {
+        "name": tensor.name, "index": index, "dtype": tensor.dtype, "shape": list(tensor.shape),
+        "location": "host" if tensor.host else "device", "format": view.formats.get(tensor.name),
+    }  # fmt: skip
 
 
 def _profile(profile: Profile) -> dict[str, Any]:

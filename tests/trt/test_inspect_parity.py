@@ -1,0 +1,94 @@
+"""`inspect model` beside the real Polygraphy, both on the fake TensorRT: each line of its is among ours, in order."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from trt.backend_model import SETUP
+from trt.conftest import fake_environment
+from trt.stubs import build
+from trt.zygote import Zygote
+
+OURS = """
+import sys; sys.path.insert(0, {root!r})
+{setup}
+from pathlib import Path
+from backends.jobs.context import JobContext
+from backends.jobs.events import read_events
+from debugtools.inspect.action import inspect_trt
+def action(**fields):
+    Path("spec.json").write_text(json.dumps({{"params": fields}}))
+    inspect_trt(JobContext(Path("."), 1))
+    print("\\n".join(e["text"] for e in read_events(Path(".")) if e.get("level") == "out"))
+"""
+THEIRS = "import sys; sys.argv = ['polygraphy', *{words!r}]; from polygraphy.tools import main; sys.exit(main())"
+Sides = Callable[..., tuple[list[str], list[str]]]
+
+
+@pytest.fixture(scope="module", params=[10, 11], ids=["trt10", "trt11"])
+def both(request: pytest.FixtureRequest) -> Iterator[Zygote]:
+    """A process that has our modules and Polygraphy's, over the fake of one version."""
+    try:
+        library = str(build.cudart())
+    except build.Unavailable as reason:
+        pytest.skip(str(reason))
+    environment = {**os.environ, **fake_environment(request.param), "LD_LIBRARY_PATH": library}
+    zygote = Zygote(environment, "polygraphy.tools", "polygraphy.backend.trt", "debugtools.inspect.action")
+    yield zygote
+    zygote.close()
+
+
+@pytest.fixture
+def sides(both: Zygote, tmp_path: Path) -> Sides:
+    """The lines that we print and those that Polygraphy does, without its log's prefixes."""
+
+    def lines(source: str, **environment: str) -> list[str]:
+        done = both.run(source, str(tmp_path), environment)
+        assert done["code"] == 0, done["err"] + done["out"]
+        noise = ("[W] 'colored'", "[I] Loading bytes", "[V]")
+        shown = [line for line in done["out"].splitlines() if not line.startswith(noise)]
+        return [line.removeprefix("[I] ").rstrip() for line in shown if line.strip()]
+
+    def run(ours: str, *theirs: str) -> tuple[list[str], list[str]]:
+        setup = OURS.format(root=str(Path(__file__).parents[2]), setup=SETUP)
+        found = lines(setup + ours, LAYERWISE_HOME=str(tmp_path / "home"))
+        return found, lines(THEIRS.format(words=list(theirs)))
+
+    return run
+
+
+def assert_among(theirs: list[str], ours: list[str]) -> None:
+    """Every line of theirs is a line of ours, in the same order."""
+    left = iter(ours)
+    for line in theirs:
+        assert line in left, f"{line!r} is missing, or comes too early"
+
+
+ENGINE = """
+options = TrtOptions(profiles=[range_of(1, 2, 4)], config=ConfigOptions(profiling_verbosity="{verbosity}"), fresh=True)
+Path("m.engine").write_bytes(build_engine(conv(), options).data)
+action(engine="m.engine", show=["layers", "attrs"])
+"""
+
+
+def test_an_engine(sides: Sides) -> None:
+    ours, theirs = sides(
+        ENGINE.format(verbosity="detailed"), "inspect", "model", "m.engine", "--show", "layers", "attrs"
+    )
+    assert len(theirs) > 15
+    assert_among(theirs, ours)
+
+
+def test_a_network(sides: Sides) -> None:
+    ours, theirs = sides(
+        """
+Path("m.onnx").write_bytes(conv().data)
+action(model="m.onnx", show=["layers", "attrs"])
+""",
+        *("inspect", "model", "m.onnx", "--convert-to", "trt", "--show", "layers", "attrs"),
+    )
+    typed = "Strongly Typed "  # Polygraphy asks for a flag that 11 ignores
+    kind = ("Op: ActivationType.RELU", "Op: LayerType.ACTIVATION")  # it takes the function's type for the layer's
+    assert len(theirs) > 12
+    assert_among([line.replace(*kind) for line in theirs], [line.replace(typed, "") for line in ours])
