@@ -92,6 +92,12 @@ def test_backends_that_are_not_here(line: str) -> None:
         spec_of(line)
 
 
+@pytest.mark.parametrize("words", ["--warm-up -1", "--threads -1", "--inter-threads -2", "--trt-contexts 0"])
+def test_counts_that_are_none(words: str) -> None:
+    with pytest.raises(UsageError, match=r"is (negative|less than 1)"):
+        spec_of(f"M --onnxrt {words}")
+
+
 def options_of(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
     return {flag: action for action in parser._actions for flag in action.option_strings if flag.startswith("--")}
 

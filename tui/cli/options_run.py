@@ -1,6 +1,6 @@
 """Options of a run: engines, inputs, inference, the job; Polygraphy's names."""
 
-from tui.cli.parser import Parser
+from tui.cli.parser import Parser, count
 
 
 def add_onnxrt(parser: Parser) -> None:
@@ -20,8 +20,8 @@ def add_onnxrt(parser: Parser) -> None:
         metavar="LEVEL",
         help="ORT_DISABLE_ALL, ORT_ENABLE_BASIC, ORT_ENABLE_EXTENDED, ORT_ENABLE_ALL (or 0, 1, 2, 99)",
     )
-    parser.own(group, "--threads", type=int, metavar="N", help="threads within a node")
-    parser.own(group, "--inter-threads", type=int, metavar="N", help="threads across nodes")
+    parser.own(group, "--threads", type=count, metavar="N", help="threads within a node")
+    parser.own(group, "--inter-threads", type=count, metavar="N", help="threads across nodes")
     parser.own(
         group,
         "--custom-ops",
@@ -69,7 +69,7 @@ def add_inference(parser: Parser) -> None:
     group.add_argument(
         "--warm-up",
         "--warm-up-runs",
-        type=int,
+        type=count,
         default=0,
         metavar="N",
         help="runs before the first timed one",

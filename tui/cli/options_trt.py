@@ -1,6 +1,6 @@
 """Options of TensorRT, and those of TensorFlow: accepted, so that command lines carry over."""
 
-from tui.cli.parser import Parser
+from tui.cli.parser import Parser, positive
 
 _FLAGS = """--fp16 --bf16 --fp8 --int8 --sparse-weights --version-compatible --exclude-lean-runtime
 --error-on-timing-cache-miss --disable-compilation-cache --trt-safety-restricted --refittable --strip-plan --use-dla
@@ -43,7 +43,7 @@ def add_trt(parser: Parser, *, precisions: bool = True) -> None:
     parser.own(group, "--exclude-tactics", metavar="FILE", help="tactics of this file are not used (--save-tactics)")
     parser.own(group, "--fresh-engine", action="store_true", help="build anew, whatever the workspace has kept")
     parser.own(group, "--trt-cuda-graph", action="store_true", help="launch each run as a CUDA graph")
-    parser.own(group, "--trt-contexts", metavar="N",
+    parser.own(group, "--trt-contexts", type=positive, default=1, metavar="N",
                help="so many contexts run each feed at once, on their own streams; all must give the same")  # fmt: skip
 
 

@@ -37,6 +37,22 @@ class Parser(argparse.ArgumentParser):
         return list(first.values()) if len(first) == 1 else known
 
 
+def positive(text: str) -> int:
+    """The type of an option that counts from 1."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{value} is less than 1")
+    return value
+
+
+def count(text: str) -> int:
+    """The type of an option that counts from 0."""
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{value} is negative")
+    return value
+
+
 class RunnerFlag(argparse.Action):
     """Collects runners in the order they are typed; each flag may be given several times."""
 

@@ -50,7 +50,7 @@ def trt_options(args: Namespace) -> TrtOptions:
             runtime=args.load_runtime,
             dla_workspace=args.dla_workspace_allocation_strategy,
             cuda_graph=args.trt_cuda_graph,
-            contexts=_contexts(args.trt_contexts),
+            contexts=args.trt_contexts,
         ),
         save_engine=args.save_engine,
         load_timing_cache=args.load_timing_cache or _existing(args.timing_cache),
@@ -60,13 +60,6 @@ def trt_options(args: Namespace) -> TrtOptions:
         exclude_tactics=args.exclude_tactics,
         fresh=args.fresh_engine,
     )
-
-
-def _contexts(text: str | None) -> int:
-    number = _whole(text, "--trt-contexts")
-    if number is not None and number < 1:
-        raise UsageError(f"--trt-contexts {number}: at least 1")
-    return number or 1
 
 
 def input_shapes(args: Namespace) -> Shapes:

@@ -17,8 +17,12 @@ def count_line(rows: "NodeRows") -> Line:
     return [(f"{len(rows.matches):,} of {rows.index.n_nodes:,}", "strong" if rows.narrowed else "dim")]
 
 
-def status_line(marks: int, cost: "MarkCost", in_range: int | None, progress: str, cells: int) -> Line:
-    """How much is marked and what it weighs per run; the open range; the progress of indexing."""
+def status_line(
+    marks: int, cost: "MarkCost", in_range: int | None, progress: str, unmarked: str, cells: int
+) -> Line:
+    """How much is marked and what it weighs per run; the open range; the progress of indexing. unmarked: what a run
+    compares now.
+    """
     left: Line = [(" ", "")]
     if progress:
         left.append((f"{progress}  ", "accent"))
@@ -26,6 +30,6 @@ def status_line(marks: int, cost: "MarkCost", in_range: int | None, progress: st
         at_least = "at least " if cost.open_ended else ""
         left.append((f"{marks:,} marked, {at_least}{size_text(cost.nbytes)} an iteration", "mark"))
     elif not progress:
-        left.append(("nothing marked: a run compares the graph's outputs", "dim"))
+        left.append((f"nothing marked: {unmarked}", "dim"))
     right: Line = [] if in_range is None else [(f"range of {in_range:,}: space marks, v ends ", "accent")]
     return spread(left, right, cells)

@@ -10,7 +10,7 @@ from tui.commands import command
 from tui.controllers.debug_results import DebugResults, node_of, suspect_sets
 from tui.controllers.jobs import JobActions
 from tui.screens.answering import Answering
-from tui.screens.pick import Choice, PickScreen, yank_choices
+from tui.screens.pick import Choice, PickScreen
 from tui.screens.searching import Searching
 from tui.state.debugging import Row
 from tui.state.shared import AppState
@@ -106,10 +106,4 @@ class DebugFound(Answering, Searching, scope="debug"):
 
     @command("debug.yank", "copy the command line, a path or the answer", keys="y", footer="yank", line="yank")
     def yank(self) -> None:
-        choices = yank_choices(self._results.yank_targets(self.debug, self.asked()))
-        if choices:
-            self.app.push_screen(PickScreen("Copy", choices, self.state.glyphs), self._yanked)
-
-    def _yanked(self, text: object) -> None:
-        if isinstance(text, str):
-            self.post_message(self.Yank(text))
+        self.offer_copies(self._results.yank_targets(self.debug, self.asked()))

@@ -5,7 +5,6 @@ from tui.commands import command
 from tui.screens.graph_filter import GraphFilter
 from tui.screens.graph_jumps import GraphJumps
 from tui.screens.graph_marks import GraphMarks
-from tui.screens.pick import PickScreen, yank_choices
 
 
 class GraphScreen(GraphMarks, GraphFilter, GraphJumps, scope="graph"):
@@ -14,7 +13,8 @@ class GraphScreen(GraphMarks, GraphFilter, GraphJumps, scope="graph"):
     @command("graph.weights", "statistics of the node's weights", keys="w")
     def weights(self) -> None:
         if self.session.index is not None and self.session.index.n_nodes:
-            self.run_worker(self._read_weights(self.session.node), group="weights", exclusive=True)
+            node = self.session.node
+            self.run_latest("weights", lambda: self._read_weights(node))
 
     async def _read_weights(self, node: int) -> None:
         self.state.say("reading weights …")
@@ -39,9 +39,4 @@ class GraphScreen(GraphMarks, GraphFilter, GraphJumps, scope="graph"):
         index = self.session.index
         if index is None or not index.n_nodes:
             return
-        self.app.push_screen(PickScreen("Copy", yank_choices(self._control.yank_targets()), self.state.glyphs),
-                             self._yanked)  # fmt: skip
-
-    def _yanked(self, text: object) -> None:
-        if isinstance(text, str):
-            self.post_message(self.Yank(text))
+        self.offer_copies(self._control.yank_targets())

@@ -18,6 +18,7 @@ from tui.screens.graph_list import NodeModel
 from tui.screens.page import Page
 from tui.state.graph import NodeRows
 from tui.state.marks import MarkCost
+from tui.state.run_form import compared_text, load_form
 from tui.state.shared import AppState
 from tui.widgets.detail_pane import DetailPane
 from tui.widgets.line_input import LineInput
@@ -93,6 +94,7 @@ class GraphBase(Page, scope="graph"):
 
     def shown_again(self) -> None:
         self._node_changed()
+        self._update_status()
 
     def _index_opened(self) -> None:
         if self.session.index is None:
@@ -106,7 +108,8 @@ class GraphBase(Page, scope="graph"):
         self._list.set_model(self._model(), self._rows.row_of(node) if self._rows.knows(node) else self._list.cursor)
         if not self._rows.knows(node) and len(self._rows):
             self.session.select_node(self._rows.node_at(self._list.cursor))
-        self._marks_changed()
+        self._cost.follow(self.session.index, self.session.marks)
+        self._update_status()
         self._update_head()
         self._show_detail()
 
@@ -139,7 +142,8 @@ class GraphBase(Page, scope="graph"):
 
     def _status(self, cells: int) -> Line:
         in_range = None if self._range_from is None else abs(self._list.cursor - self._range_from) + 1
-        return status_line(len(self.session.marks), self._cost, in_range, self.session.opening, cells)
+        unmarked = compared_text(load_form(self.state.session.forms.get("run", {})))
+        return status_line(len(self.session.marks), self._cost, in_range, self.session.opening, unmarked, cells)
 
     def _show_detail(self) -> None:
         pane, index, node = self.query_one("#detail", DetailPane), self.session.index, self.session.node

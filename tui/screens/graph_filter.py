@@ -29,6 +29,8 @@ class GraphFilter(GraphPanes, scope="graph"):
             field.set_value(text)
             self._apply_filter()
         else:
+            if not self._rows.narrowed:
+                field.set_value("")
             field.focus()
 
     @on(LineInput.Changed, "#filter")

@@ -13,7 +13,7 @@ from tui.controllers.jobs import JobActions, read_tail
 from tui.presenters.jobs import card_text, detail_lines, event_lines, heading, log_lines, row_line
 from tui.presenters.text import Line
 from tui.screens.answering import Answering
-from tui.screens.pick import Choice, PickScreen, yank_choices
+from tui.screens.pick import Choice, PickScreen
 from tui.state.coalesce import Coalesce
 from tui.state.shared import AppState
 from tui.widgets.detail_pane import DetailPane
@@ -190,8 +190,4 @@ class JobsScreen(Answering, scope="jobs"):
             targets.insert(0, ("c", "command", shlex.join(spec.command)))
         if view.card is not None:
             targets.append(("k", "crash card", card_text(view.card, self.state.glyphs)))
-        self.app.push_screen(PickScreen("Copy", yank_choices(targets), self.state.glyphs), self._yanked)
-
-    def _yanked(self, text: object) -> None:
-        if isinstance(text, str):
-            self.post_message(self.Yank(text))
+        self.offer_copies(targets)

@@ -1,6 +1,6 @@
 """What all screens share: a page fills the space between the bars and owns its commands."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from tui.commands import Command, Commanded, in_scopes
+from tui.screens.pick import PickScreen, yank_choices
 from tui.state.session import Session
 from tui.state.shared import AppState
 
@@ -83,6 +84,16 @@ class Page(Commanded, Container):
     def run_latest(self, group: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run `work` in place of what the group does; it is called when it starts, which it may never do."""
         self.run_worker(work, group=group, exclusive=True)  # type: ignore[arg-type]
+
+    def offer_copies(self, targets: Sequence[tuple[str, str, str]]) -> None:
+        """Let the user copy one of (key, what, text)."""
+        choices = yank_choices(targets)
+        if choices:
+            self.app.push_screen(PickScreen("Copy", choices, self.state.glyphs), self._copied)
+
+    def _copied(self, text: object) -> None:
+        if isinstance(text, str):
+            self.post_message(self.Yank(text))
 
     def shown_again(self) -> None:
         """The page came to the front: catch up with the state."""

@@ -2,7 +2,6 @@
 
 from textual import on
 from textual.app import ComposeResult
-from textual.events import Resize
 
 from backends.errors import LayerwiseError
 from tui.commands import command
@@ -11,17 +10,14 @@ from tui.controllers.perf import BenchStarter, line_of_node, node_of_layer, yank
 from tui.presenters.numbers import sig
 from tui.presenters.perf import detail_lines, head_lines, heading, row_line
 from tui.presenters.text import Line
-from tui.screens.page import Page
-from tui.screens.pick import PickScreen, yank_choices
+from tui.screens.job_table import JobTable
 from tui.state.coalesce import Coalesce
 from tui.state.perf import SORTS
 from tui.state.shared import AppState
 from tui.widgets.line_input import LineInput
 from tui.widgets.lines import LinesView, OneLine
-from tui.widgets.virtual_list import GUTTER, VirtualList
+from tui.widgets.virtual_list import VirtualList
 
-TALL = 32
-WAIT = 0.06
 SELECT_WAIT = 0.25
 
 
@@ -38,7 +34,7 @@ class LayerRows:
         return row_line(self._app.perf, i, cells, self._app.glyphs)
 
 
-class PerfScreen(Page, scope="perf"):
+class PerfScreen(JobTable, scope="perf"):
     """Figures above, layers in the middle, the layer under the cursor in full below."""
 
     DEFAULT_CSS = """
@@ -48,16 +44,17 @@ class PerfScreen(Page, scope="perf"):
     PerfScreen.tall #perf-detail { height: 5; }
     """
 
+    SORTS = SORTS
+
     def __init__(self, state: AppState) -> None:
-        super().__init__(state)
         self.perf = state.perf
-        self._list = VirtualList(LayerRows(state), glyphs=state.glyphs, id="perf-list")
+        super().__init__(state, state.perf)
         self._starter = BenchStarter(state)
         self._actions = JobActions(state)
-        self._at = -1
-        self._detail_soon = Coalesce(self._show_detail, WAIT)
-        self._filter_soon = Coalesce(self._filter_now, WAIT)
         self._select_soon = Coalesce(self._select, SELECT_WAIT)
+
+    def rows_model(self) -> LayerRows:
+        return LayerRows(self.state)
 
     def compose(self) -> ComposeResult:
         yield LinesView(id="perf-head")
@@ -67,12 +64,7 @@ class PerfScreen(Page, scope="perf"):
         yield LinesView(id="perf-detail")
 
     def on_mount(self) -> None:
-        self.perf.on_change.subscribe(self._changed)
-        self.session.on_index.subscribe(self._changed)
-        text = self.session.filters.get("perf", "")
-        self.query_one("#perf-filter", LineInput).set_value(text)
-        self.perf.set_filter(text)
-        self._changed()
+        self.session.on_index.subscribe(self.changed)
 
     def main_widget(self) -> VirtualList:
         return self._list
@@ -83,44 +75,25 @@ class PerfScreen(Page, scope="perf"):
         if index is not None and node_of_layer(index, self.perf.row_at(self._list.cursor)) != self.session.node:
             line = line_of_node(index, self.perf, self.session.node)
             if line >= 0:
-                self._at = self.perf.order[line]
-        self._changed()
-
-    def on_resize(self, event: Resize) -> None:
-        self.set_class(self.app.size.height >= TALL, "tall")
-        self.call_after_refresh(self._changed)
+                self._at = self.perf.place(line)
+        super().shown_again()
 
     # ── drawing ──
 
-    def _changed(self) -> None:
-        """Rows or facts are others: keep the cursor on its layer, paint what differs."""
-        if not self.display or not self.size.width:
-            return
-        line = self.perf.line_of(self._at)
-        if line >= 0:
-            self._list.move_to(line)
-        self._list.sync()
-        head = head_lines(self.perf, self.size.width - 2, self.state.glyphs)
-        self.query_one("#perf-head", LinesView).set_lines([[(" ", ""), *found] for found in head])
-        cells = self._list.size.width - GUTTER
-        names: Line = [("  ", "head"), *heading(cells, self.perf.sort, self.perf.reverse, self.state.glyphs)]
-        self.query_one("#perf-heading", OneLine).set_line(names)
-        self.query_one("#perf-filter", LineInput).set_tail(self._filter_tail())
-        self._detail_soon.touch()
+    def head(self, cells: int) -> list[Line]:
+        return head_lines(self.perf, cells, self.state.glyphs)
 
-    def _filter_tail(self) -> Line:
-        if self.perf.filter_problem:
-            return [(self.perf.filter_problem, "bad")]
+    def heading(self, cells: int) -> Line:
+        return heading(cells, self.perf.sort, self.perf.reverse, self.state.glyphs)
+
+    def filter_tail(self) -> Line:
         if not self.perf.filter_text:
             return [("words, or op:MatMul share>1 ms>0.1", "dim")]
         return [(f"{len(self.perf.order):,} of {len(self.perf.rows):,}", "dim")]
 
-    def _show_detail(self) -> None:
-        if not self.is_mounted or not self.size.width:
-            return
-        row = self.perf.row_at(self._list.cursor)
-        lines = detail_lines(row, self._error_of(row), max(20, self.size.width - 2))
-        self.query_one("#perf-detail", LinesView).set_lines(lines)
+    def detail(self, place: int, cells: int) -> list[Line]:
+        row = self.perf.rows[place] if place >= 0 else {}
+        return detail_lines(row, self._error_of(row), cells)
 
     def _error_of(self, row: dict[str, object]) -> str:
         error = self.session.errors.get(node_of_layer(self.session.index, row))
@@ -129,11 +102,8 @@ class PerfScreen(Page, scope="perf"):
         verdict = {True: "passed", False: "failed", None: "no verdict"}[error.passed]
         return f"{sig(error.max_abs)} largest difference in the comparison on view: {error.finding or verdict}"
 
-    @on(VirtualList.Highlighted, "#perf-list")
-    def _cursor_moved(self) -> None:
-        line = self._list.cursor
-        self._at = self.perf.order[line] if line < len(self.perf.order) else -1
-        self._detail_soon.touch()
+    @on(VirtualList.Highlighted)
+    def _select_with_cursor(self) -> None:
         self._select_soon.touch()
 
     def _select(self) -> None:
@@ -146,38 +116,15 @@ class PerfScreen(Page, scope="perf"):
 
     @command("perf.filter", "filter: words, or op:MatMul share>1 ms>0.1", keys="slash", footer="filter")
     def focus_filter(self) -> None:
-        self.query_one("#perf-filter", LineInput).focus()
+        super().focus_filter()
 
     @command("perf.filter_line", "filter by an expression", line="filter EXPRESSION")
     def filter_line(self, text: str = "") -> None:
-        self.query_one("#perf-filter", LineInput).set_value(text)
-        self._filter_now()
-
-    @on(LineInput.Changed, "#perf-filter")
-    def _filter_changed(self) -> None:
-        self._filter_soon.touch()
-
-    def _filter_now(self) -> None:
-        text = self.query_one("#perf-filter", LineInput).value
-        self.perf.set_filter(text)
-        if not self.perf.filter_problem:
-            self.session.remember("perf", filter=text)
-        self._changed()
-
-    @on(LineInput.Submitted, "#perf-filter")
-    def _filter_done(self) -> None:
-        self._filter_soon.flush()
-        self._list.focus()
-
-    @on(LineInput.Cancelled, "#perf-filter")
-    def _filter_left(self) -> None:
-        self.clear_filter()
-        self._list.focus()
+        super().filter_line(text)
 
     @command("perf.clear", "show all layers again", keys="escape")
     def clear_filter(self) -> None:
-        if self.perf.filter_text or self.perf.filter_problem:
-            self.filter_line("")
+        super().clear_filter()
 
     @command("perf.sort", "sort by the next column", keys="s", footer="sort")
     def sort(self) -> None:
@@ -185,29 +132,16 @@ class PerfScreen(Page, scope="perf"):
 
     @command("perf.sort_by", "sort by a column", line="sort COLUMN", complete="columns")
     def sort_by(self, name: str = "") -> None:
-        if name not in SORTS:
-            self.state.say(f"columns to sort by: {', '.join(SORTS)}", "bad")
-            return
-        self.perf.sort_by(name)
-        self._to_top()
-
-    def columns(self, prefix: str) -> list[str]:
-        """Completions of a column's name."""
-        return [name for name in SORTS if name.startswith(prefix)]
+        super().sort_by(name)
 
     @command("perf.reverse", "reverse the order", keys="S")
     def reverse(self) -> None:
-        self.perf.reverse_sort()
-        self._to_top()
-
-    def _to_top(self) -> None:
-        self._at = self.perf.order[0] if self.perf.order else -1
-        self._changed()
+        super().reverse()
 
     @command("perf.runner", "layers of the next runner", keys="n", line="runner")
     def next_runner(self) -> None:
         self.perf.next_runner()
-        self._to_top()
+        self.reordered()
 
     # ── benches, and the way to the node ──
 
@@ -237,7 +171,7 @@ class PerfScreen(Page, scope="perf"):
         else:
             self.state.say("no bench is running")
 
-    @on(VirtualList.Selected, "#perf-list")
+    @on(VirtualList.Selected)
     @command("perf.node", "the layer's operator in the Graph screen", keys="o", footer="graph", line="node")
     def show_node(self) -> None:
         node = node_of_layer(self.session.index, self.perf.row_at(self._list.cursor))
@@ -249,10 +183,4 @@ class PerfScreen(Page, scope="perf"):
 
     @command("perf.yank", "copy the layer's name, its node or the command line", keys="y", footer="yank")
     def yank(self) -> None:
-        choices = yank_choices(yank_targets(self.perf.spec, self.perf.row_at(self._list.cursor)))
-        if choices:
-            self.app.push_screen(PickScreen("Copy", choices, self.state.glyphs), self._yanked)
-
-    def _yanked(self, text: object) -> None:
-        if isinstance(text, str):
-            self.post_message(self.Yank(text))
+        self.offer_copies(yank_targets(self.perf.spec, self.perf.row_at(self._list.cursor)))

@@ -136,7 +136,11 @@ class PerfState:
         """The layer at a line of the list, empty if there is none."""
         return self.rows[self.order[line]] if 0 <= line < len(self.order) else {}
 
-    def line_of(self, place: int) -> int:
+    def place(self, line: int) -> int:
+        """The layer at a line of the list, -1 if there is none."""
+        return self.order[line] if 0 <= line < len(self.order) else -1
+
+    def index_of(self, place: int) -> int:
         """The line that shows a layer, -1 if the filter hides it."""
         return self.order.index(place) if place in self.order else -1
 

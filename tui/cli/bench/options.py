@@ -5,7 +5,7 @@ import argparse
 from tui.cli import options, options_run, options_trt
 from tui.cli.bench.report import TOP
 from tui.cli.bench.trtexec import translate
-from tui.cli.parser import Parser
+from tui.cli.parser import Parser, count, positive
 
 EXAMPLES = """examples:
   layerwise bench MODEL.onnx                                            onnxruntime on the CPU
@@ -41,15 +41,15 @@ def fill(parser: Parser) -> None:
 def _add_measuring(parser: Parser) -> None:
     group = parser.add_argument_group("Measuring", "Both a number and a time are reached, where both are given.")
     parser.own(group, "--model", dest="model_option", metavar="MODEL", help=argparse.SUPPRESS)
-    group.add_argument("--warm-up", "--warm-up-runs", type=_count, default=0, metavar="N", help="runs before that")
+    group.add_argument("--warm-up", "--warm-up-runs", type=count, default=0, metavar="N", help="runs before that")
     parser.own(group, "--warm-up-time", type=_seconds, default=0.2, metavar="S", help="seconds before that (0.2)")
     parser.own(group, "--duration", type=_seconds, default=3.0, metavar="S", help="seconds to measure at least (3)")
     group.add_argument(
-        "--iterations", "--iters", type=_positive, default=10, metavar="N", help="runs to measure at least (10)"
+        "--iterations", "--iters", type=positive, default=10, metavar="N", help="runs to measure at least (10)"
     )
-    parser.own(group, "--streams", type=_positive, default=1, metavar="N", help="runs at the same time")
+    parser.own(group, "--streams", type=positive, default=1, metavar="N", help="runs at the same time")
     parser.own(group, "--idle-time", type=_seconds, default=0.0, metavar="S", help="seconds between two runs")
-    parser.own(group, "--batches", type=_positive, nargs="+", action="extend", default=[], metavar="N",
+    parser.own(group, "--batches", type=positive, nargs="+", action="extend", default=[], metavar="N",
                help="sizes for the inputs' dynamic first dimension, one bench each")  # fmt: skip
     parser.own(group, "--cuda-graph", action="store_true", help="capture a CUDA graph and replay it")
     parser.own(group, "--no-cuda-graph", dest="cuda_graph", action="store_false", help="do not (the default)")
@@ -62,10 +62,10 @@ def _add_measuring(parser: Parser) -> None:
 def _add_output(parser: Parser) -> None:
     group = parser.add_argument_group("Results", "Files whose name ends in .csv are CSV, others are JSON.")
     parser.own(group, "--percentile", type=_percent, nargs="+", action="extend", metavar="P", help="90 95 99")
-    parser.own(group, "--avg-runs", type=_positive, metavar="N", help="with -v, a line of averages per N runs (10)")
+    parser.own(group, "--avg-runs", type=positive, metavar="N", help="with -v, a line of averages per N runs (10)")
     parser.own(group, "--profile", action="store_true", help="time each layer, in runs of their own")
     parser.own(group, "--layer-info", action="store_true", help="list the layers that really ran")
-    parser.own(group, "--top", type=_positive, default=TOP, metavar="N", help="layers to print (15)")
+    parser.own(group, "--top", type=positive, default=TOP, metavar="N", help="layers to print (15)")
     parser.own(group, "--against", metavar="FILE", help="compare with these times: a file of -o or of --export-times")
     group.add_argument("-o", "--output", metavar="FILE", help="everything that was measured")
     parser.own(group, "--export-times", metavar="FILE", help="each run, in trtexec's form")
@@ -90,20 +90,6 @@ def _add_job(parser: Parser) -> None:
     parser.own(group, "--detach", action="store_true", help="start the job, print its number and leave")
     parser.own(group, "--timeout", metavar="DURATION", help="kill the job after this long (90, 15m, 2h)")
     parser.own(group, "--gpus", type=int, metavar="N", help="GPUs to lease; one is leased if a provider needs it")
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{value} is less than 1")
-    return value
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{value} is negative")
-    return value
 
 
 def _seconds(text: str) -> float:
