@@ -42,9 +42,13 @@ class Algorithm:
     inputs: tuple[TacticTensor, ...]
     outputs: tuple[TacticTensor, ...]
 
+    @property
+    def brief(self) -> str:
+        """What tells implementations apart, formats aside."""
+        return f"(Implementation: {self.implementation}, Tactic: {self.tactic})"
+
     def __str__(self) -> str:
-        head = f"(Implementation: {self.implementation}, Tactic: {self.tactic})"
-        return f"{head} | Inputs: {self.inputs} | Outputs: {self.outputs}"
+        return f"{self.brief} | Inputs: {self.inputs} | Outputs: {self.outputs}"
 
 
 @dataclass(frozen=True)
@@ -54,8 +58,13 @@ class CacheTactic:
     tactic: str
     kernel: str = field(default="", compare=False)
 
-    def __str__(self) -> str:
+    @property
+    def brief(self) -> str:
+        """The same as the whole."""
         return f"(Tactic: {self.tactic}, Kernel: {self.kernel or 'not named'})"
+
+    def __str__(self) -> str:
+        return self.brief
 
     __repr__ = __str__
 

@@ -45,9 +45,11 @@ class BuildDesk(RepeatDesk):
     def told(
         self, plan: Plan, candidate: Candidate, artifact: Artifact | None, judgement: Judgement, iteration: int
     ) -> None:
-        if self._mix is None:
-            super().told(plan, candidate, artifact, judgement, iteration)
-        if self._mix is None and judgement.folder is None and "build_seconds" in judgement.measured:
+        if self._mix is not None:
+            self._files.take(judgement, "")
+            return
+        super().told(plan, candidate, artifact, judgement, iteration)
+        if judgement.folder is None and "build_seconds" in judgement.measured:
             self._sorter.sort(Path.cwd(), judgement.verdict, replay_key("", iteration))
 
 

@@ -57,6 +57,8 @@ class BuildJudge(OneAtATime):
         search, files = self._search, dict(build.files)
         if self._by == "comparison" and search.artifact in search.artifacts:
             files[search.artifact] = build.data
+        if artifact.about.get("forced"):
+            files.clear()
         beside = {name for name in files if search.check is not None and name in search.artifacts}
         for name in files.keys() - beside:
             save_engine(files[name], Path(name))

@@ -54,7 +54,7 @@ def narrowed(
     told = SearchLoop(context, begin, BuildDesk(context, spec, Notes(context), mix), judge, history).run()
     sets = [[names[item] for item in items] for items in told.search.result().sets]
     culprits = [[{"layer": name, **fields(theirs[name])} for name in layers] for layers in sets]
-    parts = [" with ".join(f"{shown(name, 80)} {shown(str(theirs[name]), 160)}" for name in layers) for layers in sets]
+    parts = [" with ".join(f"{shown(name, 80)} {shown(theirs[name].brief, 160)}" for name in layers) for layers in sets]
     text = f" Verified: {'; '.join(parts)} makes a good build fail." if parts else " No mix of their tactics fails."
     return {"layers": [name for layers in sets for name in layers], "culprits": culprits, "verified": bool(sets),
             "text": text}  # fmt: skip

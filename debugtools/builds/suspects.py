@@ -76,7 +76,7 @@ def told(found: Sequence[Suspect], bad: int) -> str:
         return "No tactic is in bad builds alone."
     if not sure:
         return f"{len(found)} tactics are in bad builds alone, none in every one: there may be several culprits."
-    names = ", ".join(f"{shown(suspect.layer, 80)} {shown(str(suspect.choice), 160)}" for suspect in sure[:3])
+    names = ", ".join(f"{shown(suspect.layer, 80)} {shown(suspect.choice.brief, 160)}" for suspect in sure[:3])
     more = f" and {len(sure) - 3} more" if len(sure) > 3 else ""
     return f"In every bad build and in no good one: {names}{more}."
 

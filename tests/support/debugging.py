@@ -16,13 +16,15 @@ from backends.jobs.events import read_events
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
 from backends.specs import RunnerSpec
+from debugtools.builds.action import debug_build
+from debugtools.builds.spec import BuildsSpec
 from debugtools.compare.spec import CompareSpec
 from debugtools.debugger.action import debug_bisect, debug_reduce, debug_repeat
 from debugtools.debugger.spec import DebugSpec
 
 ORT = RunnerSpec(kind="onnxrt", threads=1)
 ACTIONS: dict[str, Callable[[JobContext], dict[str, Any]]] = {
-    "reduce": debug_reduce, "bisect": debug_bisect, "repeat": debug_repeat,
+    "reduce": debug_reduce, "bisect": debug_bisect, "repeat": debug_repeat, "build": debug_build,
 }  # fmt: skip
 
 
@@ -46,13 +48,15 @@ class Searched:
         return "\n".join(event["text"] for event in self.events if event["type"] == kind)
 
 
-def job_folder(spec: DebugSpec, what: str) -> Path:
+def job_folder(spec: DebugSpec | BuildsSpec, what: str) -> Path:
     folder, lock = Workspace().create(JobSpec(action=f"debug_{what}", params=msgspec.to_builtins(spec)))
     os.close(lock)
     return folder
 
 
-def search(spec: DebugSpec, what: str = "reduce", folder: Path | None = None, attempt: int = 1) -> Searched:
+def search(
+    spec: DebugSpec | BuildsSpec, what: str = "reduce", folder: Path | None = None, attempt: int = 1
+) -> Searched:
     """Run a search; with `folder` as a later attempt of the same job."""
     folder = folder or job_folder(spec, what)
     context = JobContext(folder, attempt)

@@ -101,14 +101,13 @@ print(sorted(load_replay("bad.json").layers))
 
 def test_a_record_is_edited_by_hand_and_obeyed(run: Callable[[str], str], trt_version: int) -> None:
     said = run("""
-import logging
 tactics(save_tactics="t.json")
 found = json.load(open("t.json"))
 for entry in (found.get("ops") or found["replay"]).values():
     entry["tactic"] = entry["offered"][2]["tactic"] if "offered" in entry else entry["tactic"]
 json.dump(found, open("t.json", "w"))
-wanted = [int(entry["tactic"], 16) if "offered" in entry else 0 for entry in (found.get("ops") or found["replay"]).values()]
-print(tactics(load_tactics="t.json", save_tactics="again.json") == wanted or wanted[0] == 0)
+had = tactics(load_tactics="t.json", save_tactics="again.json")
+print("ops" not in found or had == [int(op["tactic"], 16) for op in found["ops"].values()])
 again = json.load(open("again.json"))
 print(again.get("ops") == found.get("ops"))
 entry["tactic"] = "0x77" if "offered" in entry else 77

@@ -1,0 +1,192 @@
+"""`debug build`: the bad tactic is found among repeated builds, on 10 as they come and on 11 by drawn tactics."""
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import helper
+from support.cli import Done, layerwise
+from trt.zygote import Zygote
+
+RunIn = Callable[..., str]
+ROOT = Path(__file__).parents[2]
+OPERATORS = ("Abs", "Neg", "Tanh", "Softplus", "Exp", "Sigmoid")
+BAD = {"seed": 5, "bad_tactic": {"layers": ["softplus"], "probability": 0.3, "scale": 3.0}}
+SETUP = f"""
+import json, sys
+sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / "tests")!r}]
+from pathlib import Path
+from backends.errors import LayerwiseError
+from backends.runner import Loadable
+from backends.specs import RunnerSpec
+from backends.trt.build import build_engine
+from backends.trt.options import TrtOptions, to_dict
+from debugtools.builds.spec import BuildsSpec
+from debugtools.compare.spec import CompareSpec
+from debugtools.debugger.spec import CheckSpec, DebugSpec
+from support.debugging import job_folder, search
+from tensorrt._plan import from_bytes
+ORT = RunnerSpec(kind="onnxrt", threads=1)
+def builds(options=TrtOptions(), sides=(ORT,), judged=True, narrow=False, folder=None, attempt=1, **more):
+    compare = CompareSpec(model="c.onnx", runners=[RunnerSpec(kind="trt", options=to_dict(options)), *sides])
+    wanted = DebugSpec(compare=compare, artifact="polygraphy_debug.engine", **more)
+    return search(BuildsSpec(search=wanted, judged=judged, narrow=narrow), "build", folder, attempt)
+def verdicts(done):
+    return [row["verdict"] for row in done.table("verdicts") if row["key"].startswith("trial:")]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    nodes = [helper.make_node(op, [f"t{i}"], [f"t{i + 1}"], op.lower()) for i, op in enumerate(OPERATORS)]
+    ends = [helper.make_tensor_value_info(name, 1, [2, 8]) for name in ("t0", f"t{len(nodes)}")]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, tmp_path / "c.onnx")
+    return tmp_path
+
+
+def scenario(folder: Path, **faults: object) -> dict[str, str]:
+    return {"LAYERWISE_HOME": str(folder / "home"), "LAYERWISE_FAKE_TRT_FAULTS": json.dumps(faults or BAD)}
+
+
+@pytest.fixture
+def run(zygotes: Callable[[int, bool], Zygote], trt_version: int, folder: Path) -> Callable[..., str]:
+    """Run a script on the fake alone."""
+
+    def go(source: str, **faults: object) -> str:
+        done = zygotes(trt_version, False).run(SETUP + source, str(folder), scenario(folder, **faults))
+        assert done["code"] == 0, done["err"] + done["out"]
+        return str(done["out"])
+
+    return go
+
+
+def test_the_bad_tactic_is_found_verified_and_left_out(in_fake: RunIn, folder: Path, trt_version: int) -> None:
+    source = """
+artifacts = ["t.json", "polygraphy_debug.engine"]
+done = builds(TrtOptions(save_tactics="t.json"), until="12", narrow=True, artifacts=artifacts)
+told = verdicts(done)
+assert len(list(Path("polygraphy_artifacts").glob("*/*.engine"))) == 12
+sorted_files = {what: len(list(Path("polygraphy_artifacts", what).glob("t_*.json"))) for what in ("good", "bad")}
+print(len(told), sorted_files == {what: told.count(what) for what in ("good", "bad")}, Path("t.json").exists())
+result = done.result
+print(result["passed"], [[row["layer"] for row in found] for found in result["culprits"]])
+print([row["layer"] for row in result["suspects"] if row["bad"] == told.count("bad")])
+print("softplus" in result["summary"], Path(result["exclude"]).name, result["bad"] == told.count("bad") > 0)
+def layer(**options):
+    data = build_engine(Loadable(path=Path("c.onnx")), TrtOptions(fresh=True, **options)).data
+    return {found["name"]: found["tactic"] for found in from_bytes(data).header["layers"]}["softplus"]
+bad = layer(load_tactics=str(next(Path("polygraphy_artifacts/bad").glob("*.json"))))
+print(bad in {layer() for _ in range(20)}, bad in {layer(exclude_tactics=result["exclude"]) for _ in range(20)})
+print("drawn evenly" in done.texts("log"))
+"""
+    said = in_fake(SETUP + source, **scenario(folder)).splitlines()
+    assert said[0] == "12 True False"
+    assert said[1] == "True [['softplus']]"
+    assert "softplus" in said[2]
+    assert said[3] == "True bad_tactics.json True"
+    assert said[4] == "True False"
+    assert said[5] == str(trt_version == 11)
+
+
+def test_builds_end_when_enough_is_known(run: Callable[..., str]) -> None:
+    said = run("""
+print(verdicts(builds(until="bad"))[-1], verdicts(builds(until="good"))[-1])
+known = builds(until="auto", rate=0.1)
+print("the failure rate is not below 0.1" in known.result["summary"], known.result["below"] < 0.05)
+loose = builds(sides=(), judged=False, until="4", options=TrtOptions(save_tactics="multiple.json"))
+print(verdicts(loose), len(loose.result["varied"]) > 0, Path("multiple.json").is_file(), loose.result["suspects"])
+""").splitlines()
+    assert said == ["bad good", "True True", "['good', 'good', 'good', 'good'] True True []"]
+
+
+def test_what_cannot_be_built_is_bad(run: Callable[..., str]) -> None:
+    said = run(
+        """
+done = builds(until="2", options=TrtOptions(save_tactics="t.json"), artifacts=["t.json"])
+print(verdicts(done), "no luck" in done.table("verdicts")[0]["note"], done.result["exclude"], done.texts("log"))
+for wanted in (dict(sides=()), dict(until="never"), dict(options=TrtOptions(load_tactics="nowhere"))):
+    try:
+        builds(**{"until": "1", **wanted})
+    except LayerwiseError as error:
+        print(type(error).__name__, error)
+""",
+        fail_build="no luck",
+    ).splitlines()
+    assert said[0] == "['bad', 'bad'] True None "
+    assert said[1].startswith("UsageError nothing judges") and said[2].startswith("UsageError --until never")
+    assert said[3] == "BadFile nowhere: No such file or directory"
+
+
+def test_an_attempt_after_a_kill_goes_on_with_its_verdicts(run: Callable[..., str]) -> None:
+    said = run("""
+import os
+Path("runs").write_text("")
+wanted = dict(until="4", check=CheckSpec(command=["sh", str(Path("check.sh").resolve())]), sides=(),
+    options=TrtOptions(save_tactics="t.json"), artifacts=["t.json", "polygraphy_debug.engine"])
+runs = Path("runs").resolve()
+Path("check.sh").write_text(f"echo run >> {runs}; [ $(wc -l < {runs}) = 3 ] && kill -9 $PPID; exit 0")
+compare = CompareSpec(model="c.onnx", runners=[RunnerSpec(kind="trt", options=to_dict(wanted["options"]))])
+spec = BuildsSpec(search=DebugSpec(compare=compare, artifact="polygraphy_debug.engine", until="4",
+    check=wanted["check"], artifacts=wanted["artifacts"]))
+folder = job_folder(spec, "build")
+child = os.fork()
+if not child:
+    search(spec, "build", folder)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+again = search(spec, "build", folder, attempt=2)
+print(verdicts(again), again.result["checks"], len(Path("runs").read_text().split()))
+print(sorted(path.name.rsplit("_", 1)[1] for path in Path("polygraphy_artifacts/good").glob("*.engine")))
+print(len(list(Path("polygraphy_artifacts/good").glob("t_*.json"))), Path("polygraphy_debug.engine").exists())
+""").splitlines()
+    assert said[0] == "-9"
+    assert said[1] == "['good', 'good', 'good', 'good'] 2 5"
+    assert said[2] == "['N0.engine', 'N1.engine', 'N2.engine', 'N3.engine']" and said[3] == "4 False"
+
+
+@pytest.fixture
+def go(fake_trt: dict[str, str], folder: Path) -> Callable[..., Done]:
+    def program(*words: str, **more: object) -> Done:
+        environment = {**fake_trt, "LAYERWISE_HOME": str(folder / "home"), "LAYERWISE_FAKE_TRT_FAULTS": json.dumps(BAD)}
+        return layerwise(*words, cwd=folder, env=environment, **more)
+
+    return program
+
+
+def test_the_command_says_what_polygraphys_does(go: Callable[..., Done], folder: Path) -> None:
+    check = ("--check", sys.executable, "-c", "import os; assert os.path.getsize('polygraphy_debug.engine')")
+    done = go("debug", "build", "c.onnx", "--save-tactics", "r.json", "--artifacts", "r.json", "--until=2", *check)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "PASSED | Iteration 2 | Duration" in done.stdout
+    assert "Finished 2 iteration(s) | Passed: 2/2 | Pass Rate: 100.0%" in done.stdout
+    names = sorted(path.name for path in (folder / "polygraphy_artifacts" / "good").iterdir())
+    assert all(re.fullmatch(rf"r_.*_N{number}\.json", name) for number, name in enumerate(names)) and len(names) == 2
+    shown = go("inspect", "diff-tactics", "--good", "polygraphy_artifacts/good", "--bad", "polygraphy_artifacts/good")
+    assert "Loaded 2 good tactic replays." in shown.stdout
+
+
+def test_a_person_answers_about_an_engine_on_disk(go: Callable[..., Done], folder: Path) -> None:
+    done = go("debug", "build", "c.onnx", "--until", "bad", "--artifacts", "polygraphy_debug.engine", input="f\n")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Did '" in done.stdout and "polygraphy_debug.engine' [p]ass or [f]ail?" in done.stdout
+    assert [path.suffix for path in (folder / "polygraphy_artifacts" / "bad").iterdir()] == [".engine"]
+    assert not (folder / "polygraphy_debug.engine").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("--jobs", "2", "--check", "true"), "builds take turns"),
+        (("--save-debug-replay", "x.json"), "has no replay"),
+        (("--until", "2", "--num-iterations", "3"), "not allowed with"),
+        (("--check", "no-such-program"), "there is no command"),
+    ],
+)
+def test_what_does_not_fit_is_refused(words: tuple[str, ...], reason: str, folder: Path) -> None:
+    done = layerwise("debug", "build", "c.onnx", *words, cwd=folder)
+    assert done.returncode == 2 and reason in done.stderr
