@@ -1,6 +1,5 @@
 """What an engine is: inputs, outputs, profiles, memory, how it was built, and its layers."""
 
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,13 +52,13 @@ class EngineView:
         return self.facts.get("Profiling Verbosity") == "DETAILED"
 
 
-def engine_view(trt: Any, loaded: Engine, known: Collection[str] = ()) -> EngineView:
-    """Read an engine. known: names of the nodes of the ONNX model that it was built of.
+def engine_view(trt: Any, loaded: Engine) -> EngineView:
+    """Read an engine. LayerwiseError where the inspector fails.
 
-    No context is made, so this takes no device memory but the engine's own. LayerwiseError where the inspector fails.
+    No context is made, so this takes no device memory but the engine's own.
     """
     engine = loaded.engine
-    tensors, layers = io_tensors(trt, engine), _layers(trt, engine, known)
+    tensors, layers = io_tensors(trt, engine), _layers(trt, engine)
     return EngineView(
         name=engine.name,
         refittable=bool(engine.refittable),
@@ -88,11 +87,11 @@ def _span(engine: Any, tensor: Tensor, at: int) -> Span:
     return Span(tensor.name, low, likely, high)
 
 
-def _layers(trt: Any, engine: Any, known: Collection[str]) -> list[Layer]:
+def _layers(trt: Any, engine: Any) -> list[Layer]:
     inspector = engine.create_engine_inspector()
     if inspector is None:
         raise LayerwiseError("TensorRT makes no inspector for the engine")
-    return layers_of(inspector.get_engine_information(trt.LayerInformationFormat.JSON), known)
+    return layers_of(inspector.get_engine_information(trt.LayerInformationFormat.JSON))
 
 
 def _by_profile(layers: list[Layer]) -> list[list[Layer]]:

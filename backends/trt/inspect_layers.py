@@ -9,7 +9,7 @@ and U+001E between fusions), and where that says nothing in the name ("conv + re
 import json
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from backends.errors import LayerwiseError
@@ -55,18 +55,12 @@ class Layer:
     profile: int = 0
 
 
-def layers_of(text: str, known: Collection[str] = ()) -> list[Layer]:
-    """The layers in the inspector's JSON of an engine. known: names of ONNX nodes, where the model is at hand.
-
-    LayerwiseError where it is not that JSON.
-    """
+def layers_of(text: str) -> list[Layer]:
+    """The layers in the inspector's JSON of an engine. LayerwiseError where it is not that JSON."""
     try:
-        found = json.loads(text)
-        rows = found["Layers"]
-        layers = [_layer(row) for row in rows]
+        return [_layer(row) for row in json.loads(text)["Layers"]]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise LayerwiseError(f"TensorRT's inspector gives no JSON of layers: {shown(str(error), 200)}") from None
-    return [replace(layer, nodes=layer.nodes or named_nodes(layer.name, known)) for layer in layers]
 
 
 def _layer(row: str | Mapping[str, Any]) -> Layer:
@@ -106,5 +100,5 @@ def metadata_nodes(text: str) -> list[str]:
 
 
 def named_nodes(name: str, known: Collection[str]) -> list[str]:
-    """The ONNX nodes that a layer's name is made of: those `known`, or none where no model says which there are."""
+    """The ONNX nodes among those `known` that a layer's name is made of."""
     return [part for part in dict.fromkeys([name, *_JOINED.split(name)]) if part in known]

@@ -1,6 +1,7 @@
 """The job action `inspect_trt`: what is in an engine, or in the network that a model or a script makes."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from backends.specs import ModelOptions, Spec
 from backends.stats import array_stats
 from backends.trt.build import Builder
 from backends.trt.engine import load_engine
-from backends.trt.inspect_engine import engine_view
+from backends.trt.inspect_engine import EngineView, engine_view
 from backends.trt.inspect_network import network_view
 from backends.trt.library import tensorrt
 from backends.trt.logger import Messages, make_logger
@@ -24,7 +25,7 @@ from backends.trt.plugins import load_plugins
 from backends.trt.runner import read_engine
 from debugtools.convert.engine import teller
 from debugtools.inspect.document import engine_document, network_document
-from debugtools.inspect.nodes import layers_of_nodes, node_document, node_lines
+from debugtools.inspect.nodes import Nodes, layers_of_nodes, node_document, node_lines
 from debugtools.inspect.text import engine_lines, network_lines
 from surgery.describe import TAB
 from surgery.inspect_action import joined_lines
@@ -73,29 +74,33 @@ def inspect_trt(context: "JobContext") -> dict[str, Any]:
 
 
 def _engine(spec: InspectSpec, messages: Messages, context: "JobContext") -> Any:
-    trt = tensorrt()
-    path = Path(spec.engine or "")
-    names = _node_names(spec.nodes_of) if spec.nodes_of else []
-    logger = make_logger(trt, messages)
-    load_plugins(trt, logger, spec.options.network.plugins)
-    loaded = load_engine(trt, read_engine(path), path, messages, spec.options.run)
-    view, notes = engine_view(trt, loaded, set(names)), _notes(spec.values)
+    view, notes = _viewed(spec, messages), _notes(spec.values)
     if not view.detailed and ("layers" in spec.show or spec.nodes_of):
         context.warn(f"The engine's profiling verbosity is {view.facts['Profiling Verbosity']}: it says little of its "
                      "layers. Build it with --profiling-verbosity DETAILED to see more.")  # fmt: skip
-    found = layers_of_nodes(names, [layer for layers in view.layers for layer in layers])
+    nodes = _nodes(spec.nodes_of) if spec.nodes_of else None
+    if nodes:
+        told = [[nodes.told(layer) for layer in layers] for layers in view.layers]
+        view = replace(view, layers=told)
+    found = layers_of_nodes(nodes.names, [layer for layers in view.layers for layer in layers]) if nodes else {}
 
     def lines() -> Iterator[str]:
         yield from engine_lines(view, spec.show, notes)
-        if spec.nodes_of:
+        if nodes:
             yield ""
             yield from (TAB + line for line in node_lines(found))
 
     def document() -> dict[str, Any]:
-        nodes = {"nodes": node_document(found)} if spec.nodes_of else {}
-        return {"path": str(path), **engine_document(view, spec.show, notes), **nodes}
+        more = {"nodes": node_document(found)} if nodes else {}
+        return {"path": spec.engine, **engine_document(view, spec.show, notes), **more}
 
     return lines(), document
+
+
+def _viewed(spec: InspectSpec, messages: Messages) -> EngineView:
+    trt, path = tensorrt(), Path(spec.engine or "")
+    load_plugins(trt, make_logger(trt, messages), spec.options.network.plugins)
+    return engine_view(trt, load_engine(trt, read_engine(path), path, messages, spec.options.run))
 
 
 def _network(spec: InspectSpec, messages: Messages, context: "JobContext") -> Any:
@@ -118,9 +123,9 @@ def _model(spec: InspectSpec) -> Loadable:
         return Loadable(data=file.structure_bytes(), folder=file.folder)
 
 
-def _node_names(path: str) -> list[str]:
+def _nodes(path: str) -> Nodes:
     with ModelFile(path, None, True) as file:
-        return [node.name for node in file.structure().graph.node if node.name]
+        return Nodes(file.structure().graph)
 
 
 def _notes(path: str | None) -> Mapping[str, str]:

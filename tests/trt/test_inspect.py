@@ -6,10 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from onnx import helper
 from trt.backend_model import SETUP
 
 from backends.errors import LayerwiseError
-from backends.trt.inspect_layers import layers_of, metadata_nodes
+from backends.trt.inspect_layers import Layer, LayerTensor, layers_of, metadata_nodes
+from debugtools.inspect.nodes import Nodes, layers_of_nodes
 
 RunIn = Callable[..., str]
 INSPECT = """
@@ -28,8 +30,8 @@ def built(model=None, verbosity="detailed", *profiles, **config):
     options = TrtOptions(profiles=list(profiles) or [range_of(1, 2, 4)], fresh=True,
                          config=ConfigOptions(profiling_verbosity=verbosity, **config))
     return build_engine(model or conv(), options).data
-def viewed(data, known=()):
-    return engine_view(trt, load_engine(trt, data, "an engine", Messages(), RunOptions()), known)
+def viewed(data):
+    return engine_view(trt, load_engine(trt, data, "an engine", Messages(), RunOptions()))
 def network(model, **options):
     builder = Builder(model, TrtOptions(network=NetworkOptions(**options), fresh=True), no_progress, Messages(), None)
     made = builder.network()
@@ -72,13 +74,13 @@ print(json.dumps(engine_document(view, SHOW, {"c": "min=0.00"})))
     assert found["layers"][0][0]["attributes"]["TacticValue"].startswith("0x")
 
 
-def test_without_detailed_verbosity_layers_are_names_and_nodes_are_told_by_them(run: Callable[[str], str]) -> None:
+def test_without_detailed_verbosity_layers_are_names(run: Callable[[str], str]) -> None:
     said = run("""
 for verbosity in ("layer_names_only", "none"):
-    view = viewed(built(None, verbosity), {"conv", "other"})
+    view = viewed(built(None, verbosity))
     print([(layer.name, layer.kind, layer.nodes) for layers in view.layers for layer in layers])
 """)
-    assert said.splitlines() == ["[('conv', 'Unknown', ['conv']), ('relu', 'Unknown', [])]", "[]"]
+    assert said.splitlines() == ["[('conv', 'Unknown', []), ('relu', 'Unknown', [])]", "[]"]
 
 
 def test_a_shape_tensor_is_told_with_the_values_of_its_profile(run: Callable[[str], str]) -> None:
@@ -200,10 +202,31 @@ def test_both_schemas_of_the_inspector_are_read() -> None:
     assert (layer.inputs[0].dtype, layer.inputs[0].shape) == ("float16", (1, 3, 8, 8))
     assert (layer.outputs[0].dtype, layer.outputs[0].format) == ("", "")
     assert layer.attributes["Weights"] == {"Type": "Half", "Count": 108}
-    first, second = layers_of(ELEVEN, {"__myl_Fc_0"})
+    first, second = layers_of(ELEVEN)
     assert (first.kind, first.inputs[0].dtype, first.inputs[0].format) == ("kgen", "int8", "Int8 Row major linear")
-    assert (first.nodes, second.name, second.kind) == (["__myl_Fc_0"], "reformat", "Unknown")
+    assert (first.nodes, second.name, second.kind) == ([], "reformat", "Unknown")
     assert metadata_nodes("") == []
+
+
+def test_nodes_are_told_by_name_or_by_the_tensors_between() -> None:
+    reads = {"conv": ["x", "w", "c"], "relu": ["c", "r"], "add": ["r", "x", "s"], "tanh": ["s", "y"]}
+    made = [helper.make_node(op.title(), names[:-1], names[-1:], op) for op, names in reads.items()]
+    ends = [helper.make_tensor_value_info(name, 1, None) for name in "xy"]
+    weight = helper.make_tensor("w", 1, [1, 1, 1, 1], [1.0])
+    nodes = Nodes(helper.make_graph(made, "g", ends[:1], ends[1:], [weight]))
+
+    def layer(name: str, inputs: str, outputs: str) -> Layer:
+        tensors = ([LayerTensor(each) for each in names] for names in (inputs, outputs))
+        return nodes.told(Layer(name, "kgen", *tensors))
+
+    assert layer("conv + relu", "", "").nodes == ["conv", "relu"]
+    assert layer("__myl_0", "x", "r").nodes == ["conv", "relu"]
+    fused, last = layer("__myl_1", "rx", "s"), layer("__myl_2", "s", "y")
+    assert (fused.nodes, last.nodes) == (["add"], ["tanh"])
+    assert layer("__myl_3", "r", "s").nodes == [] and layer("__myl_4", "r", "inner").nodes == []
+    assert layers_of_nodes(nodes.names, [fused, last, last]) == {
+        "conv": [], "relu": [], "add": ["__myl_1"], "tanh": ["__myl_2"]
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
