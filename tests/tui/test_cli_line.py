@@ -142,6 +142,11 @@ def test_line_and_spec_say_the_same(spec: CompareSpec) -> None:
         "--load-outputs a.json b.json",
         "M --onnxrt --mark-all --exclude-outputs big* --memory-budget 524288000",
         "M --onnxrt --input-shapes X:[1,2,2,3] X:[4,2,2,3] --iterations 10",
+        "M --trt --onnxrt --trt-min-shapes x:[1] --trt-max-shapes x:[8] --fp16 --int8 --workspace 2G --trt-cuda-graph",
+        "M --trt --onnxrt --builder-optimization-level 5 --pool-limit dla_sram:4M --optimization-profile 1",
+        "M --trt-engine e.plan --onnxrt --weight-streaming-budget 50% --trt-contexts 2",
+        "M --trt --onnxrt --precision-constraints obey --layer-precisions a:float b:half --tensor-formats x:[linear]",
+        "M --trt --onnxrt --tactic-sources cublas --onnx-flags native_instancenorm --trt-outputs a b --fresh-engine",
     ],
 )
 def test_plain_requests_give_plain_lines(line: str) -> None:

@@ -8,8 +8,10 @@ import msgspec
 
 from backends.errors import UsageError
 from backends.specs import FeedSpec, ModelOptions, RunnerSpec
+from backends.trt.options import trt_options
 from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 from tui.cli import values
+from tui.cli.line_trt import option_words, runner_words
 from tui.cli.to_runners import parse_runner
 
 _LEVEL_NAMES = {
@@ -33,6 +35,42 @@ _SHARED = (
 
 def command_line(spec: CompareSpec) -> list[str]:
     """The argv (command name first, unquoted) whose `run` gives `spec` again."""
+    flagged = _trt_flags(spec.runners)
+    if flagged:
+        line = _line(spec, flagged)
+        if _runners_of(line) == spec.runners:
+            return line
+    return _line(spec, _runners(spec.runners))
+
+
+def _trt_flags(runners: list[RunnerSpec]) -> list[str]:
+    """The runners as flags, TensorRT's options among them; none where two engines differ, or there is none."""
+    if not any(runner.kind == "trt" and runner.options for runner in runners):
+        return []
+    try:
+        first, *others = [trt_options(runner.options) for runner in runners if runner.kind == "trt"]
+    except UsageError:
+        return []
+    plain = [msgspec.structs.replace(runner, options={}) if runner.kind == "trt" else runner for runner in runners]
+    words = _runners(plain)
+    if "--runner" in words or any(other != first for other in others):
+        return []
+    named = [part for word in words for part in (runner_words(first) if word == "--trt" else [word])]
+    return [*named, *option_words(first)]
+
+
+def _runners_of(line: list[str]) -> list[RunnerSpec] | None:
+    """The runners that `run` makes of a line; None where it refuses it."""
+    from tui.cli.run_parser import parser
+    from tui.cli.to_spec import to_request
+
+    try:
+        return to_request(parser().parse_args(line[2:])).spec.runners
+    except UsageError:
+        return None
+
+
+def _line(spec: CompareSpec, runners: list[str]) -> list[str]:
     model = spec.model
     first = [model] if model and not model.startswith("-") else []
     last = ["--", model] if model and model.startswith("-") else []
@@ -40,7 +78,7 @@ def command_line(spec: CompareSpec) -> list[str]:
         "layerwise",
         "run",
         *first,
-        *_runners(spec.runners),
+        *runners,
         *_many("--rename", values.format_names_map(spec.rename) if spec.rename else []),
         *_model(spec.model_options),
         *_marks(spec.marks),

@@ -11,12 +11,12 @@ from backends.text import shown
 from backends.trt.options import ConfigOptions, NetworkOptions, ProfileSpec, RunOptions, Shapes, TrtOptions, to_dict
 from tui.cli import values
 
-_SAME = (
+SAME = (
     *("tf32", "fp16", "bf16", "fp8", "int8", "sparse_weights", "version_compatible", "exclude_lean_runtime"),
     *("refittable", "strip_plan", "use_dla", "allow_gpu_fallback", "weight_streaming", "direct_io"),
     *("disable_compilation_cache", "error_on_timing_cache_miss"),
 )
-_RENAMED = {
+RENAMED = {
     "safety_restricted": "trt_safety_restricted",
     "calibrator": "calib_base_cls",
     "tiling": "tiling_optimization_level",
@@ -87,8 +87,8 @@ def _groups(given: list[list[str]] | None) -> list[Shapes]:
 def _config(args: Namespace) -> ConfigOptions:
     if args.fp32 and any(getattr(args, name) for name in _PRECISIONS):
         raise UsageError("--fp32 means no reduced precision: leave out --fp16, --bf16, --int8 and --fp8")
-    fields: dict[str, Any] = {name: bool(getattr(args, name)) for name in _SAME}
-    fields |= {ours: getattr(args, theirs) for ours, theirs in _RENAMED.items()}
+    fields: dict[str, Any] = {name: bool(getattr(args, name)) for name in SAME}
+    fields |= {ours: getattr(args, theirs) for ours, theirs in RENAMED.items()}
     return ConfigOptions(
         **fields,
         calibration=_calibration(args) if args.int8 else None,
