@@ -8,6 +8,7 @@ from pathlib import Path
 import onnx
 import pytest
 from support import models
+from support.cli import layerwise
 
 SHAPES = ["--trt-min-shapes", "x:[1,16]", "--trt-opt-shapes", "x:[2,16]", "--trt-max-shapes", "x:[4,16]"]
 
@@ -69,3 +70,36 @@ def test_tactics_are_recorded_and_replayed_on_10(
         assert done.returncode == 0, done.stdout + done.stderr
     shown = polygraphy(folder, polygraphy_trt, "inspect", "tactics", "replay.json")
     assert shown.stdout.count("Layer: ") == 9, shown.stdout
+
+
+def tactics(engine: Path) -> list[int]:
+    """What the layers of an engine of the fake have."""
+    data = engine.read_bytes().removeprefix(b"LWFAKEPLAN")
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    return [layer["tactic"] for layer in header["layers"]]
+
+
+def test_tactics_of_ours_and_theirs_are_read_by_the_other_on_10(
+    folder: Path, polygraphy_trt: dict[str, str], trt_version: int
+) -> None:
+    if trt_version != 10:
+        pytest.skip("TensorRT 11 has no algorithm selectors")
+    words = ("model.onnx", *SHAPES, "--save-tactics", "replay.json")
+    theirs = polygraphy(
+        folder, polygraphy_trt, "debug", "build", *words, "--until", "2", "--artifacts", "replay.json",
+        "polygraphy_debug.engine", "--check", "true",
+    )  # fmt: skip
+    assert theirs.returncode == 0, theirs.stdout + theirs.stderr
+    sorted_files = sorted((folder / "polygraphy_artifacts" / "good").iterdir())
+    replays, engines = [[file for file in sorted_files if file.suffix == kind] for kind in (".json", ".engine")]
+    assert len(replays) == len(engines) == 2
+    words = ("convert", "model.onnx", *SHAPES, "-o", "ours.engine", "--load-tactics", str(replays[0]))
+    ours = layerwise(*words, "--save-tactics", "ours.json", cwd=folder, env=polygraphy_trt)
+    assert ours.returncode == 0, ours.stdout + ours.stderr
+    assert tactics(folder / "ours.engine") == tactics(engines[0])
+    assert json.loads((folder / "ours.json").read_text()) == json.loads(replays[0].read_text())
+    back = polygraphy(
+        folder, polygraphy_trt, "convert", "model.onnx", *SHAPES, "-o", "back.engine", "--load-tactics", "ours.json"
+    )
+    assert back.returncode == 0, back.stdout + back.stderr
+    assert tactics(folder / "back.engine") == tactics(engines[0])
