@@ -15,7 +15,7 @@ from debugtools.debugger.outcome import Outcome
 from debugtools.debugger.plans import MakePlan, bisect_plan, reduce_plan
 from debugtools.debugger.replay import Replay
 from debugtools.debugger.spec import DebugSpec
-from debugtools.debugger.start import Notes, begin
+from debugtools.debugger.start import Noise, Notes, begin
 from debugtools.debugger.verify import Verifier
 from debugtools.judging.command import CommandJudge
 from debugtools.judging.comparison import ComparisonJudge
@@ -45,7 +45,8 @@ class NodeSearch:
         self._history, self._notes = History(context), Notes(context)
         self._replay = Replay(spec.load_replay, spec.save_replay)
         self._files = Files(context, spec, Path.cwd())
-        self._start = begin(context, setup, self._history, self._notes, self._by == "comparison")
+        noise = Noise(spec.flaky, 1 - spec.confidence) if spec.flaky else None
+        self._start = begin(context, setup, self._history, self._notes, self._by == "comparison", noise)
 
     def run(self) -> dict[str, Any]:
         """Search; the job's result."""

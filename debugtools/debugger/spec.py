@@ -32,6 +32,12 @@ class FlakySpec(Spec, frozen=True):
     false_good: float | None = None
     false_bad: float | None = 0.0
 
+    @property
+    def rates(self) -> tuple[float, float]:
+        """Both chances; one that is not known is supposed to be a quarter."""
+        miss, wrong = (0.25 if rate is None else rate for rate in (self.false_good, self.false_bad))
+        return miss, wrong
+
 
 class DebugSpec(Spec, frozen=True):
     """One search.

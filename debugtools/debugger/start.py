@@ -6,15 +6,19 @@ from typing import TYPE_CHECKING, Any
 from debugtools.compare.marks import any_marks
 from debugtools.compare.setup import Setup
 from debugtools.debugger.history import History
+from debugtools.debugger.spec import FlakySpec
 from debugtools.judging.comparison import ComparisonJudge
 from debugtools.judging.engine_side import check_engine_side
 from debugtools.judging.original import Feed, Original
 from debugtools.judging.protocol import Judgement
 from debugtools.judging.subject import Subject
+from debugtools.search.flaky import settled
 from debugtools.search.protocol import Verdict
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext
+
+_MOST = 1000  # runs to find out whether anything fails
 
 
 @dataclass
@@ -26,6 +30,14 @@ class Start:
     subject: Subject | None
     original: Judgement | None
     error: str = ""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How often verdicts are wrong, and the chance of a wrong answer that is left."""
+
+    chances: FlakySpec
+    delta: float
 
 
 class Notes:
@@ -47,14 +59,18 @@ class Notes:
         self._context.row("search", values)
 
 
-def begin(context: "JobContext", setup: Setup, history: History, notes: Notes, compared: bool) -> Start:
-    """Find the first iteration that fails. compared: by the two sides; else the first one is taken."""
+def begin(
+    context: "JobContext", setup: Setup, history: History, notes: Notes, compared: bool, noise: Noise | None = None
+) -> Start:
+    """Find the first iteration that fails. compared: by the two sides; else the first one is taken. noise: of a fault
+    that comes and goes: each is tried anew until it is known whether it fails.
+    """
     sides = Original(context, setup)
     last: Judgement | None = history.find("original")
     for number, feed in sides.feeds():
         if notes.get("iteration") not in (None, number):
             continue
-        start = _iteration(context, setup, sides, number, feed) if compared else Start(None, last)
+        start = _iteration(context, setup, sides, number, feed, noise) if compared else Start(None, last)
         last = start.original
         if compared and last is not None and last.verdict is not Verdict.BAD:
             if start.subject is not None:
@@ -69,10 +85,27 @@ def begin(context: "JobContext", setup: Setup, history: History, notes: Notes, c
     return Start(None, last)
 
 
-def _iteration(context: "JobContext", setup: Setup, sides: Original, number: int, feed: Feed) -> Start:
+def _iteration(
+    context: "JobContext", setup: Setup, sides: Original, number: int, feed: Feed, noise: Noise | None
+) -> Start:
     """By the outputs as configured; by the nodes that marked tensors need, where tensors are marked."""
     if not any_marks(setup.spec.marks):
-        original = sides.judge(number, feed)
+        original = sides.judge(number, feed) if noise is None else _settled(setup, sides, number, feed, noise)
         return Start(None, original, sides.error)
     subject = Subject(context, setup, number, feed)
     return Start(subject, ComparisonJudge(subject).judge(subject.artifact(subject.items)))
+
+
+def _settled(setup: Setup, sides: Original, number: int, feed: Feed, noise: Noise) -> Judgement:
+    """The verdict of as many runs, each with sessions of its own, as settle it; of a bad one what it measured."""
+    counts = {Verdict.BAD: 0, Verdict.GOOD: 0}
+    last: dict[Verdict, Judgement] = {}
+    verdict = None
+    while verdict is None and sum(counts.values()) < _MOST:
+        found = sides.judge(number, feed)
+        counts[found.verdict] += 1
+        last[found.verdict] = found
+        verdict = settled(counts[Verdict.BAD], counts[Verdict.GOOD], *noise.chances.rates, noise.delta)
+        if verdict is None:
+            setup.close()
+    return last[verdict or found.verdict]

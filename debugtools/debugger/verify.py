@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 Found = dict[str, Any]
 _STEADY = FlakySpec(0.0, 0.0)
-_UNKNOWN = 0.25
 _MOST = 1000
 
 
@@ -47,7 +46,7 @@ class Verifier:
 
     def judge(self, nodes: Sequence[int], phase: str) -> Judgement:
         """The verdict on `nodes` alone."""
-        miss, wrong = (_UNKNOWN if rate is None else rate for rate in (self._noise.false_good, self._noise.false_bad))
+        miss, wrong = self._noise.rates
         counts = {Verdict.BAD: 0, Verdict.GOOD: 0}
         for number in range(1, _MOST + 1):
             found = self._once(nodes, phase if number == 1 else f"{phase}#{number}")

@@ -2,11 +2,23 @@
 
 from collections.abc import Callable
 
+from backends.specs import RunnerSpec
 from backends.text import shown
 from backends.trt.options import trt_options
 from debugtools.compare.sides import ModelSide
 from surgery.conversion import labels
 from surgery.precision_bodies import every_node
+
+_LOW = {"fp16": "float16", "bf16": "bfloat16", "int8": "bfloat16", "fp8": "float8_e4m3fn"}
+# of int8, 8 bits of the largest value
+
+
+def asked_types(spec: RunnerSpec) -> list[str]:
+    """The types below FP32 that a runner was told to compute in, whatever the model's own are."""
+    if spec.kind != "trt":
+        return []
+    config = trt_options(spec.options).config
+    return [kind for flag, kind in _LOW.items() if getattr(config, flag)]
 
 
 def check_engine_side(side: ModelSide, warn: Callable[[str], None]) -> None:

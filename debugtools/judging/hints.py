@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from backends.tensors import dtype_name, is_floating
 from debugtools.compare.sides import ModelSide
 from debugtools.compare.stream import observing
+from debugtools.compare.tolerance import SAFETY, rounding_bound
+from debugtools.judging.engine_side import asked_types
 from debugtools.judging.subject import Subject
 from debugtools.locate.crowd import Crowd
 from debugtools.locate.errors import Error, error_of
@@ -25,7 +27,7 @@ _MOST = 100
 @dataclass(frozen=True, slots=True)
 class Survey:
     """hints: positions of nodes that stand out, the worst first. level: by how much (relative L2) most nodes are off by
-    themselves where the suspect computes in lower precision as a whole, else 0.
+    themselves where the suspect computes in lower precision as a whole (or was asked to: half a rounding), else 0.
     """
 
     hints: list[int] = field(default_factory=list)
@@ -54,7 +56,8 @@ def survey(subject: Subject) -> Survey:
                 crowd.add(cut.nodes[i].op_type, error.rel, off=error.beyond)
             if i not in worst or _units(error) > _units(worst[i]):
                 worst[i] = error
-    return Survey(_standing_out(subject, worst, crowd)[:_MOST], crowd.level)
+    asked = rounding_bound(asked_types(subject.suspect.spec)) / SAFETY / 2
+    return Survey(_standing_out(subject, worst, crowd)[:_MOST], max(crowd.level, asked))
 
 
 def _standing_out(subject: Subject, worst: dict[int, Error], crowd: Crowd) -> list[int]:
@@ -70,7 +73,7 @@ def _error(subject: Subject, name: str, made: Array | str) -> Error:
     """A tensor that cannot be made is infinitely wrong."""
     if isinstance(made, str):
         return Error(rel=math.inf, note=made)
-    return error_of(made, subject.tensors.raw(name), (), 1)
+    return error_of(made, subject.tensors.raw(name), (), 1).allowing(asked_types(subject.suspect.spec), 1)
 
 
 def _units(error: Error) -> float:

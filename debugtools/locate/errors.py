@@ -1,8 +1,8 @@
 """How far a tensor is from the reference's, counted in what rounding explains."""
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -53,6 +53,11 @@ class Error:
     def conditioned(self) -> bool:
         """Whether rounding the inputs explains it, though rounding the result does not."""
         return not self.onset and self.bound < self.rel <= self.condition
+
+    def allowing(self, kinds: Sequence[str], depth: int) -> "Error":
+        """The error, with `depth` roundings to types that the whole suspect was asked to compute in explained."""
+        more = rounding_bound(kinds, depth) if self.bound else 0.0
+        return replace(self, bound=max(self.bound, more), coarse=max(self.coarse, more)) if more else self
 
 
 def error_of(x: Array, reference: Array, low: Iterable[str], depth: int) -> Error:

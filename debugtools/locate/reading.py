@@ -11,6 +11,7 @@ from debugtools.compare.layers import Ledger, Row, layer_row
 from debugtools.compare.metrics import Comparison
 from debugtools.compare.places import Place
 from debugtools.compare.tolerance import SAFETY
+from debugtools.judging.engine_side import asked_types
 from debugtools.locate.diagnosis import diagnose
 from debugtools.locate.errors import Error, error_from, error_of
 from debugtools.locate.grounds import Grounds
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 Judged = tuple[float | None, str]
 _MOST_TESTS = 100  # of what rounding the inputs does, an iteration; each opens a session
+_DEAR_TESTS = 10  # the same where each builds an engine
 _ROUNDED_BY = {"QuantizeLinear": "bfloat16", "DynamicQuantizeLinear": "bfloat16"}  # 8 bits of the largest value
 
 
@@ -38,7 +40,9 @@ class Reader:
         self, iteration: int, comparer: Comparer, grounds: Grounds, walk: Walk, cut: "GraphCut", mode: str, bodies: bool
     ) -> None:
         self._iteration, self._comparer, self._grounds, self._walk = iteration, comparer, grounds, walk
-        self._cut, self._mode, self._bodies, self._tests = cut, mode, bodies, _MOST_TESTS
+        self._cut, self._mode, self._bodies = cut, mode, bodies
+        runner = comparer.sides[0].spec
+        self._asked, self._tests = asked_types(runner), _DEAR_TESTS if runner.kind == "trt" else _MOST_TESTS
         self._ledger = Ledger(comparer.places)
         self._errors: dict[str, float] = {}
         self._shapes = {name: array.shape for name, array in walk.feed.items()}
@@ -90,7 +94,8 @@ class Reader:
             return self._not_reached(met), None, (None, "")
         result = self._comparer.compare(met.name, met.accumulated, met.reference)
         judged = self._ledger.judge(met.name, result)
-        return result, error_from(result, met.accumulated, met.reference, (), depth), judged
+        error = error_from(result, met.accumulated, met.reference, (), depth)
+        return result, error.allowing(self._asked, depth), judged
 
     def _not_reached(self, met: Met) -> Comparison:
         """The row of a tensor that the suspect failed before."""
@@ -106,7 +111,7 @@ class Reader:
             error = error_from(result, met.local, met.reference, low, len(region))
         else:
             error = error_of(met.local, met.reference, low, len(region))
-        return self._tested(met, error, region)
+        return self._tested(met, error.allowing(self._asked, len(region)), region)
 
     def _tested(self, met: Met, error: Error, region: Sequence[int]) -> Error:
         """The error with what its condition explains, where sides that compute differently disagree: a long sum, or

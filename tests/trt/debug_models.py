@@ -1,8 +1,13 @@
 """What searches on the fake start with: a chain whose layers can be spoilt, and the searches as jobs run them."""
 
+LOADED = (
+    "debugtools.debugger.action", "debugtools.debugger.node_search", "debugtools.debugger.repeat",
+    "debugtools.locate.action", "debugtools.locate.run", "debugtools.precision.action", "debugtools.precision.run",
+    "debugtools.convert.engine_precision", "backends.trt.parts",
+)  # fmt: skip
+"""What searches import on their way: loaded once, before any of them."""
 SETUP = """
-import json, sys
-sys.path[:0] = [{root!r}, {tests!r}]
+import json
 from pathlib import Path
 import numpy as np
 import onnx
@@ -11,7 +16,7 @@ from backends.errors import LayerwiseError, UsageError
 from backends.specs import FeedSpec, RunnerSpec
 from backends.trt.options import ConfigOptions, NetworkOptions, TrtOptions, to_dict
 from debugtools.compare.spec import CompareSpec, ToleranceSpec
-from debugtools.debugger.spec import DebugSpec
+from debugtools.debugger.spec import DebugSpec, FlakySpec
 from debugtools.locate.spec import LocateSpec
 from debugtools.precision.spec import PrecisionSpec
 from support.debugging import search, job_folder
@@ -19,16 +24,16 @@ from support.locating import run_locate
 OPERATORS = ("Abs", "Neg", "Tanh", "Softplus", "Exp", "Sqrt")
 HERE = Path.cwd()
 def chain(*operators, names=True):
-    nodes = [helper.make_node(op, [f"t{{i}}"], [f"t{{i + 1}}"], op.lower() if names else "")
+    nodes = [helper.make_node(op, [f"t{i}"], [f"t{i + 1}"], op.lower() if names else "")
              for i, op in enumerate(operators)]
-    ends = [helper.make_tensor_value_info(name, 1, ["N", 8]) for name in ("t0", f"t{{len(nodes)}}")]
+    ends = [helper.make_tensor_value_info(name, 1, ["N", 8]) for name in ("t0", f"t{len(nodes)}")]
     graph = helper.make_graph(nodes, "g", ends[:1], ends[1:])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.save(model, HERE / "chain.onnx")
     return str(HERE / "chain.onnx")
 def trt(**config):
-    network = NetworkOptions(**config.pop("network", {{}}))
-    own = {{key: config.pop(key) for key in list(config) if key in TrtOptions.__struct_fields__}}
+    network = NetworkOptions(**config.pop("network", {}))
+    own = {key: config.pop(key) for key in list(config) if key in TrtOptions.__struct_fields__}
     return RunnerSpec(kind="trt", options=to_dict(TrtOptions(config=ConfigOptions(**config), network=network, **own)))
 ORT = RunnerSpec(kind="onnxrt", threads=1)
 def sides(suspect, model=None, **more):
@@ -36,11 +41,11 @@ def sides(suspect, model=None, **more):
 def located(suspect, **more):
     return run_locate(LocateSpec(compare=sides(suspect, **more))).nodes
 def searched(what, suspect, **more):
-    own = {{key: more.pop(key) for key in list(more) if key in DebugSpec.__struct_fields__}}
+    own = {key: more.pop(key) for key in list(more) if key in DebugSpec.__struct_fields__}
     return search(DebugSpec(compare=sides(suspect, **more), output=str(HERE / "found.onnx"), **own), what)
 def error_of(call):
     try:
         return call()
     except LayerwiseError as error:
-        return f"{{type(error).__name__}}: {{error}}"
+        return f"{type(error).__name__}: {error}"
 """

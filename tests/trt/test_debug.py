@@ -1,26 +1,44 @@
 """What TensorRT gets wrong, found on the fake of both versions: FP16 that is too coarse, tactics, refused nodes."""
 
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from trt.debug_models import SETUP
+from trt.conftest import fake_environment
+from trt.debug_models import LOADED, SETUP
 from trt.zygote import Zygote
 
 ROOT = Path(__file__).parents[2]
 Find = Callable[..., list[str]]
 
 
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Callable[[int], Zygote]]:
+    """One for each version, with all that searches import."""
+    made: dict[int, Zygote] = {}
+
+    def process(version: int) -> Zygote:
+        if version not in made:
+            environment = {**os.environ, **fake_environment(version)}
+            environment["PYTHONPATH"] += os.pathsep + str(ROOT / "tests")
+            made[version] = Zygote(environment, "support.debugging", "support.locating", *LOADED)
+        return made[version]
+
+    yield process
+    for zygote in made.values():
+        zygote.close()
+
+
 @pytest.fixture
-def find(zygotes: Callable[[int, bool], Zygote], trt_version: int, tmp_path: Path) -> Find:
+def find(processes: Callable[[int], Zygote], trt_version: int, tmp_path: Path) -> Find:
     """Run a script after SETUP with these faults; the lines that it prints."""
 
-    def run(source: str, *, forwarded: bool = False, **faults: object) -> list[str]:
-        setup = SETUP.format(root=str(ROOT), tests=str(ROOT / "tests"))
+    def run(source: str, **faults: object) -> list[str]:
         home = {"LAYERWISE_HOME": str(tmp_path / "home"), "LAYERWISE_LEASES": str(tmp_path / "leases")}
         environment = {**home, "LAYERWISE_FAKE_TRT_FAULTS": json.dumps(faults)}
-        done = zygotes(trt_version, forwarded).run(setup + source, str(tmp_path), environment)
+        done = processes(trt_version).run(SETUP + source, str(tmp_path), environment)
         assert done["code"] == 0, done["err"] + done["out"]
         return str(done["out"]).splitlines()
 
@@ -107,3 +125,97 @@ print(*(HERE / "home/cache/trt/candidates").glob("*.engine"))
     assert sorted(named[4:]) == sorted(f"{name}:float32" for name in layers)
     assert said[3].split() == sorted(layers)
     assert said[5] == ""
+
+
+def test_every_node_that_the_parser_refuses_is_found(find: Find) -> None:
+    said = find(
+        """
+done = searched("reduce", trt())
+print(*sorted(name for names in done.found for name in names))
+print(done.result["verified"])
+""",
+        unsupported_nodes=["neg", "exp"],
+    )
+    assert said == ["exp neg", "True"]
+
+
+def test_a_bad_tactic_that_comes_and_goes(find: Find) -> None:
+    """At p = 0.3: a bad build is kept with its timings, so that searches see what it saw; repeating builds anew."""
+    said = find(
+        """
+rates = searched("repeat", trt(), until="40").result
+print(rates["bad"], rates["good"])
+for _ in range(20):
+    done = searched("reduce", trt())
+    if done.found:
+        break
+    import shutil
+    shutil.rmtree(HERE / "home/cache/trt")
+print(done.found, done.result["verified"])
+print(located(trt()))
+flaky = searched("bisect", trt(), flaky=FlakySpec(0.7, 0.0), confidence=0.95)
+print(flaky.found)
+""",
+        seed=3, bad_tactic={"layers": ["softplus"], "probability": 0.3, "scale": 1.5},
+    )  # fmt: skip
+    bad, good = map(int, said[0].split())
+    assert bad + good == 40 and 3 <= bad <= 24
+    assert said[1:3] == ["[['softplus']] True", "['softplus']"]
+    assert said[3] == "[['softplus']]"
+
+
+SIZES = """
+def sized():
+    made = [("Relu", "x", "r"), ("Shape", "r", "s"), ("Gather", "s first", "n"), ("Concat", "n rest", "to"),
+            ("Reshape", "r to", "flat"), ("Softplus", "flat", "p"), ("Exp", "p", "y")]
+    nodes = [helper.make_node(op, reads.split(), [gives], op.lower()) for op, reads, gives in made]
+    nodes[3].attribute.append(helper.make_attribute("axis", 0))
+    weights = [numpy_helper.from_array(np.array([0]), "first"), numpy_helper.from_array(np.array([-1]), "rest")]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", 1, ["N", 2, 4])],
+                              [helper.make_tensor_value_info("y", 1, ["N", 8])], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), HERE / "sized.onnx")
+    return str(HERE / "sized.onnx")
+"""
+
+
+def test_parts_that_read_sizes_are_built_for_the_sizes_that_they_are_fed(find: Find) -> None:
+    said = find(
+        SIZES
+        + """
+from backends.trt.options import ProfileSpec
+profile = ProfileSpec(min={"x": [1, 2, 4]}, opt={"x": [2, 2, 4]}, max={"x": [4, 2, 4]})
+suspect = trt(fp16=True, profiles=[profile], save_engine=str(HERE / "whole.engine"))
+feeds = FeedSpec(shapes={"x": [[3, 2, 4]]}, iterations=2)
+result = run_locate(LocateSpec(compare=sides(suspect, sized(), feeds=feeds))).result
+print(*(s["node"] for s in result["suspects"]), result["stopped"])
+done = searched("reduce", suspect, model=sized(), feeds=feeds)
+print(done.found)
+from tensorrt._plan import from_bytes
+print([layer["name"] for layer in from_bytes((HERE / "whole.engine").read_bytes()).header["layers"]])
+""",
+        fp16=coarse("softplus"),
+    )
+    assert said[0].split() == ["softplus"] and said[1] == "[['softplus']]"
+    assert "shape" in said[2] and "exp" in said[2]  # the file that the user asked for holds the whole model
+
+
+def test_what_searches_try_is_kept_within_bounds(find: Find) -> None:
+    said = find("""
+import backends.trt.store as store
+from backends.runner import Loadable
+from backends.trt.store import Store, forget_candidates
+import tensorrt
+kept = Store(tensorrt)
+store._MOST_OF_CANDIDATES = 1000
+one = TrtOptions(short_lived=True, part=True)
+models = [Loadable(data=bytes([number])) for number in range(5)]
+for model in models:
+    kept.keep(model, one, bytes(400))
+print([kept.find(model, one) is not None for model in models])
+kept.keep(models[0], one, bytes(5000))
+print([kept.find(model, one) is not None for model in models])
+kept.keep(models[0], TrtOptions(), b"whole")
+forget_candidates()
+print(kept.find(models[0], one), kept.find(models[0], TrtOptions()))
+""")
+    assert said == ["[False, False, False, True, True]", "[True, False, False, False, False]", "None b'whole'"]
