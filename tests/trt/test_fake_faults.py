@@ -71,8 +71,9 @@ import re
 builder, network, config, cache = cached()
 error(config, builder, network)
 lines = [text for level, text in logger.lines if level == "VERBOSE"]
-key = trt.TimingCacheKey.parse(next(re.search(r"op conv\\(key: (0x[0-9a-f]{32})", line) for line in lines if "conv(" in line)[1])
-tactics = sorted(re.findall(r"(fake_convolution_\\d), (0x[0-9a-f]+)", chr(10).join(lines)))
+log = chr(10).join(lines)
+key = trt.TimingCacheKey.parse(re.search(r"op conv\\(key: (0x[0-9a-f]{32})", log)[1])
+tactics = sorted(re.findall(r"(fake_convolution_\\d), (0x[0-9a-f]+)", log))
 tactics = [int(tactic, 16) for _kernel, tactic in tactics]
 print(len(tactics), len(cache.queryKeys()), cache.query(key).tacticHash in tactics)
 for tactic in tactics:
