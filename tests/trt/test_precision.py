@@ -101,3 +101,28 @@ attempt(calibrator="Nonesuch", int8=True)
     assert "no DLA core" in said[5]
     assert "0 to 5" in said[6]
     assert "--calib-base-cls Nonesuch" in said[7]
+
+
+def test_the_precision_of_a_layer_by_constraints_on_10_and_by_casts_on_11(
+    run: Callable[[str], str], trt_version: int
+) -> None:
+    said = run(HEADER + """
+def built(constraint, precisions, **config):
+    found, layers, told = header(TrtOptions(
+        config=ConfigOptions(precision_constraints=constraint, **config),
+        network=NetworkOptions(layer_precisions=precisions)))
+    flags = [flag.partition("_")[0] for flag in found["flags"] if "CONSTRAINTS" in flag]
+    print(*flags, layers["conv"], layers["relu"], "TF32" in found["flags"])
+for constraint in (None, "prefer", "obey"):
+    built(constraint, {"re*": "float32"}, fp16=True, tf32=True)
+built("prefer", {"conv": "fp16"}, fp16=trt.__version__ < "11")
+print(error_of(lambda: built("obey", {"nothing": "fp16"}, fp16=True)))
+""").splitlines()
+    kept = "HALF FLOAT True"
+    if trt_version == 10:
+        assert said[:3] == ["HALF HALF True", f"PREFER {kept}", f"OBEY {kept}"]
+        assert said[3] == "PREFER HALF HALF False"
+    else:
+        assert said[:3] == [kept, kept, kept]
+        assert said[3] == "HALF FLOAT False"
+    assert "nothing" in said[4] and said[4].startswith("UsageError")
