@@ -24,18 +24,20 @@ def line_zygote(version: int | None) -> Zygote:
     return Zygote(environment, *_MODULES)
 
 
-def forked_line(zygote: Zygote, words: list[str], folder: Path, *, tools: Path | None = None) -> tuple[int, str]:
-    """Run a command line in `folder`, its workspace beside it; exit code and all that it said."""
+def forked_line(
+    zygote: Zygote, words: list[str], folder: Path, *, tools: Path | None = None, home: str = "home"
+) -> tuple[int, str]:
+    """Run a command line in `folder`, its workspace `home` beside it; exit code and all that it said."""
     tool = None if tools is None else f"Path({str(tools)!r})"
     source = f"""import sys
 from pathlib import Path
 from support.forked import run_line
 sys.exit(run_line({words!r}, {tool}))"""
-    return forked_script(zygote, source, folder)
+    return forked_script(zygote, source, folder, home)
 
 
-def forked_script(zygote: Zygote, source: str, folder: Path) -> tuple[int, str]:
+def forked_script(zygote: Zygote, source: str, folder: Path, home: str = "home") -> tuple[int, str]:
     """The same of a script's text."""
-    home = folder.parent / f"{folder.name}-home"
-    done = zygote.run(source, str(folder), {"LAYERWISE_HOME": str(home), "LAYERWISE_LEASES": str(home / "leases")})
+    place = str(folder.parent / f"{folder.name}-{home}")
+    done = zygote.run(source, str(folder), {"LAYERWISE_HOME": place, "LAYERWISE_LEASES": f"{place}/leases"})
     return int(done["code"]), str(done["out"] + done["err"])

@@ -15,11 +15,6 @@ from tui.cli.run_parser import parser
 from tui.cli.to_spec import to_request
 
 RunIn = Callable[..., str]
-LINES = [
-    shlex.split(line)[2:]
-    for line in (Path(__file__).parents[1] / "data" / "commands.txt").read_text().splitlines()
-    if line.startswith("layerwise run ") and " --trt" in line
-]
 
 
 @pytest.fixture
@@ -72,12 +67,6 @@ build_engine(conv(2), trt_options(json.loads({text!r})))
     assert (found["level"], found["streams"], found["sources"]) == (4, 3, ["JIT_CONVOLUTIONS"])
     assert found["enums"] == ["FAST", "AMPERE_PLUS", "DETAILED", "WINDOWS_AMD64", "SAFETY"]
     assert found["features"] == ["RUNTIME_ACTIVATION_RESIZE_10_10"]
-
-
-@pytest.mark.parametrize("words", LINES, ids=" ".join)
-def test_lines_that_people_have_are_understood(words: list[str]) -> None:
-    spec = to_request(parser().parse_args(words)).spec
-    assert any(runner.kind == "trt" and trt_options(runner.options) for runner in spec.runners)
 
 
 @pytest.mark.parametrize(
