@@ -9,13 +9,12 @@ import msgspec
 from backends.errors import LayerwiseError, UsageError
 from backends.files import atomic_write
 from backends.model import ModelFile
-from backends.specs import ModelOptions, Spec
 from backends.text import shown
 from backends.trt.inspect_support import Refusal, Support
 from backends.trt.library import tensorrt
 from backends.trt.logger import Messages
-from backends.trt.options import NetworkOptions
 from debugtools.capability.parts import Part, Whole, largest, partition, path_of
+from debugtools.capability.spec import CapabilitySpec
 from debugtools.capability.summary import part_table, refusal_table
 from debugtools.convert.engine import teller
 from surgery.saving import THRESHOLD, save
@@ -24,20 +23,6 @@ if TYPE_CHECKING:
     from backends.jobs.context import JobContext
 
 RESULTS = "results.txt"
-
-
-class CapabilitySpec(Spec, frozen=True):
-    """A model to be asked about. folder: where results and parts go. deep: parts that are not taken are asked for
-    again, alone. external: weights of parts go to files beside them. verbose: TensorRT's own messages are told too.
-    """
-
-    model: str
-    folder: str
-    options: NetworkOptions = NetworkOptions()
-    model_options: ModelOptions = ModelOptions()
-    deep: bool = False
-    external: bool = False
-    verbose: bool = False
 
 
 def capability(context: "JobContext") -> dict[str, Any]:

@@ -1,18 +1,20 @@
 """The job action `inspect_trt`: what is in an engine, or in the network that a model or a script makes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+import onnx
 
-from backends.errors import BadFile, UsageError
+from backends.errors import BadFile, UsageError, placing
+from backends.files import atomic_write
 from backends.model import ModelFile
 from backends.results import RunResults
 from backends.runner import Loadable
-from backends.specs import ModelOptions, Spec
 from backends.stats import array_stats
+from backends.text import shown
 from backends.trt.build import Builder
 from backends.trt.engine import load_engine
 from backends.trt.inspect_engine import EngineView, engine_view
@@ -20,12 +22,13 @@ from backends.trt.inspect_network import network_view
 from backends.trt.library import tensorrt
 from backends.trt.logger import Messages, make_logger
 from backends.trt.monitor import no_progress
-from backends.trt.options import TrtOptions
 from backends.trt.plugins import load_plugins
 from backends.trt.runner import read_engine
 from debugtools.convert.engine import teller
 from debugtools.inspect.document import engine_document, network_document
 from debugtools.inspect.nodes import Nodes, layers_of_nodes, node_document, node_lines
+from debugtools.inspect.picture import engine_picture, network_picture
+from debugtools.inspect.spec import InspectSpec
 from debugtools.inspect.text import engine_lines, network_lines
 from surgery.describe import TAB
 from surgery.inspect_action import joined_lines
@@ -34,27 +37,10 @@ if TYPE_CHECKING:
     from backends.jobs.context import JobContext
 
 
-class InspectSpec(Spec, frozen=True):
-    """What to describe: `engine`, or the network of `model` (an ONNX model, or a script whose function is in options).
-
-    show: any of "layers", "attrs", "weights". values: saved outputs that are told beside an engine's tensors. nodes_of:
-    the ONNX model whose nodes an engine's layers are asked for. json: the result's "description" instead of lines.
-    verbose: TensorRT's own messages are told too.
-    """
-
-    model: str | None = None
-    engine: str | None = None
-    options: TrtOptions = TrtOptions()
-    model_options: ModelOptions = ModelOptions()
-    show: list[str] = []
-    values: str | None = None
-    nodes_of: str | None = None
-    json: bool = False
-    verbose: bool = False
-
-
 def inspect_trt(context: "JobContext") -> dict[str, Any]:
     """Describe what `context.params` (an InspectSpec) names. Lines are log events of level "out", several in one.
+
+    Result: description, or path and nodes (their number) of a picture, or nothing.
 
     Raises MissingDependency without TensorRT, BadFile for what is no engine or model, LayerwiseError where the parser
     refuses the model.
@@ -64,16 +50,35 @@ def inspect_trt(context: "JobContext") -> dict[str, Any]:
     except msgspec.ValidationError as error:
         raise UsageError(f"the description of what to inspect does not fit: {error}") from None
     messages = Messages(teller(context, spec.verbose), verbose=spec.verbose)
-    lines, document = _engine(spec, messages, context) if spec.engine else _network(spec, messages, context)
+    found = _engine(spec, messages, context) if spec.engine else _network(spec, messages, context)
+    if spec.picture:
+        return _painted(found.picture(), Path(spec.picture), context)
     if spec.json:
-        return {"description": document()}
+        return {"description": found.document()}
+    lines = found.lines()
     context.log(next(lines), level="out")
     for text in joined_lines(lines):
         context.log(text, level="out")
     return {}
 
 
-def _engine(spec: InspectSpec, messages: Messages, context: "JobContext") -> Any:
+class Described(NamedTuple):
+    """An engine or a network, in each form that may be asked for."""
+
+    lines: Callable[[], Iterator[str]]
+    document: Callable[[], dict[str, Any]]
+    picture: Callable[[], onnx.ModelProto]
+
+
+def _painted(model: onnx.ModelProto, path: Path, context: "JobContext") -> dict[str, Any]:
+    with placing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic_write(path, model.SerializeToString())
+    context.log(f"Saving the layers in ONNX's format (to look at, not to run) to: {shown(str(path))}")
+    return {"path": str(path), "nodes": len(model.graph.node)}
+
+
+def _engine(spec: InspectSpec, messages: Messages, context: "JobContext") -> Described:
     view, notes = _viewed(spec, messages), _notes(spec.values)
     if not view.detailed and ("layers" in spec.show or spec.nodes_of):
         context.warn(f"The engine's profiling verbosity is {view.facts['Profiling Verbosity']}: it says little of its "
@@ -94,7 +99,7 @@ def _engine(spec: InspectSpec, messages: Messages, context: "JobContext") -> Any
         more = {"nodes": node_document(found)} if nodes else {}
         return {"path": spec.engine, **engine_document(view, spec.show, notes), **more}
 
-    return lines(), document
+    return Described(lines, document, lambda: engine_picture(view))
 
 
 def _viewed(spec: InspectSpec, messages: Messages) -> EngineView:
@@ -103,14 +108,18 @@ def _viewed(spec: InspectSpec, messages: Messages) -> EngineView:
     return engine_view(trt, load_engine(trt, read_engine(path), path, messages, spec.options.run))
 
 
-def _network(spec: InspectSpec, messages: Messages, context: "JobContext") -> Any:
+def _network(spec: InspectSpec, messages: Messages, context: "JobContext") -> Described:
     options = msgspec.structs.replace(spec.options, fresh=True)
     builder = Builder(_model(spec), options, no_progress, messages, None)
     made = builder.network()
     for note in builder.told:
         context.log(note)
     view = network_view(builder.trt, made.network)
-    return network_lines(view, spec.show), lambda: {"path": spec.model, **network_document(view, spec.show)}
+    return Described(
+        lambda: network_lines(view, spec.show),
+        lambda: {"path": spec.model, **network_document(view, spec.show)},
+        lambda: network_picture(view),
+    )
 
 
 def _model(spec: InspectSpec) -> Loadable:

@@ -10,8 +10,11 @@ from onnx import helper
 from trt.backend_model import SETUP
 
 from backends.errors import LayerwiseError
+from backends.trt.engine import Tensor
+from backends.trt.inspect_engine import EngineView
 from backends.trt.inspect_layers import Layer, LayerTensor, layers_of, metadata_nodes
 from debugtools.inspect.nodes import Nodes, layers_of_nodes
+from debugtools.inspect.picture import engine_picture
 
 RunIn = Callable[..., str]
 INSPECT = """
@@ -184,6 +187,29 @@ print(error_of(lambda: acted(capability, model="m.onnx", folder="parts", options
         assert "Unsupported data type" in result["parts"][1]["reason"] and result["refusals"][0]["name"] == "wide"
     assert found["summary"].splitlines()[1].split(" | ")[1:] == ["Operator", "Node", "Reason"]
     assert said[4].startswith("BadFile: bad.onnx") and "'NONE': this TensorRT has" in said[5]
+
+
+def test_layers_are_drawn_as_a_graph_of_onnx(run: Callable[[str], str]) -> None:
+    said = run("""
+from debugtools.inspect.picture import engine_picture, network_picture
+for model in (network_picture(network(conv())[0]), engine_picture(viewed(built()))):
+    onnx.checker.check_model(model)
+    first = model.graph.node[0]
+    found = {a.name: helper.get_attribute_value(a) for a in first.attribute}
+    print(first.name, list(first.input), list(first.output), found["nodes"].decode(), found.get("stride_nd"),
+          [v.type.tensor_type.shape.dim[1].dim_value for v in (*model.graph.input, *model.graph.output)])
+""")
+    assert said.splitlines() == ["conv ['x'] ['c'] conv [1, 1] [3, 4]", "conv ['x'] ['c'] conv None [3, 4]"]
+
+
+def test_a_tensor_that_several_layers_write_is_several_in_the_graph() -> None:
+    ends = [Tensor("x", "float32", (2,), True, False), Tensor("y", "float32", (2,), False, False)]
+    y = LayerTensor("y", "float32", (2,))
+    second = Layer("b", "k", [y], [y], attributes={"big": 1 << 70, "no": None})
+    layers = [Layer("a", "k", [LayerTensor("x")], [y]), second]
+    graph = engine_picture(EngineView("", False, ends, [], 0, None, 0, [layers])).graph
+    assert [(list(node.input), list(node.output)) for node in graph.node] == [(["x"], ["y"]), (["y"], ["y #2"])]
+    assert [value.name for value in graph.output] == ["y #2"] and len(graph.node[1].attribute) == 1
 
 
 TEN = r"""{"Layers": [{"Name": "Conv_0 + Relu_1 [profile 1]", "LayerType": "CaskConvolution", "Inputs": [

@@ -18,8 +18,8 @@ BUILD = """
 from pathlib import Path
 from backends.runner import Loadable
 from backends.trt.build import build_engine
-from backends.trt.options import TrtOptions
-options = TrtOptions(shapes={"x": [2, 1024]}, fresh=True)
+from backends.trt.options import ConfigOptions, TrtOptions
+options = TrtOptions(shapes={"x": [2, 1024]}, fresh=True, config=ConfigOptions(profiling_verbosity=VERBOSITY))
 Path("m.engine").write_bytes(build_engine(Loadable(path=Path("m.onnx")), options).data)
 """
 
@@ -46,15 +46,28 @@ def chain(*operators: str) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
 
+def _engine(zygotes: Zygotes, version: int, folder: Path, verbosity: str) -> None:
+    """m.onnx, and m.engine built of it."""
+    save(chain("Mul", "Add"), folder / "m.onnx")
+    script = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r})\nVERBOSITY = {verbosity!r}\n{BUILD}"
+    assert zygotes(version, False).run(script, str(folder), {})["code"] == 0
+
+
 def test_an_engine_is_shown_with_its_nodes(go: Go, trt_version: int, zygotes: Zygotes, tmp_path: Path) -> None:
-    save(chain("Mul", "Add"), tmp_path / "m.onnx")
-    script = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n{BUILD}"
-    assert zygotes(trt_version, False).run(script, str(tmp_path), {})["code"] == 0
+    _engine(zygotes, trt_version, tmp_path, "layer_names_only")
     shown = go("inspect", "model", "m.engine", "--show", "layers", "--nodes-of", "m.onnx")
     assert shown.returncode == 0, shown.stderr
     assert "==== TensorRT Engine ====" in shown.stdout and "shape=(-1, 1024)" in shown.stdout
     assert "--profiling-verbosity DETAILED" in shown.stdout
     assert "2 ONNX Node(s), 0 without a layer" in shown.stdout and "    mul0 -> mul0" in shown.stdout.splitlines()
+
+
+@pytest.mark.parametrize("trt_version", [11], indirect=True)
+def test_an_engines_layers_are_drawn(go: Go, trt_version: int, zygotes: Zygotes, tmp_path: Path) -> None:
+    _engine(zygotes, trt_version, tmp_path, "detailed")
+    drawn = go("inspect", "model", "m.engine", "--visual", "-o", "page.html")
+    assert drawn.returncode == 0 and "2 nodes" in drawn.stdout, drawn.stderr
+    assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
 
 
 def test_parts_that_tensorrt_takes_and_does_not_are_written(go: Go, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from debugtools.convert.spec import ConvertSpec
 from tui.cli import options, options_run, values
 from tui.cli.convert_engine import POOLED, engine_job
 from tui.cli.convert_options import add_conversions, quantize_spec
+from tui.cli.inspect_trt import picture_job
 from tui.cli.json_output import Collector, print_json
 from tui.cli.lint import given
 from tui.cli.log import LEVELS, WARNING, Log, shown_lines
@@ -23,7 +24,7 @@ from tui.cli.progress import progress
 from tui.cli.submit import job_spec, run_here
 from tui.cli.to_spec import refuse_other_frameworks
 
-Target = Literal["onnx", "weights", "engine"]
+Target = Literal["onnx", "weights", "engine", "picture"]
 _FORMATS = {".onnx": "onnx", ".npz": "weights", ".npy": "weights"}
 _BUILDER_FLAGS = {"fp16": "--fp-to-fp16", "bf16": "--fp-to-bf16", "fp8": None}
 
@@ -52,6 +53,8 @@ def run_convert(args: Namespace, log: Log) -> int:
         job = engine_job(args)
         if args.pooled_outputs:
             log.warning(POOLED)
+    elif target == "picture":
+        job = picture_job(args)
     else:
         words = shlex.split(args.command)
         job = job_spec("convert", msgspec.to_builtins(to_convert(args, target)), shlex.join(words[1:])[:200], words)
@@ -81,7 +84,7 @@ def _target(args: Namespace) -> Target:
     """What to make, by --convert-to or the output's name. UsageError where neither says it."""
     suffix = Path(args.output or "").suffix.lower()
     if args.convert_to == "onnx-like-trt-network":
-        raise UsageError("--convert-to onnx-like-trt-network: `layerwise inspect model` shows a network's layers")
+        return "picture"
     if args.convert_to == "trt" or (not args.convert_to and suffix in ENGINE_SUFFIXES):
         return "engine"
     refuse_other_frameworks(args)

@@ -2,12 +2,15 @@
 
 import shlex
 from argparse import Namespace
-from typing import Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from backends.errors import UsageError
-from debugtools.inspect.action import InspectSpec
+from backends.text import shown
+from debugtools.inspect.spec import InspectSpec
 from tui.cli.direct import DirectContext
 from tui.cli.json_output import Collector, print_json
 from tui.cli.lint import given
@@ -18,14 +21,17 @@ from tui.cli.submit import job_spec, run_here
 from tui.cli.to_spec import model_path, wants_engine
 from tui.cli.to_trt import trt_options
 
-_ONNX_ONLY = {"list_unbounded_dds": "--list-unbounded-dds", "visual": "--visual", "save_visual": "--visual"}
+if TYPE_CHECKING:
+    from backends.jobs.spec import JobSpec
+
 
 
 def describe_trt(args: Namespace, show: list[str], log: Log) -> int:
-    """Describe the engine or network that `args` names; the exit code."""
-    words = shlex.split(args.command)
+    """Describe the engine or network that `args` names, or write its page; the exit code."""
     spec = to_inspect(args, show)
-    job = job_spec("inspect_trt", msgspec.to_builtins(spec), shlex.join(words[1:])[:200], words, gpus=trt_gpus())
+    if args.visual or args.save_visual:
+        return _page(spec, args, log)
+    job = inspect_job(spec, args)
     if args.json:
         return _print_document(job, log)
     out = DirectContext({}, log)
@@ -42,7 +48,39 @@ def describe_trt(args: Namespace, show: list[str], log: Log) -> int:
         return run_here(job, listen, log)
 
 
-def _print_document(job: Any, log: Log) -> int:
+def inspect_job(spec: InspectSpec, args: Namespace) -> "JobSpec":
+    """The job that describes an engine or network."""
+    words = shlex.split(args.command)
+    return job_spec("inspect_trt", msgspec.to_builtins(spec), shlex.join(words[1:])[:200], words, gpus=trt_gpus())
+
+
+def picture_job(args: Namespace) -> "JobSpec":
+    """The job of `convert --convert-to onnx-like-trt-network`: the layers as a graph in ONNX's format."""
+    if args.output is None:
+        raise UsageError("-o/--output is missing: where the layers go")
+    if Path(args.output).exists() and not args.overwrite:
+        raise UsageError(f"{shown(args.output, 200)} is there already: choose another name, or say --overwrite")
+    unset = {"list_unbounded_dds": False, "combine_tensor_info": None, "nodes_of": None, "opset": None}
+    spec = to_inspect(Namespace(**{**vars(args), **unset, "fp_to_fp16": False, "tf32": None}), [])
+    return inspect_job(msgspec.structs.replace(spec, picture=args.output), args)
+
+
+def _page(spec: InspectSpec, args: Namespace, log: Log) -> int:
+    """The layers as a web page, as those of an ONNX model."""
+    from tui.cli.visual import write_page
+
+    name = Path(spec.engine or spec.model or "").name
+    with TemporaryDirectory() as folder:
+        picture = str(Path(folder) / f"{name}.onnx")
+        collector = Collector()
+        code = run_here(inspect_job(msgspec.structs.replace(spec, picture=picture), args), collector.event, log)
+        if code:
+            return code
+        whole = {**vars(args), "model_file": picture, "save_visual": args.save_visual or f"{Path(name).stem}.html"}
+        return write_page(Namespace(**whole), log)
+
+
+def _print_document(job: "JobSpec", log: Log) -> int:
     collector = Collector()
     code = run_here(job, collector.event, log)
     if collector.result is not None:
@@ -52,9 +90,8 @@ def _print_document(job: Any, log: Log) -> int:
 
 def to_inspect(args: Namespace, show: list[str]) -> InspectSpec:
     """What parsed options of `inspect model` ask for. UsageError for what does not fit engines and networks."""
-    for name, flag in _ONNX_ONLY.items():
-        if getattr(args, name):
-            raise UsageError(f"{flag} is for ONNX models")
+    if args.list_unbounded_dds:
+        raise UsageError("--list-unbounded-dds is for ONNX models")
     request = given(args, [("trt", None)])
     options = trt_options(_whole(args))
     is_engine = wants_engine(args) and not options.network.function

@@ -1,0 +1,24 @@
+"""What is asked of an engine or a network."""
+
+from backends.specs import ModelOptions, Spec
+from backends.trt.options import TrtOptions
+
+
+class InspectSpec(Spec, frozen=True):
+    """What to describe: `engine`, or the network of `model` (an ONNX model, or a script whose function is in options).
+
+    show: any of "layers", "attrs", "weights". values: saved outputs that are told beside an engine's tensors. nodes_of:
+    the ONNX model whose nodes an engine's layers are asked for. json: the result's "description" instead of lines.
+    picture: where the layers go as a graph in ONNX's format, instead of lines. verbose: TensorRT's messages are told.
+    """
+
+    model: str | None = None
+    engine: str | None = None
+    options: TrtOptions = TrtOptions()
+    model_options: ModelOptions = ModelOptions()
+    show: list[str] = []
+    values: str | None = None
+    nodes_of: str | None = None
+    json: bool = False
+    picture: str | None = None
+    verbose: bool = False
