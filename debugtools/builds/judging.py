@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 
 from backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError
 from backends.trt.build import save_engine
-from backends.trt.options import TrtOptions, to_dict
+from backends.trt.options import Shapes, TrtOptions, to_dict
 from debugtools.builds.maker import Build, Maker
 from debugtools.compare.setup import Setup
 from debugtools.compare.spec import CompareSpec
@@ -76,6 +77,11 @@ class EngineJudge(RerunJudge):
     def __init__(self, context: "JobContext", setup: Setup, path: Path) -> None:
         super().__init__(context, setup)
         self._path = path
+
+    def shapes(self) -> Shapes:
+        """The shapes of the first inputs."""
+        feed = next((feed for _, feed in self._original.feeds()), {})
+        return {name: list(np.shape(array)) for name, array in feed.items()}
 
     def judge(self, artifact: Artifact | None) -> Judgement:
         assert artifact is not None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from backends.trt.options import TrtOptions
+from backends.trt.options import Shapes, TrtOptions
 from backends.trt.tactic_record import decode_record, read_bounded, save_record
 from debugtools.builds.building import Building
 from debugtools.builds.choosing import sampled
@@ -47,6 +47,10 @@ class Maker:
     def tactics(self, trial: str) -> Path:
         """Where the tactics of a trial are, if it could be built."""
         return self._folder / trial / TACTICS
+
+    def fed(self, shapes: Shapes) -> None:
+        """Build for these shapes of inputs, where no profile says otherwise."""
+        self._options = msgspec.structs.replace(self._options, shapes={**shapes, **self._options.shapes})
 
     def drawn(self, trial: str) -> bool:
         """Whether a trial's tactics were drawn."""

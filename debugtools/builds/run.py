@@ -100,7 +100,9 @@ class Builds:
         engine = context.artifacts / "candidate.engine"
         setup = Setup(against(self._compare, self._spec.options, engine))
         stack.callback(setup.close)
-        return EngineJudge(context, setup, engine), "comparison"
+        judge = EngineJudge(context, setup, engine)
+        self._maker.fed(judge.shapes())
+        return judge, "comparison"
 
     def _trials(self) -> list[Trial]:
         """What was judged, with its tactics, in its order."""

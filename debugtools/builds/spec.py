@@ -4,6 +4,8 @@ from backends.specs import Spec
 from backends.trt.options import TrtOptions, trt_options
 from debugtools.debugger.spec import DebugSpec
 
+ENGINE = "polygraphy_debug.engine"
+
 
 class BuildsSpec(Spec, frozen=True):
     """One repetition of a build.

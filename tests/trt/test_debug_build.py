@@ -12,6 +12,10 @@ from onnx import helper
 from support.cli import Done, layerwise
 from trt.zygote import Zygote
 
+from tui.cli.debug.build import fill_build, to_builds
+from tui.cli.parser import Parser
+from tui.controllers.debug_start import search_request
+
 RunIn = Callable[..., str]
 ROOT = Path(__file__).parents[2]
 OPERATORS = ("Abs", "Neg", "Tanh", "Softplus", "Exp", "Sigmoid")
@@ -22,7 +26,7 @@ sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / "tests")!r}]
 from pathlib import Path
 from backends.errors import LayerwiseError
 from backends.runner import Loadable
-from backends.specs import RunnerSpec
+from backends.specs import FeedSpec, RunnerSpec
 from backends.trt.build import build_engine
 from backends.trt.options import TrtOptions, to_dict
 from debugtools.builds.spec import BuildsSpec
@@ -31,8 +35,10 @@ from debugtools.debugger.spec import CheckSpec, DebugSpec
 from support.debugging import job_folder, search
 from tensorrt._plan import from_bytes
 ORT = RunnerSpec(kind="onnxrt", threads=1)
-def builds(options=TrtOptions(), sides=(ORT,), judged=True, narrow=False, folder=None, attempt=1, **more):
-    compare = CompareSpec(model="c.onnx", runners=[RunnerSpec(kind="trt", options=to_dict(options)), *sides])
+def builds(options=TrtOptions(), sides=(ORT,), judged=True, narrow=False, folder=None, attempt=1,
+        feeds=FeedSpec(), **more):
+    runners = [RunnerSpec(kind="trt", options=to_dict(options)), *sides]
+    compare = CompareSpec(model="c.onnx", runners=runners, feeds=feeds)
     wanted = DebugSpec(compare=compare, artifact="polygraphy_debug.engine", **more)
     return search(BuildsSpec(search=wanted, judged=judged, narrow=narrow), "build", folder, attempt)
 def verdicts(done):
@@ -123,6 +129,62 @@ for wanted in (dict(sides=()), dict(until="never"), dict(options=TrtOptions(load
     assert said[3] == "BadFile nowhere: No such file or directory"
 
 
+def test_inputs_say_how_large_the_engine_is_and_repeat_builds_anew(run: Callable[..., str]) -> None:
+    said = run("""
+import onnx
+model = onnx.load("c.onnx")
+for value in (model.graph.input[0], model.graph.output[0]):
+    value.type.tensor_type.shape.dim[0].dim_param = "N"
+onnx.save(model, "c.onnx")
+feeds = FeedSpec(shapes={"t0": [[7, 8]]})
+done = builds(until="3", feeds=feeds)
+print({row["verdict"] for row in done.table("verdicts")} <= {"good", "bad"}, done.texts("log").count("sizes"))
+assert not any(row["note"] for row in done.table("verdicts")), done.table("verdicts")
+fresh = RunnerSpec(kind="trt", options={"fresh": True})
+compare = CompareSpec(model="c.onnx", runners=[fresh, ORT], feeds=feeds)
+again = search(DebugSpec(compare=compare, until="15"), "repeat")
+print(again.result["good"] > 0, again.result["bad"] > 0)
+""").splitlines()
+    assert said == ["True 0", "True True"]
+
+
+def test_a_log_that_names_no_tactics_leaves_builds_as_they_come(run: Callable[..., str], trt_version: int) -> None:
+    said = run(
+        """
+done = builds(until="12", options=TrtOptions(save_tactics="t.json"))
+print(sorted(set(verdicts(done))), len(done.result["suspects"]), "as they come" in done.texts("log"))
+again = build_engine(Loadable(path=Path("c.onnx")), TrtOptions(load_tactics="t.json")).data
+print(len(from_bytes(again).header["layers"]))
+""",
+        **BAD,
+        no_tactics_log=True,
+    ).splitlines()
+    assert said[0].startswith("['bad', 'good'] ") and said[1] == "6"
+    assert said[0].endswith(" 0 True") == (trt_version == 11)
+
+
+def test_a_command_is_lent_the_gpu_that_the_job_holds(run: Callable[..., str]) -> None:
+    said = run("""
+import msgspec, os
+from backends.jobs.context import JobContext
+from backends.jobs.spec import JobSpec
+from backends.jobs.store import Workspace
+from debugtools.builds.action import debug_build
+check = CheckSpec(command=["sh", "-c", f"echo $LAYERWISE_LEASES $CUDA_VISIBLE_DEVICES >> {Path.cwd()}/seen"],
+    environment={"CUDA_VISIBLE_DEVICES": "0,1"})
+compare = CompareSpec(model="c.onnx", runners=[RunnerSpec(kind="trt")])
+spec = BuildsSpec(search=DebugSpec(compare=compare, artifact="polygraphy_debug.engine", until="1", check=check))
+os.environ.update(CUDA_VISIBLE_DEVICES="GPU-lent", LAYERWISE_LEASES="outer")
+for gpus in (0, 1):
+    job = JobSpec(action="debug_build", params=msgspec.to_builtins(spec), gpus=gpus)
+    folder, lock = Workspace().create(job)
+    debug_build(JobContext(folder, 1))
+    os.close(lock)
+print(Path("seen").read_text().replace(str(folder), "FOLDER"), end="")
+""").splitlines()
+    assert said == ["outer 0,1", "FOLDER/artifacts/leases GPU-lent"]
+
+
 def test_an_attempt_after_a_kill_goes_on_with_its_verdicts(run: Callable[..., str]) -> None:
     said = run("""
 import os
@@ -176,6 +238,23 @@ def test_a_person_answers_about_an_engine_on_disk(go: Callable[..., Done], folde
     assert "Did '" in done.stdout and "polygraphy_debug.engine' [p]ass or [f]ail?" in done.stdout
     assert [path.suffix for path in (folder / "polygraphy_artifacts" / "bad").iterdir()] == [".engine"]
     assert not (folder / "polygraphy_debug.engine").exists()
+
+
+def test_every_option_of_a_build_is_taken_and_the_app_says_the_same_line() -> None:
+    words = "c.onnx --fp16 --workspace 1G --builder-optimization-level 3 --trt-min-shapes t0:[1,8]"
+    parser = Parser("build")
+    fill_build(parser)
+    args = parser.parse_args([*words.split(), "--save-tactics", "t.json", "--onnxrt", "--until", "7", "--exclude-tactics", "bad.json"])
+    spec = to_builds(args)
+    options = spec.options
+    assert (options.config.fp16, options.config.optimization_level) == (True, 3)
+    assert options.config.pool_limits == {"workspace": 1 << 30} and options.profiles[0].min == {"t0": [1, 8]}
+    assert (options.save_tactics, options.exclude_tactics, spec.search.until) == ("t.json", "bad.json", "7")
+    assert spec.search.compare is not None
+    assert [runner.kind for runner in spec.search.compare.runners] == ["trt", "onnxrt"]
+    action, asked, line = search_request("build", spec.search.compare, False, None)
+    assert action == "debug_build" and line[:3] == ["layerwise", "debug", "build"]
+    assert to_builds(parser.parse_args(line[3:])) == asked
 
 
 @pytest.mark.parametrize(

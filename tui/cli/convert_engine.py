@@ -39,7 +39,7 @@ def engine_job(args: Namespace) -> "JobSpec":
     fields: dict[str, Any] = {
         "model": model_path(args),
         "output": output,
-        "options": msgspec.to_builtins(_with_shapes(options, args)),
+        "options": msgspec.to_builtins(with_shapes(options, args)),
         "model_options": msgspec.to_builtins(compare.model_options),
         "marks": msgspec.to_builtins(compare.marks),
         "overwrite": args.overwrite or args.output is None,
@@ -49,7 +49,7 @@ def engine_job(args: Namespace) -> "JobSpec":
     return job_spec("build_engine", fields, shlex.join(words[1:])[:200], words, gpus=trt_gpus())
 
 
-def _with_shapes(options: TrtOptions, args: Namespace) -> TrtOptions:
+def with_shapes(options: TrtOptions, args: Namespace) -> TrtOptions:
     """--input-shapes say how large dynamic inputs are where no profile does; several of one input are its range."""
     several = {name: many for name, many in values.parse_shapes(args.input_shapes).items() if len(many) > 1}
     if several:

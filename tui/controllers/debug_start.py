@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from backends.errors import LayerwiseError, UsageError
 from backends.jobs.spec import JobSpec
+from debugtools.builds.spec import ENGINE, BuildsSpec
 from debugtools.compare.spec import CompareSpec, MarkSpec
 from debugtools.debugger.spec import DebugSpec
 from debugtools.locate.spec import LocateSpec
@@ -22,7 +23,7 @@ from tui.presenters.compare_text import compare_title, side_names
 from tui.state.shared import AppState
 
 ARTIFACT = "layerwise_debug.onnx"
-SEARCH_WORDS = ("locate", "reduce", "bisect", "repeat", "precision", "triage")
+SEARCH_WORDS = ("locate", "reduce", "bisect", "repeat", "build", "precision", "triage")
 _NOTHING_SAVED: dict[str, Any] = {
     "save_inputs": None, "save_input_blob": None, "save_outputs": None, "save_accuracy": None, "save_heatmaps": None,
     "save_error_plots": None,
@@ -52,7 +53,7 @@ class DebugStarter:
     async def start(self, search: str, *, by_hand: bool = False, target: str | None = None) -> int:
         """Submit a search and put it on view; the job. target: the tensor that goes wrong, None for the outputs."""
         compare = self.compare()
-        action, spec, line = _request(search, compare, by_hand, target)
+        action, spec, line = search_request(search, compare, by_hand, target)
         cpus = 0 if by_hand or search == "triage" else 1  # what waits for a person holds no slot
         gpus = 0 if search == "triage" else await asyncio.to_thread(wants_gpu, compare)  # its steps lease their own
         job = JobSpec(
@@ -73,7 +74,7 @@ class DebugStarter:
         return found or str(Path.cwd())
 
 
-def _request(
+def search_request(
     search: str, compare: CompareSpec, by_hand: bool, target: str | None
 ) -> tuple[str, msgspec.Struct, list[str]]:
     """Action, its parameters, and the command line that does the same."""
@@ -83,6 +84,8 @@ def _request(
     if search == "triage":
         triage = TriageSpec(compare=compare, ask=True)
         return "triage", triage, triage_line(triage)
+    if search == "build":
+        return _builds(compare)
     if search == "precision":
         low = of_reference(compare)
         spec = PrecisionSpec(search=DebugSpec(compare=low))
@@ -93,6 +96,14 @@ def _request(
         line += ["--interactive", "--iter-artifact", ARTIFACT]
         return f"debug_{search}", DebugSpec(compare=marked, interactive=True, artifact=ARTIFACT), line
     return f"debug_{search}", DebugSpec(compare=marked), line
+
+
+def _builds(compare: CompareSpec) -> tuple[str, BuildsSpec, list[str]]:
+    """The suspect's engine built again and again, until it is known how often that fails, and by which tactics."""
+    if compare.runners[0].kind != "trt":
+        raise UsageError("build: the first side must be TensorRT, whose engine is built again and again")
+    spec = BuildsSpec(search=DebugSpec(compare=compare, artifact=ENGINE), narrow=True)
+    return "debug_build", spec, ["layerwise", "debug", "build", *command_line(compare)[2:], "--narrow"]
 
 
 def of_reference(compare: CompareSpec) -> CompareSpec:

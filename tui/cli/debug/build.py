@@ -8,8 +8,11 @@ import msgspec
 
 from backends.errors import UsageError
 from backends.text import shown
-from debugtools.builds.spec import BuildsSpec
+from backends.trt.options import to_dict, trt_options
+from debugtools.builds.spec import ENGINE, BuildsSpec
+from debugtools.compare.spec import CompareSpec
 from debugtools.debugger.spec import DebugSpec
+from tui.cli.convert_engine import with_shapes
 from tui.cli.debug import options
 from tui.cli.debug.searching import run_prepared
 from tui.cli.debug.to_debug import debug_job, to_debug
@@ -19,9 +22,6 @@ from tui.cli.run import trt_gpus
 
 if TYPE_CHECKING:
     from backends.jobs.spec import JobSpec
-
-ENGINE = "polygraphy_debug.engine"
-
 
 def fill_build(parser: Parser) -> None:
     parser.usage = "%(prog)s MODEL.onnx --until UNTIL [BUILD OPTIONS] [SIDE… | --check COMMAND…]"
@@ -74,11 +74,20 @@ def to_builds(args: Namespace) -> BuildsSpec:
     search = to_debug(filled, "repeat")
     judged = not (search.interactive and args.num_iterations and not args.interactive)
     search = msgspec.structs.replace(
-        search, interactive=search.interactive and judged, artifact=args.iter_artifact, save_replay=None,
-        keep_intermediate=args.keep_intermediate,
+        search, compare=_shaped(search.compare, args), interactive=search.interactive and judged,
+        artifact=args.iter_artifact, save_replay=None, keep_intermediate=args.keep_intermediate,
     )  # fmt: skip
     _refuse(search)
     return BuildsSpec(search=search, judged=judged, narrow=args.narrow)
+
+
+def _shaped(compare: CompareSpec | None, args: Namespace) -> CompareSpec | None:
+    """The comparison, its engine built for --input-shapes where no profile says otherwise."""
+    if compare is None:
+        return None
+    first, *others = compare.runners
+    options = to_dict(with_shapes(trt_options(first.options), args))
+    return msgspec.structs.replace(compare, runners=[msgspec.structs.replace(first, options=options), *others])
 
 
 def _refuse(search: DebugSpec) -> None:

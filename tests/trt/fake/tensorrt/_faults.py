@@ -4,10 +4,13 @@ Keys, all optional:
   seed                 an integer: draws are the same in every process
   draws                a file: with it each process goes on with other draws of the seed
   bad_tactic           {"layers": [globs], "probability": p, "scale": s}: a layer drawn bad multiplies its output by s
+  no_tactics_log       true: the log of a build says nothing of tactics (its form has no version)
   fp16                 {"layers": [globs], "bits": n}: such a layer keeps n bits of mantissa wherever it runs in FP16
   fail_build           text: every build fails with it
+  waits                a file: the first step of a build that is monitored goes on until it is there
   unsupported_ops      operators that the parser refuses;  unsupported_nodes: names of nodes that it refuses
   device_memory        bytes of the device: more makes cudaMalloc and the creation of a context fail
+  dla_cores            how many DLA cores there are; none by default
   wrong_profile        true: a context starts in the last profile rather than in the first
 """
 

@@ -73,7 +73,7 @@ def _choice(layer: Any, entries: dict[str, Any], config: Any, logger: Any) -> Ch
     if config._has("ERROR_ON_TIMING_CACHE_MISS"):
         raise BuildFailed(f"Timing cache miss for node {layer.name} with key {key}")
     choice = Choice(layer.name, key, _draw(layer.name), round(float(_faults.random().uniform(0.01, 0.1)), 6))
-    if config._has("EDITABLE_TIMING_CACHE"):
+    if config._has("EDITABLE_TIMING_CACHE") and not _faults.faults().get("no_tactics_log"):
         _tell(layer, choice, logger)
     return choice
 
