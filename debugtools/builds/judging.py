@@ -63,9 +63,7 @@ class BuildJudge(OneAtATime):
         beside = {name for name in files if search.check is not None and name in search.artifacts}
         for name in files.keys() - beside:
             save_engine(files[name], Path(name))
-        return replace(
-            artifact, build=lambda: build.data, write=write, files={name: files[name] for name in beside}
-        )
+        return replace(artifact, build=lambda: build.data, write=write, files={name: files[name] for name in beside})
 
     def stop(self) -> None:
         self._judge.stop()

@@ -115,4 +115,3 @@ class Maker:
         if text not in self._said:
             self._said.add(text)
             self._context.log(text)
-

@@ -244,7 +244,9 @@ def test_every_option_of_a_build_is_taken_and_the_app_says_the_same_line() -> No
     words = "c.onnx --fp16 --workspace 1G --builder-optimization-level 3 --trt-min-shapes t0:[1,8]"
     parser = Parser("build")
     fill_build(parser)
-    args = parser.parse_args([*words.split(), "--save-tactics", "t.json", "--onnxrt", "--until", "7", "--exclude-tactics", "bad.json"])
+    args = parser.parse_args(
+        [*words.split(), "--save-tactics", "t.json", "--onnxrt", "--until", "7", "--exclude-tactics", "bad.json"]
+    )
     spec = to_builds(args)
     options = spec.options
     assert (options.config.fp16, options.config.optimization_level) == (True, 3)

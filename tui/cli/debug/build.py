@@ -23,6 +23,7 @@ from tui.cli.run import trt_gpus
 if TYPE_CHECKING:
     from backends.jobs.spec import JobSpec
 
+
 def fill_build(parser: Parser) -> None:
     parser.usage = "%(prog)s MODEL.onnx --until UNTIL [BUILD OPTIONS] [SIDE… | --check COMMAND…]"
     parser.epilog = (
@@ -39,9 +40,7 @@ def fill_build(parser: Parser) -> None:
         "--until", metavar="UNTIL",
         help="good, bad: up to the first one; a number; auto (the default): until known if fewer than --rate fail",
     )  # fmt: skip
-    parser.own(
-        stop, "--num-iterations", metavar="N", help="a number; without a judge what can be built is good"
-    )
+    parser.own(stop, "--num-iterations", metavar="N", help="a number; without a judge what can be built is good")
     parser.own(group, "--rate", type=float, default=0.1, metavar="P", help="the failure rate asked about; 0.1")
     parser.own(group, "--confidence", type=float, default=0.95, metavar="P", help="of the answer; 0.95")
     parser.own(
