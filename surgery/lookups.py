@@ -3,6 +3,8 @@
 from collections import deque
 from collections.abc import Iterable
 from functools import cached_property
+from itertools import compress, count
+from operator import is_not
 
 import onnx
 
@@ -10,7 +12,6 @@ from backends.reads import reads, subgraphs
 from surgery.proto import all_names
 
 _BODY_KINDS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
-_STEP = 256
 Nodes = tuple[onnx.NodeProto, ...]
 _last: deque[tuple[Nodes, Nodes, tuple[list[onnx.NodeProto], list[onnx.NodeProto]]]] = deque(maxlen=2)
 """The last differences: one edit asks for the same one several times."""
@@ -89,27 +90,16 @@ def difference(old: Nodes, new: Nodes) -> tuple[list[onnx.NodeProto], list[onnx.
 
 
 def _difference(old: Nodes, new: Nodes) -> tuple[list[onnx.NodeProto], list[onnx.NodeProto]]:
-    a, b = list(map(id, old)), list(map(id, new))
-    start = _common(a, b)
-    a, b = a[start:], b[start:]
-    end = _common(a[::-1], b[::-1])
-    a, b = a[: len(a) - end], b[: len(b) - end]
-    old_ids, new_ids = set(a), set(b)
-    return (
-        [node for i, node in enumerate(old[start : start + len(a)]) if a[i] not in new_ids],
-        [node for i, node in enumerate(new[start : start + len(b)]) if b[i] not in old_ids],
-    )
+    start = _common(old, new)
+    end = min(_common(old[::-1], new[::-1]), min(len(old), len(new)) - start)
+    old, new = old[start : len(old) - end], new[start : len(new) - end]
+    old_ids, new_ids = set(map(id, old)), set(map(id, new))
+    return [node for node in old if id(node) not in new_ids], [node for node in new if id(node) not in old_ids]
 
 
-def _common(a: list[int], b: list[int]) -> int:
-    """How many elements two lists have in common at their beginning."""
-    at, end = 0, min(len(a), len(b))
-    while at < end and a[at : at + _STEP] == b[at : at + _STEP]:
-        at += _STEP
-    at = min(at, end)
-    while at < end and a[at] == b[at]:
-        at += 1
-    return at
+def _common(a: Nodes, b: Nodes) -> int:
+    """How many elements two tuples have in common at their beginning, the very same objects."""
+    return next(compress(count(), map(is_not, a, b)), min(len(a), len(b)))
 
 
 def _drop(table: dict[str, tuple[onnx.NodeProto, ...]], name: str, node: onnx.NodeProto) -> None:

@@ -12,7 +12,7 @@ class Delta:
     """Nodes by number, ascending; tensors by name. changed: nodes that are in both and differ.
 
     types: tensors whose type or shape is known in both and differs: (name, before, after), each (dtype, shape).
-    affected: outputs that are computed from something else now. weights: bytes before and after.
+    weights: bytes before and after.
     """
 
     removed: list[int]
@@ -21,7 +21,6 @@ class Delta:
     inputs: tuple[list[str], list[str]]
     outputs: tuple[list[str], list[str]]
     values: list[str]
-    affected: list[str]
     weights: tuple[int, int]
     types: list[tuple[str, str, str]] = field(default_factory=list)
 
@@ -33,19 +32,17 @@ class Delta:
 
 
 def delta(before: Overlay, after: Overlay) -> Delta:
-    """Compare two states over the same ground. Costs what they differ in, besides what lies below it."""
+    """Compare two states over the same ground. Costs what they differ in."""
     nodes = before.own.keys() | after.own.keys() | (before.gone ^ after.gone)
     removed = sorted(node for node in nodes if before.has(node) and not after.has(node))
     added = sorted(node for node in nodes if after.has(node) and not before.has(node))
     both = (node for node in nodes if before.has(node) and after.has(node))
     changed = sorted(node for node in both if _differ(before, after, node))
-    values = _values(before, after)
     return Delta(
         removed, added, changed,
         inputs=(before.state.input_names, after.state.input_names),
         outputs=(before.state.output_names, after.state.output_names),
-        values=values,
-        affected=_affected(after, [*added, *changed, *_readers(after, values), *_callers(before, after)], before),
+        values=_values(before, after),
         weights=(before.meta["weight_bytes"], after.meta["weight_bytes"]),
     )  # fmt: skip
 
@@ -85,12 +82,10 @@ def _readers(after: Overlay, names: Iterable[str]) -> list[int]:
     return [after.number(node) for name in names for node in readers.get(name, ())]
 
 
-def _affected(after: Overlay, nodes: Iterable[int], before: Overlay) -> list[str]:
-    """Outputs of both that `nodes` lead to."""
-    reached = after.reach(nodes)
-    found = []
-    for name in set(before.state.output_names).intersection(after.state.output_names):
-        maker = after.producer(after.ground.known_tensor(name))
-        if maker >= 0 and reached[maker]:
-            found.append(name)
-    return [name for name in after.state.output_names if name in found]
+def affected(before: Overlay, after: Overlay, found: Delta) -> list[str]:
+    """Outputs of both states that are computed from something else now. Costs what lies below the changes."""
+    readers = _readers(after, found.values)
+    reached = after.reach([*found.added, *found.changed, *readers, *_callers(before, after)])
+    names = set(before.state.output_names)
+    makers = {name: after.producer(after.find_tensor(name)) for name in after.state.output_names if name in names}
+    return [name for name, maker in makers.items() if maker >= 0 and reached[maker]]

@@ -18,7 +18,7 @@ from surgery.edits.nodes import DeleteNodes, InsertNode, ReplaceNode
 from surgery.edits.outputs import MarkOutputs
 from surgery.graph import GraphIndex
 from surgery.graph.build import build_index
-from surgery.graph.delta import delta
+from surgery.graph.delta import affected, delta
 from surgery.graph.ground import Ground
 from surgery.graph.overlay import Overlay
 from surgery.structure import Structure
@@ -101,7 +101,7 @@ def test_what_lies_between_two_states(tmp_path: Path) -> None:
     found = delta(before, deleted)
     assert [before.node_name(node) for node in found.removed] == [name] and not found.added
     assert [before.node_op(node) for node in found.changed] == ["Mul"]
-    assert found.affected == deleted.state.output_names
+    assert affected(before, deleted, found) == deleted.state.output_names
     again = delta(deleted, before)
     assert again.added == found.removed and not again.removed
     shown = deleted.with_ghosts(before, found.removed)

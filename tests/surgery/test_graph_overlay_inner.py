@@ -17,7 +17,7 @@ from surgery.edits.names import RenameNode, RenameTensor
 from surgery.edits.nodes import DeleteNodes, InsertNode, ReplaceNode
 from surgery.graph import GraphIndex
 from surgery.graph.build import build_index
-from surgery.graph.delta import delta
+from surgery.graph.delta import affected, delta
 from surgery.graph.ground import Ground
 from surgery.graph.overlay import Overlay
 from surgery.structure import Scope, Structure
@@ -150,7 +150,7 @@ def test_what_an_edit_inside_changes(tmp_path: Path, scope: Scope) -> None:
     order = after.order.tolist()
     maker = after.producer(after.node_inputs(found.added[0])[0])
     assert order.index(found.added[0]) == order.index(maker) + 1
-    assert set(found.affected) == {THEN: {"y", "looped"}, TWICE: {"z"}, DEEP: {"looped"}}[scope]
+    assert set(affected(before, after, found)) == {THEN: {"y", "looped"}, TWICE: {"z"}, DEEP: {"looped"}}[scope]
     back = delta(after, Overlay(ground, ground.structure))
     assert [after.node_op(node) for node in back.removed] == ["Neg"]
 

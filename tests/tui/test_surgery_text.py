@@ -82,6 +82,8 @@ def test_names_operators_and_fields_are_completed(desk: EditDesk) -> None:
 @pytest.mark.parametrize("cells", [78, 118])
 def test_a_change_before_it_is_made(desk: EditDesk, cells: int) -> None:
     ghost = desk.attempt(desk.words("delete", "", [node(desk, RELU)]))
+    assert "being followed" in "".join(plain(line) for line in ghost_lines(ghost, None, cells, UNICODE))
+    desk.follow(ghost)
     lines = [plain(line) for line in ghost_lines(ghost, None, cells, UNICODE)]
     text = "\n".join(lines)
     assert all(cell_len(line) <= cells for line in lines)

@@ -12,7 +12,7 @@ from backends.protos import parse_model
 from backends.text import shown
 from surgery.edits import Edit
 from surgery.graph import GraphIndex
-from surgery.graph.delta import delta
+from surgery.graph.delta import affected, delta
 from surgery.graph.ground import Ground
 from surgery.graph.overlay import Overlay
 from surgery.history import ROOT, History, Misfit, read_edits, replay
@@ -41,6 +41,11 @@ class EditDesk:
         self._overlays: dict[int, Overlay] = {}
 
     # ── what is typed ──
+
+    def propose(self, verb: str, text: str, nodes: Sequence[int]) -> tuple[list[Edit], Ghost | None]:
+        """The edits that a line means, and what they make; None where an engine is needed. UsageError, EditError."""
+        edits = self.words(verb, text, nodes)
+        return edits, None if any(edit.heavy for edit in edits) else self.attempt(edits)
 
     def words(self, verb: str, text: str, nodes: Sequence[int]) -> list[Edit]:
         """The edits that a line means for `nodes`, or for those that it names. UsageError."""
@@ -71,6 +76,10 @@ class EditDesk:
             del self._overlays[next(iter(self._overlays))]
         return found
 
+    def warm(self) -> None:
+        """Look up what the first edit will want to know."""
+        self.overlay().state.lookups  # noqa: B018 (it is kept)
+
     def steps(self) -> list[Step]:
         """The whole tree, the file first."""
         entries = sorted(self.history.entries.values(), key=lambda entry: entry.id)
@@ -79,7 +88,9 @@ class EditDesk:
     def between(self, one: int, other: int) -> Ghost:
         """What lies between two states."""
         before, after = self.overlay(one), self.overlay(other)
-        return Ghost.of(self.edits(other), before, after, delta(before, after))
+        ghost = Ghost.of(self.edits(other), before, after, delta(before, after))
+        self.follow(ghost)
+        return ghost
 
     def states(self, one: int, other: int) -> Sides:
         """Two states side by side."""
@@ -107,6 +118,10 @@ class EditDesk:
         new = Overlay(self._ground, after, before.types)
         return Ghost.of(edits, before, new, delta(before, new))
 
+    def follow(self, ghost: Ghost) -> None:
+        """Find the outputs that a change affects."""
+        ghost.affected = affected(ghost.before, ghost.after, ghost.delta)
+
     def attempt_result(self, edits: Sequence[Edit], file: Path) -> Ghost:
         """As `attempt`, of edits whose result the worker has written to `file`."""
         before = self.overlay().state
@@ -123,9 +138,10 @@ class EditDesk:
         self._overlays[self.history.at] = ghost.after
         return first, self.history.at
 
-    def go(self, number: int) -> None:
-        """Make the state after an entry the current one."""
+    def go(self, number: int) -> Overlay:
+        """Make the state after an entry the current one, and return it."""
         self.history.jump(number)
+        return self.overlay()
 
     def edits(self, number: int | None = None) -> list[Edit]:
         """The edits from the file to a state."""

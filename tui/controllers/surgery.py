@@ -81,6 +81,8 @@ class SurgeryController:
             index, model = self.app.session.index, self.app.session.model
             if self._desk is not None or index is None or model is None:
                 return self._desk is not None
+            if self.state.session.node < index.n_nodes:  # else it is on a node that an edit made
+                self.state.session.set_index(index)
             try:
                 self._desk = await self.run(_open_desk, model, index, self.app.workspace.root)
                 await self.show()
@@ -88,14 +90,25 @@ class SurgeryController:
                 self.app.say(str(error), "bad")
             return self._desk is not None
 
+    async def warm(self) -> None:
+        """Open, and have ready what the first edit and its check need."""
+        if await self.open():
+            await self.run(self.desk.warm)
+            with suppress(LayerwiseError):
+                await warm_worker(self.app).ask("edit_check", {**self.place(), "edits": []})
+
     async def show(self) -> None:
         """Show the head of the history; a state that an edit no longer makes gives way to the file."""
-        desk, state = self.desk, self.state
         try:
-            overlay = await self.run(desk.overlay)
+            overlay = await self.run(self.desk.overlay)
         except LayerwiseError as error:
             self.app.say(f"{error}; the file is shown as it is", "bad")
-            overlay = await self.run(desk.overlay, 0)
+            overlay = await self.run(self.desk.overlay, 0)
+        self._show(overlay)
+
+    def _show(self, overlay: "Overlay") -> None:
+        desk, state = self.desk, self.state
+        overlay.n_nodes = overlay.ground.n_nodes  # the cursor may be on a node of a state that is left
         state.steps, state.head, state.overlay = desk.steps(), desk.history.at, overlay
         state.opened, state.ghost, state.check = True, None, None
         self._set_index(overlay)
@@ -117,17 +130,29 @@ class SurgeryController:
 
     # ── a change ──
 
+    async def propose(self, verb: str, text: str, nodes: Sequence[int]) -> tuple[list[Any], bool]:
+        """Show what a line would make of the head; returns the edits that it means, and whether it is shown.
+
+        It is not where they need an engine: `attempt` them. UsageError, EditError.
+        """
+        edits, ghost = await self.run(self.desk.propose, verb, text, nodes)
+        if ghost is not None:
+            self._show_ghost(ghost)
+        return edits, ghost is not None
+
     async def attempt(self, edits: Sequence[Any]) -> Ghost:
         """Show what edits would make of the head. EditError where one does not fit."""
         desk = self.desk
-        heavy = [edit for edit in edits if edit.heavy]
-        if heavy:
+        if any(edit.heavy for edit in edits):
             ghost = await self._attempt_elsewhere(desk, edits)
         else:
             ghost = await self.run(desk.attempt, edits)
+        self._show_ghost(ghost)
+        return ghost
+
+    def _show_ghost(self, ghost: Ghost) -> None:
         self.state.ghost, self.state.check = ghost, None
         self._set_index(ghost.shown)
-        return ghost
 
     async def _attempt_elsewhere(self, desk: "EditDesk", edits: Sequence[Any]) -> Ghost:
         """What needs an engine is made by the warm worker."""
@@ -149,6 +174,7 @@ class SurgeryController:
         ghost = self.state.ghost
         if ghost is None:
             return
+        await self.run(self.desk.follow, ghost)
         made: dict[str, Any] = {"edits": _plain(ghost.edits)}
         if any(edit.heavy for edit in ghost.edits):
             made = {"result": str(self._result_file)}
@@ -187,7 +213,7 @@ class SurgeryController:
             first, last = await self.run(self.desk.apply, ghost)
         if first != last:
             self._groups[last] = first
-        await self.show()
+        self._show(await self.run(self.desk.overlay) if self.state.ghost is not ghost else ghost.after)
         self.app.say(f"made, as edit {last}: {ghost.edits[-1].describe()}; u takes it back", "good")
 
     async def _apply_one_by_one(self, edits: Sequence[Any]) -> tuple[int, int]:
@@ -200,8 +226,8 @@ class SurgeryController:
 
     async def leave(self) -> None:
         """Forget the change that waits."""
-        if self.state.ghost is not None:
-            await self.show()
+        if self.state.ghost is not None and self.state.overlay is not None:
+            self._show(self.state.overlay)
 
     # ── history ──
 
@@ -243,8 +269,7 @@ class SurgeryController:
 
     async def go(self, number: int) -> None:
         """To any state of the history."""
-        await self.run(self.desk.go, number)
-        await self.show()
+        self._show(await self.run(self.desk.go, number))
 
 
 def _open_desk(model: Path, index: "GraphIndex", root: Path) -> "EditDesk":

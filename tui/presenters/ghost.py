@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from tui.state.surgery import Check, Ghost
 
 WORD = 9
-_NAMED, _KINDS, _TYPES, _WIDE, _ROWS = 3, 6, 3, 100, 2
+_NAMED, _KINDS, _TYPES, _WIDE, _ROOMY, _ROWS = 3, 6, 3, 100, 75, 2
 
 
 def ghost_lines(ghost: "Ghost", check: "Check | None", cells: int, glyphs: Glyphs) -> list[Line]:
     """What is removed, added and changed, which types and outputs, what it weighs, and whether the result is sound."""
     facts = [*_facts(ghost, glyphs), ("check", _checked(check)), ("types", _types(check, cells, glyphs))]
-    return [_head(ghost, cells), *_lines(facts, cells, glyphs)]
+    return [*_head(ghost, cells), *_lines(facts, cells, glyphs)]
 
 
 def step_lines(ghost: "Ghost", cells: int, glyphs: Glyphs) -> list[Line]:
@@ -46,10 +46,13 @@ def _lines(facts: Iterable[tuple[str, Line]], cells: int, glyphs: Glyphs) -> lis
     return lines
 
 
-def _head(ghost: "Ghost", cells: int) -> Line:
+def _head(ghost: "Ghost", cells: int) -> list[Line]:
     count = f"{len(ghost.edits):,} edits: " if len(ghost.edits) > 1 else ""
     told: Line = [(f" {count}{ghost.edits[0].describe()}", "strong")]
-    return spread(told, [("enter applies  esc leaves it ", "key")], cells)
+    keys: Line = [("enter applies  esc leaves it ", "key")]
+    if cells >= _ROOMY:
+        return [spread(told, keys, cells)]
+    return [*wrap_runs(told, cells, 3)[:_ROWS], spread([], keys, cells)]
 
 
 def _nodes(ghost: "Ghost", glyphs: Glyphs) -> Iterable[tuple[str, Line]]:
@@ -156,7 +159,9 @@ def _short(kind: str) -> str:
 
 
 def _affected(ghost: "Ghost") -> Line:
-    total, names = len(ghost.delta.outputs[1]), ghost.delta.affected
+    total, names = len(ghost.delta.outputs[1]), ghost.affected
+    if names is None:
+        return [("being followed to the outputs", "dim")]
     if not names:
         return [("no output", "")]
     return [(f"{len(names):,} of {total:,} outputs  ", "accent"), (_list(names), "")]

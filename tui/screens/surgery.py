@@ -242,18 +242,21 @@ class SurgeryScreen(SurgeryBase, scope="surgery"):
             self.state.say("an edit is being computed: wait for it", "warn")
             return
         try:
+            await self._surgeon.open()
             await self._surgeon.leave()
-            edits = self._surgeon.desk.words(verb, text, self._chosen())
+            self._settle_cursor()
+            edits, shown = await self._surgeon.propose(verb, text, self._chosen())
         except LayerwiseError as error:
             self._refused(error)
             return
         self.state.surgery.last = (verb, "" if verb == "delete" else text)
-        if any(edit.heavy for edit in edits):
+        if shown:
+            self.state.say("")
+            self._show_change()
+        else:
             self.busy = True
             self.state.say(f"{edits[0].describe()}: the worker computes it …")
             self.run_worker(self._attempt(edits), group="surgery-edit")
-        else:
-            await self._attempt(edits)
 
     async def _attempt(self, edits: Sequence[object]) -> None:
         done = await self._did(self._surgeon.attempt(edits))
@@ -268,7 +271,7 @@ class SurgeryScreen(SurgeryBase, scope="surgery"):
         touched = ghost.nodes() if ghost is not None else []
         if touched and self._rows.node_at(self._list.cursor) not in touched:
             self.session.select_node(touched[0])
-        self.run_worker(self._surgeon.check(), group="surgery-check", exclusive=True)
+        self.call_after_refresh(self.run_latest, "surgery-check", self._surgeon.check)
 
     def _chosen(self) -> list[int]:
         """The marked nodes, else those of the row under the cursor."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable
 
-from textual.app import ComposeResult
 from textual.events import Key, Resize
 
 from backends.errors import LayerwiseError
@@ -16,7 +15,7 @@ from tui.screens.graph import GraphScreen
 from tui.screens.graph_list import NodeModel
 from tui.state.session import Session
 from tui.state.shared import AppState
-from tui.widgets.lines import LinesView
+from tui.widgets.footed_list import FootedList
 
 APPLY = Command("surgery.apply", "make the change on view", keys="enter", footer="apply", scope="surgery",
                 method="apply")  # fmt: skip
@@ -35,15 +34,14 @@ class SurgeryRows(NodeModel):
 class SurgeryBase(GraphScreen, scope="surgery"):
     """The Graph screen over the edited graph. A change is shown in the list and told below it; enter makes it."""
 
-    DEFAULT_CSS = """
-    SurgeryBase #ghost { height: auto; max-height: 45%; display: none; }
-    SurgeryBase.ghostly #ghost { display: block; }
-    """
+    LIST = FootedList
+    _list: FootedList
 
     def __init__(self, state: AppState) -> None:
         super().__init__(state)
         self._surgeon = surgeon(state)
         self.busy = False
+        self._ghostly = False
 
     @property
     def session(self) -> Session:
@@ -51,10 +49,6 @@ class SurgeryBase(GraphScreen, scope="surgery"):
 
     def own_scopes(self) -> tuple[str, ...]:
         return ("surgery", "graph")
-
-    def compose(self) -> ComposeResult:
-        yield from super().compose()
-        yield LinesView(id="ghost")
 
     def on_mount(self) -> None:
         self.state.surgery.on_change.subscribe(self._surgery_changed)
@@ -70,7 +64,7 @@ class SurgeryBase(GraphScreen, scope="surgery"):
 
     def _open_soon(self) -> None:
         if not self.state.surgery.opened:
-            self.run_worker(self._surgeon.open(), group="surgery-open")
+            self.run_worker(self._surgeon.warm(), group="surgery-open")
 
     # ── drawing ──
 
@@ -97,19 +91,15 @@ class SurgeryBase(GraphScreen, scope="surgery"):
     def _surgery_changed(self) -> None:
         if not self.is_mounted or not self.size.width:
             return
-        ghost, pane = self.state.surgery.ghost, self.query_one("#ghost", LinesView)
-        cells = self.size.width - 1
+        ghost, cells = self.state.surgery.ghost, self._list.size.width - 1
         lines = [] if ghost is None else ghost_lines(ghost, self.state.surgery.check, cells, self.state.glyphs)
-        was = self.has_class("ghostly")
-        self.set_class(bool(lines), "ghostly")
-        pane.styles.height = max(1, len(lines))
-        pane.set_lines(lines)
+        self._list.set_foot(lines)
         self._update_status()
-        self._list.sync()
         self._show_detail()
         if ghost is None and self.state.surgery.opened:
             self.run_worker(self._surgeon.check_head(), group="surgery-types", exclusive=True)
-        if was != bool(lines):
+        if self._ghostly != (ghost is not None):
+            self._ghostly = ghost is not None
             self.post_message(self.FooterChanged())
 
     # ── the change that waits ──
@@ -133,14 +123,18 @@ class SurgeryBase(GraphScreen, scope="surgery"):
 
     async def _did(self, work: Awaitable[object]) -> bool:
         """Wait for something the controller does; what goes wrong is said."""
-        if len(self._rows):  # a move just made is told by a message that may still be on its way
-            self.session.select_node(self._rows.node_at(self._list.cursor))
+        self._settle_cursor()
         try:
             await work
         except LayerwiseError as error:
             self._refused(error)
             return False
         return True
+
+    def _settle_cursor(self) -> None:
+        """A move just made is told by a message that may still be on its way."""
+        if len(self._rows):
+            self.session.select_node(self._rows.node_at(self._list.cursor))
 
     def _refused(self, error: LayerwiseError) -> None:
         """Say why, and then what: the line may be too short for both."""

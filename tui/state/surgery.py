@@ -49,12 +49,12 @@ class Check:
     failed: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Ghost:
     """A change before it is made: edits, the states before and after, and what lies between them.
 
     shown: the graph after, with the nodes that go still in it. signs: `-` for a node that goes, `+` for one that comes,
-    `~` for one that changes.
+    `~` for one that changes. affected: outputs that are computed from something else, None until that was followed.
     """
 
     edits: "Sequence[Edit]"
@@ -63,6 +63,7 @@ class Ghost:
     shown: "Overlay"
     delta: "Delta"
     signs: Mapping[int, str]
+    affected: list[str] | None = None
 
     @classmethod
     def of(cls, edits: "Sequence[Edit]", before: "Overlay", after: "Overlay", found: "Delta") -> "Ghost":

@@ -83,6 +83,11 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
         self.cursor = 0
         self.top = 0
 
+    @property
+    def rows_shown(self) -> int:
+        """Rows that there is room for."""
+        return self.size.height
+
     # ── drawing ──
 
     def line(self, y: int) -> Line:
@@ -125,7 +130,7 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
 
     def _reveal(self) -> bool:
         """Scroll so that the cursor is on screen; near the edge by half a page, further by centring."""
-        height = max(1, self.size.height)
+        height = max(1, self.rows_shown)
         top = self.top
         if not top <= self.cursor < top + height:
             near = top - height // 2 <= self.cursor < top + height + height // 2
@@ -134,7 +139,7 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
         return self._show_from(top)
 
     def _show_from(self, top: int) -> bool:
-        top = max(0, min(top, len(self.model) - self.size.height))
+        top = max(0, min(top, len(self.model) - self.rows_shown))
         changed = top != self.top
         self.top = top
         return changed
@@ -160,7 +165,7 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
         self._show_from(self.top)
 
     def _refresh_gutter(self, index: int) -> None:
-        if self.top <= index < self.top + self.size.height:
+        if self.top <= index < self.top + self.rows_shown:
             self.refresh_lines(index - self.top, 1, 0, GUTTER)
         elif not self.size.height:
             self.refresh()
@@ -169,10 +174,11 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
 
     def on_resize(self, event: Resize) -> None:
         self._reveal()
-        self.refresh_lines(0, self.size.height)
+        self.refresh()
 
     def on_click(self, event: Click) -> None:
-        self.move_to(self.top + event.y)
+        if event.y < self.rows_shown:
+            self.move_to(self.top + event.y)
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
         self._page(3)
@@ -198,19 +204,19 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
 
     @command("list.half_down", "half a page down", keys="ctrl+d")
     def half_down(self) -> None:
-        self._page(max(1, self.size.height // 2))
+        self._page(max(1, self.rows_shown // 2))
 
     @command("list.half_up", "half a page up", keys="ctrl+u")
     def half_up(self) -> None:
-        self._page(-max(1, self.size.height // 2))
+        self._page(-max(1, self.rows_shown // 2))
 
     @command("list.page_down", "page down", keys="pagedown,ctrl+f")
     def page_down(self) -> None:
-        self._page(max(1, self.size.height - 1))
+        self._page(max(1, self.rows_shown - 1))
 
     @command("list.page_up", "page up", keys="pageup")
     def page_up(self) -> None:
-        self._page(-max(1, self.size.height - 1))
+        self._page(-max(1, self.rows_shown - 1))
 
     @command("list.select", "open the row", keys="enter")
     def select(self) -> None:

@@ -1,0 +1,34 @@
+"""A list with a text over its last rows: it comes and goes without moving anything else on the screen."""
+
+from tui.presenters.text import Line
+from tui.widgets.virtual_list import VirtualList
+
+
+class FootedList(VirtualList):
+    """The foot takes the place of rows, half of them at most; the cursor stays above it.
+
+    A widget of its own would make Textual lay out and paint the whole page, twice.
+    """
+
+    _foot: tuple[Line, ...] = ()
+
+    @property
+    def rows_shown(self) -> int:
+        return self.size.height - len(self._shown_foot)
+
+    @property
+    def _shown_foot(self) -> tuple[Line, ...]:
+        return self._foot[: self.size.height // 2]
+
+    def set_foot(self, lines: list[Line]) -> None:
+        """Show `lines` below the rows; none gives all room to the rows again."""
+        self._foot = tuple(lines)
+        self._reveal()
+        self.refresh()
+
+    def line(self, y: int) -> Line:
+        if not self._foot:
+            return super().line(y)
+        foot = self._shown_foot
+        row = y - self.size.height + len(foot)
+        return super().line(y) if row < 0 else foot[row]
