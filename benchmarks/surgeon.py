@@ -40,6 +40,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "fold no shapes": (*FOLD, "--no-fold-shapes"),
     "fold one pass": (*FOLD, "--num-passes", "1", "--no-per-pass-shape-inference"),
     "clean, sort": ("sanitize", "--cleanup", "--toposort", "--no-onnxruntime-shape-inference"),
+    "shapes of a run": ("sanitize", "--force-fallback-shape-inference"),
     "extract": ("extract", "--outputs", "{middle}:auto", "--shape-inference", "--no-onnxruntime-shape-inference"),
     "insert": ("insert", "--inputs", "{middle}", "--outputs", "{middle}", "--op", "Identity"),
     "prune": ("prune",),

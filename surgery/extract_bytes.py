@@ -17,7 +17,7 @@ class Part:
     def __init__(self, graph: WireGraph, nodes: Sequence[int], ins: Sequence[str], outs: Sequence[str]) -> None:
         self._graph, self._nodes, self._ins, self._outs = graph, nodes, ins, outs
         self.can_embed = not any(map(graph.may_refer, nodes))
-        needed = {name for i in nodes for name in graph.nodes[i][1].inputs} | set(outs)
+        needed = {name for i in nodes for name in graph.nodes[i][1].inputs if name} | set(outs)
         self.weights = [name for name in graph.weights if name in needed]
 
     def pieces(self, folder: Path | None = None) -> list[Piece]:

@@ -99,7 +99,7 @@ class _Constants:
 def _built(graph: WireGraph, constants: _Constants, infer: bool) -> Folded:
     nodes = graph.needed(constants.new.keys(), graph.outputs)
     made = {name for i in nodes for name in graph.nodes[i][1].outputs}
-    read = {name for i in nodes for name in graph.nodes[i][1].inputs} | graph.outputs.keys()
+    read = {name for i in nodes for name in graph.nodes[i][1].inputs if name} | graph.outputs.keys()
     ir_version = _LEAST_IR if constants.is_old else None
     ends = [*_nodes(graph, nodes), *_inputs(graph, read, constants.is_old)]
     weights = _weights(graph, constants, read)

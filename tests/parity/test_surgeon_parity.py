@@ -17,6 +17,7 @@ FOLD = ("sanitize", "--fold-constants", "--no-onnxruntime-shape-inference", "--f
 FOLDED = (
     *("constant_chain", "static_shapes", "partly_dynamic_shapes", "decided_if", "nested_ifs", "constants_in_bodies"),
     *("quantised", "expanding", "optional_inputs", "without_shapes", "unsorted", "duplicate_names"),
+    *("left_out_bias", "left_out_outputs", "constant_with_left_out_outputs"),
     *("weights_as_inputs", "functions", "several_outputs", "large_weights_external", "tail", "if_model", "loop_model"),
 )
 WRONG = ("constants_of_all_kinds", "sliced_shape", "shapes_in_floats")  # Polygraphy's do not run, or compute otherwise
@@ -38,6 +39,11 @@ OTHER = {  # command -> (model, words)
     "prune conv": ("conv_net_external", ("prune",)),
 }
 
+CRASHING = {  # the same; inputs and outputs that are left out, of which Polygraphy dies, or the engine as it runs it
+    "shapes of a run, no bias": ("left_out_bias", ("sanitize", "--force-fallback-shape-inference")),
+    "half, no sequence": ("left_out_outputs", ("sanitize", "--fp-to-fp16")),
+}
+
 
 class Both(NamedTuple):
     """Where the models of both sides are, and how the commands ended."""
@@ -55,7 +61,7 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.fixture(scope="module")
 def results(zoo: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Both]:
     """Every command of this file, done by both sides; key: the model's name, or the command's."""
-    lines = {name: (name, FOLD) for name in (*FOLDED, *WRONG)} | OTHER
+    lines = {name: (name, FOLD) for name in (*FOLDED, *WRONG)} | OTHER | CRASHING
     folder = tmp_path_factory.mktemp("results")
     commands: dict[str, list[list[str | Path]]] = {}
     for program in ("layerwise", "polygraphy"):
@@ -109,6 +115,15 @@ def test_other_commands_give_the_same(name: str, zoo: dict[str, Path], results: 
     feed = feed_of(both.theirs)
     assert feed.keys() == feed_of(both.ours).keys()
     assert same(outputs_of(both.ours, feed), outputs_of(both.theirs, feed))
+
+
+@pytest.mark.parametrize("name", CRASHING)
+def test_what_polygraphy_dies_of(name: str, zoo: dict[str, Path], results: dict[str, Both]) -> None:
+    both = results[name]
+    assert both.done[0].code == 0 and both.done[1].code != 0 and not both.theirs.exists(), both.done[0].text
+    feed = feed_of(zoo[CRASHING[name][0]])
+    whole, part = outputs_of(zoo[CRASHING[name][0]], feed), outputs_of(both.ours, feed_of(both.ours))
+    assert len(whole) == len(part) and whole[0].shape == part[0].shape
 
 
 def test_inputs_and_outputs_of_an_extracted_part_are_declared_alike(results: dict[str, Both]) -> None:

@@ -72,13 +72,21 @@ def _call(program: str, line: list[str]) -> int:
 def _sanitize(words: list[str]) -> int:
     from surgery.sanitize_action import sanitize
     from tui.cli.direct import DirectContext
-    from tui.cli.log import Log
+    from tui.cli.log import make_log
+    from tui.cli.options import add_logging
     from tui.cli.parser import Parser
+    from tui.cli.surgeon.common import open_file
+    from tui.cli.surgeon.fold import folded_here
     from tui.cli.surgeon.sanitize import fill_sanitize, job_params
 
     parser = Parser("layerwise surgeon sanitize")
     fill_sanitize(parser)
-    sanitize(DirectContext(job_params(parser.parse_args(words)), Log()))  # type: ignore[arg-type]
+    add_logging(parser)
+    args = parser.parse_args(words)
+    log = make_log(args)
+    with open_file(args, log) as file:
+        if not folded_here(args, log, file):
+            sanitize(DirectContext(job_params(args), log))  # type: ignore[arg-type]
     return 0
 
 

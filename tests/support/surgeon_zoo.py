@@ -198,6 +198,49 @@ def optional_inputs() -> onnx.ModelProto:
     return models.with_weights(model, w=np.linspace(0, 2, 16, dtype=np.float32).reshape(1, 1, 4, 4))
 
 
+def left_out_bias() -> onnx.ModelProto:
+    """LayerNormalization whose bias is "": onnxruntime 1.30 dies of it where it optimises, and Polygraphy with it."""
+    model = from_text("norm (float[2,4] x) => (float[2,4] y) { [norm] n = LayerNormalization(x, s) [act] y = Relu(n) }")
+    model.graph.node[0].input.append("")
+    return models.with_weights(model, s=np.linspace(0.5, 2, 4, dtype=np.float32))
+
+
+def _lstm(model: onnx.ModelProto) -> onnx.ModelProto:
+    """With weights of a cell: 4 values in, 3 hidden."""
+    shapes = {"k": (5, 2, 4), "w": (1, 12, 4), "r": (1, 12, 3), "b": (1, 24), "h0": (1, 2, 3)}
+    random = np.random.default_rng(0)
+    read = {name for node in model.graph.node for name in node.input}
+    return models.with_weights(
+        model, **{n: random.standard_normal(s).astype(np.float32) for n, s in shapes.items() if n in read}
+    )
+
+
+def left_out_outputs() -> onnx.ModelProto:
+    """An LSTM of which the last hidden state alone is wanted, lengths and the initial cell left out."""
+    return _lstm(
+        from_text(
+            """lstm (float[5,2,4] x) => (float[1,2,3] y) {
+                [cell] , h = LSTM<hidden_size = 3>(x, w, r, b, , h0, )
+                [act] y = Relu(h)
+            }"""
+        )
+    )
+
+
+def constant_with_left_out_outputs() -> onnx.ModelProto:
+    """The same of a constant, beside another constant: Polygraphy folds neither."""
+    return _lstm(
+        from_text(
+            """known (float[1,2,3] x) => (float[1,2,3] y, float[1,2,3] z) <float one = {1.0}, float two = {2.0}> {
+                [cell] , h = LSTM<hidden_size = 3>(k, w, r, b, , h0, )
+                [sum] y = Add(h, x)
+                [three] t = Add(one, two)
+                [times] z = Mul(x, t)
+            }"""
+        )
+    )
+
+
 def without_shapes() -> onnx.ModelProto:
     """No shapes of outputs or inner tensors, no names of nodes."""
     model = models.conv_net()
@@ -308,7 +351,8 @@ MAKERS: Mapping[str, Maker] = {
     for maker in (
         *(constant_chain, constants_of_all_kinds, static_shapes, partly_dynamic_shapes, sliced_shape),
         *(shapes_in_floats, decided_if, nested_ifs, constants_in_bodies, quantised, expanding),
-        *(optional_inputs, without_shapes, unsorted, duplicate_names, weights_as_inputs, defaults, functions),
+        *(optional_inputs, left_out_bias, left_out_outputs, constant_with_left_out_outputs),
+        *(without_shapes, unsorted, duplicate_names, weights_as_inputs, defaults, functions),
         *(several_outputs, large_weights, tail),
         *(models.mlp, models.conv_net, models.if_model, models.loop_model, models.scan_model, models.dynamic_model),
         bad_models.old_ir,

@@ -161,6 +161,17 @@ def test_bad_files_and_interrupted_requests(folder: Path) -> None:
     assert done.returncode == 2 and "is there already" in done.stderr
 
 
+def test_a_weight_without_a_name(folder: Path) -> None:
+    model = from_text("g (float[4] x) => (float[4] y) <float top = {0.9}> { c = Clip(x, , top) y = Neg(c) }")
+    model.graph.initializer.add(data_type=1, float_data=[1.0])
+    models.save(model, folder / "odd.onnx")
+    for words in (["extract", "--outputs", "c:auto"], ["extract", "--outputs", "c", "--copy-weights"],
+                  ["sanitize", "--fold-constants"]):  # fmt: skip
+        done = layerwise("surgeon", words[0], "odd.onnx", *words[1:], "-o", "part.onnx", "--overwrite", cwd=folder)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert [tensor.name for tensor in onnx.load(folder / "part.onnx").graph.initializer] == ["top"]
+
+
 def test_names_with_colons_brackets_and_escapes(folder: Path) -> None:
     model, name = models.mlp(), "a:b[0]:c\x1b[31m"
     for node in model.graph.node:
