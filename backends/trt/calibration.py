@@ -83,7 +83,18 @@ def calibrated(
     feeds = make_feeds(options.calibration or FeedSpec(), infos, tell)
     config.int8_calibrator = calibrator = make_calibrator(trt, name, Batches(iter(feeds), cache), options)
     tell(f"INT8 is calibrated by TensorRT ({name}).")
+    if name != _LEGACY:
+        for text in without_effect(options, "quantile", "regression_cutoff"):
+            tell(text)
     return calibrator
+
+
+def without_effect(options: ConfigOptions, *names: str) -> Iterator[str]:
+    """A remark for each of these options of the legacy calibrator that is given where it has no say."""
+    for name in names:
+        if getattr(options, name) is not None:
+            flag = f"--{name.replace('_', '-')}"
+            yield f"{flag} has no effect: it is of TensorRT 10's {_LEGACY} (--calib-base-cls)."
 
 
 def _there(options: ConfigOptions) -> bool:
@@ -123,6 +134,9 @@ def make_calibrator(trt: Any, name: str, batches: Batches, options: ConfigOption
             batches.write(cache)
 
     if name == _LEGACY:
+        cutoff = options.regression_cutoff
         Calibrator.get_quantile = lambda self: 0.5 if options.quantile is None else options.quantile
-        Calibrator.get_regression_cutoff = lambda self: options.regression_cutoff or 0.5
+        Calibrator.get_regression_cutoff = lambda self: 0.5 if cutoff is None else cutoff
+        Calibrator.read_histogram_cache = lambda self, length: None
+        Calibrator.write_histogram_cache = lambda self, pointer, length: None
     return Calibrator()

@@ -40,6 +40,9 @@ def check_options(options: ConfigOptions) -> None:
         raise UsageError("--exclude-lean-runtime goes with --version-compatible")
     if options.allow_gpu_fallback and not options.use_dla:
         raise UsageError("--allow-gpu-fallback goes with --use-dla")
+    for option, value in (("--quantile", options.quantile), ("--regression-cutoff", options.regression_cutoff)):
+        if value is not None and not 0 <= value <= 1:
+            raise UsageError(f"{option} {value}: 0 to 1")
     level = options.optimization_level
     if level is not None and not 0 <= level <= 5:
         raise UsageError(f"--builder-optimization-level {level}: 0 to 5")
@@ -71,6 +74,8 @@ def apply(
         config.max_aux_streams = options.max_aux_streams
     if options.use_dla:
         _use_dla(trt, builder, config)
+        if not (options.fp16 or options.int8):
+            tell("--use-dla: DLA computes in FP16 and INT8 alone; with neither asked for, layers run on the GPU.")
     _sets(trt, config, options, tell)
 
 

@@ -14,6 +14,7 @@ from backends.quantize_spec import CALIBRATORS, QuantizeSpec
 from backends.runner import Loadable
 from backends.specs import FeedSpec
 from backends.text import shown
+from backends.trt.calibration import without_effect
 from backends.trt.options import ConfigOptions, TrtOptions
 from debugtools.convert.quantise import quantised
 from surgery.conversion import labels, to_low_precision
@@ -113,6 +114,8 @@ def _quantize_spec(config: ConfigOptions, tell: Tell) -> QuantizeSpec:
     tell("INT8 is written into the graph as QuantizeLinear and DequantizeLinear nodes, ranges by onnxruntime "
          f"({method}).")  # fmt: skip
     percentile = 100 * config.quantile if config.quantile is not None and method == "percentile" else None
+    for text in without_effect(config, "regression_cutoff", *(() if method == "percentile" else ("quantile",))):
+        tell(text)
     return QuantizeSpec(
         feeds=config.calibration or FeedSpec(), method=method, percentile=percentile, cache=_usable(cache, tell)
     )

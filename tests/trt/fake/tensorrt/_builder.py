@@ -30,7 +30,7 @@ class _Builder:
     platform_has_fast_fp16 = property(lambda self: True)
     platform_has_fast_int8 = property(lambda self: True)
     platform_has_tf32 = property(lambda self: True)
-    num_DLA_cores = property(lambda self: 0)
+    num_DLA_cores = property(lambda self: _faults.faults().get("dla_cores", 0))
     max_DLA_batch_size = property(lambda self: 0)
 
     def create_network(self, flags: int = 0) -> Any:

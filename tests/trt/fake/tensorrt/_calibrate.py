@@ -18,6 +18,9 @@ def calibrate(network: Any, config: Any, model: onnx.ModelProto, profiles: list[
     if calibrator is None or not config._has("INT8"):
         return {}
     calibrator.get_batch_size()
+    if any(base.__name__ == "IInt8LegacyCalibrator" for base in type(calibrator).__mro__):
+        config._values["legacy_calibration"] = [calibrator.get_quantile(), calibrator.get_regression_cutoff()]
+        calibrator.write_histogram_cache(0, 0 if calibrator.read_histogram_cache(0) is None else 1)
     cache = calibrator.read_calibration_cache()
     if cache is None or not bytes(cache):
         given = getattr(config, "_calibration_profile", None)

@@ -25,6 +25,7 @@ def header(network: Any, config: Any, profiles: Any, choices: Any, precisions: d
         "aux_streams": max(0, config._values.get("max_aux_streams", -1)),
         "tactic_sources": config.get_tactic_sources(),
         "config": _config(config),
+        "parser_flags": getattr(network, "_parsed_with", []),
         "workspace": 1 << 20,
         "strongly_typed": strongly_typed(network),
         "debug": [[tensor._name, tensor._id] for tensor in network._debug.values()],
@@ -48,6 +49,7 @@ def _config(config: Any) -> dict[str, Any]:
         "device": _named(config, "default_device_type", "GPU"),
         "dla_core": config._values["DLA_core"],
         "quantization": config._values.get("quantization_flags", 0),
+        "legacy_calibration": config._values.get("legacy_calibration"),
     }
 
 

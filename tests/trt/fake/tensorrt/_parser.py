@@ -92,7 +92,8 @@ class _Parser:
 
     def _init(self, network: Any, logger: Any) -> None:
         self._network, self._logger, self._errors = network, logger, []
-        self._mask, self._subgraphs, self._loaded = 0, [], None
+        self._mask = 1 << int(CLASSES["OnnxParserFlag"].NATIVE_INSTANCENORM)
+        self._subgraphs, self._loaded = [], None
 
     num_errors = property(lambda self: len(self._errors))
     num_subgraphs = property(lambda self: len(self._subgraphs))
@@ -160,6 +161,8 @@ class _Parser:
             return self._fail(parser_error("MODEL_DESERIALIZE_FAILED", f"Failed to parse the ONNX model: {error}"))
         if bad := readable(model):
             return self._fail(*(parser_error("UNSUPPORTED_NODE", reason, at, node) for at, node, reason in bad))
+        known = CLASSES["OnnxParserFlag"].__members__
+        self._network._parsed_with = [name for name, flag in known.items() if self.get_flag(flag)]
         importer = Importer(self._network, model)
         if bad := importer.untyped():
             return self._fail(*(parser_error("UNSUPPORTED_NODE_DATATYPE", *facts) for facts in bad))

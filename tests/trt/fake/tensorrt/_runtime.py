@@ -1,5 +1,6 @@
 """Runtime: bytes, or a stream of them, to an engine."""
 
+from pathlib import Path
 from typing import Any
 
 from ._arguments import CLASSES
@@ -23,6 +24,9 @@ class _Runtime:
         return registry()
 
     def load_runtime(self, path: str) -> Any:
+        if not Path(path).read_bytes().startswith(b"\x7fELF"):
+            say(self._logger, "ERROR", f"loadRuntime: Error Code 3: API Usage Error ({path}: file too short or no ELF)")
+            return None
         return self
 
     def deserialize_cuda_engine(self, serialized_engine: Any) -> Any:
