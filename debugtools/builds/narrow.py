@@ -34,7 +34,9 @@ def narrowed(
     """
     pair = _nearest(trials)
     if pair is None:
-        return {"layers": [], "culprits": [], "verified": False, "text": " There is no pair of builds to mix."}
+        failed = any(trial.verdict is Verdict.BAD for trial in trials)
+        text = " No build passed: it may be no matter of tactics." if failed else " No build failed."
+        return {"layers": [], "culprits": [], "verified": not failed, "text": text}
     good, bad = pair
     ours, theirs = load_replay(good).layers, load_replay(bad).layers
     names = [name for name, choice in theirs.items() if name in ours and ours[name] != choice]

@@ -1,7 +1,7 @@
 """Building again and again as a job: trials, suspects, and, if asked, the tactics that make it fail, verified."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,10 +29,13 @@ from debugtools.judging.crash import AfterCrash, last_crash
 from debugtools.judging.person import PersonJudge
 from debugtools.judging.protocol import By, Judge
 from debugtools.search.protocol import Verdict
-from debugtools.search.repeat import RepeatResult, RepeatSearch
+from debugtools.search.repeat import RepeatResult, RepeatSearch, Until
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext
+
+
+_MORE = 20  # builds in search of a good one to narrow by
 
 
 class Builds:
@@ -56,8 +59,10 @@ class Builds:
         started = time.perf_counter()
         with ExitStack() as stack:
             judge = self._judge(stack)
-            loop = self._loop(judge)
+            loop = self._loop(judge, self._until)
             counted: RepeatResult = loop.run().search.result()
+            if self._spec.narrow and counted.bad and not counted.good:
+                self._loop(judge, "good", counted.bad + counted.skipped + _MORE).run()
             trials = self._trials()
             found = suspects(trials)
             narrow = None
@@ -74,10 +79,16 @@ class Builds:
             "exclude": self._exclude(trials, found, narrow), "seconds": time.perf_counter() - started,
         }  # fmt: skip
 
-    def _loop(self, judge: Judge) -> SearchLoop:
+    def _loop(self, judge: Judge, until: Until, most: int | None = None) -> SearchLoop:
+        """Trials until then, and no more than `most`; those that were judged count."""
         desk = BuildDesk(self._context, self._spec.search, self._notes)
-        search: Callable[[], Plan] = lambda: Plan(RepeatSearch(self._until), (), lambda candidate: ())  # noqa: E731
-        return SearchLoop(self._context, search, desk, judge, self._history)
+
+        def begin() -> Plan:
+            search = RepeatSearch(until)
+            enough = (lambda: search.progress().judged >= most) if most else lambda: False
+            return Plan(search, (), lambda candidate: (), enough)
+
+        return SearchLoop(self._context, begin, desk, judge, self._history)
 
     def _judge(self, stack: ExitStack) -> Judge:
         inner, by = self._inner(stack)
@@ -113,7 +124,10 @@ class Builds:
     def _text(self, counted: RepeatResult, trials: Sequence[Trial], found: Sequence[Any]) -> str:
         changing = varied(trials)
         text = f"{len(changing)} layers have changed their tactic from build to build."
-        return f"{text} {told(found, counted.bad)}" if counted.bad and counted.good else text
+        if any(self._maker.drawn(trial.tactics.parent.name) for trial in trials):
+            text += " Tactics were drawn evenly: the rate is that of the draw, not of what TensorRT would choose."
+        bad = sum(trial.verdict is Verdict.BAD for trial in trials)
+        return f"{text} {told(found, bad)}" if 0 < bad < len(trials) else text
 
     def _exclude(self, trials: Sequence[Trial], found: Sequence[Any], narrow: dict[str, Any] | None) -> str | None:
         """The file for --exclude-tactics; None where nothing is to be excluded."""

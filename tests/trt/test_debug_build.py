@@ -105,10 +105,30 @@ def test_builds_end_when_enough_is_known(run: Callable[..., str]) -> None:
 print(verdicts(builds(until="bad"))[-1], verdicts(builds(until="good"))[-1])
 known = builds(until="auto", rate=0.1)
 print("the failure rate is not below 0.1" in known.result["summary"], known.result["below"] < 0.05)
+found = builds(until="auto", rate=0.1, narrow=True)
+print(found.result["passed"], [[row["layer"] for row in each] for each in found.result["culprits"]])
 loose = builds(sides=(), judged=False, until="4", options=TrtOptions(save_tactics="multiple.json"))
 print(verdicts(loose), len(loose.result["varied"]) > 0, Path("multiple.json").is_file(), loose.result["suspects"])
 """).splitlines()
-    assert said == ["bad good", "True True", "['good', 'good', 'good', 'good'] True True []"]
+    assert said == ["bad good", "True True", "True [['softplus']]", "['good', 'good', 'good', 'good'] True True []"]
+
+
+def test_a_fault_of_no_tactic_is_not_blamed_on_one(run: Callable[..., str]) -> None:
+    said = run(
+        """
+import onnx
+other = onnx.load("c.onnx")
+other.graph.node[2].op_type = "Sigmoid"
+onnx.save(other, "other.onnx")
+for sides in ((ORT,), (RunnerSpec(kind="onnxrt", model="other.onnx"),)):
+    result = builds(until="2", narrow=True, sides=sides).result
+    print(result["passed"], result["culprits"], result["summary"].rpartition(". ")[2], result["exclude"])
+""",
+        seed=3,
+    )
+    assert said.splitlines() == [
+        "True [] No build failed. None", "False [] No build passed: it may be no matter of tactics. None",
+    ]  # fmt: skip
 
 
 def test_what_cannot_be_built_is_bad(run: Callable[..., str]) -> None:
