@@ -11,7 +11,6 @@ Keys, all optional:
   unsupported_ops      operators that the parser refuses;  unsupported_nodes: names of nodes that it refuses
   device_memory        bytes of the device: more makes cudaMalloc and the creation of a context fail
   dla_cores            how many DLA cores there are; none by default
-  dla_cores            how many DLA cores there are; none by default
   wrong_profile        true: a context starts in the last profile rather than in the first
 """
 
