@@ -34,7 +34,8 @@ def main() -> int:
     if not facts["outputs"]:
         print("the model runs: the fault does not show here")
         return 0
-    failed = [entry for entry, array in zip(facts["outputs"], found, strict=True) if not _compare(entry, array)]
+    made = [(entry, _plain(entry, value)) for entry, value in zip(facts["outputs"], found, strict=True)]
+    failed = [entry for entry, array in made if not check(entry, array)]
     print(f"FAILED: {len(failed)} of {len(found)} outputs are wrong" if failed else "the fault does not show here")
     return 1 if failed else 0
 
@@ -73,11 +74,14 @@ def _array(file: str, entry: dict[str, Any]) -> Any:
     return array.astype(object) if array.dtype.kind == "U" else array
 
 
-def _compare(entry: dict[str, Any], value: Any) -> bool:
+def _plain(entry: dict[str, Any], value: Any) -> Any:
+    return _bits(value, _array("golden.npz", entry)) if entry["bits"] else value.numpy()
+
+
+def check(entry: dict[str, Any], found: Any) -> bool:
     """Whether each element passes: absolute error at most atol, or relative error (to the golden one) at most rtol."""
     name = ascii(entry["name"])[1:-1]
     golden = _array("golden.npz", entry)
-    found = _bits(value, golden) if entry["bits"] else value.numpy()
     if entry["dtype"] == "bfloat16":
         found, golden = ((bits.astype(np.uint32) << 16).view(np.float32) for bits in (found, golden))
     if found.shape != golden.shape:

@@ -1,9 +1,11 @@
 """A runner of kind "trt" as searches run it: parts of its model, or builds that repeat nothing. Imports no engine."""
 
+from pathlib import Path
+
 import msgspec
 
 from backends.specs import RunnerSpec
-from backends.trt.options import TrtOptions, short_lived, to_dict, trt_options
+from backends.trt.options import ENGINE_SUFFIXES, TrtOptions, short_lived, to_dict, trt_options
 
 
 def of_part(spec: RunnerSpec) -> RunnerSpec:
@@ -30,3 +32,10 @@ def built_anew(spec: RunnerSpec) -> RunnerSpec:
     return msgspec.structs.replace(
         spec, options=to_dict(msgspec.structs.replace(trt_options(spec.options), fresh=True))
     )
+
+
+def loads_engine(spec: RunnerSpec, model: str) -> bool:
+    """Whether the runner loads an engine (its own, or one that is given as the model) instead of building one."""
+    if spec.kind != "trt":
+        return False
+    return trt_options(spec.options).engine is not None or Path(model).suffix.lower() in ENGINE_SUFFIXES

@@ -11,12 +11,15 @@ from backends.errors import LayerwiseError, UsageError
 from backends.files import atomic_writer
 from backends.runner import Loadable, open_runner
 from backends.text import shown
+from debugtools.bundle.engine import ends_of, settle
 from debugtools.bundle.spec import BundleSpec
 from debugtools.bundle.write import Fault, try_bundle, write_bundle
 from debugtools.compare.setup import Setup
 from debugtools.compare.spec import unsaved
+from debugtools.compare.stream import of_cut
 from debugtools.compare.tolerance import Rule
 from debugtools.judging.comparison import measured
+from debugtools.judging.engine_side import asked_level
 from debugtools.judging.original import Original
 from debugtools.judging.protocol import Artifact
 from debugtools.judging.rules import InnerRules
@@ -39,13 +42,14 @@ def bundle(context: "JobContext") -> dict[str, Any]:
     setup = Setup(unsaved(spec.compare))
     try:
         subject = _subject(context, setup, spec.iteration)
+        kind = subject.suspect.spec.kind
         try:
             folder = _write(context, spec, subject)
         finally:
             subject.close()
     finally:
         setup.close()
-    code, said = try_bundle(folder)
+    code, said = try_bundle(folder, kind)
     shows = {0: "but its script finds no fault here", 1: "its script fails on its own, as it should"}
     return {
         "passed": code == 1, "path": str(folder), "exit_code": code, "said": said,
@@ -69,11 +73,15 @@ def _write(context: "JobContext", spec: BundleSpec, subject: Subject) -> Path:
     model = context.artifacts / "bundle.onnx"
     context.artifacts.mkdir(parents=True, exist_ok=True)
     artifact.write(model, atomic_writer)
+    feed = {name: artifact.feeds[name] for name in artifact.feeds if name not in artifact.frozen}
+    if subject.suspect.spec.kind == "trt":
+        settle(model, subject.suspect.spec, feed)
+        feed = {name: feed[name] for name in ends_of(model) if name in feed}
     rules, numbers = _measure(subject, artifact)
     fault = Fault(
         model=model,
         runner=msgspec.structs.replace(subject.suspect.spec, name="", model=None, rename={}),
-        feed={name: artifact.feeds[name] for name in artifact.feeds if name not in artifact.frozen},
+        feed=feed,
         golden={name: subject.tensors.raw(name) for name in rules},
         rules=rules,
         title=spec.title or f"{_named(subject, nodes[0])} gives wrong numbers",
@@ -91,9 +99,11 @@ def _named(subject: Subject, i: int) -> str:
 
 def _measure(subject: Subject, artifact: Artifact) -> tuple[dict[str, Rule], dict[str, Any]]:
     """Rule of each output, as judged here, and the numbers of the worst; none if the part does not run."""
-    inner, suspect = InnerRules(subject.setup.spec), subject.suspect
+    suspect = subject.suspect
+    inner = InnerRules(subject.setup.spec, asked_level(suspect.spec))
     data = Loadable(data=artifact.build(), folder=suspect.model.file.folder)
     spec = msgspec.structs.replace(suspect.spec, name="", model=None, rename={})
+    spec = of_cut(spec) if spec.kind == "trt" else spec
     try:
         with open_runner(spec, data, name=suspect.name) as runner:
             made = runner.infer(dict(artifact.feeds)).outputs

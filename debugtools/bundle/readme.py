@@ -12,7 +12,8 @@ def readme(
     title: str, nodes: Sequence[str], measured: Mapping[str, Any], command: str, facts: Mapping[str, Any]
 ) -> str:
     """Markdown; names of tensors and nodes stand in code blocks, where nothing in them is markup."""
-    lines = [f"# {_plain(title)}", "", "## Show it", "", "    pip install numpy onnxruntime", "    python repro.py", ""]
+    needs = "tensorrt cuda-python" if "tensorrt" in facts else "onnxruntime"
+    lines = [f"# {_plain(title)}", "", "## Show it", "", f"    pip install numpy {needs}", "    python repro.py", ""]
     lines += ["Exit code 1: the fault shows. 0: it does not on this machine. 2: this machine cannot try.", ""]
     if nodes:
         lines += ["## The nodes", "", *(f"    {shown(node, 200)}" for node in nodes[:_LISTED])]
@@ -39,7 +40,8 @@ def _described(entry: Mapping[str, Any]) -> str:
 
 def _where(facts: Mapping[str, Any], command: str) -> list[str]:
     lines = [f"    {package} {version}" for package, version in facts["versions"].items()]
-    lines += [f"    {facts['machine']}", f"    providers: {', '.join(facts['providers'])}"]
+    how = facts.get("tensorrt") or {"providers": facts.get("providers")}
+    lines += [f"    {facts['machine']}", *(f"    {key}: {shown(str(value), 400)}" for key, value in how.items())]
     return [*lines, f"    $ {shown(command, 2000)}"] if command else lines
 
 

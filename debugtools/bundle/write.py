@@ -1,6 +1,7 @@
 """Writing a repro bundle: model, inputs, golden outputs, versions, a script that fails on its own, a README.
 
-The script needs numpy and onnxruntime only. Tensors lie in npz files under plain keys; repro.json maps names to them.
+The script needs numpy and onnxruntime only, or TensorRT where that is the suspect. Tensors lie in npz files under plain
+keys; repro.json maps names to them.
 """
 
 import json
@@ -27,6 +28,7 @@ from debugtools.compare.tolerance import Rule
 
 Array = NDArray[Any]
 _PACKAGES = ("onnxruntime-gpu", "onnxruntime", "onnx", "numpy", "layerwise")
+_SCRIPTS = {"onnxrt": {"repro.py": "repro.py"}, "trt": {"repro.py": "repro_trt.py", "compare.py": "repro.py"}}
 _BITS: dict[int, Any] = {8: np.uint8, 16: np.uint16}
 _TIMEOUT = 600.0
 
@@ -52,10 +54,13 @@ class Fault:
 def write_bundle(fault: Fault, folder: Path) -> Path:
     """Write the bundle into a new folder; return it.
 
-    UsageError if the folder is there already or the suspect is not onnxruntime, LayerwiseError if it cannot be written.
+    UsageError if the folder is there already or the suspect is neither onnxruntime nor TensorRT, LayerwiseError if it
+    cannot be written.
     """
-    if fault.runner.kind != "onnxrt":
-        raise UsageError(f"a bundle's script runs onnxruntime; it cannot show a fault of {fault.runner.kind}")
+    if fault.runner.kind not in _SCRIPTS:
+        raise UsageError(
+            f"a bundle's script runs onnxruntime or TensorRT; it cannot show a fault of {fault.runner.kind}"
+        )
     try:
         folder.mkdir(parents=True)
     except FileExistsError:
@@ -66,16 +71,19 @@ def write_bundle(fault: Fault, folder: Path) -> Path:
     facts = _facts(fault)
     facts["inputs"] = _tensors(folder / "inputs.npz", fault.feed, {})
     facts["outputs"] = _tensors(folder / "golden.npz", fault.golden, fault.rules)
-    script = Path(__file__).resolve().parents[2] / "backends" / "repro.py"
-    shutil.copyfile(script, folder / "repro.py")
+    for name, script in _SCRIPTS[fault.runner.kind].items():
+        shutil.copyfile(Path(__file__).resolve().parents[2] / "backends" / script, folder / name)
     atomic_write(folder / "repro.json", json.dumps(facts, indent=2))
     atomic_write(folder / "README.md", readme(fault.title, fault.nodes, fault.measured, fault.command, facts))
     return folder
 
 
-def try_bundle(folder: Path) -> tuple[int, str]:
-    """Run the bundle's script as somebody else would: its exit code (1: the fault shows) and what it printed."""
-    command = [sys.executable, "-I", str(folder / "repro.py")]
+def try_bundle(folder: Path, kind: str = "onnxrt") -> tuple[int, str]:
+    """Run the bundle's script as somebody else would: its exit code (1: the fault shows) and what it printed.
+
+    kind: of the runner; TensorRT is often found by PYTHONPATH, which is let through for it.
+    """
+    command = [sys.executable, "-P" if kind == "trt" else "-I", str(folder / "repro.py")]
     try:
         done = subprocess.run(
             command, cwd=folder, capture_output=True, timeout=_TIMEOUT, check=False, encoding="utf-8", errors="replace"
@@ -128,8 +136,6 @@ def _storable(name: str, array: Array, dtype: str) -> Array:
 
 
 def _facts(fault: Fault) -> dict[str, Any]:
-    from backends.onnxrt_session import session_facts
-
     versions = {}
     for package in _PACKAGES:
         try:
@@ -138,7 +144,20 @@ def _facts(fault: Fault) -> dict[str, Any]:
             continue
     versions.setdefault("onnxruntime", versions.get("onnxruntime-gpu", "?"))
     return {
-        **session_facts(fault.runner),
+        **_of_engine(fault.runner, versions),
         "versions": {**versions, "python": platform.python_version()},
         "machine": f"{platform.system()} {platform.release()} {platform.machine()}",
     }
+
+
+def _of_engine(runner: RunnerSpec, versions: dict[str, str]) -> dict[str, Any]:
+    """How the script runs the model; adds the version of TensorRT."""
+    if runner.kind == "trt":
+        from backends.trt.facts import engine_facts
+        from backends.trt.library import tensorrt
+
+        versions["tensorrt"] = str(tensorrt().__version__)
+        return {"tensorrt": engine_facts(runner)}
+    from backends.onnxrt_session import session_facts
+
+    return session_facts(runner)

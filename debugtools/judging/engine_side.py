@@ -6,6 +6,7 @@ from backends.specs import RunnerSpec
 from backends.text import shown
 from backends.trt.options import trt_options
 from debugtools.compare.sides import ModelSide
+from debugtools.compare.tolerance import unit_roundoff
 from surgery.conversion import labels
 from surgery.precision_bodies import every_node
 
@@ -19,6 +20,11 @@ def asked_types(spec: RunnerSpec) -> list[str]:
         return []
     config = trt_options(spec.options).config
     return [kind for flag, kind in _LOW.items() if getattr(config, flag)]
+
+
+def asked_level(spec: RunnerSpec) -> float:
+    """Half a rounding (relative) to the coarsest of these types; 0 if there is none."""
+    return unit_roundoff(asked_types(spec)) / 2
 
 
 def check_engine_side(side: ModelSide, warn: Callable[[str], None]) -> None:

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from backends.tensors import dtype_name, is_floating
 from debugtools.compare.sides import ModelSide
 from debugtools.compare.stream import observing
-from debugtools.compare.tolerance import SAFETY, rounding_bound
-from debugtools.judging.engine_side import asked_types
+from debugtools.judging.engine_side import asked_level, asked_types
 from debugtools.judging.subject import Subject
 from debugtools.locate.crowd import Crowd
 from debugtools.locate.errors import Error, error_of
@@ -56,8 +55,8 @@ def survey(subject: Subject) -> Survey:
                 crowd.add(cut.nodes[i].op_type, error.rel, off=error.beyond)
             if i not in worst or _units(error) > _units(worst[i]):
                 worst[i] = error
-    asked = rounding_bound(asked_types(subject.suspect.spec)) / SAFETY / 2
-    return Survey(_standing_out(subject, worst, crowd)[:_MOST], max(crowd.level, asked))
+    level = max(crowd.level, asked_level(subject.suspect.spec))
+    return Survey(_standing_out(subject, worst, crowd)[:_MOST], level)
 
 
 def _standing_out(subject: Subject, worst: dict[int, Error], crowd: Crowd) -> list[int]:

@@ -8,7 +8,9 @@ import msgspec
 from debugtools.bundle.culprits import culprits
 from debugtools.bundle.spec import BundleSpec
 from debugtools.debugger.spec import DebugSpec
+from debugtools.judging.engine_side import asked_types
 from debugtools.locate.spec import LocateSpec
+from debugtools.precision.engines import full
 from debugtools.triage.finding import Case, Finding, failed, outputs_told
 from debugtools.triage.measure import plain
 from debugtools.triage.subjobs import Done
@@ -54,15 +56,20 @@ def check(case: Case) -> Finding:
     """How far the failure lies above what the suspect's own optimisation moves: a failure within it is none."""
     spec = case.spec.compare
     suspect = msgspec.structs.replace(spec.runners[0], model=spec.runners[0].model or spec.model)
-    if suspect.kind != "onnxrt":
+    if suspect.kind == "trt" and asked_types(suspect):
+        other, what, noise = full(suspect), "reduced precision", "precision's"
+    elif suspect.kind == "onnxrt":
+        other = msgspec.structs.replace(suspect, graph_optimization_level="disable")
+        what, noise = "optimisation", "optimisation's"
+    else:
         return Finding("no", [f"nothing was reduced; the suspect is {suspect.kind}: look at tolerance and inputs"])
-    other = msgspec.structs.replace(suspect, graph_optimization_level="disable")
     alone = msgspec.structs.replace(plain(spec), runners=[suspect, other], rename={})
-    noise = case.jobs.compare(alone, "the suspect against itself, unoptimised")
-    told = ["the suspect against itself without optimisation:", *outputs_told(noise)]
-    if failed(noise):
-        told.append("it fails against itself: the tolerance is tighter than optimisation's noise; try --tolerance auto")
-    return Finding("no" if failed(noise) else "yes", told, [noise.job])
+    done = case.jobs.compare(alone, f"the suspect against itself, without {what}")
+    told = [f"the suspect against itself without {what}:", *outputs_told(done)]
+    if failed(done):
+        told.append(f"it fails against itself: the tolerance is tighter than {noise} noise; try --tolerance auto")
+        told += ["`layerwise debug precision` finds what must stay in FP32"] if suspect.kind == "trt" else []
+    return Finding("no" if failed(done) else "yes", told, [done.job])
 
 
 def report(case: Case) -> Finding:

@@ -7,6 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from backends.specs import FeedSpec
+from backends.trt.variants import built_anew, loads_engine
 from debugtools.compare.spec import CompareSpec, MarkSpec
 from debugtools.triage.finding import Case, Finding, failed, outputs_told
 from debugtools.triage.subjobs import Done
@@ -34,8 +35,10 @@ def sanitize(case: Case) -> Finding:
     """Does it fail with its constants folded and what nothing needs gone?"""
     spec = case.spec.compare
     suspect = spec.runners[0]
-    if suspect.kind != "onnxrt":
-        return Finding("yes", [f"the suspect is {suspect.kind}: its model is taken as it is"])
+    engine = loads_engine(suspect, suspect.model or spec.model or "")
+    if suspect.kind not in ("onnxrt", "trt") or engine:
+        what = "an engine" if engine else suspect.kind
+        return Finding("yes", [f"the suspect is {what}: its model is taken as it is"])
     path = str(case.folder / "sanitized.onnx")
     options = spec.model_options
     job = SanitizeJob(
@@ -76,8 +79,9 @@ def _with_feeds(case: Case, feeds: FeedSpec, title: str) -> Done:
 
 
 def intermittent(case: Case) -> Finding:
-    """The same again, in fresh processes with fresh sessions: do the numbers stay?"""
+    """The same again, in fresh processes with fresh sessions (and engines): do the numbers stay?"""
     spec = plain(case.spec.compare)
+    spec = replace(spec, runners=[built_anew(spec.runners[0]), *spec.runners[1:]])
     runs = [case.jobs.compare(spec, f"the same again, {n + 1} of {case.spec.tries}") for n in range(case.spec.tries)]
     seen = {tuple(_numbers(done)) for done in runs}
     verdicts = {failed(done) for done in runs}

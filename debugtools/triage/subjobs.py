@@ -1,5 +1,6 @@
 """Jobs that the steps of a triage run: each in a process of its own, so that no crash takes the triage along."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from backends.errors import LayerwiseError, UsageError
+from backends.jobs.gpus import visible_gpus
 from backends.jobs.inline import run_inline
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
@@ -34,7 +36,8 @@ class SubJobs:
     def __init__(self, context: "JobContext", compare: CompareSpec) -> None:
         self._context, self._workspace = context, Workspace(context.folder.parent.parent)
         providers = [name.lower() for runner in compare.runners for name in runner.providers]
-        self._gpus = int(any(name.startswith(_GPU) for name in providers))
+        engines = any(runner.kind == "trt" for runner in compare.runners) and bool(visible_gpus(os.environ))
+        self._gpus = int(engines or any(name.startswith(_GPU) for name in providers))
         self._command = list(context.raw.get("command", []))
 
     def compare(self, spec: CompareSpec, title: str) -> Done:

@@ -219,3 +219,52 @@ forget_candidates()
 print(kept.find(models[0], one), kept.find(models[0], TrtOptions()))
 """)
     assert said == ["[False, False, False, True, True]", "[True, False, False, False, False]", "None b'whole'"]
+
+
+def test_a_bundle_fails_on_its_own_where_the_engine_does(find: Find) -> None:
+    said = find(
+        SIZES
+        + """
+from debugtools.bundle.action import bundle
+from debugtools.bundle.spec import BundleSpec
+from debugtools.bundle.write import try_bundle
+from backends.jobs.context import JobContext
+import os
+def bundled(name, suspect, model, nodes, **more):
+    spec = BundleSpec(compare=sides(suspect, model, **more), nodes=nodes, output=str(HERE / name))
+    return bundle(JobContext(job_folder(spec, "bundle"), 1))
+feeds = FeedSpec(shapes={"x": [[3, 2, 4]]})
+for name, suspect in (("low", trt(fp16=True)), ("kept", trt(fp16=True, precision_constraints="obey",
+                                                             network={"layer_precisions": {"softplus": "fp32"}}))):
+    found = bundled(name, suspect, sized(), [4, 5], feeds=feeds)
+    print(found["passed"], found["exit_code"], found["summary"])
+    print(sorted(path.name for path in (HERE / name).iterdir()))
+facts = json.loads((HERE / "low/repro.json").read_text())["tensorrt"]
+print(facts["flags"], facts["strongly_typed"])
+del os.environ["LAYERWISE_FAKE_TRT_FAULTS"]
+print(try_bundle(HERE / "low", "trt")[0])
+print(error_of(lambda: bundled("int8", trt(int8=True), chain(*OPERATORS), [3])))
+""",
+        fp16=coarse("softplus"),
+    )
+    files = ["README.md", "compare.py", "golden.npz", "inputs.npz", "model.onnx", "repro.json", "repro.py"]
+    assert said[0].startswith("True 1") and said[1] == str(files)
+    assert said[2].startswith("False 0")
+    assert said[4] in ("['FP16'] False", "[] True")
+    assert said[5] == "0"
+
+
+def test_triage_writes_the_failing_layer_down(find: Find) -> None:
+    said = find(
+        """
+from debugtools.triage.action import triage
+from debugtools.triage.spec import TriageSpec
+from backends.jobs.context import JobContext
+answers = dict(original="yes", sanitize="yes", inputs="no", intermittent="no", layerwise="yes")
+spec = TriageSpec(compare=sides(trt(fp16=True)), answers=answers, output=str(HERE / "triage"))
+found = triage(JobContext(job_folder(spec, "triage"), 1))
+print(found["passed"], *(row["node"] for row in found["suspects"]), found["way"][-1])
+""",
+        fp16=coarse("softplus"),
+    )
+    assert said == ["True softplus ['report', 'yes']"]

@@ -1,0 +1,33 @@
+"""How an engine is built, for a script that has nothing of ours."""
+
+from typing import Any
+
+from backends.errors import UsageError
+from backends.specs import RunnerSpec
+from backends.trt.config import wanted_flags
+from backends.trt.library import tensorrt
+from backends.trt.options import trt_options
+from backends.trt.precision import by_flags
+from backends.trt.typing import data_type
+
+
+def engine_facts(runner: RunnerSpec) -> dict[str, Any]:
+    """Names of builder flags, of pools with their limits in bytes, types of layers: what repro_trt.py reads.
+
+    The model that goes with it has the precision that is written into graphs already. UsageError for what a script
+    cannot repeat: a config of the user's own, and TensorRT 10's calibration.
+    """
+    trt, options = tensorrt(), trt_options(runner.options)
+    flags, config = by_flags(trt, options), options.config
+    if config.config_script or config.config_postprocess or options.network.postprocess:
+        raise UsageError("a bundle cannot hold scripts that change the network or its config")
+    if config.int8 and flags:
+        raise UsageError("a bundle cannot hold TensorRT 10's calibration; with --strongly-typed the model holds it")
+    precisions = options.network.layer_precisions if flags else {}
+    return {
+        "flags": [*(["TF32"] if config.tf32 else []), *wanted_flags(trt, config, by_flags=flags)],
+        "strongly_typed": not flags,
+        "layers": {name: data_type(trt, kind, "--layer-precisions").name for name, kind in precisions.items()},
+        "optimization_level": config.optimization_level,
+        "pools": {name.upper(): size for name, size in config.pool_limits.items()},
+    }
