@@ -1,13 +1,13 @@
 """Tensors of a model made its outputs."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 
 import onnx
 
 from backends.errors import LayerwiseError
 from backends.text import shown
-from surgery.graph.infer import inferred_structure
 from surgery.structure import Structure
+from surgery.types import types_of
 
 
 def with_outputs(structure: Structure, names: Sequence[str], *, only: bool = False) -> Structure:
@@ -16,24 +16,28 @@ def with_outputs(structure: Structure, names: Sequence[str], *, only: bool = Fal
     Their types are those declared or inferred; without either an output states none. LayerwiseError for a name that
     is no tensor of the main graph.
     """
-    own = [] if only else structure.output_names
-    wanted = list(dict.fromkeys([*own, *names]))
-    for name in wanted:
+    return giving(structure, (_declared(structure, name) for name in names), only=only)
+
+
+def giving(structure: Structure, outputs: Iterable[onnx.ValueInfoProto], *, only: bool = False) -> Structure:
+    """Return the model with these outputs after its own (`only`: instead of them), each once; the later one holds.
+
+    LayerwiseError for one that the main graph does not define.
+    """
+    new = {value.name: value for value in outputs}
+    for name in new:
         if not structure.defines(name):
-            raise LayerwiseError(f"the model has no tensor {shown(name, 120)!r}")
-    known = {value.name: value for value in structure.outputs}
-    inferred = _inferred(structure, {name for name in wanted if name not in known})
-    empty = onnx.helper.make_empty_tensor_value_info
-    outputs = tuple(known.get(name) or inferred.get(name) or empty(name) for name in wanted)
-    dropped = {name: structure.value(name) for name in known if name not in wanted}
-    values = {name: value for name, value in structure.values.items() if name not in wanted}
-    return structure.with_(outputs=outputs, values=values | {name: v for name, v in dropped.items() if v is not None})
+            raise LayerwiseError(f"the main graph has no tensor {shown(name, 120)!r}")
+    own = {value.name: value for value in structure.outputs}
+    makers = structure.lookups.makers
+    inner = {name: value for name, value in structure.values.items() if name not in new}
+    lost = {name: value for name, value in own.items() if only and name not in new and name in makers}
+    kept = {} if only else own
+    return structure.with_(outputs=tuple({**kept, **new}.values()), values={**inner, **lost})
 
 
-def _inferred(structure: Structure, names: Collection[str]) -> dict[str, onnx.ValueInfoProto]:
-    """What is declared of tensors, or inferred of them."""
-    found = {name: value for name in names if (value := structure.value(name)) is not None}
-    if len(found) < len(names):
-        model = onnx.ModelProto.FromString(inferred_structure(structure.proto().SerializeToString())[0])
-        found |= {value.name: value for value in model.graph.value_info if value.name in names}
-    return found
+def _declared(structure: Structure, name: str) -> onnx.ValueInfoProto:
+    known = structure.value(name)
+    if known is None and structure.defines(name):
+        known = types_of(structure).get(name)
+    return known or onnx.helper.make_empty_tensor_value_info(name)

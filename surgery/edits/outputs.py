@@ -1,6 +1,5 @@
 """Edits of what a model gives."""
 
-from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from backends.errors import LayerwiseError
@@ -8,6 +7,7 @@ from backends.text import shown
 from surgery.edits.base import Edit, listed
 from surgery.edits.nodes import is_op
 from surgery.edits.tensors import Tensor
+from surgery.outputs import giving
 from surgery.structure import Structure
 
 
@@ -21,7 +21,7 @@ class MarkOutputs(Edit, frozen=True, tag="mark-output", kw_only=True):
         return f"mark {listed(self.tensors)} as output{' alone' if self.only else ''}"
 
     def _applied(self, structure: Structure) -> Structure:
-        return with_outputs(structure, [Tensor(name) for name in self.tensors], keep=not self.only)
+        return giving(structure, (Tensor(name).value(structure) for name in self.tensors), only=self.only)
 
 
 class UnmarkOutputs(Edit, frozen=True, tag="unmark-output", kw_only=True):
@@ -53,7 +53,7 @@ class SetOutputs(Edit, frozen=True, tag="set-outputs", kw_only=True):
     def _applied(self, structure: Structure) -> Structure:
         if not self.outputs:
             raise LayerwiseError("a graph needs an output")
-        return with_outputs(structure, self.outputs, keep=False)
+        return giving(structure, (tensor.value(structure) for tensor in self.outputs), only=True)
 
 
 class DebugOutputs(Edit, frozen=True, tag="debug-outputs", kw_only=True):
@@ -74,20 +74,8 @@ class DebugOutputs(Edit, frozen=True, tag="debug-outputs", kw_only=True):
         ]
         if not found:
             raise LayerwiseError("no further tensor matches")
-        return with_outputs(structure, [Tensor(name) for name in found], keep=True)
+        return giving(structure, (Tensor(name).value(structure) for name in found))
 
     def _is_wanted(self, name: str) -> bool:
         return not (self.names or self.ops) or any(fnmatchcase(name, glob) for glob in self.names)
 
-
-def with_outputs(structure: Structure, outputs: Iterable[Tensor], *, keep: bool) -> Structure:
-    """Return the model with further outputs, or only these. LayerwiseError for one that the graph does not define."""
-    outputs, makers = list(outputs), structure.lookups.makers
-    for tensor in outputs:
-        if not structure.defines(tensor.name):
-            raise LayerwiseError(f"the main graph has no tensor {shown(tensor.name, 120)!r}")
-    own = {value.name: value for value in structure.outputs} if keep else {}
-    new = {tensor.name: tensor.value(structure) for tensor in outputs}
-    values = {name: value for name, value in structure.values.items() if name not in new}
-    lost = {} if keep else {v.name: v for v in structure.outputs if v.name not in new and v.name in makers}
-    return structure.with_(outputs=tuple({**own, **new}.values()), values={**values, **lost})
