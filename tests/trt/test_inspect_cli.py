@@ -1,4 +1,4 @@
-"""`inspect model` and `inspect capability`: the real program over the fake TensorRT."""
+"""`inspect model` and `inspect capability`: command lines over the fake TensorRT."""
 
 import json
 from collections.abc import Callable
@@ -8,27 +8,26 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from support.cli import Done, layerwise
 from support.models import save
 from trt.zygote import Zygote
 
-Go = Callable[..., Done]
+Go = Callable[..., tuple[int, str]]
 Zygotes = Callable[[int, bool], Zygote]
-BUILD = """
-from pathlib import Path
-from backends.runner import Loadable
-from backends.trt.build import build_engine
-from backends.trt.options import ConfigOptions, TrtOptions
-options = TrtOptions(shapes={"x": [2, 1024]}, fresh=True, config=ConfigOptions(profiling_verbosity=VERBOSITY))
-Path("m.engine").write_bytes(build_engine(Loadable(path=Path("m.onnx")), options).data)
-"""
 
 
 @pytest.fixture
-def go(fake_trt: dict[str, str], tmp_path: Path) -> Go:
-    def run(*words: str, **faults: object) -> Done:
-        injected = {"LAYERWISE_HOME": str(tmp_path / "home"), "LAYERWISE_FAKE_TRT_FAULTS": json.dumps(faults)}
-        return layerwise(*words, cwd=tmp_path, env={**fake_trt, **injected})
+def go(trt_version: int, zygotes: Zygotes, tmp_path: Path) -> Go:
+    """Run a command line, in a fork of a process that has the fake TensorRT; its exit code and what it said."""
+
+    def run(*words: str, **faults: object) -> tuple[int, str]:
+        paths = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
+        started = f"import sys; sys.path[:0] = {paths!r}\nfrom support.forked import run_line"
+        source = f"{started}\nsys.exit(run_line({words!r}))"
+        home = {"LAYERWISE_HOME": f"{tmp_path}-home", "LAYERWISE_LEASES": f"{tmp_path}-home/leases"}
+        done = zygotes(trt_version, False).run(
+            source, str(tmp_path), {**home, "LAYERWISE_FAKE_TRT_FAULTS": json.dumps(faults)}
+        )
+        return int(done["code"]), str(done["out"] + done["err"])
 
     return run
 
@@ -46,35 +45,34 @@ def chain(*operators: str) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
 
-def _engine(zygotes: Zygotes, version: int, folder: Path, verbosity: str) -> None:
-    """m.onnx, and m.engine built of it."""
-    save(chain("Mul", "Add"), folder / "m.onnx")
-    script = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r})\nVERBOSITY = {verbosity!r}\n{BUILD}"
-    assert zygotes(version, False).run(script, str(folder), {})["code"] == 0
-
-
-def test_an_engine_is_shown_with_its_nodes(go: Go, trt_version: int, zygotes: Zygotes, tmp_path: Path) -> None:
-    _engine(zygotes, trt_version, tmp_path, "layer_names_only")
-    shown = go("inspect", "model", "m.engine", "--show", "layers", "--nodes-of", "m.onnx")
-    assert shown.returncode == 0, shown.stderr
-    assert "==== TensorRT Engine ====" in shown.stdout and "shape=(-1, 1024)" in shown.stdout
-    assert "--profiling-verbosity DETAILED" in shown.stdout
-    assert "2 ONNX Node(s), 0 without a layer" in shown.stdout and "    mul0 -> mul0" in shown.stdout.splitlines()
-
-
-@pytest.mark.parametrize("trt_version", [11], indirect=True)
-def test_an_engines_layers_are_drawn(go: Go, trt_version: int, zygotes: Zygotes, tmp_path: Path) -> None:
-    _engine(zygotes, trt_version, tmp_path, "detailed")
-    drawn = go("inspect", "model", "m.engine", "--visual", "-o", "page.html")
-    assert drawn.returncode == 0 and "2 nodes" in drawn.stdout, drawn.stderr
+def test_an_engine_is_shown_with_its_nodes_and_drawn(go: Go, tmp_path: Path) -> None:
+    save(chain("Mul", "Add"), tmp_path / "m.onnx")
+    assert go("convert", "m.onnx", "-o", "m.engine", "--input-shapes", "x:[2,1024]")[0] == 0
+    code, said = go("inspect", "model", "m.engine", "--show", "layers", "--nodes-of", "m.onnx")
+    assert code == 0 and "--profiling-verbosity DETAILED" in said, said
+    assert "==== TensorRT Engine ====" in said and "shape=(-1, 1024)" in said
+    assert "2 ONNX Node(s), 0 without a layer" in said and "    mul0 -> mul0" in said.splitlines()
+    assert go("convert", "m.onnx", "-o", "d.engine", "--profiling-verbosity", "detailed")[0] == 0
+    code, said = go("inspect", "model", "d.engine", "--visual", "-o", "page.html")
+    assert code == 0 and "2 nodes" in said, said
     assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+
+
+def test_a_network_is_told_to_machines_and_drawn(go: Go, tmp_path: Path) -> None:
+    save(chain("Mul", "Add"), tmp_path / "m.onnx")
+    code, said = go("inspect", "model", "m.onnx", "--display-as", "trt", "--show", "layers", "--json")
+    assert code == 0 and [layer["name"] for layer in json.loads(said)["layers"]] == ["mul0", "add1"]
+    code, said = go("convert", "m.onnx", "--convert-to", "onnx-like-trt-network", "-o", "like.onnx")
+    assert code == 0 and [node.op_type for node in onnx.load(tmp_path / "like.onnx").graph.node] == ["ELEMENTWISE"] * 2
 
 
 def test_parts_that_tensorrt_takes_and_does_not_are_written(go: Go, tmp_path: Path) -> None:
     save(chain("Mul", "Add", "Sub", "Div"), tmp_path / "m.onnx")
-    done = go("inspect", "capability", "m.onnx", "--with-partitioning", "-o", "parts", unsupported_nodes=["sub2"])
-    assert done.returncode == 0, done.stderr
-    assert "The largest part that TensorRT takes: parts/supported_subgraph-nodes-0-1.onnx (2 of 4 nodes)" in done.stdout
+    code, said = go("inspect", "capability", "m.onnx")
+    assert code == 0 and "Graph is fully supported by TensorRT" in said
+    code, said = go("inspect", "capability", "m.onnx", "--with-partitioning", "-o", "parts", unsupported_nodes=["sub2"])
+    assert code == 0, said
+    assert "The largest part that TensorRT takes: parts/supported_subgraph-nodes-0-1.onnx (2 of 4 nodes)" in said
     results = (tmp_path / "parts" / "results.txt").read_text()
     assert "Operator" in results and "the fake refuses node sub2" in results and "[[2, 3]]" in results
     found = {path.name: onnx.load(path) for path in (tmp_path / "parts").glob("*.onnx")}
@@ -86,11 +84,12 @@ def test_parts_that_tensorrt_takes_and_does_not_are_written(go: Go, tmp_path: Pa
     assert all(tensor.raw_data for model in found.values() for tensor in model.graph.initializer)
 
 
-def test_what_does_not_fit_is_said(tmp_path: Path) -> None:
+def test_what_does_not_fit_is_said(go: Go) -> None:
     for words, told in (
         (("inspect", "model", "m.engine", "--list-unbounded-dds"), "--list-unbounded-dds is for ONNX models"),
         (("inspect", "model", "m.onnx", "--nodes-of", "m.onnx"), "--nodes-of is for TensorRT engines"),
+        (("inspect", "model", "net.py", "--nodes-of", "m.onnx"), "--nodes-of is for engines"),
         (("inspect", "capability", "m.engine"), "is taken for a TensorRT engine"),
     ):
-        done = layerwise(*words, cwd=tmp_path)
-        assert (done.returncode, done.stdout) == (2, "") and told in done.stderr, done.stderr
+        code, said = go(*words)
+        assert code == 2 and told in said, said
