@@ -82,7 +82,8 @@ def calibrated(
     infos = [_info(network.get_input(i), profiles) for i in range(network.num_inputs)]
     feeds = make_feeds(options.calibration or FeedSpec(), infos, tell)
     config.int8_calibrator = calibrator = make_calibrator(trt, name, Batches(iter(feeds), cache), options)
-    tell(f"INT8 is calibrated by TensorRT ({name}).")
+    source = f" with {shown(str(options.calibration_cache))}" if _there(options) else ""
+    tell(f"INT8 is calibrated by TensorRT ({name}){source}.")
     if name != _LEGACY:
         for text in without_effect(options, "quantile", "regression_cutoff"):
             tell(text)

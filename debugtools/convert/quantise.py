@@ -1,6 +1,7 @@
 """INT8 with calibration data from any feed."""
 
 from collections.abc import Collection
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import onnx
@@ -10,6 +11,7 @@ from backends.feeds import make_feeds
 from backends.model import ModelFile
 from backends.quantization import quantize
 from backends.quantize_spec import QuantizeSpec
+from backends.text import shown
 from surgery.precision_plan import node_label
 from surgery.saving import save
 from surgery.structure import Structure, changed
@@ -32,9 +34,13 @@ def quantised(
     model, output = context.artifacts / "float.onnx", context.artifacts / "int8.onnx"
     save(structure, model, external=model.with_name("float.data"), overwrite=True)
     fed = [value for value in structure.inputs if value.name not in structure.initializers]
-    feeds = make_feeds(spec.feeds, tensor_infos(fed), context.warn)
-    context.log(f"Calibrating ({spec.method}) and quantising to int8")
-    if not (spec.feeds.files or spec.feeds.script):
+    cached = spec.cache is not None and Path(spec.cache).is_file()
+    feeds = make_feeds(spec.feeds, tensor_infos(fed), (lambda text: None) if cached else context.warn)
+    if cached:
+        context.log(f"Quantising to int8 with the ranges of {shown(str(spec.cache))}")
+    else:
+        context.log(f"Calibrating ({spec.method}) and quantising to int8")
+    if not (cached or spec.feeds.files or spec.feeds.script):
         context.warn("the calibration data is random: give real inputs with --load-inputs or --data-loader-script")
 
     def progress(count: int) -> None:
