@@ -9,6 +9,10 @@ from hypothesis import strategies as st
 from trt.backend_model import SETUP
 
 from backends.trt.autotuning import Autotuning
+from backends.trt.tactic_record import Offer, Op, Record, decode_record, save_record
+from debugtools.diff.action import diff_files
+from debugtools.diff.spec import DiffSpec
+from debugtools.tactics import load_replay, load_replays, potentially_bad
 
 RunIn = Callable[..., str]
 TACTICS = """
@@ -67,6 +71,38 @@ def test_no_log_is_too_strange(messages: list[str]) -> None:
     for message in messages:
         heard.hear(message)
     assert all(op.tactic.startswith("0x") for op in heard.ops.values())
+
+
+def record(path: Path, *tactics: str) -> Path:
+    """A record of operations of one name, with these tactics."""
+    names = ["same", "same", "\x1b[31mred", "other"]
+    ops = {f"0x{at:032x}": Op(name=name, tactic=tactic, offered=[Offer(tactic=tactic, kernel="k" * at)])
+           for at, (name, tactic) in enumerate(zip(names, tactics, strict=False))}  # fmt: skip
+    save_record(Record(layerwise="tactics", tensorrt="11.4.0.106", ops=ops, cache=b"\0cache"), path)
+    return path
+
+
+def test_records_are_shown_and_compared_without_tensorrt(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    good.mkdir(), bad.mkdir()
+    first, second = record(good / "0.json", "0x1", "0x2", "0x3"), record(bad / "0.json", "0x1", "0x7", "0x3", "0x5")
+    lines = list(load_replay(first).lines())
+    assert lines[:2] == [f"Layer: same (0x{0:032x})", "    Algorithm: (Tactic: 0x1, Kernel: not named)"]
+    assert lines[3:5] == ["    Algorithm: (Tactic: 0x2, Kernel: k)", "Layer: \x1b[31mred"]
+    outcome = diff_files(DiffSpec(a=str(first), b=str(second)))
+    assert outcome.kind == "tactics" and not outcome.equal
+    text = "\n".join(outcome.lines(None))
+    assert "(Tactic: 0x2, Kernel: k) → (Tactic: 0x7, Kernel: k)" in text and "layers only in the second: 1" in text
+    (loaded, _, skipped), (others, read, _) = load_replays(good), load_replays(bad)
+    assert (len(read), skipped) == (1, [])
+    assert list(potentially_bad(loaded, others)) == [f"same (0x{1:032x})", "other"]
+    assert decode_record(first.read_bytes()) == decode_record(record(tmp_path / "c", "0x1", "0x2", "0x3").read_bytes())
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_record_or_none(data: bytes) -> None:
+    assert decode_record(data) is None
+    assert decode_record(b'{"layerwise": "tactics", "ops": ' + data + b"}") in (None, Record(layerwise="tactics"))
 
 
 def test_a_replay_gives_the_same_tactics_again(run: Callable[[str], str], trt_version: int) -> None:
