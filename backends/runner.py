@@ -66,13 +66,15 @@ class Placed(NamedTuple):
 class Runner(Protocol):
     """A backend with a model in it.
 
-    inputs and outputs are those of the model, in its order. Results are arrays of the caller's own.
+    inputs and outputs are those of the model, in its order. Results are arrays of the caller's own. engine_file: of the
+    engine that runs, None where there is none, or none on file.
     """
 
     spec: RunnerSpec
     name: str
     inputs: list[TensorInfo]
     outputs: list[str]
+    engine_file: str | None
 
     def infer(self, feed: Mapping[str, NDArray[Any]], outputs: Sequence[str] | None = None) -> IterationResult:
         """Run once. `outputs` chooses among the model's outputs (None: all).
@@ -110,6 +112,7 @@ class RunnerBase:
     name: str
     inputs: list[TensorInfo]
     outputs: list[str]
+    engine_file: str | None = None
 
     def elsewhere(self) -> list[Placed]:
         return []

@@ -30,12 +30,15 @@ from backends.trt.typing import set_types
 
 @dataclass
 class Built:
-    """A serialised engine. seconds: of the build, 0 where it was there already; told: what a user should know."""
+    """A serialised engine. seconds: of the build, 0 where it was there already; told: what a user should know; path: of
+    a file that it is kept in, if it is.
+    """
 
     data: bytes
     seconds: float
     cached: bool
     told: list[str] = field(default_factory=list)
+    path: Path | None = None
 
 
 def build_engine(
@@ -84,6 +87,9 @@ class Builder:
                 self.store.keep(self.model, self.options, built.data)
         if self.options.save_engine:
             save_engine(built.data, Path(self.options.save_engine))
+            built.path = Path(self.options.save_engine)
+        elif self.store:
+            built.path = self.store.place(self.model, self.options)
         return built
 
     def _writes(self) -> bool:

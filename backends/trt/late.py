@@ -65,6 +65,11 @@ class LateRunner(RunnerBase):
         told = f"No profile is given: the engine is built for the shapes that are fed ({', '.join(self._dynamic[:5])})."
         return [shown(told, 300), *(self._runner.notes() if self._runner else [])]
 
+    @property
+    def engine_file(self) -> str | None:  # type: ignore[override]
+        """The file of the last engine that was built."""
+        return self._runner.engine_file if self._runner else None
+
     def close(self) -> None:
         if self._runner is not None:
             self._runner.close()

@@ -115,19 +115,21 @@ def opened(spec: RunnerSpec, model: Loadable, *, name: str) -> RunnerBase:
 def opened_now(spec: RunnerSpec, model: Loadable, options: TrtOptions, name: str) -> TrtRunner:
     """Build or load the engine, and a runner over it."""
     trt, messages = tensorrt(), Messages()
-    path = engine_path(options, model)
+    file = path = engine_path(options, model)
     if path is not None:
         data, source, told = read_engine(path), str(path), list[str]()
     else:
         built = build_engine(model, options, messages=messages)
-        data, source, told = built.data, "the engine just built", built.told
+        data, source, told, file = built.data, "the engine just built", built.told, built.path
     engine = load_engine(trt, data, source, messages, options.run)
     restore_weights(trt, engine, model, told.append)
     if engine.engine.streamable_weights_size or not options.config.weight_streaming:
         set_budget(engine.engine, options.run.budget)
     elif options.run.budget:
         told.append("--weight-streaming-budget has no effect: the engine has no weights to stream.")
-    return runner_of(spec, engine, options, name, told)
+    runner = runner_of(spec, engine, options, name, told)
+    runner.engine_file = None if file is None else str(file.absolute())
+    return runner
 
 
 def engine_path(options: TrtOptions, model: Loadable) -> Path | None:

@@ -43,7 +43,7 @@ class Store:
 
     def find(self, model: Loadable, options: TrtOptions) -> bytes | None:
         """The engine built of the same, None if there is none."""
-        place = self._place(model, options)
+        place = self.place(model, options)
         try:
             data = place.read_bytes()
             place.touch()
@@ -53,7 +53,7 @@ class Store:
 
     def keep(self, model: Loadable, options: TrtOptions, data: bytes) -> None:
         """Keep an engine for the next time; those that were not used for longest go. A full disk is no error."""
-        place = self._place(model, options)
+        place = self.place(model, options)
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
             atomic_write(place, data)
@@ -65,7 +65,8 @@ class Store:
         if options.short_lived:
             _tried.add(place)
 
-    def _place(self, model: Loadable, options: TrtOptions) -> Path:
+    def place(self, model: Loadable, options: TrtOptions) -> Path:
+        """Where the engine is kept, once it is built."""
         folder = self._candidates if options.short_lived else self._engines
         return folder / f"{self.key(model, options)}.engine"
 

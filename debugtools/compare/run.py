@@ -93,6 +93,10 @@ class ComparisonRun:
             if (side.index, note) not in self._noted:
                 self._noted.add((side.index, note))
                 self.context.log(f"{shown(side.name, 80)}: {note}")
+        file = side.runner.engine_file
+        if file is not None and (side.index, file) not in self._noted:
+            self._noted.add((side.index, file))
+            self.context.row("engines", {"runner": side.name, "index": side.index, "path": file})
 
     def _feeds(self) -> Iterator[Feed]:
         saved = [side.iterations for side in self.sides if isinstance(side, SavedSide)]

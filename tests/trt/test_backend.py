@@ -164,3 +164,46 @@ except Cancelled as error:
 """)
     assert "Building engine from subgraph > Timing graph nodes" in said
     assert "cancelled" in said
+
+
+def test_runs_as_cuda_graphs_are_captured_once_for_each_shape(run: RunIn) -> None:
+    said = run("""
+from cuda.bindings import runtime as cudart
+made, real = [], cudart.cudaGraphInstantiate
+def instantiate(graph, flags):
+    made.append(graph)
+    return real(graph, flags)
+cudart.cudaGraphInstantiate = instantiate
+model = conv()
+runner = opened(model, profiles=[range_of(1, 2, 4)], run=RunOptions(cuda_graph=True))
+for batch in (2, 2, 4, 4, 2):
+    other = {"x": feed(batch)["x"] * len(made)}
+    print(len(made), np.abs(runner.infer(other).outputs["y"] - reference(model, other)["y"]).max() < 1e-5)
+runner.close(), runner.close()
+where = bytes_of([helper.make_node("NonZero", ["x"], ["y"], "where")], [value("x", [6])],
+                 [value("y", [1, None], TensorProto.INT64)])
+print(error_of(lambda: opened(where, run=RunOptions(cuda_graph=True)).infer({"x": np.ones(6, "f")})))
+""")
+    lines = said.splitlines()
+    assert lines[:5] == ["0 True", "1 True", "1 True", "2 True", "2 True"]
+    assert "UsageError: a CUDA graph cannot hold 'y'" in lines[5]
+
+
+def test_contexts_that_run_at_once_must_agree(run: RunIn) -> None:
+    said = run("""
+from cuda import _host
+model, before = conv(), _host.memory.used
+runner = opened(model, profiles=[range_of(1, 2, 4)], run=RunOptions(contexts=3))
+print(np.abs(runner.infer(feed(3)).outputs["y"] - reference(model, feed(3))["y"]).max() < 1e-5)
+runner.close(), runner.close()
+print(_host.memory.used == before)
+random = bytes_of([helper.make_node("RandomNormalLike", ["x"], ["y"], "draw")], [value("x", [8])], [value("y", [8])])
+print(error_of(lambda: opened(random, run=RunOptions(contexts=2)).infer({"x": np.ones(8, "f")})))
+""")
+    lines = said.splitlines()
+    assert lines[:2] == ["True", "True"] and "context 2, running at the same time, gives another 'y'" in lines[2]
+
+
+def test_errors_come_with_the_code_that_was_recorded(run: RunIn) -> None:
+    said = run("print(error_of(lambda: opened(conv(1))))", LAYERWISE_FAKE_TRT_FAULTS='{"fail_build": "no kernel"}')
+    assert said.strip().endswith("(no kernel) [INTERNAL_ERROR]") and said.count("no kernel") == 1

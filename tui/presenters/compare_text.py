@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from backends.errors import UsageError
 from backends.specs import RunnerSpec
+from backends.trt.options import trt_options
 from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 
 BACKENDS = {
@@ -23,6 +25,8 @@ def side_name(runner: RunnerSpec) -> str:
     words = [BACKENDS[runner.kind]]
     if runner.kind == "onnxrt":
         words[0] += " " + (" ".join(runner.providers) or "cpu")
+    if runner.kind == "trt":
+        words += _trt_words(runner)
     if runner.graph_optimization_level:
         words.append(f"opt {runner.graph_optimization_level}")
     if runner.tf32 is False:
@@ -30,6 +34,19 @@ def side_name(runner: RunnerSpec) -> str:
     if runner.model:
         words.append(Path(runner.model).name)
     return ", ".join(words)
+
+
+def _trt_words(runner: RunnerSpec) -> list[str]:
+    """What tells one engine from another: its file, or how it is built."""
+    try:
+        options = trt_options(runner.options)
+    except UsageError:
+        return []
+    config, level = options.config, options.config.optimization_level
+    words = [Path(options.engine).name] if options.engine else []
+    words += [name for name in ("tf32", "fp16", "bf16", "int8", "fp8") if getattr(config, name)]
+    words += [f"level {level}"] if level is not None else []
+    return words + (["CUDA graph"] if options.run.cuda_graph else [])
 
 
 def side_names(runners: Sequence[RunnerSpec]) -> list[str]:

@@ -18,6 +18,7 @@ VERDICT_CELLS = 10
 DIAGNOSIS_CELLS = 15
 PLACE_CELLS = 5
 WIDE = 100
+BUILDING = "build steps"
 HEADINGS = {
     "graph": "#", "max_abs": "max-abs", "max_rel": "max-rel", "rel_l2": "rel-L2", "ampl": "ampl",
     "verdict": "verdict", "op": "op", "tensor": "tensor", "local": "local",
@@ -119,7 +120,7 @@ def head_lines(state: ErrorsState, cells: int, glyphs: Glyphs) -> list[Line]:
             [],
         ]
     lines = [_sides(facts, cells, glyphs), _standing(state, glyphs)]
-    if facts.card is not None:
+    if facts.card is not None and len(state.table):
         text = f"{glyphs.bad} {facts.card.get('kind', '')}: {facts.card.get('summary', '')}"
         lines.append([(fit(text, cells, glyphs.ellipsis, keep="start"), "bad")])
     elif facts.warning:
@@ -163,7 +164,8 @@ def _standing(state: ErrorsState, glyphs: Glyphs) -> Line:
 def _progress_text(facts: RunFacts, rows: int) -> str:
     words = {"queued": "waiting for a slot", "waiting": "waiting for an answer", "": "opening"}
     if facts.state == "running":
-        return f"{facts.done} of {facts.total or '?'} {facts.unit or 'tensors'}"
+        building = f": {shown(facts.text, 60)}" if facts.unit == BUILDING else ""
+        return f"{facts.done} of {facts.total or '?'} {facts.unit or 'tensors'}{building}"
     return words.get(facts.state, f"{facts.state}: {rows} rows")
 
 

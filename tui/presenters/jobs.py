@@ -160,7 +160,9 @@ def event_lines(events: Sequence[dict[str, Any]]) -> list[Line]:
     for event in events:
         if event["type"] == "log":
             role = {"warning": "warn", "error": "bad"}.get(str(event.get("level")), "")
-            lines.append([(shown(str(event.get("text", "")), 1000), role)])
+            said = str(event.get("text", ""))
+            parts = said.splitlines() if event.get("level") == "out" else [said]
+            lines += [[(shown(part.expandtabs(4), 1000), role)] for part in parts]
         elif event["type"] == "warning":
             lines.append([("warning: ", "warn"), (shown(str(event.get("text", "")), 1000), "")])
         elif event["type"] == "state":

@@ -81,7 +81,7 @@ def head_lines(state: PerfState, cells: int, glyphs: Glyphs) -> list[Line]:
     if not state.job:
         return [[("no bench of this model yet", "strong"), ("   b times it, layer by layer", "dim")], []]
     lines = [_figures(state, cells, glyphs), _standing(state, cells)]
-    if state.facts.card is not None:
+    if state.facts.card is not None and state.rows:
         text = f"{glyphs.bad} {state.facts.card.get('kind', '')}: {state.facts.card.get('summary', '')}"
         lines.append([(fit(text, cells, glyphs.ellipsis, keep="start"), "bad")])
     elif state.comparisons:
@@ -126,7 +126,8 @@ def detail_lines(row: Row, error: str, cells: int) -> list[Line]:
         return []
     node = str(row.get("node") or "none of the model's: the backend made it")
     times = " ".join(f"{ms_text(row.get(f'{name}_ms'))} {name}" for name in ("typical", "median", "mean"))
-    told = f"{times} on {row.get('provider') or '?'}, {row.get('calls')} calls"
+    where = f" on {row['provider']}" if row.get("provider") else ""
+    told = f"{times}{where}, {row.get('calls')} calls"
     facts = [("layer", str(row.get("name"))), ("ms", told)]
     facts += [("node", node)] if node != row.get("name") else []
     facts += [("error", error)] if error else []

@@ -6,14 +6,16 @@ from typing import Protocol
 from textual import on
 from textual.events import Resize
 
+from tui.presenters.jobs import card_lines
 from tui.presenters.text import Line
 from tui.screens.page import Page
 from tui.state.coalesce import Coalesce
+from tui.state.errors import RunFacts
 from tui.state.shared import AppState
 from tui.state.signal import Signal
 from tui.widgets.line_input import LineInput
 from tui.widgets.lines import LinesView, OneLine
-from tui.widgets.virtual_list import GUTTER, RowModel, VirtualList
+from tui.widgets.virtual_list import GUTTER, FixedRows, RowModel, VirtualList
 
 TALL = 32
 FILTER_WAIT = 0.05
@@ -24,6 +26,7 @@ class Table(Protocol):
     """The rows of a job as its screen shows them: through a filter, in an order."""
 
     on_change: Signal[[]]
+    facts: RunFacts
     filter_text: str
     filter_problem: str
     sort: str
@@ -62,7 +65,9 @@ class JobTable(Page):
     def __init__(self, state: AppState, table: Table) -> None:
         super().__init__(state)
         self.table = table
-        self._list = VirtualList(self.rows_model(), glyphs=state.glyphs, id=f"{self.SCOPE}-list")
+        self._rows = self.rows_model()
+        self._list = VirtualList(self._rows, glyphs=state.glyphs, id=f"{self.SCOPE}-list")
+        self._told: list[Line] | None = None
         self._at = -1
         self._detail_soon = Coalesce(self._detail_now, DETAIL_WAIT)
         self._filter_soon = Coalesce(self._filter_now, FILTER_WAIT)
@@ -113,6 +118,7 @@ class JobTable(Page):
         """Rows or facts are others: keep the cursor on its row, paint what differs."""
         if not self.display or not self.size.width:
             return
+        self._show_card()
         line = self.table.index_of(self._at) if self._at >= 0 else -1
         if line >= 0:
             self._list.move_to(line)
@@ -124,6 +130,15 @@ class JobTable(Page):
         problem = self.table.filter_problem.removeprefix("filter: ")
         self._input.set_tail([(problem, "bad")] if problem else self.filter_tail())
         self._detail_soon.touch()
+
+    def _show_card(self) -> None:
+        """A job that failed before it had a row says why, and how to mend it, in the place of its rows."""
+        card = None if len(self._rows) else self.table.facts.card
+        cells = max(20, self._list.size.width - GUTTER)
+        told = None if card is None else card_lines(card, cells, self.state.glyphs)
+        if told != self._told:
+            self._told = told
+            self._list.set_model(self._rows if told is None else FixedRows(told))
 
     def _detail_now(self) -> None:
         if not self.is_mounted:

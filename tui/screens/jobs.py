@@ -1,5 +1,6 @@
 """The Jobs screen: all jobs of the workspace, live, and what the one under the cursor says."""
 
+import asyncio
 import shlex
 import time
 
@@ -7,9 +8,11 @@ from textual import on
 from textual.app import ComposeResult
 from textual.events import Resize
 
+from backends.errors import LayerwiseError
 from backends.jobs.view import JobView
+from backends.text import shown
 from tui.commands import command
-from tui.controllers.jobs import JobActions, read_tail
+from tui.controllers.jobs import JobActions, engines_of, read_tail
 from tui.presenters.jobs import card_text, detail_lines, event_lines, heading, log_lines, row_line
 from tui.presenters.text import Line
 from tui.screens.answering import Answering
@@ -138,7 +141,7 @@ class JobsScreen(Answering, scope="jobs"):
         if page:
             self.post_message(self.Open(page))
         else:
-            self.state.say("only a comparison or a search has a screen of its own")
+            self.state.say("only a comparison, a search or a bench has a screen of its own")
 
     @command("jobs.cancel", "cancel the job (asks first)", keys="K", footer="cancel")
     def cancel(self) -> None:
@@ -152,6 +155,30 @@ class JobsScreen(Answering, scope="jobs"):
              complete="answers")  # fmt: skip
     def answer(self, text: str = "") -> None:
         super().answer(text)
+
+    @command("jobs.engine", "what is in the TensorRT engine that the job built or ran", keys="i", line="engine")
+    async def inspect_engine(self) -> None:
+        view = self.job_in_view()
+        engines = await asyncio.to_thread(engines_of, view) if view else []
+        if view is None or not engines:
+            self.state.say("this job has no engine on file")
+        elif len(engines) == 1:
+            await self._inspect((view, engines[0][1]))
+        else:
+            choices = [Choice([(f"{shown(name, 40)}  ", "key"), (shown(path, 200), "")], (view, path))
+                       for name, path in engines]  # fmt: skip
+            self.app.push_screen(PickScreen("Which engine?", choices, self.state.glyphs), self._engine_picked)
+
+    def _engine_picked(self, picked: object) -> None:
+        if isinstance(picked, tuple):
+            self.run_latest("job-action", lambda: self._inspect(picked))
+
+    async def _inspect(self, picked: tuple[JobView, str]) -> None:
+        """The description comes as the journal of a job of its own, which comes into view."""
+        try:
+            self._at = await self._actions.inspect(*picked)
+        except LayerwiseError as error:
+            self.state.say(str(error), "bad")
 
     @command("jobs.prune", "remove ended jobs and their files", keys="P", footer="prune", line="prune")
     def prune(self) -> None:

@@ -1,5 +1,6 @@
 """Which fields the Run form shows, and what may stand in them."""
 
+import importlib.util
 from dataclasses import dataclass
 from typing import get_args
 
@@ -58,9 +59,10 @@ def repaired(form: RunForm) -> RunForm:
 def _side(form: RunForm, number: int) -> list[Field]:
     side, key = form.sides[number], f"side.{number}."
     last = number == len(form.sides) - 1 and number > 0
-    found = [
-        Field(key + "kind", f"side {number + 1}", "backend", KINDS, hint="the reference" if last else "")
-    ]
+    hint = "the reference" if last else ""
+    if side.kind == "trt" and importlib.util.find_spec("tensorrt") is None:
+        hint = "install 'layerwise[trt]'"
+    found = [Field(key + "kind", f"side {number + 1}", "backend", KINDS, hint=hint)]
     if side.kind == "saved":
         return [*found, Field(key + "results", "", "saved outputs", hint="a file of --save-outputs")]
     if side.kind == "onnxrt":
@@ -78,12 +80,12 @@ def _trt(side: SideForm, key: str) -> list[Field]:
     engine = Field(key + "engine", "", "engine", empty="built from the model", hint="or a file: .engine .plan")
     run = [
         Field(key + "profile", "", "profile", empty="0", hint="the number of the one to run"),
-        Field(key + "cuda_graph", "", "CUDA graph", YES_NO, hint="captured once, launched at each run"),
+        Field(key + "cuda_graph", "", "CUDA graph", YES_NO, hint="one launch for each run"),
     ]
     streaming = Field(key + "streaming", "", "stream weights", empty="no", hint="what stays: 50% 512M auto")
     if side.engine:
         return [engine, *run, streaming]
-    shapes = {"min": "input:[1,128] ; for another profile", "opt": "as fed if none is given", "max": ""}
+    shapes = {"min": "input:[1,128]", "opt": "; begins a next profile", "max": ""}
     return [
         engine,
         Field(key + "precision", "", "precision", PRECISIONS),
@@ -93,7 +95,7 @@ def _trt(side: SideForm, key: str) -> list[Field]:
           for part, hint in shapes.items()),
         *(run if side.min_shapes or side.opt_shapes or side.max_shapes else run[1:]),
         streaming,
-        Field(key + "fresh", "", "build anew", YES_NO, hint="no: one of the same options is taken"),
+        Field(key + "fresh", "", "build anew", YES_NO, hint="else the workspace's own"),
     ]  # fmt: skip
 
 
