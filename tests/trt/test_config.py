@@ -11,6 +11,8 @@ from trt.backend_model import SETUP
 from backends.errors import UsageError
 from backends.trt.capabilities import CAPABILITIES, lacks
 from backends.trt.options import TrtOptions, to_dict, trt_options
+from tui.cli.options_trt import add_trt
+from tui.cli.parser import Parser
 from tui.cli.run_parser import parser
 from tui.cli.to_spec import to_request
 
@@ -84,6 +86,33 @@ build_engine(conv(2), trt_options(json.loads({text!r})))
 def test_options_that_are_none_are_told(line: str, told: str) -> None:
     with pytest.raises(UsageError, match=told.replace("[", r"\[")):
         options_of(line)
+
+
+def trt_flags() -> list[str]:
+    """The first spelling of every option in the group of TensorRT's."""
+    made = Parser("layerwise run")
+    add_trt(made)
+    return sorted({action.option_strings[0] for action in made._actions} - {"-h"})
+
+
+SAMPLES = {
+    "--pool-limit": "workspace:1M", "--layer-precisions": "a:float16", "--tensor-dtypes": "a:float16",
+    "--tensor-formats": "a:linear", "--precision-constraints": "prefer", "--allocation-strategy": "runtime",
+    "--workspace": "1M", "--weight-streaming-budget": "50%", "--trt-network-func": None, "--timing-cache": "t",
+    "--trt-contexts": "2", **{f"--trt-{word}-shapes": "x:[1]" for word in ("min", "opt", "max")},
+}  # fmt: skip
+DEFAULTS = {"--fp32"}
+
+
+@pytest.mark.parametrize("flag", trt_flags())
+def test_no_option_is_passed_over(flag: str) -> None:
+    action = next(a for a in parser()._actions if flag in a.option_strings)
+    value = "" if action.nargs == 0 else SAMPLES.get(flag, "1")
+    if value is None:
+        made = to_request(parser().parse_args(["net.py", "--trt", flag, "made"])).spec.runners[0].options
+        assert trt_options(made).network.function == "made"
+        return
+    assert (options_of(f"{flag} {value}") != options_of("")) == (flag not in DEFAULTS)
 
 
 def test_profiles_come_in_the_order_of_their_options() -> None:
