@@ -165,8 +165,9 @@ class Builder:
             profiles = add_profiles(builder, config, self._profiles(network), inputs)
             if wanted.int8 and by_flags(self.trt, self.options):
                 self._calibrator = calibrated(self.trt, network.network, config, wanted, profiles, self.told.append)
-        self._timing(config)
         self._recording.attach(config, self.messages)
+        if not self._recording.gives_cache:
+            self._timing(config)
         if wanted.config_postprocess:
             call_script(wanted.config_postprocess, "postprocess_config", builder, network.network, config)
         return config

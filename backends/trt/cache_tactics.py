@@ -29,6 +29,7 @@ class CacheRecording(Recording):
     def __init__(self, trt: Any, options: TrtOptions, loaded: Record | None, excluded: Record | None) -> None:
         self._trt, self._options = trt, options
         self._loaded, self._excluded = loaded, excluded
+        self.gives_cache = loaded is not None
         self._heard = Autotuning()
         self._rounds = 0
 

@@ -74,9 +74,12 @@ def read_replay(path: Path) -> Replay:
 
 
 class Recording:
-    """What a build's options say of tactics: here, nothing. error: why a build could not go on."""
+    """What a build's options say of tactics: here, nothing.
 
-    wanted = False
+    gives_cache: the timing cache is its own. error: why a build could not go on.
+    """
+
+    wanted = gives_cache = False
     error: LayerwiseError | None = None
 
     def attach(self, config: Any, messages: Messages) -> None:
