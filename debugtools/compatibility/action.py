@@ -9,15 +9,14 @@ from backends.errors import UsageError
 from backends.model import ModelFile
 from backends.specs import RunnerSpec
 from backends.text import shown
+from debugtools.compatibility.engines import probe_engine
 from debugtools.compatibility.operators import Operators
-from debugtools.compatibility.probe import OperatorRow, Subject, Verdict, probe
+from debugtools.compatibility.probe import OperatorRow, Subject, probe
 from debugtools.compatibility.spec import CompatibilitySpec
 from debugtools.lint.feeding import first_feed
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext
-
-NOT_SERVED = {"trt": "TensorRT is not served by this version yet"}
 
 
 def compatibility(context: "JobContext") -> dict[str, Any]:
@@ -46,8 +45,8 @@ def compatibility(context: "JobContext") -> dict[str, Any]:
 def _backend(number: int, spec: RunnerSpec, subject: Subject, context: "JobContext") -> dict[str, Any]:
     started = time.perf_counter()
     name = backend_name(spec)
-    if spec.kind in NOT_SERVED:
-        verdict = Verdict(takes=False, available=False, reason=NOT_SERVED[spec.kind])
+    if spec.kind == "trt":
+        verdict = probe_engine(spec, subject)
     else:
         verdict = probe(spec, subject, lambda done, total, text: context.progress(done, total, name, text))
     for row in verdict.operators:

@@ -100,7 +100,7 @@ def probe(spec: RunnerSpec, subject: Subject, progress: Progress) -> Verdict:
 
 
 def _all_taken(operators: Operators, elsewhere: Sequence[Placed]) -> list[OperatorRow]:
-    rows = _merged(OperatorRow(group.signature, Code.TAKEN, len(group.positions)) for group in operators.groups)
+    rows = merged(OperatorRow(group.signature, Code.TAKEN, len(group.positions)) for group in operators.groups)
     count = Counter((placed.op, placed.provider) for placed in elsewhere)
     first = {(placed.op, placed.provider): placed.node for placed in reversed(elsewhere)}
     fallen = [
@@ -119,7 +119,7 @@ def _refused(reason: str, trial: Trial, subject: Subject, progress: Progress) ->
         rows.append(_loaded(group, trial, operators))
     if all(row.code in (Code.TAKEN, Code.UNKNOWN) for row in rows) and subject.feed is not None:
         rows = _run(rows, trial, subject, subject.feed, progress)
-    return Verdict(takes=False, reason=reason, operators=_merged(rows))
+    return Verdict(takes=False, reason=reason, operators=merged(rows))
 
 
 def _loaded(group: Group, trial: Trial, operators: Operators) -> OperatorRow:
@@ -159,7 +159,7 @@ def _run(
     return found
 
 
-def _merged(rows: Iterable[OperatorRow]) -> list[OperatorRow]:
+def merged(rows: Iterable[OperatorRow]) -> list[OperatorRow]:
     """Rows that say the same of one signature as one; what is not taken first."""
     found: dict[object, OperatorRow] = {}
     for row in rows:

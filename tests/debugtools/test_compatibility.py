@@ -116,7 +116,7 @@ def test_a_provider_that_is_not_here_and_tensorrt_say_so(tmp_path: Path) -> None
     result, rows = probed(models.mlp(), tmp_path, absent, RunnerSpec(kind="trt"), ORT)
     assert [backend["available"] for backend in result["backends"]] == [False, False, True]
     assert [backend["takes"] for backend in result["backends"]] == [False, False, True]
-    assert "migraphx" in result["backends"][0]["name"] and "TensorRT is not served" in result["backends"][1]["reason"]
+    assert "migraphx" in result["backends"][0]["name"] and "TensorRT cannot be" in result["backends"][1]["reason"]
     assert {row["backend"] for row in rows} == {2}
 
 
@@ -162,7 +162,7 @@ def test_the_command_prints_a_table_and_its_exit_code_says_who_takes_it(tmp_path
     assert line.split()[:5] == ["1", "MatMull", "17", "float32", "no"]
 
 
-def test_the_command_names_tensorrt_as_not_served_beside_the_others(tmp_path: Path) -> None:
+def test_the_command_names_tensorrt_as_not_there_beside_the_others(tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(bad_models.good().SerializeToString())
     done = layerwise("check", "compatibility", "m.onnx", "--trt", "--onnxrt", "--json", cwd=tmp_path)
     assert done.returncode == 1

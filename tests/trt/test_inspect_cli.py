@@ -84,6 +84,19 @@ def test_parts_that_tensorrt_takes_and_does_not_are_written(go: Go, tmp_path: Pa
     assert all(tensor.raw_data for model in found.values() for tensor in model.graph.initializer)
 
 
+def test_compatibility_is_asked_of_the_parser_and_of_a_build(go: Go, tmp_path: Path) -> None:
+    save(chain("Mul", "Add", "Mul"), tmp_path / "m.onnx")
+    code, said = go("check", "compatibility", "m.onnx", "--trt", "--onnxrt")
+    assert code == 0 and "trt takes the model: 3 nodes load and run" in said, said
+    code, said = go("check", "compatibility", "m.onnx", "--trt", "--json", unsupported_nodes=["mul2"])
+    (backend,) = json.JSONDecoder().raw_decode(said)[0]["backends"]
+    assert code == 1 and "the parser refuses node mul2 (Mul)" in backend["reason"]
+    rows = [(row["op"], row["code"], row["nodes"], row["first"]) for row in backend["operators"]]
+    assert rows == [("Mul", "refused", 1, "mul2"), ("Mul", "taken", 1, ""), ("Add", "taken", 1, "")]
+    code, said = go("check", "compatibility", "m.onnx", "--trt", fail_build="no room")
+    assert code == 1 and "trt does not take the model: TensorRT cannot build the engine" in said and "no room" in said
+
+
 def test_what_does_not_fit_is_said(go: Go) -> None:
     for words, told in (
         (("inspect", "model", "m.engine", "--list-unbounded-dds"), "--list-unbounded-dds is for ONNX models"),

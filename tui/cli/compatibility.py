@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from backends.errors import UsageError
-from backends.specs import RunnerSpec
 from backends.text import shown
 from debugtools.compatibility.spec import CompatibilitySpec
 from tui.cli import options, options_run
@@ -15,6 +14,7 @@ from tui.cli.json_output import Collector, print_json
 from tui.cli.line import command_line
 from tui.cli.lint import given
 from tui.cli.log import INFO, LEVELS, WARNING, Log, shown_lines
+from tui.cli.options_trt import add_trt
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
 from tui.cli.report_lines import name
@@ -36,6 +36,7 @@ def fill_compatibility(parser: Parser) -> None:
     options_run.add_data(parser)
     options_run.add_onnxrt(parser)
     options.add_onnx(parser)
+    add_trt(parser)
 
 
 def run_compatibility(args: Namespace, log: Log) -> int:
@@ -44,15 +45,14 @@ def run_compatibility(args: Namespace, log: Log) -> int:
         raise UsageError("name the backends to ask: --onnxrt, --onnx, --trt, --runner onnxrt,providers=cuda …")
     if args.reference_model or args.rename:
         raise UsageError("one model is asked about: --reference-model and --rename have no meaning here")
-    request = given(args, [kind for kind in args.runners if kind[0] != "trt"] or [("onnxrt", None)])
+    request = given(args, args.runners)
     spec = CompatibilitySpec(
         model=args.model_file,
         model_options=request.model_options,
-        runners=_asked(args, request.runners),
+        runners=request.runners,
         feeds=request.feeds,
     )
-    words = [word for word in command_line(request)[2:] if word != "--onnxrt" or ("onnxrt", None) in args.runners]
-    command = ["layerwise", "check", "compatibility", *words, *(["--trt"] if "trt" in dict(args.runners) else [])]
+    command = ["layerwise", "check", "compatibility", *command_line(request)[2:]]
     title = shlex.join(command[1:])[:200]
     job = job_spec("compatibility", msgspec.to_builtins(spec), title, command, gpus=gpus_for(request, None))
     if args.json:
@@ -68,12 +68,6 @@ def run_compatibility(args: Namespace, log: Log) -> int:
             report.event(event)
 
         return run_here(job, listen, log)
-
-
-def _asked(args: Namespace, runners: list[RunnerSpec]) -> list[RunnerSpec]:
-    """The runners in the order typed, TensorRT among them: the other commands refuse it, here it gets a verdict."""
-    others = iter(runners)
-    return [RunnerSpec(kind="trt") if kind == "trt" else next(others) for kind, _ in args.runners]
 
 
 class CompatibilityReport:
