@@ -90,7 +90,8 @@ class HistoryScreen(Page, scope="history"):
 
     def _ask_detail(self) -> None:
         if self.is_mounted and self.display and self.state.surgery.opened:
-            self.run_worker(self._show_detail(self._at()), group="history-detail", exclusive=True)
+            at = self._at()
+            self.run_latest("history-detail", lambda: self._show_detail(at))
 
     async def _show_detail(self, number: int) -> None:
         pane, step = self.query_one("#history-detail", DetailPane), self.state.surgery.step(number)

@@ -83,7 +83,11 @@ class Page(Commanded, Container):
 
     def run_latest(self, group: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run `work` in place of what the group does; it is called when it starts, which it may never do."""
-        self.run_worker(work, group=group, exclusive=True)  # type: ignore[arg-type]
+
+        async def run() -> None:
+            await work()
+
+        self.run_worker(run, group=group, exclusive=True)  # type: ignore[arg-type]
 
     def offer_copies(self, targets: Sequence[tuple[str, str, str]]) -> None:
         """Let the user copy one of (key, what, text)."""

@@ -145,7 +145,7 @@ class SurgeryScreen(SurgeryBase, scope="surgery"):
             self.state.say(f"{shown(str(path))}: no such file", "bad")
             return
         self.state.say(f"comparing with {shown(path.name, 60)} …")
-        self.run_worker(self._diff_model(path), group="surgery-diff", exclusive=True)
+        self.run_latest("surgery-diff", lambda: self._diff_model(path))
 
     async def _diff_model(self, path: Path) -> None:
         if await self._did(self._surgeon.compare_model(path)):
@@ -198,7 +198,7 @@ class SurgeryScreen(SurgeryBase, scope="surgery"):
             self.state.say("nothing is edited yet")
         else:
             self.state.say("running the file and the edited model on onnxruntime's CPU provider …")
-            self.run_worker(self._try(), group="surgery-try", exclusive=True)
+            self.run_latest("surgery-try", self._try)
 
     async def _try(self) -> None:
         try:

@@ -97,7 +97,7 @@ class SurgeryBase(GraphScreen, scope="surgery"):
         self._update_status()
         self._show_detail()
         if ghost is None and self.state.surgery.opened:
-            self.run_worker(self._surgeon.check_head(), group="surgery-types", exclusive=True)
+            self.run_latest("surgery-types", self._surgeon.check_head)
         if self._ghostly != (ghost is not None):
             self._ghostly = ghost is not None
             self.post_message(self.FooterChanged())

@@ -1,5 +1,7 @@
 """The values of one tensor on both sides, over the table that it came from."""
 
+from functools import partial
+
 from backends.errors import LayerwiseError
 from tui.controllers.tensor import TensorController
 from tui.presenters.error_detail import detail_lines
@@ -23,7 +25,7 @@ class TensorPanel(DetailPane):
         names = self._state.errors.facts.runners
         lines = detail_lines(row, names, max(40, self.app.size.width - 2))
         self._put([*lines, [], [("reading the values on both sides …", "dim")]])
-        self.run_worker(self._read(place, lines), exclusive=True, group="tensor")
+        self.run_worker(partial(self._read, place, lines), exclusive=True, group="tensor")  # type: ignore[arg-type]
 
     async def _read(self, place: int, lines: list[Line]) -> None:
         try:
