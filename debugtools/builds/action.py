@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 def debug_build(context: "JobContext") -> dict[str, Any]:
     """Build the engine that `context.params` (a BuildsSpec) describes again and again, and have each build judged.
 
-    Emits rows of the tables verdicts and band. Result, besides that of `debug_repeat`: suspects (tactics that bad
-    builds alone have), varied (layer -> how many tactics it has had), culprits (sets of tactics that are verified to
+    Emits rows of the tables verdicts and band. Result, besides that of `debug_repeat`: suspect_tactics (those that bad
+    builds alone have), varied (layer -> how many tactics it has had), bad_tactics (sets of tactics that are verified to
     make a good build fail, None if that was not asked), exclude (a file for --exclude-tactics).
     """
     from debugtools.builds.run import Builds

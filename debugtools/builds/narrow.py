@@ -30,13 +30,13 @@ def narrowed(
 ) -> dict[str, Any]:  # fmt: skip
     """Find the smallest sets of layers that, with the bad build's tactics in the good one, make it fail.
 
-    Result: layers (names), culprits (a list of sets of {layer, tactic, …}), verified (there are some), text.
+    Result: layers (names), bad_tactics (a list of sets of {layer, tactic, …}), verified (there are some), text.
     """
     pair = _nearest(trials)
     if pair is None:
         failed = any(trial.verdict is Verdict.BAD for trial in trials)
-        text = " No build passed: it may be no matter of tactics." if failed else " No build failed."
-        return {"layers": [], "culprits": [], "verified": not failed, "text": text}
+        text = "No build passed: it may be no matter of tactics." if failed else "No build failed."
+        return {"layers": [], "bad_tactics": [], "verified": not failed, "text": text}
     good, bad = pair
     ours, theirs = load_replay(good).layers, load_replay(bad).layers
     names = [name for name, choice in theirs.items() if name in ours and ours[name] != choice]
@@ -55,10 +55,10 @@ def narrowed(
 
     told = SearchLoop(context, begin, BuildDesk(context, spec, Notes(context), mix), judge, history).run()
     sets = [[names[item] for item in items] for items in told.search.result().sets]
-    culprits = [[{"layer": name, **fields(theirs[name])} for name in layers] for layers in sets]
+    rows = [[{"layer": name, **fields(theirs[name])} for name in layers] for layers in sets]
     parts = [" with ".join(f"{shown(name, 80)} {shown(theirs[name].brief, 160)}" for name in layers) for layers in sets]
-    text = f" Verified: {'; '.join(parts)} makes a good build fail." if parts else " No mix of their tactics fails."
-    return {"layers": [name for layers in sets for name in layers], "culprits": culprits, "verified": bool(sets),
+    text = f"{'; '.join(parts)} makes a good build fail, verified." if parts else "No mix of their tactics fails."
+    return {"layers": [name for layers in sets for name in layers], "bad_tactics": rows, "verified": bool(sets),
             "text": text}  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from debugtools.builds.judging import BuildJudge, EngineJudge, NoJudge, against
 from debugtools.builds.maker import Maker
 from debugtools.builds.narrow import narrowed
 from debugtools.builds.spec import BuildsSpec
-from debugtools.builds.suspects import Trial, saved_suspects, suspects, told, varied
+from debugtools.builds.suspects import Suspect, Trial, saved_suspects, suspects, told, varied
 from debugtools.compare.setup import Setup
 from debugtools.convert.engine import EngineSpec
 from debugtools.debugger.history import History
@@ -68,14 +68,14 @@ class Builds:
             narrow = None
             if self._spec.narrow:
                 narrow = narrowed(self._context, self._spec.search, self._maker, judge, self._history, trials, found)
-        text = f"{counted.statement}. {self._text(counted, trials, found)}{narrow['text'] if narrow else ''}"
+        text = f"{counted.statement}. {narrow['text'] if narrow else _told(trials, found)} {self._text(trials)}"
         changing = varied(trials)
         return {
             "passed": narrow["verified"] if narrow else True, "search": "build", "found": [], "original": None,
             "verified": True, "good": counted.good, "bad": counted.bad, "skipped": counted.skipped,
             "interval": list(counted.interval), "below": counted.below, "summary": text, "checks": loop.checks,
-            "cached": loop.cached, "replay": None, "suspects": [suspect.row() for suspect in found],
-            "varied": dict(changing), "culprits": narrow["culprits"] if narrow else None,
+            "cached": loop.cached, "replay": None, "suspect_tactics": [suspect.row() for suspect in found],
+            "varied": dict(changing), "bad_tactics": narrow["bad_tactics"] if narrow else None,
             "exclude": self._exclude(trials, found, narrow), "seconds": time.perf_counter() - started,
         }  # fmt: skip
 
@@ -121,15 +121,14 @@ class Builds:
         found = [(Verdict(row["verdict"]), self._maker.tactics(row["key"].partition(":")[2])) for row in rows]
         return [Trial(verdict, tactics) for verdict, tactics in found if tactics.is_file()]
 
-    def _text(self, counted: RepeatResult, trials: Sequence[Trial], found: Sequence[Any]) -> str:
+    def _text(self, trials: Sequence[Trial]) -> str:
         changing = varied(trials)
         text = f"{len(changing)} layers have changed their tactic from build to build."
         if any(self._maker.drawn(trial.tactics.parent.name) for trial in trials):
             text += " Tactics were drawn evenly: the rate is that of the draw, not of what TensorRT would choose."
-        bad = sum(trial.verdict is Verdict.BAD for trial in trials)
-        return f"{text} {told(found, bad)}" if 0 < bad < len(trials) else text
+        return text
 
-    def _exclude(self, trials: Sequence[Trial], found: Sequence[Any], narrow: dict[str, Any] | None) -> str | None:
+    def _exclude(self, trials: Sequence[Trial], found: Sequence[Suspect], narrow: dict[str, Any] | None) -> str | None:
         """The file for --exclude-tactics; None where nothing is to be excluded."""
         bad = sum(trial.verdict is Verdict.BAD for trial in trials)
         layers = set(narrow["layers"]) if narrow and narrow["verified"] else None
@@ -146,3 +145,11 @@ def _lent(context: "JobContext", search: DebugSpec) -> DebugSpec:
     passed = {name: text for name, text in search.check.environment.items() if name != "CUDA_VISIBLE_DEVICES"}
     environment = {**passed, "LAYERWISE_LEASES": str(context.artifacts / "leases")}
     return msgspec.structs.replace(search, check=msgspec.structs.replace(search.check, environment=environment))
+
+
+def _told(trials: Sequence[Trial], found: Sequence[Suspect]) -> str:
+    verdicts = [trial.verdict for trial in trials]
+    both = Verdict.BAD in verdicts and Verdict.GOOD in verdicts
+    return (
+        told(found, verdicts.count(Verdict.BAD)) if both else "Nothing says which tactics: no build is unlike others."
+    )
