@@ -10,6 +10,7 @@ from trt.zygote import Zygote
 
 HERE = Path(__file__).parent
 FAKE = HERE / "fake"
+_IMPORTED = ("layerwise.backend.trt", "layerwise.comparator", "debugtools.inspect.action")
 
 
 @pytest.fixture(params=[10, 11], ids=["trt10", "trt11"])
@@ -77,7 +78,7 @@ def zygotes(live_bindings: Callable[[int], dict[str, str]]) -> Iterator[Callable
             environment = {**os.environ, **fake_environment(version)}
             if forwarded:
                 environment |= {**live_bindings(version), "LAYERWISE_FAKE_TRT_FORWARD": "1"}
-            made[version, forwarded] = Zygote(environment, "layerwise.backend.trt", "layerwise.comparator")
+            made[version, forwarded] = Zygote(environment, *_IMPORTED)
         return made[version, forwarded]
 
     yield find
