@@ -166,6 +166,24 @@ except Cancelled as error:
     assert "cancelled" in said
 
 
+def test_a_build_in_a_thread_is_heard_of_and_given_up(run: RunIn) -> None:
+    said = run(
+        """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from backends.trt.monitor import give_up, hear
+heard = threading.Event()
+hear(lambda done, total, text: heard.set())
+found = ThreadPoolExecutor(1).submit(error_of, lambda: opened(conv(1)))
+print(heard.wait(20))
+give_up()
+print(found.result(20))
+""",
+        LAYERWISE_FAKE_TRT_FAULTS='{"waits": "never"}',
+    )
+    assert said.splitlines() == ["True", "LayerwiseError: the build was given up"]
+
+
 def test_runs_as_cuda_graphs_are_captured_once_for_each_shape(run: RunIn) -> None:
     said = run("""
 from cuda.bindings import runtime as cudart

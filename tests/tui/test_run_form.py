@@ -240,3 +240,21 @@ def test_what_changes_twice_at_once_is_costed_once(pair: tuple[Path, Path], recw
     with_bench(pair[1], story)
     gc.collect()
     assert not [str(found.message) for found in recwarn if "never awaited" in str(found.message)]
+
+
+def test_the_graph_says_what_run_does_and_its_filter_starts_empty(pair: tuple[Path, Path]) -> None:
+    async def story(bench: Bench) -> None:
+        await bench.see("nothing marked: R compares every tensor")
+        await bench.press("slash", *"op:Tanh", "enter")
+        await bench.see("20 of 40")
+        await bench.press("escape", "slash", *"/layer.3/")
+        await bench.see("2 of 40")
+        await bench.press("enter", "slash", "M")
+        await bench.see("/ /layer.3/M", "1 of 40")
+        await bench.press("escape", "w")
+        await bench.see("1 weight read")
+        bench.app.state.session.remember("run", form=save_form(put(RunForm(), "marks", "marked in Graph")))
+        await bench.press("R", "1")
+        await bench.see("nothing marked: R compares what is marked")
+
+    with_bench(pair[0], story)
