@@ -16,6 +16,7 @@ import sys; sys.path.insert(0, {root!r})
 from pathlib import Path
 from backends.jobs.context import JobContext
 from backends.jobs.events import read_events
+from backends.results import IterationResult, RunResults
 from debugtools.inspect.action import inspect_trt
 def action(**fields):
     Path("spec.json").write_text(json.dumps({{"params": fields}}))
@@ -66,17 +67,18 @@ def assert_among(theirs: list[str], ours: list[str]) -> None:
 
 
 ENGINE = """
-options = TrtOptions(profiles=[range_of(1, 2, 4)], config=ConfigOptions(profiling_verbosity="{verbosity}"), fresh=True)
+options = TrtOptions(profiles=[range_of(1, 2, 4)], config=ConfigOptions(profiling_verbosity="detailed"), fresh=True)
 Path("m.engine").write_bytes(build_engine(conv(), options).data)
-action(engine="m.engine", show=["layers", "attrs"])
+seen = {"c": np.linspace(-1, 2, 5, dtype="f"), "y": np.zeros(3, "f")}
+RunResults([("trt-runner", [IterationResult(seen)])]).save("seen.json")
+action(engine="m.engine", show=["layers", "attrs"], values="seen.json")
 """
 
 
 def test_an_engine(sides: Sides) -> None:
-    ours, theirs = sides(
-        ENGINE.format(verbosity="detailed"), "inspect", "model", "m.engine", "--show", "layers", "attrs"
-    )
-    assert len(theirs) > 15
+    shown = ("inspect", "model", "m.engine", "--show", "layers", "attrs", "--combine-tensor-info", "seen.json")
+    ours, theirs = sides(ENGINE, *shown)
+    assert len(theirs) > 15 and any("min=-1.00, max=2.00, avg=0.50" in line for line in theirs)
     assert_among(theirs, ours)
 
 
