@@ -68,10 +68,11 @@ class FeedSpec(Spec, frozen=True):
 
 
 class ModelOptions(Spec, frozen=True):
-    """How a model file is read before anything runs."""
+    """How a model file is read before anything runs. fp16: it is converted to FP16 then."""
 
     external_data_dir: str | None = None
     ignore_external_data: bool = False
+    fp16: bool = False
     shape_inference: bool = True
     save_onnx: str | None = None
     save_external_data: str | None = None

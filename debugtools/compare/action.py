@@ -1,5 +1,6 @@
 """The job action `compare`: from a CompareSpec to the rows of the layer table and a verdict."""
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,6 +22,15 @@ def compare(context: "JobContext") -> dict[str, Any]:
         spec = msgspec.convert(context.params, CompareSpec)
     except msgspec.ValidationError as error:
         raise UsageError(f"the comparison's description does not fit: {error}") from None
+    with ExitStack() as stack:
+        if spec.model_options.fp16:
+            from debugtools.compare.half import converted
+
+            spec = stack.enter_context(converted(spec, context.folder / "half"))
+        return _compare(context, spec)
+
+
+def _compare(context: "JobContext", spec: CompareSpec) -> dict[str, Any]:
     if spec.model_options.save_onnx is not None:
         from debugtools.compare.save_model import save_model
 

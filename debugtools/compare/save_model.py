@@ -7,11 +7,13 @@ import onnx
 from backends.errors import LayerwiseError, UsageError
 from backends.files import usual_mode
 from backends.model import ModelFile, load_model
+from backends.protos import all_tensors
 from backends.text import shown
 from debugtools.compare.marks import any_marks, marked_tensors
 from debugtools.compare.spec import CompareSpec
 from surgery.cut import GraphCut
 from surgery.graph.infer import inferred_structure
+from surgery.streamed import is_external, place
 
 THRESHOLD = 1024  # bytes; smaller weights stay in the file
 
@@ -52,8 +54,14 @@ def _set_outputs(model: onnx.ModelProto, names: list[str], types: list[onnx.Valu
     model.graph.output.extend(chosen)
 
 
-def write_onnx(model: onnx.ModelProto, path: Path, external: str | None, threshold: int | None) -> None:
-    """Write a model to a temporary name, then rename it; over 2 GB it always keeps its weights outside."""
+def write_onnx(
+    model: onnx.ModelProto, path: Path, external: str | None, threshold: int | None, one_file: bool = True
+) -> None:
+    """Write a model to a temporary name, then rename it; over 2 GB it always keeps its weights outside.
+
+    external: file beside it for weights of `threshold` bytes and more ("" for a default name), or one file for each of
+    them, named after it. The model refers to what is outside from then on.
+    """
     part = path.with_name(f".{path.name[:100]}.part")
     try:
         if external is None and model.ByteSize() < onnx.checker.MAXIMUM_PROTOBUF:
@@ -65,11 +73,12 @@ def write_onnx(model: onnx.ModelProto, path: Path, external: str | None, thresho
                 model,
                 part,
                 save_as_external_data=True,
+                all_tensors_to_one_file=one_file,
                 location=location,
                 size_threshold=THRESHOLD if threshold is None else threshold,
             )
-            if (path.parent / location).exists():
-                usual_mode(path.parent / location)
+            for file in {place(tensor)[0] for tensor in all_tensors(model) if is_external(tensor)}:
+                usual_mode(path.parent / file)
         part.rename(path)
     finally:
         part.unlink(missing_ok=True)

@@ -78,21 +78,15 @@ class SaveOnnx(BaseLoader["ModelProto"]):
     def call_impl(self) -> "ModelProto":
         import onnx
 
+        from debugtools.compare.save_model import write_onnx
+
         model = value_of(self.model)
         if self.external_data_path is None:
             onnx.save(model, self.path)
             return model
-        location = Path(self.external_data_path or f"{Path(self.path).name}.data").name
         kept = onnx.ModelProto()
         kept.CopyFrom(model)
-        onnx.save(
-            kept,
-            self.path,
-            save_as_external_data=True,
-            all_tensors_to_one_file=self.one_file,
-            location=location,
-            size_threshold=self.size_threshold,
-        )
+        write_onnx(kept, Path(self.path), self.external_data_path, self.size_threshold, self.one_file)
         return model
 
 

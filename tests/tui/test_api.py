@@ -1,6 +1,7 @@
 """Scripts written for Polygraphy run on our package by changing one word, and come to the same."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from onnx import numpy_helper
 from support.models import mlp
 
 SCRIPTS = {
@@ -155,3 +157,24 @@ def test_the_public_version_is_the_distributions() -> None:
 
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
     assert project["project"]["version"] == __version__
+
+
+def test_saved_weights_have_the_usual_mode_and_are_written_anew(folder: Path) -> None:
+    from layerwise.backend.onnx import onnx_from_path, save_onnx
+
+    model = onnx_from_path(str(folder / "m.onnx"))
+    before = os.umask(0o027)
+    try:
+        for _ in range(2):
+            save_onnx(model, str(folder / "out.onnx"), external_data_path="out.data", size_threshold=0)
+        many = {"external_data_path": "", "all_tensors_to_one_file": False}
+        save_onnx(model, str(folder / "many.onnx"), size_threshold=0, **many)
+    finally:
+        os.umask(before)
+    weights = [numpy_helper.to_array(tensor) for tensor in model.graph.initializer]
+    made = [path for path in folder.iterdir() if path.name not in ("m.onnx", "saved.json")]
+    assert {path.stat().st_mode & 0o777 for path in made} == {0o640} and len(made) == 3 + len(weights)
+    assert (folder / "out.data").stat().st_size < 4096 * len(weights) + sum(array.nbytes for array in weights)
+    for name in ("out.onnx", "many.onnx"):
+        saved = [numpy_helper.to_array(tensor) for tensor in onnx.load(folder / name).graph.initializer]
+        assert all(np.array_equal(a, b) for a, b in zip(saved, weights, strict=True))

@@ -87,6 +87,7 @@ specs = st.builds(
         ModelOptions,
         external_data_dir=maybe_path,
         ignore_external_data=st.booleans(),
+        fp16=st.booleans(),
         shape_inference=st.booleans(),
         save_onnx=maybe_path,
         save_external_data=maybe_path,
@@ -122,7 +123,7 @@ specs = st.builds(
 
 def parsed(line: list[str]) -> CompareSpec:
     assert line[:2] == ["layerwise", "run"]
-    return to_request(PARSER.parse_args(line[2:])).spec
+    return to_request(PARSER.parse_args(line[2:]), converts=True).spec
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))

@@ -1,5 +1,7 @@
 """`run --save-onnx`: the model as it is run, with its weights inside or beside it."""
 
+import json
+import os
 from pathlib import Path
 
 import onnx
@@ -41,3 +43,22 @@ def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
     done = layerwise("run", "m.onnx", "--onnxrt", "--save-onnx", "file/s.onnx", cwd=tmp_path)
     assert done.returncode == 1
     assert "--save-onnx file/s.onnx" in done.stderr
+
+
+def test_a_model_is_run_shown_and_written_in_fp16(tmp_path: Path) -> None:
+    onnx.save(mlp(width=32), tmp_path / "m.onnx")
+    line = ("run", "m.onnx", "--fp-to-fp16", "--onnxrt")
+    done = layerwise(*line, "--reference-model", "m.onnx", "--save-onnx", "s.onnx", "--json", cwd=tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr  # half of the digits are gone
+    saved = onnx.load(tmp_path / "s.onnx")
+    assert {tensor.data_type for tensor in saved.graph.initializer} == {onnx.TensorProto.FLOAT16}
+    assert [value.type.tensor_type.elem_type for value in saved.graph.output] == [onnx.TensorProto.FLOAT]
+    assert 1e-5 < json.loads(done.stdout)["result"]["worst"]["max_abs"] < 1e-2
+    jobs = Path(os.environ["LAYERWISE_HOME"]) / "jobs"
+    assert not list(jobs.glob("*/half"))
+    done = layerwise(*line, "--gen-script", "-", cwd=tmp_path)
+    assert done.returncode == 0 and "ConvertToFp16(OnnxFromPath('m.onnx'))" in done.stdout
+    done = layerwise("inspect", "model", "m.onnx", "--fp-to-fp16", "--show", "layers", cwd=tmp_path)
+    assert done.returncode == 0 and "Loading model: m.onnx" in done.stdout and "dtype=float16" in done.stdout
+    done = layerwise("check", "lint", "m.onnx", "--fp-to-fp16", cwd=tmp_path)
+    assert done.returncode == 2 and "convert the model first" in done.stderr

@@ -146,7 +146,7 @@ class Body:
         marks, options = self.spec.marks, self.spec.model_options
         marked = marks.everything or marks.names or marks.op_types or marks.exclude
         external = options.external_data_dir or options.ignore_external_data
-        if not (marked or external or options.save_onnx):
+        if not (marked or external or options.save_onnx or options.fp16):
             return repr(path)
         loader = self.loaded(path)
         if options.save_onnx:
@@ -162,6 +162,11 @@ class Body:
         self.use("layerwise.backend.onnx", "OnnxFromPath")
         loader = call("OnnxFromPath", path, external_data_dir=options.external_data_dir,
                       ignore_external_data=options.ignore_external_data or None)  # fmt: skip
+        if options.fp16 and path == self.spec.model:
+            if any(runner.model == path for runner in self._live):
+                raise UsageError("--gen-script writes no comparison of a model with its own FP16 form in this version")
+            self.use("layerwise.backend.onnx", "ConvertToFp16")
+            loader = f"ConvertToFp16({loader})"
         marked = marks.everything or marks.names or marks.op_types or marks.exclude
         if marked and infer:
             self.use("layerwise.backend.onnx", "InferShapes")

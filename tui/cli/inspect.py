@@ -1,6 +1,9 @@
 """`layerwise inspect model|data`; engines and networks are in `tui.cli.inspect_trt`."""
 
 from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backends.errors import UsageError
@@ -51,6 +54,9 @@ def fill_model(parser: Parser) -> None:
 def run_model(args: Namespace, log: Log) -> int:
     """Print what is in an ONNX model, in a TensorRT engine, or in the network that a model or a script makes."""
     show = [*args.show, *_MODES.get(args.mode or "basic", []), *(["weights"] if args.show_weights else [])]
+    in_other_ways = args.convert_to or wants_engine(args) or args.visual or args.save_visual
+    if args.fp_to_fp16 and in_other_ways:
+        raise UsageError("--fp-to-fp16 is for ONNX models shown as text: `layerwise convert` the model first")
     if args.convert_to or wants_engine(args):
         from tui.cli.inspect_trt import describe_trt
 
@@ -59,8 +65,6 @@ def run_model(args: Namespace, log: Log) -> int:
     for name in ("combine_tensor_info", "nodes_of"):
         if getattr(args, name):
             raise UsageError(f"--{name.replace('_', '-')} is for TensorRT engines")
-    if args.fp_to_fp16:
-        raise UsageError("--fp-to-fp16 is not in this version of `inspect model`")
     if args.visual or args.save_visual:
         from tui.cli.visual import write_page
 
@@ -69,13 +73,12 @@ def run_model(args: Namespace, log: Log) -> int:
 
 
 def _describe(args: Namespace, show: list[str], log: Log) -> int:
-    from backends.model import ModelFile
     from surgery.describe import describe_model
     from surgery.describe_json import describe_model_json
     from surgery.inspect_action import joined_lines
 
     inferred = bool(args.shape_inference)
-    with ModelFile(args.model_file, args.external_data_dir, args.ignore_external_data) as model:
+    with _opened(args) as model:
         unbounded = _unbounded(model, inferred) if args.list_unbounded_dds else None
         if args.json:
             extra = {} if unbounded is None else {"unbounded_dds": unbounded}
@@ -90,6 +93,24 @@ def _describe(args: Namespace, show: list[str], log: Log) -> int:
         if unbounded is not None:
             log.info(f"Found tensors with unbounded DDS: {[shown(name, 300) for name in unbounded]}")
     return 0
+
+
+@contextmanager
+def _opened(args: Namespace) -> Iterator["ModelFile"]:
+    """The model, in FP16 if that is asked for; its path is what was given."""
+    from backends.model import ModelFile
+
+    with ModelFile(args.model_file, args.external_data_dir, args.ignore_external_data) as model:
+        if not args.fp_to_fp16:
+            yield model
+            return
+        from tempfile import TemporaryDirectory
+
+        from surgery.half import in_half
+
+        with TemporaryDirectory() as folder, ModelFile(in_half(model, Path(folder))) as half:
+            half.path = model.path
+            yield half
 
 
 def _unbounded(model: "ModelFile", inferred: bool) -> list[str]:

@@ -65,7 +65,7 @@ def _runners_of(line: list[str]) -> list[RunnerSpec] | None:
     from tui.cli.to_spec import to_request
 
     try:
-        return to_request(parser().parse_args(line[2:])).spec.runners
+        return to_request(parser().parse_args(line[2:]), converts=True).spec.runners
     except UsageError:
         return None
 
@@ -218,6 +218,7 @@ def _model(options: ModelOptions) -> list[str]:
         *_flags(
             {
                 "--ignore-external-data": options.ignore_external_data,
+                "--fp-to-fp16": options.fp16,
                 "--skip-shape-inference": not options.shape_inference,
             }
         ),

@@ -123,7 +123,7 @@ def add_onnx(parser: Parser) -> None:
         action="store_true",
         help="accepted; shapes are inferred by onnx alone",
     )
-    group.add_argument("--fp-to-fp16", action="store_true", help="says how: `layerwise convert` does it")
+    group.add_argument("--fp-to-fp16", action="store_true", help="convert it to FP16 first")
 
 
 def add_marking(parser: Parser) -> None:

@@ -33,7 +33,7 @@ def fill_run(parser: Parser) -> None:
 
 def run_run(args: Namespace, log: Log) -> int:
     """Run the comparison that `args` describes; the exit code."""
-    request = to_request(args)
+    request = to_request(args, converts=True)
     for note in request.notes:
         log.warning(note)
     if args.gen_script:

@@ -38,11 +38,16 @@ class Request:
     notes: list[str] = field(default_factory=list)
 
 
-def to_request(args: Namespace) -> Request:
-    """The comparison that parsed `run` options describe.
+def to_request(args: Namespace, *, converts: bool = False) -> Request:
+    """The comparison that parsed `run` options describe. converts: --fp-to-fp16 is for this command.
 
     Raises UsageError for what does not fit together.
     """
+    if args.fp_to_fp16 and not converts:
+        raise UsageError(
+            "--fp-to-fp16: convert the model first (`layerwise convert MODEL --fp-to-fp16 -o FP16.onnx`) "
+            "and give FP16.onnx to this command"
+        )
     refuse_other_frameworks(args)
     notes = _notes(args)
     marks = _marks(args)
@@ -194,15 +199,11 @@ def _feeds(args: Namespace) -> FeedSpec:
 
 
 def _model_options(args: Namespace) -> ModelOptions:
-    if args.fp_to_fp16:
-        raise UsageError(
-            "--fp-to-fp16: convert the model first (`layerwise convert MODEL --fp-to-fp16 -o FP16.onnx`), then compare "
-            "the two: FP16.onnx --reference-model MODEL"
-        )
     size = args.external_data_size_threshold
     return ModelOptions(
         external_data_dir=args.external_data_dir,
         ignore_external_data=args.ignore_external_data,
+        fp16=args.fp_to_fp16,
         shape_inference=args.shape_inference is not False,
         save_onnx=args.save_onnx,
         save_external_data=args.save_external_data,

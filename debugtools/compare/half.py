@@ -1,0 +1,32 @@
+"""Comparisons whose model is converted to FP16 first."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from backends.errors import UsageError
+from backends.model import ModelFile
+from debugtools.compare.spec import CompareSpec
+
+
+@contextmanager
+def converted(spec: CompareSpec, folder: Path) -> Iterator[CompareSpec]:
+    """The same comparison of the model in FP16, which lies in `folder` meanwhile; another side's own model stays.
+
+    UsageError without a model; LayerwiseError where it cannot be converted.
+    """
+    from surgery.half import in_half
+
+    options = spec.model_options
+    if spec.model is None:
+        raise UsageError("--fp-to-fp16 needs a model")
+    try:
+        with ModelFile(spec.model, options.external_data_dir, options.ignore_external_data) as model:
+            path = in_half(model, folder)
+        plain = msgspec.structs.replace(options, fp16=False, external_data_dir=None, ignore_external_data=False)
+        yield msgspec.structs.replace(spec, model=str(path), model_options=plain)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

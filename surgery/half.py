@@ -1,0 +1,20 @@
+"""A model in FP16 as a file, for commands that convert before they look."""
+
+from pathlib import Path
+
+from backends.model import ModelFile
+from surgery.conversion import to_low_precision
+from surgery.inlining import inlined
+from surgery.saving import save
+from surgery.structure import Structure
+
+
+def in_half(model: ModelFile, folder: Path) -> Path:
+    """Write the model, its nodes in FP16 where they can be, to `folder`; return the file. Inputs and outputs keep their
+    types. LayerwiseError where it cannot be converted or written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "half.onnx"
+    done = to_low_precision(inlined(Structure.open(model)), "float16", bodies=True)
+    save(done.structure, path, overwrite=True)
+    return path
