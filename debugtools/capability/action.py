@@ -17,7 +17,8 @@ from debugtools.capability.parts import Part, Whole, largest, partition, path_of
 from debugtools.capability.spec import CapabilitySpec
 from debugtools.capability.summary import part_table, refusal_table
 from debugtools.convert.engine import teller
-from surgery.saving import THRESHOLD, save
+from surgery.saving import save
+from surgery.wire_pieces import THRESHOLD
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

@@ -198,8 +198,12 @@ for model in (network_picture(network(conv())[0]), engine_picture(viewed(built()
     found = {a.name: helper.get_attribute_value(a) for a in first.attribute}
     print(first.name, list(first.input), list(first.output), found["nodes"].decode(), found.get("stride_nd"),
           [v.type.tensor_type.shape.dim[1].dim_value for v in (*model.graph.input, *model.graph.output)])
+from layerwise.backend.trt import NetworkFromOnnxBytes, onnx_like_from_network
+print([node.op_type for node in onnx_like_from_network(NetworkFromOnnxBytes(conv().data)).graph.node])
 """)
-    assert said.splitlines() == ["conv ['x'] ['c'] conv [1, 1] [3, 4]", "conv ['x'] ['c'] conv None [3, 4]"]
+    *drawn, kinds = said.splitlines()
+    assert drawn == ["conv ['x'] ['c'] conv [1, 1] [3, 4]", "conv ['x'] ['c'] conv None [3, 4]"]
+    assert kinds == "['CONVOLUTION', 'ACTIVATION']"
 
 
 def test_a_tensor_that_several_layers_write_is_several_in_the_graph() -> None:

@@ -34,6 +34,7 @@ from layerwise.backend.trt.network import (
     network_from_onnx_bytes,
     network_from_onnx_path,
 )
+from layerwise.backend.trt.onnx_like import OnnxLikeFromNetwork, onnx_like_from_network
 from layerwise.backend.trt.postprocess import (
     MarkDebug,
     ModifyNetworkOutputs,
@@ -67,6 +68,7 @@ __all__ = [
     "ModifyNetworkOutputs",
     "NetworkFromOnnxBytes",
     "NetworkFromOnnxPath",
+    "OnnxLikeFromNetwork",
     "PostprocessConfig",
     "PostprocessNetwork",
     "Profile",
@@ -92,6 +94,7 @@ __all__ = [
     "modify_network_outputs",
     "network_from_onnx_bytes",
     "network_from_onnx_path",
+    "onnx_like_from_network",
     "postprocess_config",
     "postprocess_network",
     "save_engine",
