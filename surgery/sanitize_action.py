@@ -9,9 +9,10 @@ from backends.errors import UsageError
 from backends.model import ModelFile
 from backends.specs import Spec
 from surgery.sanitize import SanitizeSpec, sanitized
-from surgery.saving import THRESHOLD, save
+from surgery.saving import save
 from surgery.structure import Structure
 from surgery.tidy import count_nodes
+from surgery.wire_pieces import THRESHOLD
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

@@ -12,9 +12,7 @@ from backends.protos import all_tensors
 from backends.text import shown
 from surgery.streamed import embed, is_external, nbytes, place, write_apart, write_streamed
 from surgery.structure import Structure
-from surgery.wire_pieces import ONE_FILE_LIMIT
-
-THRESHOLD = 1024  # bytes; smaller weights stay in the model's own file
+from surgery.wire_pieces import ONE_FILE_LIMIT, THRESHOLD
 
 
 def save(

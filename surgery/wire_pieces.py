@@ -13,6 +13,7 @@ from backends.text import shown
 from backends.wire import BYTES, Source, put_varint
 from surgery.copying import copy_range
 
+THRESHOLD = 1024  # bytes; where weights go to a file of their own, smaller ones stay in the model's
 ONE_FILE_LIMIT = (1 << 31) - (1 << 20)  # bytes; protobuf takes 2 GB
 _RAW_DATA = 9  # of TensorProto, onnx.proto
 _CHUNK = 1 << 20

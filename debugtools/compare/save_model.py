@@ -14,8 +14,7 @@ from debugtools.compare.spec import CompareSpec
 from surgery.cut import GraphCut
 from surgery.graph.infer import inferred_structure
 from surgery.streamed import is_external, place
-
-THRESHOLD = 1024  # bytes; smaller weights stay in the file
+from surgery.wire_pieces import THRESHOLD
 
 
 def save_model(spec: CompareSpec) -> None:

@@ -18,9 +18,10 @@ from surgery.inlining import inlined
 from surgery.opset import convert_opset, opset_of
 from surgery.outputs import with_outputs
 from surgery.precision_bodies import every_node
-from surgery.saving import THRESHOLD, save
+from surgery.saving import save
 from surgery.structure import Structure
 from surgery.weight_edits import chosen_weights, read_weights, save_weights, with_weights
+from surgery.wire_pieces import THRESHOLD
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

@@ -25,7 +25,7 @@ def add_conversions(parser: Parser) -> None:
                help="replace weights: FILE.npz, or NAME=FILE.npy")  # fmt: skip
     parser.own(group, "--weights", nargs="+", action="extend", default=[], metavar="NAME",
                help="the weights to save: names or globs; all of them by default")  # fmt: skip
-    parser.own(group, "--overwrite", action="store_true", help="replace a file that is there already")
+    options.add_overwrite(parser, group)
     group.add_argument("--tf32", action="store_true", help="allow TF32 in engines")
     parser.own(group, "--pooled-outputs", action="store_true", help="outputs share memory; they always do")
     parser.own(group, "--json", action="store_true", help="print one JSON document instead of the text")

@@ -100,7 +100,8 @@ def add_model(parser: Parser, shapes: bool = True, required: bool = False) -> No
         )
 
 
-def add_onnx(parser: Parser) -> None:
+def add_reading(parser: Parser) -> argparse._ArgumentGroup:
+    """How a model's weights are found; the group for more of that kind."""
     group = parser.add_argument_group("ONNX loading")
     group.add_argument(
         "--external-data-dir",
@@ -110,6 +111,11 @@ def add_onnx(parser: Parser) -> None:
         help="folder of the external weights, if not the model's",
     )
     group.add_argument("--ignore-external-data", action="store_true", help="load the structure without weights")
+    return group
+
+
+def add_onnx(parser: Parser) -> None:
+    group = add_reading(parser)
     group.add_argument(
         "--shape-inference",
         "--do-shape-inference",
@@ -196,3 +202,7 @@ def add_external_data(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--external-data-size-threshold", metavar="SIZE", help="smaller weights stay inside")
     group.add_argument("--no-save-all-tensors-to-one-file", action="store_true", help="one external file per weight")
+
+
+def add_overwrite(parser: Parser, group: argparse._ActionsContainer) -> None:
+    parser.own(group, "--overwrite", action="store_true", help="replace what is at that path")

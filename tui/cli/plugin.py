@@ -54,7 +54,7 @@ def _add_common(parser: Parser) -> None:
     parser.epilog = _EPILOG
     options.add_model(parser, required=True)
     parser.add_argument("--plugin-dir", required=True, metavar="DIR", help="the folder of the plugins")
-    parser.own(parser, "--overwrite", action="store_true", help="replace a file that is there already")
+    options.add_overwrite(parser, parser)
     parser.own(parser, "--json", action="store_true", help="print one JSON document instead of the text")
     options.add_onnx(parser)
 

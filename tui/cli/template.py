@@ -95,7 +95,7 @@ def fill_shard_hints(parser: Parser) -> None:
 def add_output(parser: Parser) -> None:
     """-o and --overwrite."""
     parser.add_argument("-o", "--output", required=True, metavar="PATH", help="the script")
-    parser.own(parser, "--overwrite", action="store_true", help="replace a file that is there already")
+    options.add_overwrite(parser, parser)
 
 
 def run_shard_hints(args: Namespace, log: Log) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from backends.errors import UsageError
 from backends.model import ModelFile
 from backends.text import shown
+from surgery.wire_pieces import THRESHOLD
 from tui.cli import options
 from tui.cli.log import INFO, Log
 from tui.cli.parser import Parser
@@ -16,21 +17,10 @@ from tui.cli.values import parse_size
 if TYPE_CHECKING:
     from surgery.structure import Structure
 
-THRESHOLD = 1024  # bytes; smaller weights stay in the model's own file
-
-
 def add_model(parser: Parser) -> None:
     """The model's path, and how its external data is found."""
     options.add_model(parser, shapes=False, required=True)
-    group = parser.add_argument_group("ONNX loading")
-    group.add_argument(
-        "--external-data-dir",
-        "--load-external-data",
-        "--ext",
-        metavar="DIR",
-        help="folder of the external weights, if not the model's",
-    )
-    group.add_argument("--ignore-external-data", action="store_true", help="load the structure without weights")
+    options.add_reading(parser)
 
 
 def add_saving(parser: Parser) -> None:
@@ -38,7 +28,7 @@ def add_saving(parser: Parser) -> None:
     group = parser.add_argument_group("Saving the model")
     group.add_argument("-o", "--output", required=True, metavar="PATH", help="the new model")
     options.add_external_data(group)
-    parser.own(group, "--overwrite", action="store_true", help="replace what is at that path")
+    options.add_overwrite(parser, group)
 
 
 def open_file(args: Namespace, log: Log) -> ModelFile:

@@ -64,10 +64,7 @@ def run_replay(args: Namespace, log: Log) -> int:
 
 def _add_model(parser: Parser, required: bool) -> None:
     options.add_model(parser, shapes=True, required=required)
-    group = parser.add_argument_group("ONNX loading")
-    group.add_argument("--external-data-dir", "--load-external-data", "--ext", metavar="DIR",
-                       help="folder of the external weights, if not the model's")  # fmt: skip
-    group.add_argument("--ignore-external-data", action="store_true", help="load the structure without weights")
+    options.add_reading(parser)
 
 
 def _add_rest(parser: Parser) -> None:
@@ -78,7 +75,7 @@ def _add_rest(parser: Parser) -> None:
     group = parser.add_argument_group("Saving")
     group.add_argument("-o", "--output", metavar="PATH", help="the new model; without it the edits are only checked")
     options.add_external_data(group)
-    parser.own(group, "--overwrite", action="store_true", help="replace what is at that path")
+    options.add_overwrite(parser, group)
     parser.own(group, "--save-edits", metavar="FILE", help="the edits as JSON, for --edits and `surgeon replay`")
     parser.own(group, "--script", metavar="FILE.py", help="the edits as an onnx-graphsurgeon script")
     options_run.add_data(parser)
