@@ -19,9 +19,20 @@ def part_options(options: TrtOptions) -> TrtOptions:
         options.network, outputs=[], exclude_outputs=[], mark_debug=[], mark_unfused=False, tensor_dtypes={},
         tensor_formats={},
     )  # fmt: skip
-    run = msgspec.structs.replace(options.run, profile=0)
+    run = msgspec.structs.replace(options.run, profile=0, cuda_graph=False, contexts=1)
     return msgspec.structs.replace(
         short_lived(options), engine=None, profiles=[], shapes={}, network=network, run=run, part=True
+    )
+
+
+def watched(spec: RunnerSpec) -> RunnerSpec:
+    """The runner with an engine that shows, while it runs, what no fusion swallowed, and says what its layers are."""
+    options = short_lived(trt_options(spec.options))
+    network = msgspec.structs.replace(options.network, mark_unfused=True)
+    config = msgspec.structs.replace(options.config, profiling_verbosity="DETAILED")
+    run = msgspec.structs.replace(options.run, cuda_graph=False, contexts=1)
+    return msgspec.structs.replace(
+        spec, options=to_dict(msgspec.structs.replace(options, network=network, config=config, run=run))
     )
 
 

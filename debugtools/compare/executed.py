@@ -149,7 +149,7 @@ def _candidates(array: Array, shapes: Shapes) -> Iterable[tuple[float, Match]]:
             if mine is None:
                 continue
             for name, original in originals.items():
-                distance = _distance(mine, original)
+                distance = print_distance(mine, original)
                 if distance <= CLOSE:
                     yield distance, (name, block)
 
@@ -163,7 +163,8 @@ def _as_shape(array: Array, shape: tuple[int, ...], block: int) -> Array | None:
     return Blocked(block, shape[1])(array)
 
 
-def _distance(a: Print, b: Print) -> float:
+def print_distance(a: Print, b: Print) -> float:
+    """How far two prints are apart, relative to the largest value of the second; inf for other shapes, NaN and Inf."""
     if a.shape != b.shape or not (np.isfinite(a.values).all() and np.isfinite(b.values).all()):
         return math.inf
     scale = float(np.abs(b.values).max())

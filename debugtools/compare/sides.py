@@ -34,7 +34,8 @@ class Graph:
     """The graph that a side is observed in: the model's own, or the one that onnxruntime made of it.
 
     names: the graph's tensor -> the side's tensor, and the layout that it has in the graph if it has one of its own;
-    None: the same names. unmatched: tensors of the graph that are none of the model's.
+    None: the same names. unmatched: tensors of the graph that are none of the model's. values: gives the tensors of one
+    feed, where they are seen in one run of the whole and not made segment by segment.
     """
 
     cut: "GraphCut"
@@ -42,6 +43,7 @@ class Graph:
     executed: bool = False
     names: "dict[str, tuple[str, Blocked | None]] | None" = None
     unmatched: list[str] = field(default_factory=list)
+    values: Callable[[Feed], Feed] | None = None
 
     def makes(self) -> dict[str, str]:
         """The side's tensors that can be had here -> the graph's."""

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import onnx
+
 from backends.specs import RunnerSpec
 from backends.text import shown
 from backends.trt.options import trt_options
@@ -25,6 +27,16 @@ def asked_types(spec: RunnerSpec) -> list[str]:
 def asked_level(spec: RunnerSpec) -> float:
     """Half a rounding (relative) to the coarsest of these types; 0 if there is none."""
     return unit_roundoff(asked_types(spec)) / 2
+
+
+def full_side(side: ModelSide) -> ModelSide:
+    """What computes a TensorRT side's model in FP32: onnxruntime if it can, since every build is dear. Another side as
+    it is.
+    """
+    known = all(onnx.defs.has(node.op_type, node.domain) for node in side.model.cut.nodes)
+    if side.spec.kind != "trt" or not known:
+        return side
+    return ModelSide(side.index, RunnerSpec(kind="onnxrt", model=side.spec.model), side.name, side.rename, side.model)
 
 
 def check_engine_side(side: ModelSide, warn: Callable[[str], None]) -> None:

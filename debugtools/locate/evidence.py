@@ -33,6 +33,8 @@ def _local(suspect: Suspect) -> str:
         return f"on the reference's inputs it gives {what} where the reference has none"
     if local.note:
         return f"on the reference's inputs: {local.note}"
+    if suspect.word == "kernel" and not local.beyond:
+        return "right on the reference's inputs when it is built alone: it goes wrong within the whole engine only"
     if local.rel == 0:
         return f"exact on the reference's inputs, but it makes errors {_number(suspect.amplification)} times larger"
     return f"on the reference's inputs it is off by {_number(local.rel)} (relative L2), {_in_bounds(local)}"

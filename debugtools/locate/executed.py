@@ -1,4 +1,4 @@
-"""Locating in what onnxruntime really runs: its own optimised graph, where the sides differ only there."""
+"""Locating in what really runs, onnxruntime's optimised graph or TensorRT's engine, where sides differ only there."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from backends.trt.variants import loads_engine
 from debugtools.compare.canary import same_bits
 from debugtools.compare.sides import ModelSide, Side
 from debugtools.compare.spec import CompareSpec
@@ -16,6 +17,8 @@ Feed = Mapping[str, NDArray[Any]]
 
 def wanted(spec: CompareSpec, suspect: ModelSide, reference: Side) -> bool:
     """Whether to look at the executed graph from the start: as asked, or because unfused sides cannot differ."""
+    if suspect.spec.kind == "trt":
+        return spec.observe == "executed"
     if suspect.spec.kind != "onnxrt" or spec.observe == "every":
         return False
     from debugtools.compare.frame import alike_unfused  # with all that a comparison saves
@@ -25,7 +28,8 @@ def wanted(spec: CompareSpec, suspect: ModelSide, reference: Side) -> bool:
 
 def can_tell(spec: CompareSpec, suspect: ModelSide) -> bool:
     """Whether the executed graph may hold what the unfused one does not show."""
-    fuses = suspect.spec.kind == "onnxrt" and suspect.spec.graph_optimization_level != "disable"
+    fuses = suspect.spec.kind == "trt" and not loads_engine(suspect.spec, suspect.model.path)
+    fuses |= suspect.spec.kind == "onnxrt" and suspect.spec.graph_optimization_level != "disable"
     return fuses and spec.observe == "auto" and not suspect.observed.executed
 
 

@@ -10,6 +10,7 @@ from backends.text import shown
 from debugtools.compare.layers import Row
 from debugtools.compare.memory import peak
 from debugtools.compare.sides import ModelSide, Side
+from debugtools.engine_map.layers import Mapped
 from debugtools.locate.crowd import Crowd
 from debugtools.locate.differences import Differences
 from debugtools.locate.evidence import evidence
@@ -18,6 +19,7 @@ from debugtools.locate.suspects import Suspect, Suspects, suspect_row
 
 _PRODUCTS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul", "Einsum", "LSTM", "GRU", "RNN", "Attention"})
 _TF32 = 1e-2
+_TOLD = 3
 
 
 class Findings:
@@ -31,6 +33,7 @@ class Findings:
         self._outputs: dict[str, bool] = {}
         self._stopped = ""
         self._tensors = 0
+        self.engine: list[Mapped] = []
 
     def add(self, row: Row, suspect: Suspect | None) -> None:
         """Take in one tensor."""
@@ -80,8 +83,14 @@ class Findings:
     def _row(self, suspect: Suspect, outputs: list[str]) -> Row:
         own, told = self._suspect.own(suspect.tensor), self._differences
         like = self._crowd.told(suspect.place.op) if suspect.word == "kernel" else ""
-        lines = [*([like] if like else []), *self._tf32(suspect), *(told.of(suspect.region, own) if told else [])]
+        lines = [*([like] if like else []), *self._tf32(suspect), *self._layers(suspect)]
+        lines += told.of(suspect.region, own) if told else []
         return suspect_row(suspect, outputs, self._suspect.model.cut, evidence(suspect, lines, self._stopped))
+
+    def _layers(self, suspect: Suspect) -> list[str]:
+        """The engine's layers that do what is suspected."""
+        names = [layer.layer for layer in self.engine if not set(layer.nodes).isdisjoint(suspect.region)]
+        return [f"the engine does it in {shown(', '.join(names[:_TOLD]), 300)}"] if names else []
 
     def _tf32(self, suspect: Suspect) -> list[str]:
         """TF32 alone moves products by about 3e-4; on CUDA it is on unless switched off."""

@@ -20,10 +20,14 @@ _DEAR_FAILURES = 40  # engines that may be, each built anew
 
 
 class LocalRuns:
-    """Runs regions of one graph. What cannot run is found by halving, and comes back as a message."""
+    """Runs regions of one graph. What cannot run is found by halving, and comes back as a message.
+
+    varies: regions that run together may give something else than each by itself, since they are built together.
+    """
 
     def __init__(self, part: Part, exploder: Exploder) -> None:
         self._part, self._exploder, self._spec = part, exploder, observing(part.spec)
+        self.varies = part.spec.kind == "trt"
         self._tries = _DEAR_FAILURES if part.spec.kind == "trt" else MANY_FAILURES
 
     def run(

@@ -1,6 +1,6 @@
 """A graph that a runner goes through: a side's model, or the body of one of its nodes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,17 +21,18 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Part:
-    """folder: where the graph's external weights resolve. name: the runner's."""
+    """folder: where the graph's external weights resolve. name: the runner's. values: as `Graph` has them."""
 
     cut: "GraphCut"
     folder: Path
     spec: RunnerSpec
     name: str
+    values: Callable[[Mapping[str, Array]], Mapping[str, Array]] | None = None
 
     @classmethod
     def observed(cls, side: ModelSide) -> "Part":
         """The graph that a side is observed in."""
-        return cls(side.observed.cut, side.observed.folder, side.spec, side.name)
+        return cls(side.observed.cut, side.observed.folder, side.spec, side.name, side.observed.values)
 
     @classmethod
     def model(cls, side: ModelSide) -> "Part":
@@ -42,6 +43,9 @@ class Part:
         self, plan: "Sequence[Segment]", feed: Mapping[str, Array], pool: SessionPool
     ) -> Iterator[Mapping[str, Array]]:
         """Run the segments one after the other, giving what each makes."""
+        if self.values is not None:
+            seen = self.values(feed)
+            return ({name: seen[name] for name in segment.gives if name in seen} for segment in plan)
         return iter(GraphStream(self.cut, plan, self.spec, self.name, self.folder, feed, pool))
 
     def weight(self, name: str) -> Array:

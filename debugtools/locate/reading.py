@@ -54,6 +54,8 @@ class Reader:
         result, accumulated, judged = self._accumulated(met, place.depth)
         local = self._local(met, result, region)
         word = "kernel" if met.failure else diagnose(local, accumulated, *judged)
+        if word == "propagated" and self._only_whole(accumulated, region):
+            word = "kernel"
         row = self._row(met, place, result, judged)
         row |= {"local": local.rel if local else None, "local_abs": local.abs if local else None, "diagnosis": word}
         suspect = Suspect(
@@ -74,6 +76,11 @@ class Reader:
             return row, None
         suspect.inside = self._inside(met, suspect)
         return row, suspect
+
+    def _only_whole(self, accumulated: Error | None, region: Sequence[int]) -> bool:
+        """Whether an engine goes wrong here though its inputs are right: a part that is built alone fuses otherwise."""
+        seen = self._mode == "executed" and self._comparer.sides[0].spec.kind == "trt"
+        return seen and accumulated is not None and self._inputs(region) <= accumulated.bound
 
     def _inside(self, met: Met, suspect: Suspect) -> Row | None:
         """What is at fault in the node's body, where that was asked for."""

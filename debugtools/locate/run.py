@@ -3,8 +3,9 @@
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import islice
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -92,11 +93,33 @@ class LocateRun:
         return executed.plain_runs_differ(self.suspect, self.reference, feeds, 0)
 
     def _look_at_executed(self, feed: Feed, why: str) -> None:
-        executed.observe_executed(self.suspect, feed, self.context.artifacts / "executed")
+        folder, what = self.context.artifacts / "executed", "optimised graph"
+        if self.suspect.spec.kind == "trt":
+            what = "engine"
+            self._look_into_engine(feed, folder)
+        else:
+            executed.observe_executed(self.suspect, feed, folder)
         counts = f"{len(self.suspect.made)} of {len(self.suspect.model.cut.maker)} tensors"
         name = shown(self.suspect.name, 80)
-        self.context.log(f"{why}looking at the optimised graph of {name}, which makes {counts}")
+        self.context.log(f"{why}looking at the {what} of {name}, which makes {counts}")
         self._grounds = None
+
+    def _look_into_engine(self, feed: Feed, folder: Path) -> None:
+        """Have the suspect observed as its engine runs; rows of table `engine`."""
+        from debugtools.engine_map.trace import EngineTrace
+
+        trace = EngineTrace(self.suspect, folder, self._limits().waiting)
+        self._stack.callback(trace.close)
+        self.suspect.observe(trace.begin(feed))
+        self.findings.engine = trace.layers
+        for layer in trace.layers:
+            self.context.row("engine", asdict(layer))
+        nodes = {i for layer in trace.layers for i in layer.nodes}
+        by_value = f", {len(trace.by_value)} by their values" if trace.by_value else ""
+        self.context.log(
+            f"the engine has {len(trace.layers)} layers for {len(nodes)} of {len(self.suspect.model.cut.nodes)} nodes; "
+            f"{len(trace.tensors)} tensors were recognised{by_value}, {len(trace.unknown)} were not"
+        )
 
     def _iteration(self, number: int, feeds: tuple[Feed, Feed]) -> None:
         if self._grounds is None:

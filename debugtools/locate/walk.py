@@ -116,7 +116,8 @@ class Walk:
                 self._own.add(tensor)
 
     def _meet(self, here: Sequence[str], made: Mapping[str, Array]) -> Iterator[Met]:
-        found: dict[str, Result] = {t: made.get(t) for t in here if t in made and self._fed_alike(t)}
+        same = not self._local.varies
+        found: dict[str, Result] = {t: made.get(t) for t in here if same and t in made and self._fed_alike(t)}
         found.update((t, None) for t in here if self._is_random(t) or not self._fits(t))
         asked = [tensor for tensor in here if tensor not in found]
         if asked:
@@ -133,12 +134,17 @@ class Walk:
 
         Only while the tensor is the last one met. 0 if the region does not run like that.
         """
-        feed = {name: nudged(array) for name, array in self._feeds([met.tensor]).items()}
-        ((_, made),) = self._local.run([met.tensor], feed, self._own)
-        if made is None or isinstance(made, str) or met.local is None:
+        feed = self._feeds([met.tensor])
+        moved = self._alone(met.tensor, {name: nudged(array) for name, array in feed.items()})
+        still = self._alone(met.tensor, feed) if self._local.varies else met.local
+        if moved is None or still is None or moved.shape != still.shape:
             return 0.0
-        made = self._points[met.tensor].plain(made)
-        return relative_l2(made, met.local)[0] if made.shape == met.local.shape else 0.0
+        return relative_l2(moved, still)[0]
+
+    def _alone(self, tensor: str, feed: Mapping[str, Array]) -> Array | None:
+        """What a tensor's region makes of a feed when it is run by itself; None where it does not run."""
+        ((_, made),) = self._local.run([tensor], feed, self._own)
+        return None if made is None or isinstance(made, str) else self._points[tensor].plain(made)
 
     def _is_random(self, tensor: str) -> bool:
         return any(self._randomness.draws(self._cut.nodes[i]) for i in self.regions.of(tensor).nodes)

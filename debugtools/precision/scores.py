@@ -5,13 +5,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
 
-from backends.specs import RunnerSpec
 from backends.text import shown
-from debugtools.compare.sides import ModelSide
 from debugtools.compare.spec import ToleranceSpec
+from debugtools.judging.engine_side import full_side
 from debugtools.judging.reference import ReferenceTensors
 from debugtools.locate.part import Part
 from debugtools.precision.effect import effects, enough
@@ -43,7 +41,7 @@ def _earlier(ground: Ground) -> dict[int, float] | None:
 
 def _measure(ground: Ground) -> dict[int, float]:
     machine, context = ground.machine, ground.context
-    side = _full_side(ground.suspect)
+    side = full_side(ground.suspect)
     cut, feed = side.model.cut, side.fit(machine.feeds[0], lambda text: None)
 
     def streamed(done: int, total: int, name: str) -> None:
@@ -63,15 +61,6 @@ def _measure(ground: Ground) -> dict[int, float]:
         context.row(_TABLE, about | {"local": found.local[i], "effect": effect[i]})
     _tell(ground, found.failures)
     return effect
-
-
-def _full_side(suspect: ModelSide) -> ModelSide:
-    """What computes in FP32 what all nodes are measured on: for TensorRT's builds are dear, onnxruntime if it can."""
-    known = all(onnx.defs.has(node.op_type, node.domain) for node in suspect.model.cut.nodes)
-    if suspect.spec.kind != "trt" or not known:
-        return suspect
-    plain = RunnerSpec(kind="onnxrt", model=suspect.spec.model)
-    return ModelSide(suspect.index, plain, suspect.name, suspect.rename, suspect.model)
 
 
 def _tell(ground: Ground, failures: Mapping[int, str]) -> None:

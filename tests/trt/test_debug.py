@@ -268,3 +268,48 @@ print(found["passed"], *(row["node"] for row in found["suspects"]), found["way"]
         fp16=coarse("softplus"),
     )
     assert said == ["True softplus ['report', 'yes']"]
+
+
+EXECUTED = """
+def executed(suspect, *operators, **more):
+    return run_locate(LocateSpec(compare=sides(suspect, chain(*(operators or OPERATORS)), observe="executed", **more)))
+"""
+
+
+def test_an_engine_is_looked_into_as_it_runs(find: Find) -> None:
+    """Layers with names of their own are known by the values of what they make."""
+    said = find(
+        EXECUTED
+        + """
+found = executed(trt(fp16=True))
+print(*found.nodes, {row["mode"] for row in found.table()}, len(found.table()))
+for row in found.table("engine"):
+    if row["nodes"] and not row["layer"].startswith("t"):
+        tensor = row["tensor"] if row["by"] == "value" else "-"
+        print(row["layer"].partition("_myl0")[0], row["by"], row["nodes"], tensor)
+print(found.suspects[0]["evidence"].rpartition("; ")[2])
+print("recognised, 3 by their values" in " ".join(found.texts("log")))
+""",
+        fp16=coarse("softplus"), internal=["tanh", "softplus", "exp"],
+    )  # fmt: skip
+    assert said[0] == "softplus {'executed'} 6"
+    mapped = [line.rsplit(" ", 1) for line in said[1:-2]]
+    own = dict(mapped)
+    assert [found for found, _ in mapped if " name " in found] == ["abs name [0]", "neg name [1]", "sqrt name [5]"]
+    assert own["__myl_Plugin_V2 value [3]"] == "t4" and sorted(own.values())[-3:] == ["t3", "t4", "t5"]
+    assert said[-2].startswith("the engine does it in __myl_")
+    assert said[-1] == "True"
+
+
+def test_what_goes_wrong_within_the_whole_engine_alone(find: Find) -> None:
+    said = find(
+        EXECUTED
+        + """
+found = executed(trt(), "Identity", *OPERATORS)
+print(*found.nodes, found.suspects[0]["diagnosis"], found.suspects[0]["local"] < 1e-5)
+print("built alone" in found.suspects[0]["evidence"])
+print(*located(trt()))
+""",
+        fused={"layers": ["softplus"], "scale": 1.1},
+    )
+    assert said == ["softplus kernel True", "True", "softplus"]

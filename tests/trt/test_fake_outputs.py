@@ -80,13 +80,15 @@ def test_debug_tensors_reach_the_listener_while_they_are_on(in_fake: RunIn) -> N
         MODEL
         + """
 import ctypes
+pointer = ctypes.pythonapi.PyCapsule_GetPointer
+pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 class Listener(trt.IDebugListener):
     def __init__(self):
         trt.IDebugListener.__init__(self)
         self.seen = []
     def process_debug_tensor(self, addr, location, type, shape, name, stream):
         count = int(np.prod(tuple(shape)))
-        data = np.frombuffer(ctypes.string_at(addr, count * 4), "f")
+        data = np.frombuffer(ctypes.string_at(pointer(addr, None), count * 4), "f")
         self.seen.append((name, type.name, location.name, tuple(shape), float(data.min()) < 0))
 builder, network, _, _ = parsed()
 assert network.mark_debug(network[0].get_output(0)) and network.is_debug_tensor(network[0].get_output(0))

@@ -48,8 +48,8 @@ def fill_locate(parser: Parser) -> None:
     parser.own(group, "--bodies", action="store_true", help="look into If, Loop and Scan bodies that are suspected")
     parser.own(
         group, "--observe", choices=("auto", "executed", "every"), default="auto",
-        help="every: the graph as it is; executed: as onnxruntime optimised it; auto: executed where only the "
-        "optimisation differs, or where nothing else explains that the outputs do",
+        help="every: the graph as it is; executed: as onnxruntime optimised it, or as TensorRT's engine runs; auto: "
+        "executed where only the optimisation differs, or where nothing else explains that the outputs do",
     )  # fmt: skip
     options.add_runners(parser)
     options.add_model(parser)

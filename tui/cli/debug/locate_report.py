@@ -46,7 +46,8 @@ def document(collector: Collector, command: str, code: int) -> Row:
     """The one document of `--json`."""
     whole = collector.document(command, code)
     result = whole.pop("result") or {}
-    return whole | {key: value for key, value in result.items() if key != "passed"}
+    engine = {"engine": collector.tables["engine"]} if collector.tables.get("engine") else {}
+    return whole | {key: value for key, value in result.items() if key != "passed"} | engine
 
 
 def _table(suspects: list[Row]) -> Iterator[str]:

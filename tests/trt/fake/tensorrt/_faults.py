@@ -6,6 +6,9 @@ Keys, all optional:
   bad_tactic           {"layers": [globs], "probability": p, "scale": s}: a layer drawn bad multiplies its output by s
   no_tactics_log       true: the log of a build says nothing of tactics (its form has no version)
   fp16                 {"layers": [globs], "bits": n}: such a layer keeps n bits of mantissa wherever it runs in FP16
+  fused                {"layers": [globs], "scale": s}: such a layer multiplies its output by s where another makes what
+                       it reads, as what goes wrong in a fusion alone
+  internal             [globs]: such a layer and what it makes have names of the engine's own, as fused ones have
   fail_build           text: every build fails with it
   waits                a file: the first step of a build that is monitored goes on until it is there
   unsupported_ops      operators that the parser refuses;  unsupported_nodes: names of nodes that it refuses

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from . import _faults
 from ._arguments import CLASSES
 from ._layers import emitted
 from ._recording import api, version
@@ -30,6 +31,7 @@ def header(network: Any, config: Any, profiles: Any, choices: Any, precisions: d
         "strongly_typed": strongly_typed(network),
         "debug": [[tensor._name, tensor._id] for tensor in network._debug.values()],
         "unfused": network._unfused,
+        "internal": _internal(network),
         "refittable": sorted(network._refittable),
         "missing": [],
         "major": version(),
@@ -51,6 +53,15 @@ def _config(config: Any) -> dict[str, Any]:
         "quantization": config._values.get("quantization_flags", 0),
         "legacy_calibration": config._values.get("legacy_calibration"),
     }
+
+
+def _internal(network: Any) -> dict[str, str]:
+    """Names of layers and of tensors that are no outputs -> those that the engine shows instead."""
+    globs, ends = _faults.faults().get("internal"), {tensor._id for tensor in network._outputs}
+    hidden = [layer for layer in network._layers if _faults.matches(layer.name, globs)]
+    tensors = [tensor._id for layer in hidden for tensor in layer.outputs if tensor._id not in ends]
+    layers = {f"layer {layer.name}": f"__myl_{layer.kind.title()}_myl0_{at}" for at, layer in enumerate(hidden)}
+    return layers | {name: f"__mye{at}" for at, name in enumerate(tensors)}
 
 
 def _named(config: Any, name: str, otherwise: str) -> str:

@@ -49,7 +49,7 @@ class _Inspector:
         for at in range(len(header["profiles"])):
             suffix = f" [profile {at}]" if at else ""
             for layer in header["layers"]:
-                name = layer["name"] + suffix
+                name = header["internal"].get(f"layer {layer['name']}", layer["name"]) + suffix
                 found.append(name if header["verbosity"] != "DETAILED" else self._layer(layer, name))
         return [] if header["verbosity"] == "NONE" else found
 
@@ -64,11 +64,12 @@ class _Inspector:
             "TacticName": f"fake_{layer['kind'].lower()}_{layer['at']}",
             "TacticValue": f"0x{layer['tactic']:016x}",
             "StreamId": 0,
-            "Metadata": layer["metadata"],
+            "Metadata": "" if name.startswith("__myl") else layer["metadata"],
         }
 
     def _io(self, layer: dict[str, Any], name: str, kind: str, shape: list[int]) -> dict[str, Any]:
         precision = layer["precision"] if kind == "FLOAT" else kind
+        name = self._engine._plan.header["internal"].get(name, name)
         found = {"Name": name, "Location": "Device", "Dimensions": shape}
         if version() == 10:
             return {**found, "Format/Datatype": f"Row major linear {_SHOWN.get(precision, precision)}"}

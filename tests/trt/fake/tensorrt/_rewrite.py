@@ -101,6 +101,11 @@ def _spoil(work: Rewriter, layer: Any, tensor: Any, precision: str, choice: Choi
     fault = _faults.faults().get("fp16") or {}
     if precision == "HALF" and _faults.matches(layer.name, fault.get("layers")):
         work.behind(tensor._id, lambda old, new: _coarse(work, old, new, kind, fault.get("bits", 3)))
+    fused = _faults.faults().get("fused") or {}
+    makers = [read._layer for read in layer.inputs if read is not None]
+    behind = any(maker is not None and maker.kind != "CAST" for maker in makers)
+    if behind and _faults.matches(layer.name, fused.get("layers")):
+        work.behind(tensor._id, lambda old, new: _scale(work, old, new, kind, fused["scale"]))
     bad = _faults.faults().get("bad_tactic") or {}
     if choice.candidate == CANDIDATES - 1 and _faults.matches(layer.name, bad.get("layers")):
         work.behind(tensor._id, lambda old, new: _scale(work, old, new, kind, bad.get("scale", 1.5)))

@@ -57,14 +57,22 @@ def _watched(context: Any) -> dict[str, str]:
     header = context._engine._plan.header
     watched = {shown: inner for shown, inner in header["debug"] if shown in context._debug}
     if header["unfused"] and context._values.get("unfused_tensors_debug_state"):
-        watched |= {name: name for layer in header["layers"] for name, _kind, _shape in layer["outputs"]}
+        names = [name for layer in header["layers"] for name, _kind, _shape in layer["outputs"]]
+        watched |= {header["internal"].get(name, name): name for name in names}
     return watched
 
 
 def _tell(context: Any, name: str, array: Any, stream: int) -> None:
     location: Any = CLASSES["TensorLocation"]
-    facts = (array.ctypes.data, location.HOST, dtype_of(array.dtype), dims(array.shape), name, stream)
+    facts = (_capsule(array.ctypes.data), location.HOST, dtype_of(array.dtype), dims(array.shape), name, stream)
     call("processDebugTensor", context._listener.process_debug_tensor, *facts)
+
+
+def _capsule(address: int) -> Any:
+    """A `void const*` as the bindings give it."""
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return new(address, None, None)
 
 
 def _write(context: Any, name: str, array: Any, stream: int) -> bool:

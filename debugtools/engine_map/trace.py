@@ -1,0 +1,130 @@
+"""The engine of a whole model as it really runs: the tensors that no fusion swallowed, and what its layers do."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from numpy.typing import NDArray
+
+from backends.errors import UsageError
+from backends.runner import open_runner
+from backends.specs import RunnerSpec
+from backends.trt.inner import run_watched
+from backends.trt.inspect_engine import engine_view
+from backends.trt.late import LateRunner
+from backends.trt.library import tensorrt
+from backends.trt.runner import TrtRunner
+from backends.trt.variants import watched
+from debugtools.compare.executed import original_prints
+from debugtools.compare.sides import Graph, ModelSide
+from debugtools.compare.store import ArrayStore
+from debugtools.engine_map.fingerprint import Known
+from debugtools.engine_map.layers import Mapped, map_layers
+from debugtools.judging.engine_side import full_side
+
+Array = NDArray[Any]
+
+
+@dataclass
+class EngineTrace:
+    """limit: bytes of tensors in memory; what goes beyond waits in `folder`.
+
+    tensors: the model's that were seen in the engine -> TensorRT's names of them. by_value: those among them that were
+    known by their values alone. unknown: TensorRT's names of tensors that are none of the model's.
+    """
+
+    side: ModelSide
+    folder: Path
+    limit: int
+    tensors: dict[str, str] = field(default_factory=dict)
+    by_value: set[str] = field(default_factory=set)
+    unknown: list[str] = field(default_factory=list)
+    layers: list[Mapped] = field(default_factory=list)
+    _seen: ArrayStore | None = None
+    _fed: Mapping[str, Array] | None = None
+
+    def begin(self, feed: Mapping[str, Array]) -> Graph:
+        """Run the engine once; the graph in which the side is observed then. LayerwiseError where it does not run."""
+        self._run(feed)
+        names: dict[str, Any] = {own: (own, None) for own in self.tensors}
+        graph = Graph(self.side.model.cut, self.side.model.file.folder, executed=True, names=names)
+        graph.unmatched = [f"{name}: no tensor of the model has these values" for name in self.unknown]
+        graph.values = self.values
+        return graph
+
+    def values(self, feed: Mapping[str, Array]) -> Mapping[str, Array]:
+        """The tensors that were seen, by the model's names, for this feed."""
+        if feed is not self._fed:
+            self._run(feed)
+        assert self._seen is not None
+        return _Seen(self._seen, self.tensors)
+
+    def close(self) -> None:
+        """Give the tensors back."""
+        if self._seen is not None:
+            self._seen.close()
+            self._seen = None
+
+    def _run(self, feed: Mapping[str, Array]) -> None:
+        self.close()
+        self._fed, self._seen = feed, ArrayStore(self.limit, self.folder)
+        runner = open_runner(_whole(self.side.spec), self.side.model.whole(), name=self.side.name)
+        with runner:
+            built = runner.built_for(feed) if isinstance(runner, LateRunner) else runner
+            if not isinstance(built, TrtRunner):
+                raise UsageError("only an engine of TensorRT can be watched")
+            seen: list[str] = []
+
+            def take(name: str, array: Array) -> None:
+                assert self._seen is not None
+                self._seen.put(name, array)
+                seen.append(name)
+
+            for name, array in run_watched(built, feed, take).outputs.items():
+                if name not in self._seen:
+                    take(name, array)
+            if not self.tensors:
+                self._name(seen, feed)
+                view = engine_view(tensorrt(), built.execution.engine)
+                renamed = {theirs: own for own, theirs in self.tensors.items() if own in self.by_value}
+                self.layers = map_layers(view.layers[0] if view.layers else [], self.side.model.cut, renamed)
+
+    def _name(self, seen: list[str], feed: Mapping[str, Array]) -> None:
+        """Find out which of the model's tensors were seen."""
+        maker = self.side.model.cut.maker
+        self.tensors = {name: name for name in seen if name in maker}
+        others = [name for name in seen if name not in maker]
+        if not others:
+            return
+        assert self._seen is not None
+        prints = original_prints(full_side(self.side), feed)
+        known = Known({name: found for name, found in prints.items() if name not in self.tensors})
+        for name in others:
+            match = known.find(self._seen.get(name))
+            if match is None:
+                self.unknown.append(name)
+            else:
+                self.tensors[match.name] = name
+                self.by_value.add(match.name)
+
+
+class _Seen(Mapping[str, Array]):
+    """Tensors by the model's names, each read when it is asked for."""
+
+    def __init__(self, store: ArrayStore, names: Mapping[str, str]) -> None:
+        self._store, self._names = store, names
+
+    def __getitem__(self, own: str) -> Array:
+        return self._store.get(self._names[own])
+
+    def __iter__(self) -> Any:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def _whole(spec: RunnerSpec) -> RunnerSpec:
+    return msgspec.structs.replace(watched(spec), name="", model=None)
