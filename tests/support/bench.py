@@ -14,6 +14,7 @@ from textual.pilot import Pilot
 
 from backends.specs import RunnerSpec
 from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
+from tui.controllers.engines import is_engine
 from tui.controllers.run import compare_job
 from tui.workbench import Workbench, open_workbench
 
@@ -103,7 +104,7 @@ def with_bench(
         app = open_workbench(model)
         async with app.run_test(size=size) as pilot:
             bench = Bench(app, pilot)
-            if model is not None:
+            if model is not None and not is_engine(model):
                 await bench.until(lambda: app.state.session.index is not None)
             await story(bench)
             for view in await app.state.client.list():

@@ -5,12 +5,11 @@ import time
 from pathlib import Path
 
 from backends.errors import LayerwiseError, UsageError
-from backends.jobs.events import Event, last_events, read_events
+from backends.jobs.events import Event, last_events
 from backends.jobs.folder import LOG
-from backends.jobs.spec import JobSpec
 from backends.jobs.view import JobView
 from backends.text import shown
-from backends.trt.options import ENGINE_SUFFIXES
+from tui.controllers.engines import engine_job
 from tui.presenters.jobs import summary
 from tui.state.about import comparison_params, newest_of_model
 from tui.state.debugging import SEARCHES
@@ -113,18 +112,12 @@ class JobActions:
             self._app.say(str(error), "bad")
 
     async def inspect(self, view: JobView, path: str) -> int:
-        """Describe an engine of a job, layer by layer, in a job of its own; its number. Raises LayerwiseError."""
+        """Describe an engine of a job in a job of its own; its number. Raises LayerwiseError."""
         spec = self._app.jobs.spec(view)
         model = str(comparison_params(spec).get("model") or "") if spec is not None else ""
-        nodes = {"nodes_of": model} if model.lower().endswith(".onnx") else {}
-        words = ["layerwise", "inspect", "model", path, "--show", "layers", *(["--nodes-of", model] if nodes else [])]
-        return await self._app.client.submit(
-            JobSpec(
-                action="inspect_trt", params={"engine": path, "show": ["layers"], **nodes},
-                title=f"the engine of job {view.id}: {Path(path).name}", command=words,
-                gpus=spec.gpus if spec is not None else 0, cwd=spec.cwd if spec is not None else "", source="tui",
-            )
-        )  # fmt: skip
+        cwd = spec.cwd if spec is not None else ""
+        job = await asyncio.to_thread(engine_job, path, f"the engine of job {view.id}", model, cwd)
+        return await self._app.client.submit(job)
 
     async def prune(self, jobs: list[int]) -> None:
         """Remove these ended jobs and their files."""
@@ -140,16 +133,6 @@ class JobActions:
             ended = [view for view in ended if (view.ended or 0.0) < time.time() - OLD]
         on_view = (self._app.session.compare_job, str(self._app.session.debug_job))
         return [view.id for view in ended if str(view.id) not in on_view]
-
-
-def engines_of(view: JobView) -> list[tuple[str, str]]:
-    """(runner, path) of the engines that a job built or ran, each once."""
-    rows = [event.get("row") for event in read_events(view.folder) if event.get("table") == "engines"]
-    found = {str(row.get("path")): str(row.get("runner")) for row in rows if isinstance(row, dict)}
-    built = (view.result or {}).get("path")
-    if not found and isinstance(built, str) and built.lower().endswith(ENGINE_SUFFIXES):
-        found = {built: "the engine built"}
-    return [(runner, path) for path, runner in found.items()]
 
 
 async def read_tail(view: JobView) -> tuple[list[Event], str]:

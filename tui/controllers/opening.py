@@ -1,5 +1,6 @@
 """Opening the model: map its index, after a job has built it if there is none."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ from backends.jobs.spec import JobSpec
 from backends.text import shown
 from surgery.graph import GraphIndex
 from surgery.graph.cache import has_index, index_folder
+from tui.controllers.engines import engine_job, is_engine
 from tui.state.shared import AppState
 
 
@@ -18,6 +20,10 @@ async def open_model(state: AppState) -> None:
         state.say("no model: start with `layerwise MODEL.onnx`", "warn")
         return
     try:
+        if is_engine(model):
+            job = await state.client.submit(await asyncio.to_thread(engine_job, str(model), model.name))
+            state.say(f"an engine has no graph to browse: job {job} says what is in it (3 shows it)")
+            return
         index = await graph_index(state, model)
     except LayerwiseError as error:
         state.session.set_opening("")

@@ -12,7 +12,8 @@ from backends.errors import LayerwiseError
 from backends.jobs.view import JobView
 from backends.text import shown
 from tui.commands import command
-from tui.controllers.jobs import JobActions, engines_of, read_tail
+from tui.controllers.engines import engines_of
+from tui.controllers.jobs import JobActions, read_tail
 from tui.presenters.jobs import card_text, detail_lines, event_lines, heading, log_lines, row_line
 from tui.presenters.text import Line
 from tui.screens.answering import Answering
