@@ -16,7 +16,7 @@ def debug_build(context: "JobContext") -> dict[str, Any]:
 
     Emits rows of the tables verdicts and band. Result, besides that of `debug_repeat`: suspect_tactics (those that bad
     builds alone have), varied (layer -> how many tactics it has had), bad_tactics (sets of tactics that are verified to
-    make a good build fail, None if that was not asked), exclude (a file for --exclude-tactics).
+    make a good build fail, None if that was not asked), files (exclude: for --exclude-tactics).
     """
     from debugtools.builds.run import Builds
 

@@ -1,6 +1,7 @@
 """Which tactics make a build fail: builds that mix those of a good and of a bad one, found by delta debugging."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +9,7 @@ from backends.text import shown
 from debugtools.builds.choosing import mixed
 from debugtools.builds.desk import BuildDesk
 from debugtools.builds.maker import Maker
-from debugtools.builds.suspects import Suspect, Trial
+from debugtools.builds.suspects import Trial, suspects
 from debugtools.debugger.history import History
 from debugtools.debugger.loop import SearchLoop
 from debugtools.debugger.plans import Plan
@@ -24,23 +25,32 @@ if TYPE_CHECKING:
     from backends.jobs.context import JobContext
 
 
-def narrowed(
-    context: "JobContext", spec: DebugSpec, maker: Maker, judge: Judge, history: History, trials: Sequence[Trial],
-    found: Sequence[Suspect],
-) -> dict[str, Any]:  # fmt: skip
-    """Find the smallest sets of layers that, with the bad build's tactics in the good one, make it fail.
+@dataclass(frozen=True)
+class Narrowed:
+    """sets: tactics, rows of {layer, tactic, …}, that make a good build fail. verified: there are some, or none failed.
 
-    Result: layers (names), bad_tactics (a list of sets of {layer, tactic, …}), verified (there are some), text.
+    text: the same in words. source: the file that has these tactics, the bad build's.
     """
+
+    sets: list[list[dict[str, Any]]]
+    verified: bool
+    text: str
+    source: Path | None = None
+
+
+def narrowed(
+    context: "JobContext", spec: DebugSpec, maker: Maker, judge: Judge, history: History, trials: Sequence[Trial]
+) -> Narrowed:
+    """Find the smallest sets of layers that, with the bad build's tactics in the good one, make it fail."""
     pair = _nearest(trials)
     if pair is None:
         failed = any(trial.verdict is Verdict.BAD for trial in trials)
         text = "No build passed: it may be no matter of tactics." if failed else "No build failed."
-        return {"layers": [], "bad_tactics": [], "verified": not failed, "text": text}
+        return Narrowed([], not failed, text)
     good, bad = pair
     ours, theirs = load_replay(good).layers, load_replay(bad).layers
     names = [name for name, choice in theirs.items() if name in ours and ours[name] != choice]
-    likely = {suspect.layer for suspect in found}
+    likely = {suspect.layer for suspect in suspects(trials)}
     hints = [at for at, name in enumerate(names) if name in likely]
 
     def mix(items: Sequence[int], trial: str) -> Path:
@@ -58,8 +68,7 @@ def narrowed(
     rows = [[{"layer": name, **fields(theirs[name])} for name in layers] for layers in sets]
     parts = [" with ".join(f"{shown(name, 80)} {shown(theirs[name].brief, 160)}" for name in layers) for layers in sets]
     text = f"{'; '.join(parts)} makes a good build fail, verified." if parts else "No mix of their tactics fails."
-    return {"layers": [name for layers in sets for name in layers], "bad_tactics": rows, "verified": bool(sets),
-            "text": text}  # fmt: skip
+    return Narrowed(rows, bool(sets), text, bad)
 
 
 def _nearest(trials: Sequence[Trial]) -> tuple[Path, Path] | None:

@@ -1,7 +1,6 @@
 """Building again and again as a job: trials, suspects, and, if asked, the tactics that make it fail, verified."""
 
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +12,10 @@ from debugtools.builds.building import apart, here
 from debugtools.builds.desk import BuildDesk
 from debugtools.builds.judging import BuildJudge, EngineJudge, NoJudge, against
 from debugtools.builds.maker import Maker
-from debugtools.builds.narrow import narrowed
+from debugtools.builds.narrow import Narrowed, narrowed
+from debugtools.builds.outcome import outcome
 from debugtools.builds.spec import BuildsSpec
-from debugtools.builds.suspects import Suspect, Trial, saved_suspects, suspects, told, varied
+from debugtools.builds.suspects import Trial
 from debugtools.compare.setup import Setup
 from debugtools.convert.engine import EngineSpec
 from debugtools.debugger.history import History
@@ -61,23 +61,16 @@ class Builds:
             judge = self._judge(stack)
             loop = self._loop(judge, self._until)
             counted: RepeatResult = loop.run().search.result()
-            if self._spec.narrow and counted.bad and not counted.good:
-                self._loop(judge, "good", counted.bad + counted.skipped + _MORE).run()
-            trials = self._trials()
-            found = suspects(trials)
-            narrow = None
-            if self._spec.narrow:
-                narrow = narrowed(self._context, self._spec.search, self._maker, judge, self._history, trials, found)
-        text = f"{counted.statement}. {narrow['text'] if narrow else _told(trials, found)} {self._text(trials)}"
-        changing = varied(trials)
-        return {
-            "passed": narrow["verified"] if narrow else True, "search": "build", "found": [], "original": None,
-            "verified": True, "good": counted.good, "bad": counted.bad, "skipped": counted.skipped,
-            "interval": list(counted.interval), "below": counted.below, "summary": text, "checks": loop.checks,
-            "cached": loop.cached, "replay": None, "suspect_tactics": [suspect.row() for suspect in found],
-            "varied": dict(changing), "bad_tactics": narrow["bad_tactics"] if narrow else None,
-            "exclude": self._exclude(trials, found, narrow), "seconds": time.perf_counter() - started,
-        }  # fmt: skip
+            narrow = self._narrowed(judge, counted) if self._spec.narrow else None
+        found = outcome(self._context, self._spec, self._maker, counted, self._trials(), narrow)
+        numbers = {"checks": loop.checks, "cached": loop.cached, "seconds": time.perf_counter() - started}
+        return {**found, **numbers}
+
+    def _narrowed(self, judge: Judge, counted: RepeatResult) -> Narrowed:
+        """Find the tactics that do it, a good build first where there was none."""
+        if counted.bad and not counted.good:
+            self._loop(judge, "good", counted.bad + counted.skipped + _MORE).run()
+        return narrowed(self._context, self._spec.search, self._maker, judge, self._history, self._trials())
 
     def _loop(self, judge: Judge, until: Until, most: int | None = None) -> SearchLoop:
         """Trials until then, and no more than `most`; those that were judged count."""
@@ -121,21 +114,6 @@ class Builds:
         found = [(Verdict(row["verdict"]), self._maker.tactics(row["key"].partition(":")[2])) for row in rows]
         return [Trial(verdict, tactics) for verdict, tactics in found if tactics.is_file()]
 
-    def _text(self, trials: Sequence[Trial]) -> str:
-        changing = varied(trials)
-        text = f"{len(changing)} layers have changed their tactic from build to build."
-        if any(self._maker.drawn(trial.tactics.parent.name) for trial in trials):
-            text += " Tactics were drawn evenly: the rate is that of the draw, not of what TensorRT would choose."
-        return text
-
-    def _exclude(self, trials: Sequence[Trial], found: Sequence[Suspect], narrow: dict[str, Any] | None) -> str | None:
-        """The file for --exclude-tactics; None where nothing is to be excluded."""
-        bad = sum(trial.verdict is Verdict.BAD for trial in trials)
-        layers = set(narrow["layers"]) if narrow and narrow["verified"] else None
-        chosen = [each for each in found if (each.bad == bad if layers is None else each.layer in layers)]
-        path = Path.cwd() / self._spec.search.artifacts_dir / "bad_tactics.json"
-        return saved_suspects(chosen, path)
-
 
 def _lent(context: "JobContext", search: DebugSpec) -> DebugSpec:
     """The search, its command sharing the GPU that this job holds: it stands in a line of its own, not behind us."""
@@ -145,11 +123,3 @@ def _lent(context: "JobContext", search: DebugSpec) -> DebugSpec:
     passed = {name: text for name, text in search.check.environment.items() if name != "CUDA_VISIBLE_DEVICES"}
     environment = {**passed, "LAYERWISE_LEASES": str(context.artifacts / "leases")}
     return msgspec.structs.replace(search, check=msgspec.structs.replace(search.check, environment=environment))
-
-
-def _told(trials: Sequence[Trial], found: Sequence[Suspect]) -> str:
-    verdicts = [trial.verdict for trial in trials]
-    both = Verdict.BAD in verdicts and Verdict.GOOD in verdicts
-    return (
-        told(found, verdicts.count(Verdict.BAD)) if both else "Nothing says which tactics: no build is unlike others."
-    )

@@ -83,12 +83,12 @@ print(len(told), sorted_files == {what: told.count(what) for what in ("good", "b
 result = done.result
 print(result["passed"], [[row["layer"] for row in found] for found in result["bad_tactics"]])
 print([row["layer"] for row in result["suspect_tactics"] if row["bad"] == told.count("bad")])
-print("softplus" in result["summary"], Path(result["exclude"]).name, result["bad"] == told.count("bad") > 0)
+print("softplus" in result["summary"], Path(result["files"]["exclude"]).name, result["bad"] == told.count("bad") > 0)
 def layer(**options):
     data = build_engine(Loadable(path=Path("c.onnx")), TrtOptions(fresh=True, **options)).data
     return {found["name"]: found["tactic"] for found in from_bytes(data).header["layers"]}["softplus"]
 bad = layer(load_tactics=str(next(Path("polygraphy_artifacts/bad").glob("*.json"))))
-print(bad in {layer() for _ in range(12)}, bad in {layer(exclude_tactics=result["exclude"]) for _ in range(12)})
+print(bad in {layer() for _ in range(12)}, bad in {layer(exclude_tactics=result["files"]["exclude"]) for _ in range(12)})
 print("drawn evenly" in done.texts("log"))
 """
     said = in_fake(SETUP + source, **scenario(folder)).splitlines()
@@ -122,7 +122,7 @@ other.graph.node[2].op_type = "Sigmoid"
 onnx.save(other, "other.onnx")
 for sides in ((ORT,), (RunnerSpec(kind="onnxrt", model="other.onnx"),)):
     result = builds(until="2", narrow=True, sides=sides).result
-    none = result["bad_tactics"] == [] and result["exclude"] is None
+    none = result["bad_tactics"] == [] and result["files"] == {}
     print(result["passed"], none, "may be no matter of tactics" in result["summary"])
 """,
         seed=3,
@@ -136,7 +136,7 @@ def test_what_cannot_be_built_is_bad(run: Callable[..., str]) -> None:
     said = run(
         """
 done = builds(until="2", options=TrtOptions(save_tactics="t.json"), artifacts=["t.json"])
-print(verdicts(done), "no luck" in done.table("verdicts")[0]["note"], done.result["exclude"], done.texts("log"))
+print(verdicts(done), "no luck" in done.table("verdicts")[0]["note"], done.result["files"], done.texts("log"))
 for wanted in (dict(sides=()), dict(until="never"), dict(options=TrtOptions(load_tactics="nowhere"))):
     try:
         builds(**{"until": "1", **wanted})
@@ -145,7 +145,7 @@ for wanted in (dict(sides=()), dict(until="never"), dict(options=TrtOptions(load
 """,
         fail_build="no luck",
     ).splitlines()
-    assert said[0] == "['bad', 'bad'] True None "
+    assert said[0] == "['bad', 'bad'] True {} "
     assert said[1].startswith("UsageError nothing judges") and said[2].startswith("UsageError --until never")
     assert said[3] == "BadFile nowhere: No such file or directory"
 

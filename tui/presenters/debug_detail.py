@@ -52,7 +52,8 @@ def _step(row: Row, cells: int) -> list[Line]:
 
 def _verdict(row: Row, cells: int) -> list[Line]:
     undone = ", undone" if row.get("undone") else ""
-    text = f"#{row.get('n')} {row.get('verdict')} ({row.get('by')}{undone}): {row.get('nodes')} nodes"
+    text = f"#{row.get('n')} {row.get('verdict')} ({row.get('by')}{undone})"
+    text += f": {row['nodes']} nodes" if row.get("nodes") is not None else ""
     if row.get("i") is not None:
         text += f", #{row['i']} {row.get('op', '')} {row.get('node', '')}"
     lines = _field("verdict", text, cells)

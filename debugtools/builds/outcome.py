@@ -1,0 +1,55 @@
+"""What repeated builds come to, in numbers and in words."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from backends.text import shown
+from debugtools.builds.maker import Maker
+from debugtools.builds.narrow import Narrowed
+from debugtools.builds.spec import BuildsSpec
+from debugtools.builds.suspects import Suspect, Trial, saved_suspects, suspects, told, varied
+from debugtools.search.protocol import Verdict
+from debugtools.search.repeat import RepeatResult
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+_DRAWN = " Tactics were drawn evenly: the rate is that of the draw, not of what TensorRT would choose."
+
+
+def outcome(
+    context: "JobContext", spec: BuildsSpec, maker: Maker, counted: RepeatResult, trials: Sequence[Trial],
+    narrow: Narrowed | None,
+) -> dict[str, Any]:  # fmt: skip
+    """The job's result; the suspects are written where --exclude-tactics finds them. narrow: None if not asked."""
+    found, changing = suspects(trials), varied(trials)
+    exclude = _excluded(found, trials, narrow, Path.cwd() / spec.search.artifacts_dir / "bad_tactics.json")
+    if exclude is not None:
+        context.log(f"Saving bad tactics to: {shown(exclude)} (leave them out with --exclude-tactics)")
+    drawn = any(maker.drawn(trial.tactics.parent.name) for trial in trials)
+    text = f"{counted.statement}. {narrow.text if narrow else _told(found, trials)} {len(changing)} layers have "
+    text += f"changed their tactic from build to build.{_DRAWN if drawn else ''}"
+    return {
+        "passed": narrow.verified if narrow else True, "search": "build", "found": [], "original": None,
+        "verified": True, "good": counted.good, "bad": counted.bad, "skipped": counted.skipped,
+        "interval": list(counted.interval), "below": counted.below, "summary": text, "replay": None,
+        "suspect_tactics": [suspect.row() for suspect in found], "varied": dict(changing),
+        "bad_tactics": narrow.sets if narrow else None, "files": {"exclude": exclude} if exclude else {},
+    }  # fmt: skip
+
+
+def _told(found: Sequence[Suspect], trials: Sequence[Trial]) -> str:
+    verdicts = [trial.verdict for trial in trials]
+    both = Verdict.BAD in verdicts and Verdict.GOOD in verdicts
+    return (
+        told(found, verdicts.count(Verdict.BAD)) if both else "Nothing says which tactics: no build is unlike others."
+    )
+
+
+def _excluded(found: Sequence[Suspect], trials: Sequence[Trial], narrow: Narrowed | None, path: Path) -> str | None:
+    """The file for --exclude-tactics: what was verified, else what is in every bad build; None if that is nothing."""
+    bad = sum(trial.verdict is Verdict.BAD for trial in trials)
+    layers = {row["layer"] for rows in narrow.sets for row in rows} if narrow else set()
+    chosen = [each for each in found if (each.layer in layers if layers else each.bad == bad)]
+    return saved_suspects(chosen, path)
