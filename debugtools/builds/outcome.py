@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from backends.errors import placing
 from backends.text import shown
+from debugtools.builds.choosing import joined
 from debugtools.builds.maker import Maker
 from debugtools.builds.narrow import Narrowed
 from debugtools.builds.spec import BuildsSpec
-from debugtools.builds.suspects import Suspect, Trial, saved_suspects, suspects, told, varied
+from debugtools.builds.suspects import Suspect, Trial, suspects, told, varied
 from debugtools.search.protocol import Verdict
 from debugtools.search.repeat import RepeatResult
 
@@ -50,6 +52,12 @@ def _told(found: Sequence[Suspect], trials: Sequence[Trial]) -> str:
 def _excluded(found: Sequence[Suspect], trials: Sequence[Trial], narrow: Narrowed | None, path: Path) -> str | None:
     """The file for --exclude-tactics: what was verified, else what is in every bad build; None if that is nothing."""
     bad = sum(trial.verdict is Verdict.BAD for trial in trials)
-    layers = {row["layer"] for rows in narrow.sets for row in rows} if narrow else set()
-    chosen = [each for each in found if (each.layer in layers if layers else each.bad == bad)]
-    return saved_suspects(chosen, path)
+    layers = {each.layer: each.tactics for each in found if each.bad == bad}
+    if narrow and narrow.source:
+        layers = {row["layer"]: narrow.source for rows in narrow.sets for row in rows}
+    if not layers:
+        return None
+    with placing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        joined(layers, path)
+    return str(path)

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from backends.errors import placing
 from backends.text import shown
-from debugtools.builds.choosing import joined
 from debugtools.diff.tactics import fields
 from debugtools.search.protocol import Verdict
 from debugtools.tactics import Choice, load_replay, potentially_bad
@@ -79,19 +77,3 @@ def told(found: Sequence[Suspect], bad: int) -> str:
     names = ", ".join(f"{shown(suspect.layer, 80)} {shown(suspect.choice.brief, 160)}" for suspect in sure[:3])
     more = f" and {len(sure) - 3} more" if len(sure) > 3 else ""
     return f"In every bad build and in no good one: {names}{more}."
-
-
-def saved_suspects(found: Sequence[Suspect], path: Path) -> str | None:
-    """Write the suspects, one a layer, for --exclude-tactics; where to. None if there are none.
-
-    LayerwiseError if the file cannot be written.
-    """
-    if not found:
-        return None
-    layers: dict[str, Path] = {}
-    for suspect in found:
-        layers.setdefault(suspect.layer, suspect.tactics)
-    with placing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        joined(layers, path)
-    return str(path)

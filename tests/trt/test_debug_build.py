@@ -88,7 +88,8 @@ def layer(**options):
     data = build_engine(Loadable(path=Path("c.onnx")), TrtOptions(fresh=True, **options)).data
     return {found["name"]: found["tactic"] for found in from_bytes(data).header["layers"]}["softplus"]
 bad = layer(load_tactics=str(next(Path("polygraphy_artifacts/bad").glob("*.json"))))
-print(bad in {layer() for _ in range(12)}, bad in {layer(exclude_tactics=result["files"]["exclude"]) for _ in range(12)})
+exclude = result["files"]["exclude"]
+print(bad in {layer() for _ in range(12)}, bad in {layer(exclude_tactics=exclude) for _ in range(12)})
 print("drawn evenly" in done.texts("log"))
 """
     said = in_fake(SETUP + source, **scenario(folder)).splitlines()
