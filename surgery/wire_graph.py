@@ -5,13 +5,15 @@ rest. Field numbers: onnx.proto, https://github.com/onnx/onnx/blob/main/onnx/onn
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 
 from backends import wire
+from backends.errors import BadFile
 from backends.record_values import Value, read_initializer, read_value
 from backends.records import Node, Span, read_model, read_node
 from backends.structure import Tensor
-from backends.wire import BYTES, Source, fields, put_int
+from backends.wire import BYTES, Source, WireError, fields, put_int
 from surgery.wire_pieces import Piece, joined, message
 
 GRAPH = 7  # of ModelProto
@@ -21,6 +23,15 @@ _BODY, _BODIES = 6, 11  # AttributeProto.g and graphs
 _IR, _VERSION, _TEXTS = 1, 5, (2, 3, 4, 6)  # of ModelProto
 Field = tuple[int, Sequence[Piece]]
 """A field of a graph: its number and its message."""
+
+
+@contextmanager
+def reading(path: object) -> Iterator[None]:
+    """Raise BadFile, naming the model at `path`, where its bytes do not fit the format."""
+    try:
+        yield
+    except WireError as error:
+        raise BadFile(path, f"damaged ONNX model: {error}") from error
 
 
 class WireGraph:

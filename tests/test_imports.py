@@ -37,3 +37,22 @@ def test_a_face_starts_without_what_it_does_not_use(code: str, absent: set[str])
 def test_help_needs_no_engine_and_no_screen() -> None:
     code = "from tui.__main__ import main; main(['--help'])"
     assert not imported(code) & (ENGINES | {"numpy", "textual", "asyncio"})
+
+
+def test_folding_that_needs_no_engine_imports_none(tmp_path: Path) -> None:
+    """Not even the onnx package, whose compiled part infers the shapes; the package can be imported afterwards."""
+    code = f"""
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from tui.__main__ import main
+
+light = Path(find_spec("onnx").origin).parent / "backend/test/data/light/light_resnet50.onnx"
+assert main(["surgeon", "sanitize", str(light), "--fold-constants", "-o", {str(tmp_path / "out.onnx")!r}]) == 0
+assert not {{"onnx", "numpy", "onnxruntime", "msgspec"}} & sys.modules.keys()
+import onnx
+model = onnx.load({str(tmp_path / "out.onnx")!r})
+onnx.checker.check_model(model)
+assert len(onnx.shape_inference.infer_shapes(model).graph.value_info) == len(model.graph.value_info) > 100
+"""
+    assert "onnx" in imported(code)

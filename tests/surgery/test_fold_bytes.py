@@ -1,5 +1,6 @@
 """Folding on the wire gives what folding gives, or leaves the model to it."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from support import models, surgeon_zoo
 from support.models import from_text
 from support.surgeon_sides import feed_of, outputs_of, same
 
+from backends.errors import BadFile
 from backends.model import ModelFile
 from surgery.fold import fold_constants
 from surgery.fold_bytes import fold_bytes
@@ -20,7 +22,8 @@ from surgery.folding.options import FoldOptions
 from surgery.saving import save
 from surgery.shapes import with_shapes
 from surgery.structure import Structure
-from surgery.wire_pieces import save_pieces
+from surgery.wire_graph import reading
+from surgery.wire_pieces import length, save_pieces
 
 FLOAT = TensorProto.FLOAT
 PLAIN = (  # there is nothing to compute in them
@@ -191,3 +194,16 @@ def test_a_fill_without_a_value_is_zeros_and_constant_nodes_become_weights(tmp_p
 def test_what_is_left_to_the_engine(text: str, tmp_path: Path) -> None:
     with ModelFile(models.save(from_text(f"left {text}"), tmp_path / "m.onnx")) as file:
         assert fold_bytes(file.structure_bytes(), file.folder, FoldOptions(), True) is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(changes=st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 255)), min_size=1, max_size=6))
+def test_damaged_bytes_are_told(tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, int]]) -> None:
+    data = bytearray(LIGHT.read_bytes())
+    for place, value in changes:
+        data[place % len(data)] = value
+    path = tmp_path_factory.mktemp("damaged") / "m.onnx"
+    path.write_bytes(data)
+    with suppress(BadFile), reading(path), ModelFile(path) as file:
+        folded = fold_bytes(file.structure_bytes(), file.folder, FoldOptions(threshold=1 << 16), False)
+        assert folded is None or length(folded.pieces) > 0

@@ -161,6 +161,14 @@ def test_bad_files_and_interrupted_requests(folder: Path) -> None:
     assert done.returncode == 2 and "is there already" in done.stderr
 
 
+def test_names_that_are_no_text(folder: Path) -> None:
+    data = (folder / "model.onnx").read_bytes()
+    (folder / "bad.onnx").write_bytes(data.replace(b"/fc1/MatMul", b"/fc1/\xff\xfe\xff\xff\xff\xff"))
+    for words in (["extract"], ["sanitize", "--fold-constants"]):
+        done = layerwise("surgeon", words[0], "bad.onnx", *words[1:], "-q", "-q", "-o", "out.onnx", cwd=folder)
+        assert done.returncode == 1 and "bad.onnx: damaged ONNX model" in done.stderr, done.stderr
+
+
 def test_a_weight_without_a_name(folder: Path) -> None:
     model = from_text("g (float[4] x) => (float[4] y) <float top = {0.9}> { c = Clip(x, , top) y = Neg(c) }")
     model.graph.initializer.add(data_type=1, float_data=[1.0])

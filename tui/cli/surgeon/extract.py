@@ -9,6 +9,7 @@ from backends.model import ModelFile
 from backends.text import shown
 from surgery.ends import End
 from surgery.extract_bytes import Parts
+from surgery.wire_graph import reading
 from surgery.wire_pieces import fits_in_one_file, save_pieces
 from tui.cli import options_run
 from tui.cli.log import Log
@@ -50,7 +51,7 @@ def fill_extract(parser: Parser) -> None:
 
 def run_extract(args: Namespace, log: Log) -> int:
     """Cut the part out and save it."""
-    with open_file(args, log) as file:
+    with open_file(args, log) as file, reading(file.path):
         parts = Parts(file.structure_bytes())
         inputs, outputs = (_ends(args.inputs, parts, True), _ends(args.outputs, parts, False))
         if not _picked(args, log, file, parts, inputs, outputs):

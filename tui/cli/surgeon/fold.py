@@ -7,6 +7,7 @@ from backends.model import ModelFile
 from backends.text import shown
 from surgery.fold_bytes import fold_bytes
 from surgery.folding.options import FoldOptions, totals
+from surgery.wire_graph import reading
 from surgery.wire_pieces import fits_in_one_file, save_pieces
 from tui.cli.log import Log
 from tui.cli.surgeon.common import tell_saved
@@ -24,7 +25,8 @@ def folded_here(args: Namespace, log: Log, file: ModelFile) -> bool:
     if asked or not args.fold_constants:
         return False
     options = FoldOptions(passes=args.num_passes, shapes=not args.no_fold_shapes, threshold=size_limit(args))
-    folded = fold_bytes(file.structure_bytes(), file.folder, options, not args.no_shape_inference)
+    with reading(file.path):
+        folded = fold_bytes(file.structure_bytes(), file.folder, options, not args.no_shape_inference)
     if folded is None or not fits_in_one_file(file, folded.pieces):
         return False
     for text in folded.warnings:
