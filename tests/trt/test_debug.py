@@ -2,10 +2,13 @@
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.cli import layerwise
 from trt.conftest import fake_environment
 from trt.debug_models import LOADED, SETUP
 from trt.zygote import Zygote
@@ -221,18 +224,23 @@ print(kept.find(models[0], one), kept.find(models[0], TrtOptions()))
     assert said == ["[False, False, False, True, True]", "[True, False, False, False, False]", "None b'whole'"]
 
 
-def test_a_bundle_fails_on_its_own_where_the_engine_does(find: Find) -> None:
-    said = find(
-        SIZES
-        + """
+BUNDLED = """
 from debugtools.bundle.action import bundle
 from debugtools.bundle.spec import BundleSpec
 from debugtools.bundle.write import try_bundle
 from backends.jobs.context import JobContext
-import os
 def bundled(name, suspect, model, nodes, **more):
     spec = BundleSpec(compare=sides(suspect, model, **more), nodes=nodes, output=str(HERE / name))
     return bundle(JobContext(job_folder(spec, "bundle"), 1))
+"""
+
+
+def test_a_bundle_fails_on_its_own_where_the_engine_does(find: Find) -> None:
+    said = find(
+        SIZES
+        + BUNDLED
+        + """
+import os
 feeds = FeedSpec(shapes={"x": [[3, 2, 4]]})
 for name, suspect in (("low", trt(fp16=True)), ("kept", trt(fp16=True, precision_constraints="obey",
                                                              network={"layer_precisions": {"softplus": "fp32"}}))):
@@ -313,3 +321,21 @@ print(*located(trt()))
         fused={"layers": ["softplus"], "scale": 1.1},
     )
     assert said == ["softplus kernel True", "True", "softplus"]
+
+
+def test_every_call_of_searches_fits_the_real_bindings(
+    find: Find, forwarded_trt: dict[str, str], tmp_path: Path, trt_version: int
+) -> None:
+    """Each call goes to the real bindings first: the engine looked into, precision chosen, the bundle's script."""
+    faults = {"fp16": coarse("softplus")}
+    find("chain(*OPERATORS)\n" + BUNDLED + 'bundled("low", trt(fp16=True), str(HERE / "chain.onnx"), [3])', **faults)
+    environment = {**forwarded_trt, "LAYERWISE_FAKE_TRT_FAULTS": json.dumps(faults)}
+    sides = ("chain.onnx", "--trt", "--onnxrt")
+    for words in (("locate", *sides, "--fp16", "--observe", "executed"), ("precision", *sides, "--atol", "4e-3")):
+        done = layerwise("debug", *words, cwd=tmp_path, env=environment)
+        assert done.returncode == 0 and "softplus" in done.stdout, done.stdout + done.stderr
+    script = [sys.executable, "-P", str(tmp_path / "low" / "repro.py")]
+    alone = subprocess.run(script, env=environment, capture_output=True, text=True, check=False)
+    assert alone.returncode == 1 and "1 of 1 outputs are wrong" in alone.stdout, alone.stdout + alone.stderr
+    called = Path(forwarded_trt["LAYERWISE_FAKE_TRT_FORWARD_LOG"]).read_text()
+    assert "set_debug_listener" in called and ("set_output_type" in called) == (trt_version == 10)
