@@ -1,5 +1,6 @@
 """Engines from bytes, and what they take and give."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from backends.text import shown
 from backends.trt.capabilities import able, lacks, member
 from backends.trt.logger import Messages, make_logger
 from backends.trt.options import RunOptions
+from backends.trt.plugins import load_plugins
 from backends.trt.recorder import make_recorder
 
 NUMPY_NAMES = {
@@ -46,9 +48,15 @@ class Tensor:
         return TensorInfo(self.name, self.dtype, tuple(None if size == -1 else size for size in self.shape))
 
 
-def load_engine(trt: Any, data: bytes, source: object, messages: Messages, run: RunOptions) -> Engine:
-    """Deserialise an engine. BadFile names `source` and TensorRT's own reason, another version for one."""
+def load_engine(
+    trt: Any, data: bytes, source: object, messages: Messages, run: RunOptions, plugins: Sequence[str] = ()
+) -> Engine:
+    """Deserialise an engine, with TensorRT's own plugins and those of these libraries.
+
+    BadFile names `source` and TensorRT's own reason, another version for one.
+    """
     logger, recorder = make_logger(trt, messages), make_recorder(trt, messages)
+    load_plugins(trt, logger, plugins)
     runtimes = [trt.Runtime(logger)]
     if run.runtime:
         runtimes.append(_lean(runtimes[0], run.runtime, messages))

@@ -121,7 +121,7 @@ def opened_now(spec: RunnerSpec, model: Loadable, options: TrtOptions, name: str
     else:
         built = build_engine(model, options, messages=messages)
         data, source, told, file = built.data, "the engine just built", built.told, built.path
-    engine = load_engine(trt, data, source, messages, options.run)
+    engine = load_engine(trt, data, source, messages, options.run, options.network.plugins)
     restore_weights(trt, engine, model, told.append)
     if engine.engine.streamable_weights_size or not options.config.weight_streaming:
         set_budget(engine.engine, options.run.budget)

@@ -20,9 +20,8 @@ from backends.trt.engine import load_engine
 from backends.trt.inspect_engine import EngineView, engine_view
 from backends.trt.inspect_network import network_view
 from backends.trt.library import tensorrt
-from backends.trt.logger import Messages, make_logger
+from backends.trt.logger import Messages
 from backends.trt.monitor import no_progress
-from backends.trt.plugins import load_plugins
 from backends.trt.runner import read_engine
 from debugtools.convert.engine import teller
 from debugtools.inspect.document import engine_document, network_document
@@ -104,8 +103,8 @@ def _engine(spec: InspectSpec, messages: Messages, context: "JobContext") -> Des
 
 def _viewed(spec: InspectSpec, messages: Messages) -> EngineView:
     trt, path = tensorrt(), Path(spec.engine or "")
-    load_plugins(trt, make_logger(trt, messages), spec.options.network.plugins)
-    return engine_view(trt, load_engine(trt, read_engine(path), path, messages, spec.options.run))
+    plugins = spec.options.network.plugins
+    return engine_view(trt, load_engine(trt, read_engine(path), path, messages, spec.options.run, plugins))
 
 
 def _network(spec: InspectSpec, messages: Messages, context: "JobContext") -> Described:

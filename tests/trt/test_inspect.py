@@ -156,11 +156,16 @@ Path("onnx.engine").write_bytes(conv().data)
 for name in ("bad", "cut", "empty", "onnx", "pipe", "none"):
     print(error_of(lambda: acted(inspect_trt, engine=f"{name}.engine")))
 print(error_of(lambda: acted(inspect_trt, model="bad.engine")))
+Path("m.engine").write_bytes(whole)
+for need in (lambda given: acted(inspect_trt, engine="m.engine", options={"network": given}),
+             lambda given: opened(Loadable(), TrtOptions(engine="m.engine", network=NetworkOptions(**given)))):
+    print(error_of(lambda: need({"plugins": ["none.so"]})), "|", error_of(lambda: need({})))
 print(error_of(lambda: acted(inspect_trt)))
 """).splitlines()
     assert all("Magic tag does not match" in line and ".engine: " in line for line in said[:4])
     assert said[4] == "BadFile: pipe.engine: not a regular file" and "No such file" in said[5]
-    assert said[6].startswith("BadFile: bad.engine: not an ONNX model") and said[7].startswith("UsageError")
+    assert said[6].startswith("BadFile: bad.engine: not an ONNX model") and said[9].startswith("UsageError")
+    assert said[7:9] == ["BadFile: none.so: there is no such library of plugins | no error"] * 2
 
 
 def test_the_parser_is_asked_for_a_model_and_its_parts(run: Callable[[str], str]) -> None:

@@ -33,7 +33,8 @@ def trt_runner(args: Namespace, engine: str | None = None) -> RunnerSpec:
     """The runner of `--trt`, or of `--trt-engine ENGINE`."""
     options = trt_options(args)
     if engine is not None:
-        options = TrtOptions(engine=engine, run=options.run)
+        plugins = NetworkOptions(plugins=options.network.plugins)
+        options = TrtOptions(engine=engine, run=options.run, network=plugins)
     return RunnerSpec(kind="trt", options=to_dict(options))
 
 
