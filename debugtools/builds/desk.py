@@ -34,7 +34,7 @@ class BuildDesk(RepeatDesk):
     def artifact(self, plan: Plan, candidate: Candidate, iteration: int) -> Artifact | None:
         about: dict[str, Any] = {"key": candidate.key, "phase": "narrow" if self._mix else "", "trial": str(iteration)}
         if self._mix:
-            about["trial"] = f"narrow-{iteration}"
+            about["trial"] = f"narrow-{candidate.key}"
             about["forced"] = str(self._mix([plan.order[item] for item in candidate.items], about["trial"]))
         return Artifact((), (), "", {}, (), bytes, _nothing, about=about, iteration=iteration)
 

@@ -1,7 +1,7 @@
 """Which tactics make a build fail: builds that mix those of a good and of a bad one, found by delta debugging."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,67 +17,112 @@ from debugtools.debugger.spec import DebugSpec
 from debugtools.debugger.start import Notes
 from debugtools.diff.tactics import fields
 from debugtools.judging.protocol import Judge
-from debugtools.search.protocol import Verdict
+from debugtools.search.protocol import Candidate, Verdict
 from debugtools.search.reduce import ReduceSearch
-from debugtools.tactics import load_replay
+from debugtools.tactics import Choice, load_replay
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext
 
+_PAIRS = 8
+Layers = Mapping[str, Choice]
 
-@dataclass(frozen=True)
+
+@dataclass
 class Narrowed:
     """sets: tactics, rows of {layer, tactic, …}, that make a good build fail. verified: there are some, or none failed.
 
-    text: the same in words. source: the file that has these tactics, the bad build's.
+    text: the same in words. sources: layer -> a file that has its tactic, of a bad build.
     """
 
-    sets: list[list[dict[str, Any]]]
-    verified: bool
-    text: str
-    source: Path | None = None
+    sets: list[list[dict[str, Any]]] = field(default_factory=list)
+    verified: bool = False
+    text: str = ""
+    sources: dict[str, Path] = field(default_factory=dict)
 
 
-def narrowed(
-    context: "JobContext", spec: DebugSpec, maker: Maker, judge: Judge, history: History, trials: Sequence[Trial]
-) -> Narrowed:
-    """Find the smallest sets of layers that, with the bad build's tactics in the good one, make it fail."""
-    pair = _nearest(trials)
-    if pair is None:
-        failed = any(trial.verdict is Verdict.BAD for trial in trials)
-        text = "No build passed: it may be no matter of tactics." if failed else "No build failed."
-        return Narrowed([], not failed, text)
-    good, bad = pair
-    ours, theirs = load_replay(good).layers, load_replay(bad).layers
-    names = [name for name, choice in theirs.items() if name in ours and ours[name] != choice]
-    likely = {suspect.layer for suspect in suspects(trials)}
-    hints = [at for at, name in enumerate(names) if name in likely]
+class PairSearch(ReduceSearch):
+    """Delta debugging between one pair of builds; its candidates' keys are no other pair's."""
 
-    def mix(items: Sequence[int], trial: str) -> Path:
-        target = maker.tactics(trial).with_name("mixed.json")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        mixed(good, bad, [names[item] for item in items], target)
-        return target
+    def __init__(self, pair: int, count: int, hints: Sequence[int]) -> None:
+        super().__init__(range(count), None, hints)
+        self._pair = pair
 
-    def begin() -> Plan:
-        order = range(len(names))
-        return Plan(ReduceSearch(order, None, hints), order, lambda candidate: candidate.items)
-
-    told = SearchLoop(context, begin, BuildDesk(context, spec, Notes(context), mix), judge, history).run()
-    sets = [[names[item] for item in items] for items in told.search.result().sets]
-    rows = [[{"layer": name, **fields(theirs[name])} for name in layers] for layers in sets]
-    parts = [" with ".join(f"{shown(name, 80)} {shown(theirs[name].brief, 160)}" for name in layers) for layers in sets]
-    text = f"{'; '.join(parts)} makes a good build fail, verified." if parts else "No mix of their tactics fails."
-    return Narrowed(rows, bool(sets), text, bad)
+    def ask(self) -> list[Candidate]:
+        return [replace(candidate, key=f"{self._pair}-{candidate.key}") for candidate in super().ask()]
 
 
-def _nearest(trials: Sequence[Trial]) -> tuple[Path, Path] | None:
-    """A good and a bad build with the fewest layers between them."""
-    layers = {trial.tactics: load_replay(trial.tactics).layers for trial in trials}
-    pairs = [
-        (sum(layers[a.tactics].get(name) != choice for name, choice in layers[b.tactics].items()), a.tactics, b.tactics)
-        for a in trials
-        for b in trials
-        if a.verdict is Verdict.GOOD and b.verdict is Verdict.BAD
-    ]
-    return min(pairs)[1:] if pairs else None
+class Narrowing:
+    """Narrows pair after pair until each bad build is explained by what was found."""
+
+    def __init__(
+        self, context: "JobContext", spec: DebugSpec, maker: Maker, judge: Judge, history: History,
+        trials: Sequence[Trial],
+    ) -> None:  # fmt: skip
+        self._context, self._spec, self._maker = context, spec, maker
+        self._judge, self._history = judge, history
+        self._layers: dict[Path, Layers] = {trial.tactics: load_replay(trial.tactics).layers for trial in trials}
+        self._good, self._bad = (
+            [trial.tactics for trial in trials if trial.verdict is verdict] for verdict in (Verdict.GOOD, Verdict.BAD)
+        )
+        self._likely = {suspect.layer for suspect in suspects(trials)}
+
+    def run(self) -> Narrowed:
+        """The smallest sets of tactics that, put into a good build, make it fail."""
+        if not self._bad or not self._good:
+            text = "No build passed: it may be no matter of tactics." if self._bad else "No build failed."
+            return Narrowed(verified=not self._bad, text=text)
+        found, texts = Narrowed(), list[str]()
+        left = list(self._bad)
+        for number in range(_PAIRS):
+            pair = self._nearest(left)
+            sets = self._between(number, *pair) if pair else []
+            for layers in sets:
+                found.sets.append([{"layer": name, **fields(choice)} for name, choice in layers.items()])
+                found.sources.update(dict.fromkeys(layers, pair[1]) if pair else {})
+                texts.append(" with ".join(f"{shown(name, 80)} {shown(c.brief, 160)}" for name, c in layers.items()))
+            left = [bad for bad in left if not any(self._has(bad, layers) for layers in sets)]
+            if not sets:
+                break
+        found.verified = bool(texts)
+        found.text = _told(texts, len(left))
+        return found
+
+    def _nearest(self, bads: Sequence[Path]) -> tuple[Path, Path] | None:
+        """A good and one of these bad builds with the fewest layers between them."""
+        pairs = [(len(self._differing(good, bad)), good, bad) for good in self._good for bad in bads]
+        return min(pairs)[1:] if pairs else None
+
+    def _differing(self, good: Path, bad: Path) -> list[str]:
+        ours, theirs = self._layers[good], self._layers[bad]
+        return [name for name, choice in theirs.items() if name in ours and ours[name] != choice]
+
+    def _has(self, build: Path, layers: Layers) -> bool:
+        return all(self._layers[build].get(name) == choice for name, choice in layers.items())
+
+    def _between(self, number: int, good: Path, bad: Path) -> list[dict[str, Choice]]:
+        """Sets of the bad build's tactics that fail in the good one."""
+        names = self._differing(good, bad)
+        hints = [at for at, name in enumerate(names) if name in self._likely]
+
+        def mix(items: Sequence[int], trial: str) -> Path:
+            target = self._maker.tactics(trial).with_name("mixed.json")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            mixed(good, bad, [names[item] for item in items], target)
+            return target
+
+        def begin() -> Plan:
+            return Plan(PairSearch(number, len(names), hints), range(len(names)), lambda candidate: candidate.items)
+
+        desk = BuildDesk(self._context, self._spec, Notes(self._context), mix)
+        told = SearchLoop(self._context, begin, desk, self._judge, self._history).run().search.result()
+        return [{names[item]: self._layers[bad][names[item]] for item in items} for items in told.sets]
+
+
+def _told(texts: Sequence[str], unexplained: int) -> str:
+    if not texts:
+        return "No mix of a good and a bad build's tactics fails."
+    shown_first = "; ".join(texts[:3]) + (f"; and {len(texts) - 3} more" if len(texts) > 3 else "")
+    each = "each make" if len(texts) > 1 else "makes"
+    more = f" {unexplained} bad builds have none of them." if unexplained else ""
+    return f"{shown_first} {each} a good build fail, verified.{more}"

@@ -53,8 +53,8 @@ def _excluded(found: Sequence[Suspect], trials: Sequence[Trial], narrow: Narrowe
     """The file for --exclude-tactics: what was verified, else what is in every bad build; None if that is nothing."""
     bad = sum(trial.verdict is Verdict.BAD for trial in trials)
     layers = {each.layer: each.tactics for each in found if each.bad == bad}
-    if narrow and narrow.source:
-        layers = {row["layer"]: narrow.source for rows in narrow.sets for row in rows}
+    if narrow and narrow.sources:
+        layers = narrow.sources
     if not layers:
         return None
     with placing(path):

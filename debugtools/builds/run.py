@@ -12,7 +12,7 @@ from debugtools.builds.building import apart, here
 from debugtools.builds.desk import BuildDesk
 from debugtools.builds.judging import BuildJudge, EngineJudge, NoJudge, against
 from debugtools.builds.maker import Maker
-from debugtools.builds.narrow import Narrowed, narrowed
+from debugtools.builds.narrow import Narrowed, Narrowing
 from debugtools.builds.outcome import outcome
 from debugtools.builds.spec import BuildsSpec
 from debugtools.builds.suspects import Trial
@@ -70,7 +70,8 @@ class Builds:
         """Find the tactics that do it, a good build first where there was none."""
         if counted.bad and not counted.good:
             self._loop(judge, "good", counted.bad + counted.skipped + _MORE).run()
-        return narrowed(self._context, self._spec.search, self._maker, judge, self._history, self._trials())
+        trials = self._trials()
+        return Narrowing(self._context, self._spec.search, self._maker, judge, self._history, trials).run()
 
     def _loop(self, judge: Judge, until: Until, most: int | None = None) -> SearchLoop:
         """Trials until then, and no more than `most`; those that were judged count."""

@@ -114,6 +114,21 @@ print(verdicts(loose), len(loose.result["varied"]) > 0, Path("multiple.json").is
     assert said == ["bad good", "True True", "True [['softplus']]", "['good', 'good', 'good', 'good'] True True"]
 
 
+def test_bad_tactics_of_two_layers_are_both_found(run: Callable[..., str]) -> None:
+    said = run(
+        """
+result = builds(until="16", narrow=True).result
+print(result["passed"], sorted(row["layer"] for rows in result["bad_tactics"] for row in rows))
+print("each make a good build fail" in result["summary"], "have none of them" in result["summary"])
+from debugtools.tactics import load_replay
+print(sorted(load_replay(result["files"]["exclude"]).layers))
+""",
+        seed=5,
+        bad_tactic={"layers": ["softplus", "tanh"], "probability": 0.3, "scale": 3.0},
+    )
+    assert said.splitlines() == ["True ['softplus', 'tanh']", "True False", "['softplus', 'tanh']"]
+
+
 def test_a_fault_of_no_tactic_is_not_blamed_on_one(run: Callable[..., str]) -> None:
     said = run(
         """
