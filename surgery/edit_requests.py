@@ -17,7 +17,7 @@ from backends.record_values import read_value
 from backends.tensors import format_shape
 from backends.text import shown
 from surgery.checked import edit_problems
-from surgery.edits import Edit, edit_from
+from surgery.edits import Edit, EditError, edit_from
 from surgery.gs_script import export_script
 from surgery.history import History
 from surgery.lookups import difference
@@ -33,15 +33,39 @@ _MOST_TYPES = 1000
 _known: dict[tuple[str, int, int], Structure] = {}
 
 
+def answer_types(context: "JobContext", params: dict[str, Any]) -> dict[str, Any]:
+    """Write types and shapes of the main graph's tensors. params: path, out (a file for a GraphProto that has them as
+    value_info). Answer: nothing.
+    """
+    graph = onnx.GraphProto()
+    graph.value_info.extend(types_of(_structure(Path(params["path"]))).values())
+    _write(params, graph.SerializeToString())
+    return {}
+
+
 def answer_result(context: "JobContext", params: dict[str, Any]) -> dict[str, Any]:
     """Write what edits make. params: path, log (the history's file), at (the entry they follow), edits, out (a file
-    for the structure). Answer: nothing. EditError where one does not fit.
+    for the structure), skip_misfits.
+
+    Answer: misfits, [place, reason] of the edits that do not fit and were left out. Without `skip_misfits` one that
+    does not fit is an EditError.
     """
-    structure = _applied(_state(params), params)
+    structure, misfits = _state(params), []
+    for place, edit in enumerate(map(edit_from, params["edits"])):
+        try:
+            structure = edit.apply(structure)
+        except EditError as error:
+            if not params.get("skip_misfits"):
+                raise
+            misfits.append([place, error.reason])
+    _write(params, structure.proto().SerializeToString())
+    return {"misfits": misfits}
+
+
+def _write(params: dict[str, Any], data: bytes) -> None:
     out = Path(params["out"])
     out.parent.mkdir(parents=True, exist_ok=True)
-    atomic_write(out, structure.proto().SerializeToString())
-    return {}
+    atomic_write(out, data)
 
 
 def answer_check(context: "JobContext", params: dict[str, Any]) -> dict[str, Any]:

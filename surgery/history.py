@@ -22,6 +22,7 @@ from backends.jobs.store import default_root
 from backends.protos import parse_model
 from surgery.edits import Edit, EditError, edit_from, edits_from_json
 from surgery.journal import Journal, Line
+from surgery.sharing import shared
 from surgery.streamed import is_external
 from surgery.structure import Structure
 
@@ -213,7 +214,7 @@ class History:
             model = parse_model(self._record_file(entry.id).read_bytes())
         except (OSError, BadFile):
             return None
-        return Structure.from_proto(model, before.folder, before.base)
+        return shared(Structure.from_proto(model, before.folder, before.base), before)
 
 
 def model_key(structure: Structure) -> str:

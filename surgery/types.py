@@ -46,9 +46,18 @@ def types_of(structure: Structure) -> Mapping[str, onnx.ValueInfoProto]:
     known = None if before is None else _carried(structure, before)
     if known is None:
         known = _whole(structure if before is None else _without_stale(structure, before))
+    _keep(structure, known)
+    return known
+
+
+def learn(structure: Structure, values: Iterable[onnx.ValueInfoProto]) -> None:
+    """Take over what `types_of` said of the same version in another process."""
+    _keep(structure, {value.name: value for value in values})
+
+
+def _keep(structure: Structure, known: Values) -> None:
     structure.carried[:] = [entry for entry in structure.carried if not isinstance(entry, Types)]
     structure.carried.append(Types(known, structure.nodes, structure.inputs, structure.initializers))
-    return known
 
 
 def _whole(structure: Structure) -> Values:

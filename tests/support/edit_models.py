@@ -61,6 +61,33 @@ def varied_model(path: Path) -> Path:
     return path
 
 
+def nested_model(path: Path) -> Path:
+    """The varied model with a Loop at its end, whose body has an If that reads tensors of both graphs around it."""
+    model = onnx.load(varied_model(path))
+    branches = {
+        f"{way}_branch": helper.make_graph(
+            [helper.make_node(op, ["now", "s1"], [f"{way}_sum"], f"{way}_{op}"),
+             helper.make_node("Tanh", [f"{way}_sum"], [f"{way}_out"], f"{way}_tanh")],
+            way, [], [helper.make_tensor_value_info(f"{way}_out", TensorProto.FLOAT, None)])
+        for way, op in (("then", "Add"), ("else", "Sub"))
+    }  # fmt: skip
+    body = helper.make_graph(
+        [helper.make_node("Relu", ["carried"], ["now"], "step"),
+         helper.make_node("If", ["going"], ["chosen_inside"], "inner", **branches),
+         helper.make_node("Identity", ["going"], ["go_on"], "go")],
+        "body",
+        [helper.make_tensor_value_info("turn", TensorProto.INT64, []),
+         helper.make_tensor_value_info("going", TensorProto.BOOL, []),
+         helper.make_tensor_value_info("carried", TensorProto.FLOAT, None)],
+        [helper.make_tensor_value_info("go_on", TensorProto.BOOL, []),
+         helper.make_tensor_value_info("chosen_inside", TensorProto.FLOAT, None)])  # fmt: skip
+    model.graph.node.append(helper.make_node("Loop", ["turns", "flag", "y"], ["looped"], "loop", body=body))
+    model.graph.initializer.append(helper.make_tensor("turns", TensorProto.INT64, [], [2]))
+    model.graph.output.append(helper.make_tensor_value_info("looped", TensorProto.FLOAT, None))
+    onnx.save(model, path)
+    return path
+
+
 def described(model: onnx.ModelProto) -> dict[str, Any]:
     """All of a model that counts, comparable: nodes in order, inputs and outputs, weights that are used, functions."""
     opsets = {entry.domain: entry.version for entry in model.opset_import}

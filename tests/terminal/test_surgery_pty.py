@@ -15,10 +15,20 @@ import onnx
 import psutil
 import pytest
 from support.app_home import Home, big_home, home
+from support.edit_models import described, nested_model
 from support.jobs import until
 from support.terminal import Terminal, app
 
+from backends.model import ModelFile
 from surgery.demo import make_demo
+from surgery.edits import apply_all
+from surgery.edits.names import RenameNode
+from surgery.edits.nodes import DeleteNodes, InsertNode, ReplaceNode
+from surgery.edits.whole import ConvertPrecision
+from surgery.history import edits_to_json
+from surgery.saving import save
+from surgery.settled import settled
+from surgery.structure import Structure
 
 __all__ = ["big_home", "home"]
 SIZES = [(80, 24), (120, 40)]
@@ -310,6 +320,65 @@ def test_log_script_and_replay(encoder: Path, tmp_path: Path) -> None:
         terminal.wait_for("written to again.onnx")
     assert "onnx_graphsurgeon" in script.read_text() and "delete-node" in log.read_text()
     assert ("Add", "/embeddings/Add") not in nodes(out)
+
+
+def test_replay_makes_what_fits_of_a_log_that_needs_an_engine(encoder: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log.json"
+    log.write_bytes(
+        edits_to_json([
+            DeleteNodes(nodes=("/embeddings/Add",)), DeleteNodes(nodes=("/no/such",)),
+            ConvertPrecision(nodes=("/embeddings/LayerNorm/Sub",)),
+            RenameNode(node="/embeddings/LayerNorm/Sqrt", to="root"),
+        ])
+    )  # fmt: skip
+    with opened(encoder, 80, 24) as terminal:
+        change(terminal, f":replay {log}", "enter", seen="3 edits: delete /embeddings/Add")
+        assert "1 of 4 edits do not fit" in terminal.text and "delete /no/such" in terminal.text
+        apply(terminal, 3)
+        assert re.search(r"~ +3 Sub .* f16", terminal.text)
+        terminal.press("u")
+        at_rest(terminal, "as the file")
+
+
+def test_bodies_and_functions_are_edited_by_keys(tmp_path: Path) -> None:
+    out, model = tmp_path / "out.onnx", nested_model(tmp_path / "nested.onnx")
+    with app(model, columns=80, rows=24) as terminal:
+        terminal.wait_for("then_relu")
+        terminal.press("x")
+        terminal.wait_for("as the file")
+        terminal.press(":goto then_relu", "enter")
+        change(terminal, "d", seen="delete then_relu in if/then_branch")
+        assert re.search(r"▌ - +11 ", terminal.text) and re.search(r"~ +9 If", terminal.text)
+        assert "2 of 3 outputs  y, looped" in terminal.text
+        apply(terminal, 1)
+        terminal.press(":goto twice_add", "enter")
+        change(terminal, "i", "Neg", "enter", seen="insert Neg on d in function/my:Twice")
+        assert "1 of 3 outputs  z" in terminal.text
+        apply(terminal, 2)
+        terminal.press("o")
+        terminal.wait_for("only tensors of the main graph")
+        terminal.press(":goto then_tanh", "enter")
+        change(terminal, "r", "Sigmoid", "enter", seen="in loop/body/inner/then_branch")
+        apply(terminal, 3)
+        change(terminal, "c", "alpha=1", "enter", seen="set alpha=1")
+        assert "broken:" in terminal.text
+        terminal.press("escape")
+        at_rest(terminal, "3 edits")
+        terminal.press(f":write {out}", "enter")
+        terminal.wait_for("written to out.onnx")
+        terminal.press("u", "u", "u")
+        at_rest(terminal, "as the file")
+        terminal.press(":goto then_relu", "enter")
+        terminal.wait_for(lambda text: re.search(r"▌ +11 +Relu +then_relu", text) is not None)
+    made = [
+        DeleteNodes(nodes=("then_relu",), scope=("if", "then_branch")),
+        InsertNode(tensor="d", op="Neg", scope=("function", "my:Twice")),
+        ReplaceNode(node="then_tanh", op="Sigmoid", scope=("loop", "body", "inner", "then_branch")),
+    ]
+    with ModelFile(model) as file:
+        base = Structure.open(file)
+        save(settled(base, apply_all(base, made)), tmp_path / "wanted.onnx")
+    assert described(onnx.load(out)) == described(onnx.load(tmp_path / "wanted.onnx"))
 
 
 @pytest.mark.parametrize(("columns", "rows"), SIZES)

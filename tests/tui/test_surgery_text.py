@@ -154,5 +154,5 @@ def test_a_log_is_read_with_what_does_not_fit(desk: EditDesk, tmp_path: Path) ->
     assert desk.write_log(log) == 1
     with pytest.raises(UsageError, match="there already"):
         desk.write_log(log)
-    edits, misfits = desk.read_log(log)
+    edits, misfits = desk.fitting(desk.read_log(log))
     assert not edits and [misfit.edit.describe() for misfit in misfits] == [f"delete {RELU}"]

@@ -6,6 +6,8 @@ Everything here is pure Python over protos; edits that need an engine are comput
 from collections.abc import Sequence
 from pathlib import Path
 
+import onnx
+
 from backends.errors import UsageError
 from backends.model import ModelFile
 from backends.protos import parse_model
@@ -16,7 +18,9 @@ from surgery.graph.delta import affected, delta
 from surgery.graph.ground import Ground
 from surgery.graph.overlay import Overlay
 from surgery.history import ROOT, History, Misfit, read_edits, replay
+from surgery.sharing import shared
 from surgery.structure import Structure
+from surgery.types import learn
 from tui.controllers.edit_complete import Completions
 from tui.controllers.edit_target import find_node, target
 from tui.controllers.edit_words import FAMILIES, VERBS, fields, words
@@ -80,6 +84,12 @@ class EditDesk:
         """Look up what the first edit will want to know."""
         self.overlay().state.lookups  # noqa: B018 (it is kept)
 
+    def learn_types(self, file: Path) -> None:
+        """Take over what the worker inferred of the model as it is on disk."""
+        base = self._ground.structure
+        learn(base, onnx.GraphProto.FromString(file.read_bytes()).value_info)
+        self.overlay().state.learn_from(base)
+
     def steps(self) -> list[Step]:
         """The whole tree, the file first."""
         entries = sorted(self.history.entries.values(), key=lambda entry: entry.id)
@@ -126,7 +136,7 @@ class EditDesk:
         """As `attempt`, of edits whose result the worker has written to `file`."""
         before = self.overlay().state
         model = parse_model(file.read_bytes(), file)
-        return self.attempt(edits, Structure.from_proto(model, before.folder, before.base))
+        return self.attempt(edits, shared(Structure.from_proto(model, before.folder, before.base), before))
 
     def apply(self, ghost: Ghost) -> tuple[int, int]:
         """Make a change that was looked at; returns the first and the last entry that it became."""
@@ -156,14 +166,12 @@ class EditDesk:
         self.history.save(path)
         return len(self.history.edits)
 
-    def read_log(self, path: Path) -> tuple[list[Edit], list[Misfit]]:
-        """The edits of a log that fit the current state one after the other, and those that do not.
+    def read_log(self, path: Path) -> list[Edit]:
+        """The edits of a log. BadFile."""
+        return read_edits(path)
 
-        Where one of them needs an engine all are taken to fit: that is not to be tried here.
-        """
-        edits = read_edits(path)
-        if any(edit.heavy for edit in edits):
-            return edits, []
+    def fitting(self, edits: Sequence[Edit]) -> tuple[list[Edit], list[Misfit]]:
+        """Those of some edits that fit the current state one after the other, and those that do not."""
         _, misfits = replay(edits, self.history.structure)
         lost = {id(misfit.edit) for misfit in misfits}
         return [edit for edit in edits if id(edit) not in lost], misfits

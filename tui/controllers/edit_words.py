@@ -106,6 +106,8 @@ def outputs(target: Target, text: str) -> Edits:
 
 def precision(target: Target, text: str) -> Edits:
     """`float16 | bfloat16`: compute the nodes in it."""
+    if target.scope:
+        raise UsageError("only nodes of the main graph can be computed in another precision")
     low = {"fp16": "float16", "bf16": "bfloat16"}.get(text.strip(), text.strip())
     if low not in LOW:
         raise UsageError(f"which precision: {' or '.join(LOW)}?")

@@ -14,6 +14,7 @@ from backends.errors import LayerwiseError, UsageError
 from backends.text import shown
 from tui.controllers.opening import graph_index
 from tui.controllers.warm import warm_worker
+from tui.presenters.surgery_status import misfit_text
 from tui.state.changes import Sides
 from tui.state.shared import AppState
 from tui.state.surgery import Check, Ghost, SurgeryState
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Misfits = Sequence[tuple[Any, str]]
+"""Edits that do not fit, each with the reason."""
 
 
 def surgeon(state: AppState) -> "SurgeryController":
@@ -95,7 +98,9 @@ class SurgeryController:
         if await self.open():
             await self.run(self.desk.warm)
             with suppress(LayerwiseError):
-                await warm_worker(self.app).ask("edit_check", {**self.place(), "edits": []})
+                out = self._result_file.with_suffix(".types")
+                await warm_worker(self.app).ask("edit_types", {**self.place(), "out": str(out)})
+                await self.run(self.desk.learn_types, out)
 
     async def show(self) -> None:
         """Show the head of the history; a state that an edit no longer makes gives way to the file."""
@@ -142,23 +147,38 @@ class SurgeryController:
 
     async def attempt(self, edits: Sequence[Any]) -> Ghost:
         """Show what edits would make of the head. EditError where one does not fit."""
-        desk = self.desk
         if any(edit.heavy for edit in edits):
-            ghost = await self._attempt_elsewhere(desk, edits)
+            await self._make_elsewhere(edits)
+            ghost = await self.run(self.desk.attempt_result, edits, self._result_file)
         else:
-            ghost = await self.run(desk.attempt, edits)
+            ghost = await self.run(self.desk.attempt, edits)
         self._show_ghost(ghost)
         return ghost
+
+    async def attempt_fitting(self, edits: Sequence[Any]) -> Misfits:
+        """As `attempt`, without the edits that do not fit; returns these. UsageError if none fits."""
+        heavy = any(edit.heavy for edit in edits)
+        if heavy:
+            kept, misfits = await self._make_elsewhere(edits, skip_misfits=True)
+        else:
+            kept, misfits = await self.run(self.desk.fitting, edits)
+        if not kept:
+            raise UsageError(f"none of its edits fits: {misfit_text(*misfits[0])}" if misfits else "no edit is in it")
+        made = (self.desk.attempt_result, kept, self._result_file) if heavy else (self.desk.attempt, kept)
+        self._show_ghost(await self.run(*made))
+        return misfits
 
     def _show_ghost(self, ghost: Ghost) -> None:
         self.state.ghost, self.state.check = ghost, None
         self._set_index(ghost.shown)
 
-    async def _attempt_elsewhere(self, desk: "EditDesk", edits: Sequence[Any]) -> Ghost:
-        """What needs an engine is made by the warm worker."""
-        out = self._result_file
-        await warm_worker(self.app).ask("edit_result", {**self.place(), "edits": _plain(edits), "out": str(out)})
-        return await self.run(desk.attempt_result, edits, out)
+    async def _make_elsewhere(self, edits: Sequence[Any], *, skip_misfits: bool = False) -> tuple[list[Any], Misfits]:
+        """What needs an engine is made by the warm worker; returns the edits it made, and those that do not fit."""
+        out = {"out": str(self._result_file), "skip_misfits": skip_misfits}
+        answer = await warm_worker(self.app).ask("edit_result", {**self.place(), "edits": _plain(edits), **out})
+        reasons = dict(answer["misfits"])
+        kept = [edit for place, edit in enumerate(edits) if place not in reasons]
+        return kept, [(edits[place], reason) for place, reason in reasons.items()]
 
     @property
     def _result_file(self) -> Path:
@@ -202,12 +222,18 @@ class SurgeryController:
             params = {**self.place(), "at": 0, "to": self.desk.history.at}
             await self._ask_check(params, overlay)
 
+    @property
+    def slow_to_apply(self) -> bool:
+        """Whether the change that waits is made of several edits that the worker has to make one after the other."""
+        edits = self.state.ghost.edits if self.state.ghost is not None else ()
+        return len(edits) > 1 and any(edit.heavy for edit in edits)
+
     async def apply(self) -> None:
         """Make the change that waits."""
         ghost = self.state.ghost
         if ghost is None:
             return
-        if len(ghost.edits) > 1 and any(edit.heavy for edit in ghost.edits):
+        if self.slow_to_apply:
             first, last = await self._apply_one_by_one(ghost.edits)
         else:
             first, last = await self.run(self.desk.apply, ghost)
@@ -217,11 +243,15 @@ class SurgeryController:
         self.app.say(f"made, as edit {last}: {ghost.edits[-1].describe()}; u takes it back", "good")
 
     async def _apply_one_by_one(self, edits: Sequence[Any]) -> tuple[int, int]:
-        """What needs an engine is made by the worker, each in its turn."""
-        made = []
-        for edit in edits:
-            one = await self.attempt([edit])
-            made.append((await self.run(self.desk.apply, one))[1])
+        """What needs an engine is made by the worker, each in its turn; all of them, or none."""
+        start, made = self.desk.history.at, []
+        try:
+            for edit in edits:
+                one = await self.attempt([edit])
+                made.append((await self.run(self.desk.apply, one))[1])
+        except LayerwiseError:
+            await self.go(start)
+            raise
         return made[0], made[-1]
 
     async def leave(self) -> None:

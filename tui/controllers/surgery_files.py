@@ -1,14 +1,13 @@
 """What Surgery writes and reads: the edited model, its edits as a log or a script, and whether the outputs moved."""
 
 from pathlib import Path
-from typing import Any
 
 from backends.errors import UsageError
 from backends.text import shown
 from tui.controllers.surgery import SurgeryController
 from tui.controllers.warm import warm_worker
 from tui.presenters.bars import size_text
-from tui.presenters.surgery_status import effect_text
+from tui.presenters.surgery_status import effect_text, misfit_text
 
 
 async def write(surgeon: SurgeryController, path: Path, overwrite: bool) -> None:
@@ -41,13 +40,12 @@ async def log(surgeon: SurgeryController, path: Path) -> None:
 
 async def replay(surgeon: SurgeryController, path: Path) -> None:
     """Show what the edits of a log make of the head; those that do not fit are named. BadFile, UsageError."""
-    edits, misfits = await surgeon.run(surgeon.desk.read_log, path)
-    if not edits:
-        raise UsageError(f"none of its edits fits: {_misfit(misfits[0])}" if misfits else "there is no edit in it")
-    await surgeon.attempt(edits)
+    edits = await surgeon.run(surgeon.desk.read_log, path)
+    misfits = await surgeon.attempt_fitting(edits)
+    surgeon.app.say("")
     if misfits:
-        lost = f"{len(misfits)} of {len(misfits) + len(edits)} edits do not fit and are left out: "
-        surgeon.app.say(lost + _misfit(misfits[0]), "warn")
+        lost = f"{len(misfits)} of {len(edits)} edits do not fit and are left out: "
+        surgeon.app.say(lost + misfit_text(*misfits[0]), "warn")
 
 
 async def effect(surgeon: SurgeryController) -> str:
@@ -57,7 +55,3 @@ async def effect(surgeon: SurgeryController) -> str:
     )
     low = any(edit.__struct_config__.tag == "convert-precision" for edit in surgeon.desk.edits())
     return effect_text(answer) + ("; onnxruntime's CPU computes FP16 in FP32" if low else "")
-
-
-def _misfit(misfit: Any) -> str:
-    return f"{misfit.edit.describe()}: {shown(misfit.reason, 200)}"

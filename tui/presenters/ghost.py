@@ -8,7 +8,7 @@ from backends.text import shown
 from tui.presenters.bars import size_text
 from tui.presenters.glyphs import Glyphs
 from tui.presenters.tensors import short_dtype
-from tui.presenters.text import Line, clip, fit, spread, wrap_runs
+from tui.presenters.text import Line, clip, fit, spread, width, wrap_runs
 
 if TYPE_CHECKING:
     from surgery.graph import GraphIndex
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tui.state.surgery import Check, Ghost
 
 WORD = 9
-_NAMED, _KINDS, _TYPES, _WIDE, _ROOMY, _ROWS = 3, 6, 3, 100, 75, 2
+_NAMED, _KINDS, _TYPES, _WIDE, _ROWS = 3, 6, 3, 100, 2
 
 
 def ghost_lines(ghost: "Ghost", check: "Check | None", cells: int, glyphs: Glyphs) -> list[Line]:
@@ -50,7 +50,7 @@ def _head(ghost: "Ghost", cells: int) -> list[Line]:
     count = f"{len(ghost.edits):,} edits: " if len(ghost.edits) > 1 else ""
     told: Line = [(f" {count}{ghost.edits[0].describe()}", "strong")]
     keys: Line = [("enter applies  esc leaves it ", "key")]
-    if cells >= _ROOMY:
+    if width(told) + width(keys) < cells:
         return [spread(told, keys, cells)]
     return [*wrap_runs(told, cells, 3)[:_ROWS], spread([], keys, cells)]
 

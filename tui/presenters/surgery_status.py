@@ -39,6 +39,11 @@ def effect_text(answer: Mapping[str, Any]) -> str:
     return f"moved: {'; '.join(texts)}"
 
 
+def misfit_text(edit: Any, reason: str) -> str:
+    """An edit that does not fit, and why."""
+    return f"{edit.describe()}: {shown(reason, 200)}"
+
+
 def _moved(row: Mapping[str, Any]) -> str:
     if row["largest"] is None:
         return row["note"] or "cannot be told"

@@ -122,11 +122,13 @@ class SurgeryScreen(SurgeryBase, scope="surgery"):
 
     @command("surgery.undo", "undo the last edit", keys="u", footer="undo", line="undo")
     async def undo(self) -> None:
-        await self._did(self._surgeon.leave() if self.state.surgery.ghost else self._surgeon.undo())
+        if self._is_free():
+            await self._did(self._surgeon.leave() if self.state.surgery.ghost else self._surgeon.undo())
 
     @command("surgery.redo", "redo", keys="ctrl+r", line="redo")
     async def redo(self) -> None:
-        await self._did(self._surgeon.redo())
+        if self._is_free():
+            await self._did(self._surgeon.redo())
 
     @command("surgery.history", "the history of edits, to walk and branch", keys="H", footer="history", line="history")
     async def show_history(self) -> None:
@@ -179,7 +181,17 @@ class SurgeryScreen(SurgeryBase, scope="surgery"):
 
     @command("surgery.replay", "make the edits of a log here", line="replay FILE")
     async def replay(self, text: str = "") -> None:
-        if await self._file("replay", text, surgery_files.replay):
+        if not text:
+            self._prompt("replay ", "a file   tab completes")
+        elif self._is_free():
+            self.busy = True
+            self.state.say("trying the edits …")
+            self.run_worker(self._replay(user_path(text).absolute()), group="surgery-edit")
+
+    async def _replay(self, path: Path) -> None:
+        done = await self._did(surgery_files.replay(self._surgeon, path))
+        self.busy = False
+        if done:
             self._show_change()
 
     async def _file(self, verb: str, text: str, work: Callable[[SurgeryController, Path], Awaitable[object]]) -> bool:
@@ -238,8 +250,7 @@ class SurgeryScreen(SurgeryBase, scope="surgery"):
 
     async def edit(self, verb: str, text: str) -> None:
         """Show what an edit of the chosen nodes would do. What does not fit is said."""
-        if self.busy:
-            self.state.say("an edit is being computed: wait for it", "warn")
+        if not self._is_free():
             return
         try:
             await self._surgeon.open()

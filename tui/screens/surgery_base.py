@@ -115,11 +115,29 @@ class SurgeryBase(GraphScreen, scope="surgery"):
 
     @command("surgery.apply", "make the change on view", line="apply")
     async def apply(self) -> None:
+        if not self._is_free():
+            return
+        if self._surgeon.slow_to_apply:
+            self.busy = True
+            self.state.say("making one edit after the other …")
+            self.run_worker(self._apply_slowly(), group="surgery-edit")
+        else:
+            await self._did(self._surgeon.apply())
+
+    async def _apply_slowly(self) -> None:
         await self._did(self._surgeon.apply())
+        self.busy = False
 
     @command("surgery.leave", "leave the change on view", line="leave")
     async def leave(self) -> None:
-        await self._did(self._surgeon.leave())
+        if self._is_free():
+            await self._did(self._surgeon.leave())
+
+    def _is_free(self) -> bool:
+        """Whether no edit is being computed; if one is, it is said."""
+        if self.busy:
+            self.state.say("an edit is being computed: wait for it", "warn")
+        return not self.busy
 
     async def _did(self, work: Awaitable[object]) -> bool:
         """Wait for something the controller does; what goes wrong is said."""

@@ -3,9 +3,11 @@
 from tui.presenters.text import Line
 from tui.widgets.virtual_list import VirtualList
 
+ROWS = 8
+
 
 class FootedList(VirtualList):
-    """The foot takes the place of rows, half of them at most; the cursor stays above it.
+    """The foot takes the place of rows, some of which always stay; the cursor is kept above it.
 
     A widget of its own would make Textual lay out and paint the whole page, twice.
     """
@@ -18,7 +20,8 @@ class FootedList(VirtualList):
 
     @property
     def _shown_foot(self) -> tuple[Line, ...]:
-        return self._foot[: self.size.height // 2]
+        height = self.size.height
+        return self._foot[: max(height // 2, height - ROWS)]
 
     def set_foot(self, lines: list[Line]) -> None:
         """Show `lines` below the rows; none gives all room to the rows again."""
