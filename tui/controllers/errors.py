@@ -88,7 +88,7 @@ class ErrorsController(Follower):
         facts.card = event
 
     def _on_warning(self, event: Event, facts: RunFacts) -> None:
-        facts.warning = str(event.get("text", ""))
+        facts.warning = " ".join(str(event.get("text", "")).split())
 
     def show(self) -> None:
         self.state.refresh()

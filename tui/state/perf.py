@@ -63,7 +63,7 @@ class PerfState:
         elif kind == "row" and isinstance(event.get("row"), dict):
             self._take_row(str(event.get("table")), event["row"])
         elif kind == "warning":
-            self.facts.warning = str(event.get("text", ""))
+            self.facts.warning = " ".join(str(event.get("text", "")).split())
         elif kind == "card":
             self.facts.card = event
 
