@@ -1,10 +1,10 @@
 """Which nodes of a model each layer of an engine does."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Literal
 
-from backends.trt.inspect_layers import Layer
+from backends.trt.inspect_layers import Layer, named_nodes
 from surgery.cut import GraphCut
 from surgery.precision_plan import node_label
 
@@ -26,8 +26,9 @@ class Mapped:
 
 
 def map_layers(layers: Sequence[Layer], cut: GraphCut, renamed: Mapping[str, str]) -> list[Mapped]:
-    """Map each layer by the nodes that TensorRT names for it, else by the tensors that it gives: of their own names, or
-    known by their values.
+    """Map each layer by the nodes that TensorRT names for it, else by the tensors that it gives, of their own names or
+    known by their values: the nodes between what it reads and those, or, where it does not say all that it reads, the
+    nodes that make them.
 
     renamed: TensorRT's names of tensors that are not the model's -> the model's, by value.
     """
@@ -38,11 +39,28 @@ def map_layers(layers: Sequence[Layer], cut: GraphCut, renamed: Mapping[str, str
 def _mapped(layer: Layer, cut: GraphCut, places: Mapping[str, int], renamed: Mapping[str, str]) -> Mapped:
     given = [tensor.name for tensor in layer.outputs]
     tensor = next((renamed.get(name, name) for name in given if renamed.get(name, name) in cut.maker), "")
-    named = tuple(sorted(places[name] for name in {*layer.nodes, layer.name} if name in places))
+    named = tuple(sorted(places[name] for name in {*layer.nodes, *named_nodes(layer.name, places)} if name in places))
     if named:
         return Mapped(layer.name, layer.kind, named, "name", tensor)
     for by, names in (("tensor", given), ("value", [renamed[name] for name in given if name in renamed])):
-        makers = tuple(sorted({cut.maker[name] for name in names if name in cut.maker}))
-        if makers:
-            return Mapped(layer.name, layer.kind, makers, "tensor" if by == "tensor" else "value", tensor)
+        ends = [name for name in names if name in cut.maker]
+        if ends:
+            nodes = _between(cut, {renamed.get(t.name, t.name) for t in layer.inputs}, ends)
+            return Mapped(layer.name, layer.kind, nodes, "tensor" if by == "tensor" else "value", tensor)
     return Mapped(layer.name, layer.kind)
+
+
+def _between(cut: GraphCut, starts: Set[str], ends: Sequence[str]) -> tuple[int, ...]:
+    """The nodes from some tensors to others; the makers of the latter alone where they need more than these."""
+    makers = {cut.maker[name] for name in ends}
+    known = all(name in cut.maker or name in cut.initializers or name in cut.inputs for name in starts)
+    waiting, found = list(ends) if known else [], set[int]()
+    while waiting:
+        name = waiting.pop()
+        if name in cut.inputs and name not in starts:
+            return tuple(sorted(makers))
+        at = cut.maker.get(name)
+        if name not in starts and at is not None and at not in found:
+            found.add(at)
+            waiting += cut.reads[at]
+    return tuple(sorted(found or makers))

@@ -22,10 +22,10 @@ from backends.trt.inspect_network import network_view
 from backends.trt.library import tensorrt
 from backends.trt.logger import Messages
 from backends.trt.monitor import no_progress
+from backends.trt.options import NetworkOptions, TrtOptions
 from backends.trt.runner import read_engine
 from debugtools.convert.engine import teller
 from debugtools.inspect.document import engine_document, network_document
-from debugtools.inspect.nodes import Nodes, layers_of_nodes, node_document, node_lines
 from debugtools.inspect.picture import engine_picture, network_picture
 from debugtools.inspect.spec import InspectSpec
 from debugtools.inspect.text import engine_lines, network_lines
@@ -34,6 +34,7 @@ from surgery.inspect_action import joined_lines
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext
+    from debugtools.inspect.nodes import NodeMap
 
 
 def inspect_trt(context: "JobContext") -> dict[str, Any]:
@@ -82,20 +83,18 @@ def _engine(spec: InspectSpec, messages: Messages, context: "JobContext") -> Des
     if not view.detailed and ("layers" in spec.show or spec.nodes_of):
         context.warn(f"The engine's profiling verbosity is {view.facts['Profiling Verbosity']}: it says little of its "
                      "layers. Build it with --profiling-verbosity DETAILED to see more.")  # fmt: skip
-    nodes = _nodes(spec.nodes_of) if spec.nodes_of else None
+    nodes = _nodes(spec, view, context)
     if nodes:
-        told = [[nodes.told(layer) for layer in layers] for layers in view.layers]
-        view = replace(view, layers=told)
-    found = layers_of_nodes(nodes.names, [layer for layers in view.layers for layer in layers]) if nodes else {}
+        view = replace(view, layers=[nodes.told(layers) for layers in view.layers])
 
     def lines() -> Iterator[str]:
         yield from engine_lines(view, spec.show, notes)
         if nodes:
             yield ""
-            yield from (TAB + line for line in node_lines(found))
+            yield from (TAB + line for line in nodes.lines())
 
     def document() -> dict[str, Any]:
-        more = {"nodes": node_document(found)} if nodes else {}
+        more = {"nodes": nodes.document()} if nodes else {}
         return {"path": spec.engine, **engine_document(view, spec.show, notes), **more}
 
     return Described(lines, document, lambda: engine_picture(view))
@@ -131,9 +130,14 @@ def _model(spec: InspectSpec) -> Loadable:
         return Loadable(data=file.structure_bytes(), folder=file.folder)
 
 
-def _nodes(path: str) -> Nodes:
-    with ModelFile(path, None, True) as file:
-        return Nodes(file.structure().graph)
+def _nodes(spec: InspectSpec, view: EngineView, context: "JobContext") -> "NodeMap | None":
+    if spec.nodes_of is None:
+        return None
+    from debugtools.inspect.nodes import node_map
+
+    plugins = NetworkOptions(plugins=spec.options.network.plugins)
+    options = TrtOptions(engine=spec.engine, run=spec.options.run, network=plugins)
+    return node_map(spec.nodes_of, view, options, context)
 
 
 def _notes(path: str | None) -> Mapping[str, str]:

@@ -1,72 +1,102 @@
-"""Which engine layers do each node of an ONNX model: by the names that TensorRT keeps, else by the tensors between.
-
-A layer that says nothing of its nodes but reads and makes tensors of the model does the nodes between them.
+"""Which engine layers do each node of an ONNX model: by names, by tensors, and, where both are TensorRT's own, by
+values, for which the engine and the model are run once.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-import onnx
-
-from backends.reads import reads
+from backends.errors import LayerwiseError
+from backends.feeds import make_feeds
+from backends.specs import FeedSpec, ModelOptions, RunnerSpec
 from backends.text import shown
-from backends.trt.inspect_layers import Layer, named_nodes
+from backends.trt.inspect_engine import EngineView
+from backends.trt.inspect_layers import Layer
+from backends.trt.options import TrtOptions, to_dict
+from debugtools.compare.models import Model
+from debugtools.compare.sides import ModelSide
+from debugtools.engine_map.layers import Mapped, map_layers
+from debugtools.engine_map.trace import EngineTrace
+from surgery.precision_plan import node_label
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
+
+_HELD = 1 << 30  # bytes of tensors that wait in memory
+_TOLD = {"name": "", "tensor": " (by its tensors)", "value": " (by its values)", "": ""}
 
 
-class Nodes:
-    """The nodes of a model's main graph. Those without a name are not spoken of."""
+@dataclass(frozen=True)
+class NodeMap:
+    """A model's nodes by name, in its order, and what the layers do, in theirs."""
 
-    def __init__(self, graph: onnx.GraphProto) -> None:
-        self._graph = graph
-        self.names = [node.name for node in graph.node if node.name]
-        self._known = set(self.names)
-        self._maker = {name: at for at, node in enumerate(graph.node) for name in node.output if name}
-        self._inputs = {value.name for value in graph.input} - {tensor.name for tensor in graph.initializer}
+    names: list[str]
+    layers: list[Mapped]
 
-    def told(self, layer: Layer) -> Layer:
-        """The layer, with the nodes that it does where it did not say so itself."""
-        nodes = layer.nodes or named_nodes(layer.name, self._known) or self._between(layer)
-        return replace(layer, nodes=nodes)
+    def told(self, layers: Sequence[Layer]) -> list[Layer]:
+        """The layers, each with the nodes that it does."""
+        found = {mapped.layer: [self.names[at] for at in mapped.nodes] for mapped in self.layers}
+        return [replace(layer, nodes=found.get(layer.name) or layer.nodes) for layer in layers]
 
-    def _between(self, layer: Layer) -> list[str]:
-        """Names of the nodes from what a layer reads to what it makes; none where it needs more than it reads."""
-        stops = {tensor.name for tensor in layer.inputs}
-        waiting = [tensor.name for tensor in layer.outputs if tensor.name in self._maker]
-        found: set[int] = set()
-        while waiting:
-            name = waiting.pop()
-            if name in stops:
-                continue
-            if name in self._inputs:
-                return []
-            at = self._maker.get(name)
-            if at is not None and at not in found:
-                found.add(at)
-                waiting += reads(self._graph.node[at])
-        return [self._graph.node[at].name for at in sorted(found) if self._graph.node[at].name]
+    def of_nodes(self) -> dict[str, list[Mapped]]:
+        """The layers that do each node; none where it was folded away, or where nothing tells."""
+        found: dict[str, list[Mapped]] = {name: [] for name in self.names}
+        for mapped in self.layers:
+            for at in mapped.nodes:
+                found[self.names[at]].append(mapped)
+        return found
 
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of the table, those of nodes without a layer last."""
+        found = self.of_nodes()
+        without = [name for name, layers in found.items() if not layers]
+        yield f"---- {len(found)} ONNX Node(s), {len(without)} without a layer ----"
+        for name, layers in found.items():
+            if layers:
+                told = ", ".join(f"{mapped.layer}{_TOLD[mapped.by]}" for mapped in layers)
+                yield f"{shown(name, 200)} -> {shown(told, 400)}"
+        yield from (f"{shown(name, 200)} -> none" for name in without)
 
-def layers_of_nodes(names: Sequence[str], layers: Sequence[Layer]) -> dict[str, list[str]]:
-    """The layers that do each node; none where it was folded away, or where TensorRT does not say."""
-    found: dict[str, list[str]] = {name: [] for name in names}
-    for layer in layers:
-        for node in layer.nodes:
-            if node in found and layer.name not in found[node]:
-                found[node].append(layer.name)
-    return found
+    def document(self) -> dict[str, Any]:
+        """The same for machines."""
+        return {
+            name: [{"layer": mapped.layer, "by": mapped.by} for mapped in layers]
+            for name, layers in self.of_nodes().items()
+        }
 
 
-def node_lines(found: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of the table, those of nodes without a layer last."""
-    without = [name for name, layers in found.items() if not layers]
-    yield f"---- {len(found)} ONNX Node(s), {len(without)} without a layer ----"
-    for name, layers in found.items():
-        if layers:
-            yield f"{shown(name, 200)} -> {shown(', '.join(layers), 400)}"
-    yield from (f"{shown(name, 200)} -> none" for name in without)
+def node_map(path: str, view: EngineView, options: TrtOptions, context: "JobContext") -> NodeMap:
+    """Map the layers of an engine to the nodes of the ONNX model at `path`. options: as the engine is loaded.
+
+    Where names leave layers and nodes over, the engine is run; warns where that tells nothing. BadFile if `path` is no
+    model.
+    """
+    model = Model(path, ModelOptions())
+    layers = list({layer.name: layer for found in view.layers for layer in found}.values())
+    mapped = map_layers(layers, model.cut, {})
+    done = {at for each in mapped for at in each.nodes}
+    if view.detailed and len(done) < len(model.cut.nodes) and any(not each.by for each in mapped):
+        mapped = _by_values(model, view, options, context) or mapped
+    return NodeMap([node_label(node) for node in model.cut.nodes], mapped)
 
 
-def node_document(found: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """The same for machines."""
-    return {name: list(layers) for name, layers in found.items()}
+def _by_values(model: Model, view: EngineView, options: TrtOptions, context: "JobContext") -> list[Mapped]:
+    """What the layers do, where a run tells it; an empty list otherwise."""
+    side = ModelSide(0, RunnerSpec(kind="trt", options=to_dict(options)), "the engine", {}, model)
+    trace = EngineTrace(side, context.artifacts / "inner", _HELD)
+    context.log("Some layers have names and tensors of TensorRT's own: the engine is run, to know them by their values")
+    try:
+        shapes = {span.name: [list(span.opt)] for span in view.profiles[0].inputs if not span.values}
+        inputs = [tensor.info() for tensor in view.tensors if tensor.is_input]
+        trace.begin(next(iter(make_feeds(FeedSpec(shapes=shapes), inputs, context.log))))
+    except LayerwiseError as error:
+        context.warn(f"It cannot be run: {error}")
+        return []
+    finally:
+        trace.close()
+    if not trace.by_value:
+        context.warn("The run showed no tensor that is known by its values: engines built with "
+                     "--mark-unfused-tensors-as-debug-tensors show theirs")  # fmt: skip
+    return trace.layers
+
+

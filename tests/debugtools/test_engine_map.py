@@ -52,6 +52,22 @@ def test_tensors_with_the_same_values_are_given_out_one_after_the_other() -> Non
     assert found[0] is not None and found[0].alike == ("same",)
 
 
+def test_a_fused_layer_does_the_nodes_between_what_it_reads_and_what_it_makes() -> None:
+    model = from_text("g (float[4] a) => (float[4] y) <float[4] w = {1.0, 2.0, 3.0, 4.0}>"
+                      " { b = Mul(a, w) c = Exp(b) d = Neg(c) y = Add(d, b) }")  # fmt: skip
+    for number, node in enumerate(model.graph.node):
+        node.name = f"n{number}"
+
+    def nodes(reads: str, makes: str, **renamed: str) -> tuple[int, ...]:
+        ends = [[LayerTensor(name) for name in names.split()] for names in (reads, makes)]
+        return map_layers([Layer("__myl", "kgen", *ends)], GraphCut(model), renamed)[0].nodes
+
+    assert nodes("a w", "c") == (0, 1) and nodes("b", "y") == (1, 2, 3) and nodes("c b", "y") == (2, 3)
+    assert nodes("__mye1", "y", __mye1="b") == (1, 2, 3)
+    assert nodes("__mye1", "y") == (3,) and nodes("d", "y") == (3,)
+    assert map_layers([Layer("n0 + n1")], GraphCut(model), {})[0].nodes == (0, 1)
+
+
 def test_layers_are_mapped_by_names_by_tensors_and_by_values() -> None:
     model = from_text("g (float[4] a) => (float[4] y) { b = Relu(a) c = Exp(b) d = Neg(c) y = Add(c, d) }")
     for number, node in enumerate(model.graph.node):

@@ -6,19 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from onnx import helper
 from trt.backend_model import SETUP
 
 from backends.errors import LayerwiseError
 from backends.trt.engine import Tensor
 from backends.trt.inspect_engine import EngineView
 from backends.trt.inspect_layers import Layer, LayerTensor, layers_of, metadata_nodes
-from debugtools.inspect.nodes import Nodes, layers_of_nodes
 from debugtools.inspect.picture import engine_picture
 
 RunIn = Callable[..., str]
 INSPECT = """
-import dataclasses
+import os
+from msgspec.structs import replace as replaced
 from pathlib import Path
 from backends.trt.engine import load_engine
 from backends.trt.inspect_engine import engine_view
@@ -243,25 +242,28 @@ def test_both_schemas_of_the_inspector_are_read() -> None:
     assert metadata_nodes("") == []
 
 
-def test_nodes_are_told_by_name_or_by_the_tensors_between() -> None:
-    reads = {"conv": ["x", "w", "c"], "relu": ["c", "r"], "add": ["r", "x", "s"], "tanh": ["s", "y"]}
-    made = [helper.make_node(op.title(), names[:-1], names[-1:], op) for op, names in reads.items()]
-    ends = [helper.make_tensor_value_info(name, 1, None) for name in "xy"]
-    weight = helper.make_tensor("w", 1, [1, 1, 1, 1], [1.0])
-    nodes = Nodes(helper.make_graph(made, "g", ends[:1], ends[1:], [weight]))
-
-    def layer(name: str, inputs: str, outputs: str) -> Layer:
-        tensors = ([LayerTensor(each) for each in names] for names in (inputs, outputs))
-        return nodes.told(Layer(name, "kgen", *tensors))
-
-    assert layer("conv + relu", "", "").nodes == ["conv", "relu"]
-    assert layer("__myl_0", "x", "r").nodes == ["conv", "relu"]
-    fused, last = layer("__myl_1", "rx", "s"), layer("__myl_2", "s", "y")
-    assert (fused.nodes, last.nodes) == (["add"], ["tanh"])
-    assert layer("__myl_3", "r", "s").nodes == [] and layer("__myl_4", "r", "inner").nodes == []
-    assert layers_of_nodes(nodes.names, [fused, last, last]) == {
-        "conv": [], "relu": [], "add": ["__myl_1"], "tanh": ["__myl_2"]
-    }  # fmt: skip
+def test_layers_with_names_of_their_own_are_known_by_their_tensors_and_values(run: Callable[[str], str]) -> None:
+    """Three of five layers, and what they make, have TensorRT's own names."""
+    said = run("""
+os.environ["LAYERWISE_FAKE_TRT_FAULTS"] = json.dumps({"internal": ["neg", "exp", "sqrt"]})
+reads = {"abs": "x", "neg": "a", "exp": "n", "sqrt": "e", "tanh": "s"}
+nodes = [helper.make_node(op.title(), [read], [made], op) for (op, read), made in zip(reads.items(), "anesy")]
+model = bytes_of(nodes, [value("x", ["N", 8])], [value("y", ["N", 8])])
+Path("m.onnx").write_bytes(model.data)
+profile = ProfileSpec(min={"x": [1, 8]}, opt={"x": [3, 8]}, max={"x": [4, 8]})
+from debugtools.inspect.action import inspect_trt
+for watched in (True, False):
+    options = TrtOptions(profiles=[profile], network=NetworkOptions(mark_unfused=watched), fresh=True)
+    options = replaced(options, config=ConfigOptions(profiling_verbosity="detailed"))
+    Path("m.engine").write_bytes(build_engine(model, options).data)
+    found = acted(inspect_trt, engine="m.engine", nodes_of="m.onnx", json=True)["description"]["nodes"]
+    print(" ".join(f"{name}:{'+'.join(each['by'] for each in layers)}" for name, layers in found.items()))
+from backends.jobs.events import read_events
+print([event["text"] for event in read_events(Path(".")) if event["type"] == "warning"][-1])
+""")
+    *maps, warned = said.splitlines()
+    assert maps == ["abs:name neg:value exp:value sqrt:value tanh:name", "abs:name neg: exp: sqrt: tanh:name"]
+    assert "--mark-unfused-tensors-as-debug-tensors" in warned
 
 
 @pytest.mark.parametrize(
