@@ -52,6 +52,8 @@ class GraphBase(Page, scope="graph"):
     GraphBase.narrow.on-detail #graph-left { display: none; }
     """
 
+    LIST = VirtualList
+
     def __init__(self, state: AppState) -> None:
         super().__init__(state)
         self._control = GraphController(state, self.session)
@@ -61,7 +63,7 @@ class GraphBase(Page, scope="graph"):
         self._range_from: int | None = None
         self._detail_timer: Timer | None = None
         self._detail_node = -1
-        self._list = VirtualList(self._model(), glyphs=state.glyphs, id="nodes")
+        self._list = self.LIST(self._model(), glyphs=state.glyphs, id="nodes")
 
     def _model(self) -> NodeModel:
         """The rows of the list as they are drawn."""
