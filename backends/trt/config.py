@@ -31,6 +31,7 @@ _ENUMS = {
     "runtime_platform": ("runtime_platform", "RuntimePlatform", "--runtime-platform"),
     "engine_capability": ("engine_capability", "EngineCapability", "--engine-capability"),
 }
+_USUAL = {"profiling_verbosity": "DETAILED"}
 PRECISIONS = ("fp16", "bf16", "int8", "fp8")
 
 
@@ -63,7 +64,7 @@ def apply(
     for name in wanted_flags(trt, options, by_flags=by_flags):
         config.set_flag(member(flags, name, "the builder flag"))
     for field, (attribute, enum, option) in _ENUMS.items():
-        value = getattr(options, field)
+        value = getattr(options, field) or _USUAL.get(field)
         if value is not None:
             setattr(config, attribute, member(getattr(trt, enum), value, option))
     for pool, size in options.pool_limits.items():
@@ -73,9 +74,7 @@ def apply(
     if options.max_aux_streams is not None:
         config.max_aux_streams = options.max_aux_streams
     if options.use_dla:
-        _use_dla(trt, builder, config)
-        if not (options.fp16 or options.int8):
-            tell("--use-dla: DLA computes in FP16 and INT8 alone; with neither asked for, layers run on the GPU.")
+        _use_dla(trt, builder, config, options, tell)
     _sets(trt, config, options, tell)
 
 
@@ -126,8 +125,17 @@ def _is_gone(trt: Any, name: str) -> bool:
     return name.strip().upper() in ("CUBLAS", "CUBLAS_LT", "CUDNN") and not able(trt, "external_tactics")
 
 
-def _use_dla(trt: Any, builder: Any, config: Any) -> None:
+def _use_dla(trt: Any, builder: Any, config: Any, options: ConfigOptions, tell: Callable[[str], None]) -> None:
+    """On 10, as DLA wants it: precisions of layers are preferred, and nothing is reformatted on the GPU without it."""
+    if not builder.num_DLA_cores and not options.allow_gpu_fallback:
+        raise UsageError("--use-dla: TensorRT finds no DLA core on this machine (--allow-gpu-fallback goes on without)")
     if not builder.num_DLA_cores:
-        raise UsageError("--use-dla: TensorRT finds no DLA core on this machine")
+        tell("--use-dla: TensorRT finds no DLA core on this machine; everything runs on the GPU.")
+    if not (options.fp16 or options.int8):
+        tell("--use-dla: DLA computes in FP16 and INT8 alone, and neither is asked for.")
     config.default_device_type = trt.DeviceType.DLA
     config.DLA_core = 0
+    if able(trt, "prefer_precisions"):
+        config.set_flag(trt.BuilderFlag.PREFER_PRECISION_CONSTRAINTS)
+        if not options.allow_gpu_fallback:
+            config.set_flag(trt.BuilderFlag.DIRECT_IO)

@@ -14,6 +14,7 @@ from backends.trt.logger import Messages
 from backends.trt.options import NetworkOptions
 
 _NAMED = 10
+_UINT8 = "ENABLE_UINT8_AND_ASYMMETRIC_QUANTIZATION_DLA"  # not with the native form of InstanceNormalization
 
 
 @dataclass
@@ -42,7 +43,7 @@ def parse_onnx(
     parser = trt.OnnxParser(network, logger)
     for name in options.onnx_flags:
         parser.set_flag(member(trt.OnnxParserFlag, name, "--onnx-flags"))
-    if options.plugin_instancenorm:
+    if options.plugin_instancenorm or _UINT8 in options.onnx_flags:
         parser.clear_flag(trt.OnnxParserFlag.NATIVE_INSTANCENORM)
     folder = model.data_folder()
     beside = str((folder or Path()) / "model.onnx")
@@ -117,7 +118,8 @@ def made_by(trt: Any, network: Any, types: Sequence[str]) -> list[str]:
 
 
 def mark_outputs(network: Any, names: Sequence[str], exclude: Sequence[str], besides: Sequence[str] = ()) -> None:
-    """Make `names` ("*": all; none: those that it has) and `besides` the network's outputs, less `exclude`.
+    """Make `names` ("*": all) and `besides` the network's outputs, those that it has where neither is given, less
+    `exclude`.
 
     UsageError for a tensor that is not there.
     """
@@ -125,7 +127,8 @@ def mark_outputs(network: Any, names: Sequence[str], exclude: Sequence[str], bes
         return
     tensors = tensors_of(network)
     outputs = {network.get_output(i).name: network.get_output(i) for i in range(network.num_outputs)}
-    wanted = list(outputs) if not names else list(tensors) if list(names) == ["*"] else list(names)
+    kept = [] if besides else list(outputs)
+    wanted = kept if not names else list(tensors) if list(names) == ["*"] else list(names)
     wanted += [name for name in besides if name not in wanted]
     for name in (*wanted, *exclude):
         if name not in tensors and name not in outputs:

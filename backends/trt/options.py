@@ -73,7 +73,7 @@ class ConfigOptions(Spec, frozen=True):
 class NetworkOptions(Spec, frozen=True):
     """How the network comes about.
 
-    outputs: tensors that are its outputs instead ("*": all); exclude_outputs: less these; output_types: and those of
+    outputs: tensors that are its outputs instead ("*": all); exclude_outputs: less these; output_types: or those of
     layers of these LayerTypes. mark_debug: tensors that a debug listener hears. layer_precisions, tensor_dtypes: name
     -> DataType; tensor_formats: name -> TensorFormats; of the latter two "" is every input and output. postprocess:
     `file.py:function`, called with the network. function: of the script that is the model, which makes the network.

@@ -49,13 +49,16 @@ def options_of(line: str) -> dict[str, Any]:
     return to_request(parser().parse_args(["m.onnx", "--trt", *shlex.split(line)])).spec.runners[0].options
 
 
-def test_dla_and_its_fallback(built: Callable[..., list[dict[str, Any]]]) -> None:
+def test_dla_and_its_fallback(built: Callable[..., list[dict[str, Any]]], trt_version: int) -> None:
     with_half, alone = built("--use-dla --allow-gpu-fallback --fp16", "--use-dla", dla_cores=2)
     assert (with_half["config"]["device"], with_half["config"]["dla_core"]) == ("DLA", 0)
     assert "GPU_FALLBACK" in with_half["flags"] and not any("DLA computes" in told for told in with_half["told"])
     assert any("DLA computes in FP16 and INT8 alone" in told for told in alone["told"])
-    nowhere, fallback = built("--use-dla --fp16", "--allow-gpu-fallback")
+    assert ("DIRECT_IO" in alone["flags"], "DIRECT_IO" in with_half["flags"]) == (trt_version == 10, False)
+    lines = ("--use-dla --fp16", "--use-dla --fp16 --allow-gpu-fallback", "--allow-gpu-fallback")
+    nowhere, without, fallback = built(*lines)
     assert "finds no DLA core" in nowhere["error"] and "goes with --use-dla" in fallback["error"]
+    assert any("everything runs on the GPU" in told for told in without["told"])
 
 
 def test_flags_of_the_parser(built: Callable[..., list[dict[str, Any]]]) -> None:
@@ -64,7 +67,7 @@ def test_flags_of_the_parser(built: Callable[..., list[dict[str, Any]]]) -> None
         "--onnx-flags enable_plugin_override report_capability_dla", "--onnx-flags fast",
     )  # fmt: skip
     assert plain["parser_flags"] == ["NATIVE_INSTANCENORM"] and instance["parser_flags"] == []
-    assert "ENABLE_UINT8_AND_ASYMMETRIC_QUANTIZATION_DLA" in uint8["parser_flags"]
+    assert uint8["parser_flags"] == ["ENABLE_UINT8_AND_ASYMMETRIC_QUANTIZATION_DLA"]
     assert {"ENABLE_PLUGIN_OVERRIDE", "REPORT_CAPABILITY_DLA"} <= set(named["parser_flags"])
     assert "--onnx-flags 'fast': this TensorRT has " in wrong["error"]
 
@@ -97,12 +100,12 @@ def test_quantile_and_cutoff_of_the_legacy_calibrator(
 
 
 def test_outputs_of_layers_of_a_type(built: Callable[..., list[dict[str, Any]]]) -> None:
-    typed, less, wrong, none = built(
-        "--trt-outputs-by-type convolution", "--trt-outputs-by-type CONVOLUTION --trt-exclude-outputs y",
+    typed, more, wrong, none = built(
+        "--trt-outputs-by-type convolution", "--trt-outputs-by-type CONVOLUTION --trt-outputs y",
         "--trt-outputs-by-type nonesuch", "--trt-outputs-by-type softmax",
     )  # fmt: skip
-    outputs = [[tensor["name"] for tensor in found["io"] if tensor["mode"] == "OUTPUT"] for found in (typed, less)]
-    assert outputs == [["y", "c"], ["c"]]
+    outputs = [[tensor["name"] for tensor in found["io"] if tensor["mode"] == "OUTPUT"] for found in (typed, more)]
+    assert outputs == [["c"], ["y", "c"]]
     assert "--trt-outputs-by-type 'nonesuch': this TensorRT has " in wrong["error"]
     assert "no layer is of that type; there are ACTIVATION, CONVOLUTION" in none["error"]
 

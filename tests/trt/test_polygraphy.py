@@ -1,6 +1,7 @@
 """The real Polygraphy, written for the real TensorRT, works on the fake: it can be the other side of a comparison."""
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import onnx
 import pytest
 from support import models
 from support.cli import layerwise
+from support.plans import plan_header
 
 SHAPES = ["--trt-min-shapes", "x:[1,16]", "--trt-opt-shapes", "x:[2,16]", "--trt-max-shapes", "x:[4,16]"]
 
@@ -56,6 +58,33 @@ def test_inspect_reads_engines_and_networks(folder: Path, polygraphy_trt: dict[s
     )
     assert "/fc0/MatMul.op0 = MatrixOperation.NONE" in network.stdout and "._state" not in network.stdout
     assert "/fc1/Add.op = ElementWiseOperation.SUM" in network.stdout
+
+
+OPTIONS = """--tf32 --sparse-weights --version-compatible --exclude-lean-runtime --refittable --strip-plan --direct-io
+--disable-compilation-cache --weight-streaming --strongly-typed --pool-limit tactic_dram:1.5G workspace:1e9
+--builder-optimization-level 4 --max-aux-streams 3 --tiling-optimization-level fast --runtime-platform windows_amd64
+--hardware-compatibility-level ampere_plus --tactic-sources jit_convolutions --trt-safety-restricted --mark-debug y
+--preview-features runtime_activation_resize_10_10 --plugin-instancenorm --onnx-flags enable_plugin_override
+--engine-capability safety --trt-outputs-by-type matrix_multiply --trt-exclude-outputs y"""
+PROFILES = [*SHAPES, "--trt-min-shapes", "x:[8,16]", "--trt-opt-shapes", "x:[8,16]", "--trt-max-shapes", "x:[9,16]"]
+DLA = ["--use-dla", "--allow-gpu-fallback", "--fp16", "--precision-constraints", "obey"]
+
+
+@pytest.mark.parametrize("options", [[*shlex.split(OPTIONS), *PROFILES], [*DLA, *SHAPES]], ids=["many", "dla"])
+def test_options_come_to_the_same_config(
+    folder: Path, polygraphy_trt: dict[str, str], trt_version: int, options: list[str]
+) -> None:
+    if trt_version == 11 and "--fp16" in options:
+        pytest.skip("TensorRT 11 has no flags for precision, and Polygraphy nothing else")
+    environment = {**polygraphy_trt, "LAYERWISE_FAKE_TRT_FAULTS": '{"dla_cores": 1}'}
+    theirs = polygraphy(folder, environment, "convert", "model.onnx", "-o", "theirs.plan", *options)
+    assert theirs.returncode == 0, theirs.stdout + theirs.stderr
+    ours = layerwise("convert", "model.onnx", "-o", "ours.plan", *options, cwd=folder, env=environment)
+    assert ours.returncode == 0, ours.stdout + ours.stderr
+    a, b = plan_header(folder / "theirs.plan"), plan_header(folder / "ours.plan")
+    known = {"layers", "missing"}
+    assert {name: a[name] for name in a if name not in known} == {name: b[name] for name in b if name not in known}
+    assert [layer["precision"] for layer in a["layers"]] == [layer["precision"] for layer in b["layers"]]
 
 
 def test_tactics_are_recorded_and_replayed_on_10(

@@ -62,7 +62,7 @@ class TrtLoaders:
                 {
                     "outputs": _marked(options.outputs),
                     "exclude_outputs": options.exclude_outputs,
-                    "mark_layer_types": self._types(options.output_types),
+                    "mark_layer_types": options.output_types,
                 },
             ),
             ("SetLayerPrecisions", {"layer_precisions": options.layer_precisions}),
@@ -117,11 +117,6 @@ class TrtLoaders:
     def _script_network(self, options: NetworkOptions, model: Code) -> str:
         self._use("layerwise.backend.common", "InvokeFromScript")
         return call("InvokeFromScript", model, options.function)
-
-    def _types(self, names: list[str]) -> list[Code]:
-        if names:
-            self._use("", "tensorrt")
-        return [Code(f"tensorrt.LayerType.{name.strip().upper()}") for name in names]
 
     def _create_config(self, options: TrtOptions, shapes: dict[str, list[list[int]]]) -> str:
         wanted = msgspec.structs.asdict(options.config)
@@ -187,6 +182,8 @@ def remarks(options: TrtOptions) -> Iterator[str]:
         "--exclude-tactics": options.exclude_tactics,
         "--dla-workspace-allocation-strategy": options.run.dla_workspace,
         "--weight-streaming-budget auto": options.run.budget == "auto",
+        "--trt-cuda-graph": options.run.cuda_graph,
+        "--trt-contexts": options.run.contexts != 1,
         "--decomposable-attentions": options.network.decomposable_attentions,
         "Putting back the weights that --strip-plan leaves out": options.config.strip_plan,
     }

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from backends.trt.library import tensorrt
-from backends.trt.network import mark_outputs
+from backends.trt.network import made_by, mark_outputs
 from backends.trt.options import NetworkOptions, TrtOptions
 from backends.trt.typing import set_types
 from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
@@ -32,8 +32,8 @@ class PostprocessNetwork(BaseLoader[Network]):
 class ModifyNetworkOutputs(PostprocessNetwork):
     """Makes other tensors the outputs of a network.
 
-    outputs: names, or MARK_ALL; exclude_outputs: names that are none; mark_layer_types: of `trt.LayerType`, whose
-    outputs are marked besides.
+    outputs: names, or MARK_ALL; exclude_outputs: names that are none; mark_layer_types: `trt.LayerType`s or their
+    names, the outputs of such layers.
     """
 
     def __init__(
@@ -50,15 +50,8 @@ class ModifyNetworkOutputs(PostprocessNetwork):
 
     def _mark(self, network: Any) -> None:
         wanted = ["*"] if self.outputs == MARK_ALL else list(self.outputs or [])
-        typed = list(_outputs_of(network, self.types))
-        if typed and not wanted:
-            wanted = [network.get_output(at).name for at in range(network.num_outputs)]
-        mark_outputs(network, wanted if wanted == ["*"] else [*wanted, *typed], self.exclude_outputs)
-
-
-def _outputs_of(network: Any, types: Sequence[Any]) -> Sequence[str]:
-    layers = (network.get_layer(at) for at in range(network.num_layers))
-    return [layer.get_output(at).name for layer in layers if layer.type in types for at in range(layer.num_outputs)]
+        typed = made_by(tensorrt(), network, [_name(kind) for kind in self.types])
+        mark_outputs(network, wanted, self.exclude_outputs, typed)
 
 
 class SetLayerPrecisions(PostprocessNetwork):
