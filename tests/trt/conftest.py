@@ -1,10 +1,12 @@
 """Fixtures of the TensorRT tests: the fake modules on the path of children, alone or before the real bindings."""
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from trt.debug_models import LOADED, SETUP
 from trt.stubs import build, load
 from trt.zygote import Zygote
 
@@ -96,5 +98,36 @@ def in_fake(
         done = zygotes(trt_version, request.param).run(source, str(tmp_path), environment)
         assert done["code"] == 0, done["err"] + done["out"]
         return str(done["out"])
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def searching() -> Iterator[Callable[[int], Zygote]]:
+    """Processes that fork for a script each, one for every version, with all that searches import."""
+    made: dict[int, Zygote] = {}
+
+    def process(version: int) -> Zygote:
+        if version not in made:
+            environment = {**os.environ, **fake_environment(version)}
+            environment["PYTHONPATH"] += os.pathsep + str(HERE.parent)
+            made[version] = Zygote(environment, "support.debugging", "support.locating", *LOADED)
+        return made[version]
+
+    yield process
+    for zygote in made.values():
+        zygote.close()
+
+
+@pytest.fixture
+def find(searching: Callable[[int], Zygote], trt_version: int, tmp_path: Path) -> Callable[..., list[str]]:
+    """Run a script after SETUP with these faults; the lines that it prints."""
+
+    def run(source: str, **faults: object) -> list[str]:
+        home = {"LAYERWISE_HOME": str(tmp_path / "home"), "LAYERWISE_LEASES": str(tmp_path / "leases")}
+        environment = {**home, "LAYERWISE_FAKE_TRT_FAULTS": json.dumps(faults)}
+        done = searching(trt_version).run(SETUP + source, str(tmp_path), environment)
+        assert done["code"] == 0, done["err"] + done["out"]
+        return str(done["out"]).splitlines()
 
     return run

@@ -1,4 +1,4 @@
-"""What searches on the fake start with: a chain whose layers can be spoilt, and the searches as jobs run them."""
+"""What searches on the fake start with: models whose layers can be spoilt, and the searches as jobs run them."""
 
 LOADED = (
     "debugtools.debugger.action", "debugtools.debugger.node_search", "debugtools.debugger.repeat",
@@ -49,3 +49,31 @@ def error_of(call):
     except LayerwiseError as error:
         return f"{type(error).__name__}: {error}"
 """
+SIZES = """
+def sized():
+    made = [("Relu", "x", "r"), ("Shape", "r", "s"), ("Gather", "s first", "n"), ("Concat", "n rest", "to"),
+            ("Reshape", "r to", "flat"), ("Softplus", "flat", "p"), ("Exp", "p", "y")]
+    nodes = [helper.make_node(op, reads.split(), [gives], op.lower()) for op, reads, gives in made]
+    nodes[3].attribute.append(helper.make_attribute("axis", 0))
+    weights = [numpy_helper.from_array(np.array([0]), "first"), numpy_helper.from_array(np.array([-1]), "rest")]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", 1, ["N", 2, 4])],
+                              [helper.make_tensor_value_info("y", 1, ["N", 8])], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), HERE / "sized.onnx")
+    return str(HERE / "sized.onnx")
+"""
+"""A model that computes the sizes of a Reshape."""
+BUNDLED = """
+from debugtools.bundle.action import bundle
+from debugtools.bundle.spec import BundleSpec
+from debugtools.bundle.write import try_bundle
+from backends.jobs.context import JobContext
+def bundled(name, suspect, model, nodes, **more):
+    spec = BundleSpec(compare=sides(suspect, model, **more), nodes=nodes, output=str(HERE / name))
+    return bundle(JobContext(job_folder(spec, "bundle"), 1))
+"""
+"""Repro bundles."""
+
+
+def coarse(*layers: str, bits: int = 3) -> dict[str, object]:
+    """Layers that keep so many bits of mantissa in FP16."""
+    return {"layers": list(layers), "bits": bits}

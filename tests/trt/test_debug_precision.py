@@ -1,0 +1,65 @@
+"""Which nodes must stay in FP32 on TensorRT: by flags and constraints on 10, in the graph on 11."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from trt.debug_models import coarse
+
+Find = Callable[..., list[str]]
+PRECISION = """
+from debugtools.precision.action import debug_precision
+from backends.jobs.context import JobContext
+def lowered(suspect, model=None, low="float16", mode="ddmin", atol=4e-3, **more):
+    tolerance = ToleranceSpec(atol={"": atol}, rtol={"": atol})
+    compare = CompareSpec(model=model or chain(*OPERATORS), runners=[suspect], tolerance=tolerance)
+    spec = PrecisionSpec(search=DebugSpec(compare=compare, output=str(HERE / "mixed.onnx"), mode=mode), low=low, **more)
+    context = JobContext(job_folder(spec, "precision"), 1)
+    context.writer.write("state", state="running", attempt=1)
+    return debug_precision(context)
+def kept(result):
+    return sorted(node["node"] for node in result["found"][0]["nodes"])
+"""
+
+
+@pytest.mark.parametrize("layers", [("softplus",), ("softplus", "tanh")], ids=["one", "two"])
+def test_debug_precision_keeps_the_layers_that_lose_too_much(
+    find: Find, trt_version: int, layers: tuple[str, ...]
+) -> None:
+    said = find(
+        PRECISION
+        + """
+result = lowered(trt())
+print(*kept(result), result["verified"], result["all_low"])
+print(json.dumps(result["found"][0]["build"]), result["found"][0]["file"]["verdict"])
+print(sorted({v.type.tensor_type.elem_type for v in onnx.load(HERE / "mixed.onnx").graph.value_info} - {1}))
+typed = lowered(trt(network={"strongly_typed": True}))
+print(*kept(typed))
+print(*kept(lowered(trt(), chain(*OPERATORS, names=False))))
+print(*(HERE / "home/cache/trt/candidates").glob("*.engine"))
+""",
+        fp16=coarse(*layers, bits=3),
+    )
+    assert said[0].split() == [*sorted(layers), "True", "bad"]
+    options, verdict = said[1].rsplit(" ", 1)
+    named = json.loads(options)
+    assert named[:3] == ["--fp16", "--precision-constraints", "obey"] and verdict == "good"
+    assert sorted(named[4:]) == sorted(f"{name}:float32" for name in layers)
+    assert said[3].split() == sorted(layers)
+    assert said[5] == ""
+
+
+def test_single_cuts_keep_the_layers_that_polygraphy_keeps(find: Find) -> None:
+    """Its own search on the fake 10, of the same fault: "try running the first 4 layer(s) in higher precision"."""
+    said = find(
+        PRECISION
+        + """
+for mode in ("linear", "bisect"):
+    print(*kept(lowered(trt(), mode=mode)))
+low = lowered(trt(), low="bfloat16", atol=3e-2)
+print(low["verified"], low["low"], low["found"][0]["build"][0])
+""",
+        fp16=coarse("softplus", bits=2),
+    )
+    assert said[:2] == ["abs neg softplus tanh"] * 2
+    assert said[2] == "True bfloat16 --bf16"
