@@ -24,6 +24,13 @@ _MODES = {"basic": [], "layers": ["layers"], "attrs": ["layers", "attrs"], "full
 
 
 def fill_model(parser: Parser) -> None:
+    parser.usage = "%(prog)s MODEL.onnx | ENGINE | SCRIPT.py[:FUNCTION] [OPTIONS]"
+    parser.epilog = (
+        "layerwise inspect model M.onnx --show layers attrs weights\n"
+        "layerwise inspect model M.onnx --convert-to trt --show layers      # the network that TensorRT's parser makes\n"
+        "layerwise inspect model M.engine --show layers attrs --nodes-of M.onnx   # tactics; which layer does what\n"
+        "layerwise inspect model M.engine --visual -o engine.html                 # the same as a web page"
+    )
     options.add_model(parser, shapes=False, required=True)
     group = parser.add_argument_group("What to show")
     group.add_argument("--show", nargs="+", action="extend", choices=_PARTS, default=[],
