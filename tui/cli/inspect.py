@@ -27,7 +27,7 @@ def fill_model(parser: Parser) -> None:
     parser.usage = "%(prog)s MODEL.onnx | ENGINE | SCRIPT.py[:FUNCTION] [OPTIONS]"
     parser.epilog = (
         "layerwise inspect model M.onnx --show layers attrs weights\n"
-        "layerwise inspect model M.onnx --convert-to trt --show layers      # the network that TensorRT's parser makes\n"
+        "layerwise inspect model M.onnx --convert-to trt --show layers   # the network that its parser makes\n"
         "layerwise inspect model M.engine --show layers attrs --nodes-of M.onnx   # tactics; which layer does what\n"
         "layerwise inspect model M.engine --visual -o engine.html                 # the same as a web page"
     )
