@@ -98,5 +98,3 @@ def _by_values(model: Model, view: EngineView, options: TrtOptions, context: "Jo
         context.warn("The run showed no tensor that is known by its values: engines built with "
                      "--mark-unfused-tensors-as-debug-tensors show theirs")  # fmt: skip
     return trace.layers
-
-

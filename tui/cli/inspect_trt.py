@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from backends.jobs.spec import JobSpec
 
 
-
 def describe_trt(args: Namespace, show: list[str], log: Log) -> int:
     """Describe the engine or network that `args` names, or write its page; the exit code."""
     spec = to_inspect(args, show)
