@@ -72,7 +72,7 @@ class Builder:
         self.told: list[str] = []
         self._build = Build(progress)
         self._calibrator: Any = None
-        self._logger = make_logger(self.trt, messages)
+        self._logger, self._recorder = make_logger(self.trt, messages), make_recorder(self.trt, messages)
 
     def run(self) -> Built:
         """The engine; saved where the options say so."""
@@ -135,12 +135,11 @@ class Builder:
         config = self._config(network)
         config.progress_monitor = monitor = make_monitor(self.trt, self._build)
         self.messages.reason("")
-        network.builder.error_recorder = recorder = make_recorder(self.trt, self.messages)
+        network.builder.error_recorder = self._recorder
         plan = network.builder.build_serialized_network(network.network, config)
         while plan is not None and self._recording.again(config):
             plan = network.builder.build_serialized_network(network.network, config)
-        network.builder.error_recorder = None
-        del monitor, recorder
+        del monitor
         if error := self._build.error or getattr(self._calibrator, "error", None) or self._recording.error:
             raise error
         if plan is None:

@@ -113,6 +113,7 @@ def test_tf32_is_a_choice_where_there_is_cuda() -> None:
 TRT = {
     "kind": "trt", "precision": "fp16 int8", "workspace": "2G", "builder_level": "5", "min_shapes": "x:[1,3] ; x:[8,3]",
     "max_shapes": "'a b':[4]", "profile": "1", "streaming": "50%", "cuda_graph": "yes", "fresh": "yes",
+    "contexts": "2",
 }  # fmt: skip
 
 
@@ -125,7 +126,7 @@ def test_tensorrts_fields_become_its_options() -> None:
     config = options.config
     assert config.fp16 and config.int8 and not config.bf16 and config.calibration == spec.feeds
     assert config.pool_limits == {"workspace": 2 << 30} and config.optimization_level == 5 and config.weight_streaming
-    assert options.run == RunOptions(profile=1, budget="50%", cuda_graph=True) and options.fresh
+    assert options.run == RunOptions(profile=1, budget="50%", cuda_graph=True, contexts=2) and options.fresh
     shapes = [(found.min, found.opt, found.max) for found in options.profiles]
     assert shapes == [({"x": [1, 3]}, {}, {"a b": [4]}), ({"x": [8, 3]}, {}, {})]
     assert to_request(parser().parse_args(command_line(spec)[2:])).spec.runners == spec.runners
@@ -134,7 +135,8 @@ def test_tensorrts_fields_become_its_options() -> None:
 @pytest.mark.parametrize(
     ("key", "text", "word"),
     [("workspace", "much", "size"), ("min_shapes", "x:3", "shape"), ("opt_shapes", "x:[1] x:[2]", "two shapes"),
-     ("profile", "-1", "from 0"), ("streaming", "200%", "budget"), ("engine", "/no/such.engine", "no such file")],
+     ("contexts", "0", "at least 1"), ("profile", "-1", "from 0"),
+     ("streaming", "200%", "budget"), ("engine", "/no/such.engine", "no such file")],
 )  # fmt: skip
 def test_a_wrong_field_of_tensorrts_is_named(key: str, text: str, word: str) -> None:
     checked = check(put(RunForm(sides=[SideForm(kind="trt"), SideForm()]), f"side.0.{key}", text), MODEL, [])

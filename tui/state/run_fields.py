@@ -81,6 +81,7 @@ def _trt(side: SideForm, key: str) -> list[Field]:
     run = [
         Field(key + "profile", "", "profile", empty="0", hint="the number of the one to run"),
         Field(key + "cuda_graph", "", "CUDA graph", YES_NO, hint="one launch for each run"),
+        Field(key + "contexts", "", "contexts", empty="1", hint="run at once, must agree"),
     ]
     streaming = Field(key + "streaming", "", "stream weights", empty="no", hint="what stays: 50% 512M auto")
     if side.engine:

@@ -37,6 +37,7 @@ class SideForm(msgspec.Struct, omit_defaults=True):
     profile: str = ""
     streaming: str = ""
     cuda_graph: str = "no"
+    contexts: str = ""
     fresh: str = "no"
     engine: str = ""
 

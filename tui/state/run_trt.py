@@ -7,7 +7,7 @@ from backends.specs import FeedSpec, RunnerSpec
 from backends.trt.options import ConfigOptions, NetworkOptions, ProfileSpec, RunOptions, Shapes, TrtOptions, to_dict
 from tui.cli import values
 from tui.state.run_form import SideForm
-from tui.state.run_reader import Reader, file_path, whole
+from tui.state.run_reader import Reader, count, file_path, whole
 
 _PROFILE_PARTS = ("min_shapes", "opt_shapes", "max_shapes")
 
@@ -47,6 +47,7 @@ def _run(reader: Reader, key: str, side: SideForm) -> RunOptions:
         profile=reader.read(f"{key}profile", lambda text: _profile_number(text) if text.strip() else 0) or 0,
         budget=reader.read(f"{key}streaming", lambda text: values.parse_budget(text.strip() or None)),
         cuda_graph=side.cuda_graph == "yes",
+        contexts=reader.read(f"{key}contexts", lambda text: count(text) if text.strip() else 1) or 1,
     )
 
 
