@@ -2,14 +2,16 @@
 //
 // Work is in float32 (float16 and bfloat16 are exact in it), sums in float64. The order of every sum depends on the
 // number of elements alone, so results repeat to the last bit on every device. All bounds are kept as minima (maxima
-// negated) with the group of 8 elements where they were first met; the place within it is looked up at the end.
+// negated) with the tile where they were first met; `finish` looks up the place within it. What is rare (NaN, Inf, a
+// quotient that the short division would not round right, what is not aligned) is left to a second, slow walk.
 typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-constexpr int THREADS = 256, GROUP = 8, SUMS = 11, BOUNDS = 8, BAD = 4, FIRST = 6;
-constexpr u32 NOWHERE = 0xffffffffu;
+constexpr int THREADS = 256, GROUP = 8, UNIT = 4, SUMS = 11, BOUNDS = 8, BAD = 4, FIRST = 6;
+constexpr u32 WIDE = THREADS * UNIT, TILE = WIDE * GROUP;
 constexpr u64 NEVER = ~0ull;
+constexpr float EPSILON = 2.220446049250313e-16f;
 
 struct Pair {
     u64 a, b, count;
@@ -25,176 +27,393 @@ struct Record {
     float bounds[BOUNDS];
 };
 
+struct Half { u16 bits; };
+struct Brain { u16 bits; };
+
 #ifdef __CUDACC__
 __device__ __forceinline__ float half_to_float(u16 bits) {
     float value;
     asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
     return value;
 }
+
+__device__ __forceinline__ float reciprocal(float value) {
+    float found;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(found) : "f"(value));
+    return found;
+}
+
+// The larger; NaN if either is.
+__device__ __forceinline__ float max_or_nan(float x, float y) {
+    float found;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(found) : "f"(x), "f"(y));
+    return found;
+}
+
+__device__ __forceinline__ bool any_of_warp(bool mine) { return __any_sync(0xffffffffu, mine); }
+__device__ __forceinline__ u32 least_of_warp(u32 mine) { return __reduce_min_sync(0xffffffffu, mine); }
+__device__ __forceinline__ void join_warp() { __syncwarp(); }
+constexpr int WARP = 32;
+#else
+constexpr int WARP = 1;
+inline bool any_of_warp(bool mine) { return mine; }
+inline u32 least_of_warp(u32 mine) { return mine; }
+inline void join_warp() {}
 #endif
 
-struct Half { u16 bits; };
-struct Brain { u16 bits; };
+template <class T> constexpr bool SHORT = sizeof(T) == 2;
+template <bool VALUE> struct Flag { static constexpr bool value = VALUE; };
+template <class T> constexpr bool HALF = false;
+template <> constexpr bool HALF<Half> = true;
 
 __device__ __forceinline__ float infinity() { return __uint_as_float(0x7f800000u); }
 __device__ __forceinline__ float widen(float value) { return value; }
 __device__ __forceinline__ float widen(Half value) { return half_to_float(value.bits); }
 __device__ __forceinline__ float widen(Brain value) { return __uint_as_float(u32(value.bits) << 16); }
 
-template <class T> struct alignas(16) Pack { T at[16 / sizeof(T)]; };
+// Eight elements as they lie in memory.
+template <class T> struct alignas(16) Pack { u32 words[GROUP * sizeof(T) / 4]; };
 
-template <class T> __device__ __forceinline__ void load(float *to, const T *from, bool aligned) {
-    constexpr int packed = 16 / sizeof(T);
-    if (aligned) {
+template <class T> __device__ __forceinline__ void load(Pack<T> &to, const T *from) {
 #pragma unroll
-        for (int i = 0; i < GROUP / packed; i++) {
-            Pack<T> pack = reinterpret_cast<const Pack<T> *>(from)[i];
-#pragma unroll
-            for (int k = 0; k < packed; k++) to[i * packed + k] = widen(pack.at[k]);
-        }
-    } else {
-#pragma unroll
-        for (int k = 0; k < GROUP; k++) to[k] = widen(from[k]);
+    for (int i = 0; i < int(sizeof(Pack<T>) / 16); i++) {
+        const uint4 quad = __ldcs(reinterpret_cast<const uint4 *>(from) + i);
+        u32 *words = to.words + 4 * i;
+        words[0] = quad.x, words[1] = quad.y, words[2] = quad.z, words[3] = quad.w;
     }
 }
 
+template <class T> __device__ __forceinline__ void unpack(float *to, const Pack<T> &from) {
+#pragma unroll
+    for (int k = 0; k < GROUP; k++) {
+        if constexpr (HALF<T>)
+            to[k] = widen(Half{u16(from.words[k / 2] >> (k % 2 * 16))});
+        else if constexpr (SHORT<T>)
+            to[k] = __uint_as_float(k % 2 ? from.words[k / 2] & 0xffff0000u : from.words[k / 2] << 16);
+        else
+            to[k] = __uint_as_float(from.words[k]);
+    }
+}
+
+// The bounds of one side's elements.
+template <class T> struct Range {
+    float least = infinity(), most = -infinity();
+    __device__ __forceinline__ void take(const float *values, const Pack<T> &) {
+#pragma unroll
+        for (int k = 0; k < GROUP; k++) least = fminf(least, values[k]), most = fmaxf(most, values[k]);
+    }
+    __device__ __forceinline__ void give(float *low) const { low[0] = least, low[1] = -most; }
+};
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+// Two elements at a time.
+#define PACKED_RANGE(T, SUFFIX, INFINITY)                                                                             \
+    template <> struct Range<T> {                                                                                     \
+        u32 least = INFINITY * 0x10001u, most = (INFINITY | 0x8000u) * 0x10001u;                                      \
+        __device__ __forceinline__ void take(const float *, const Pack<T> &pack) {                                    \
+            _Pragma("unroll") for (int i = 0; i < GROUP / 2; i++) {                                                   \
+                asm("min." SUFFIX " %0, %0, %1;" : "+r"(least) : "r"(pack.words[i]));                                 \
+                asm("max." SUFFIX " %0, %0, %1;" : "+r"(most) : "r"(pack.words[i]));                                       \
+            }                                                                                                         \
+        }                                                                                                             \
+        __device__ __forceinline__ void give(float *low) const {                                                      \
+            low[0] = fminf(widen(T{u16(least)}), widen(T{u16(least >> 16)}));                                         \
+            low[1] = -fmaxf(widen(T{u16(most)}), widen(T{u16(most >> 16)}));                                          \
+        }                                                                                                             \
+    };
+PACKED_RANGE(Half, "f16x2", 0x7c00u)
+PACKED_RANGE(Brain, "bf16x2", 0x7f80u)
+#endif
+
 __device__ __forceinline__ float error_of(float a, float b) { return fabsf(a - b); }
 
-__device__ __forceinline__ float ratio_of(float error, float b) {
-    float magnitude = fabsf(b);
-    return error / (magnitude == 0.0f ? 2.220446049250313e-16f : magnitude);
+__device__ __forceinline__ float divisor_of(float b) { return b == 0.0f ? EPSILON : fabsf(b); }
+
+__device__ __forceinline__ float ratio_of(float error, float b) { return error / divisor_of(b); }
+
+// error / divisor, correctly rounded, for what is `tame`. A reciprocal good to one unit in the last place
+// and one correction round right where the divisor has at most 11 bits, for then no quotient lies within 2^-36 of a
+// midpoint; 24 bits need a better reciprocal and a second correction (Markstein 1990).
+template <bool FEW_BITS> __device__ __forceinline__ float quotient(float error, float divisor) {
+    float inverse = reciprocal(divisor);
+    if (!FEW_BITS) inverse = fmaf(fmaf(-divisor, inverse, 1.0f), inverse, inverse);
+    float found = error * inverse;
+    found = fmaf(fmaf(-divisor, found, error), inverse, found);
+    if (!FEW_BITS) found = fmaf(fmaf(-divisor, found, error), inverse, found);
+    return found;
+}
+
+__device__ __forceinline__ void count_over(u32 &over, float error, float ratio, float atol, float rtol) {
+#if defined(__CUDA_ARCH__)
+    asm("{\n .reg .pred p, q;\n setp.gtu.f32 p, %1, %3;\n setp.gtu.and.f32 q, %2, %4, p;\n @q add.u32 %0, %0, 1;\n}"
+        : "+r"(over) : "f"(error), "f"(ratio), "f"(atol), "f"(rtol));
+#else
+    over += !(error <= atol) && !(ratio <= rtol);
+#endif
 }
 
 struct Sums {
     double sums[SUMS];
     u64 over;
-    float bounds[BOUNDS];
-    u32 at[BOUNDS];
 };
 
-struct Bad {
-    u64 count[BAD], first[FIRST];
+// The bounds that a warp has met, joined with their tiles; a tile with nothing below `limits` holds nothing new.
+struct alignas(16) Met {
+    float limits[BOUNDS];
+    u64 keys[BOUNDS];
 };
 
-__device__ __forceinline__ void clear(Sums &mine) {
-#pragma unroll
-    for (int i = 0; i < SUMS; i++) mine.sums[i] = 0.0;
-    mine.over = 0;
-#pragma unroll
-    for (int i = 0; i < BOUNDS; i++) mine.bounds[i] = infinity(), mine.at[i] = NOWHERE;
-}
+// What a block met that is rare. keys: bounds and tiles as `key_of` joins them.
+struct Rare {
+    u64 count[BAD], first[FIRST], keys[BOUNDS];
+};
 
-__device__ __noinline__ void note_bad(Bad &bad, float a, float b, u64 place) {
+__device__ __noinline__ void note_bad(Rare &rare, float a, float b, u64 place) {
     float error = error_of(a, b), ratio = ratio_of(error, b);
     const bool found[FIRST] = {a != a,           fabsf(a) == infinity(), b != b, fabsf(b) == infinity(),
                                error != error, ratio != ratio};
     for (int i = 0; i < FIRST; i++) {
         if (!found[i]) continue;
-        if (i < BAD) atomicAdd(&bad.count[i], 1ull);
-        atomicMin(&bad.first[i], place);
+        if (i < BAD) atomicAdd(&rare.count[i], 1ull);
+        atomicMin(&rare.first[i], place);
     }
 }
 
-__device__ __forceinline__ void take(Sums &mine, Bad &bad, const Pair &pair, const float *a, const float *b, int count,
-                                     u32 group) {
-    float low[BOUNDS];
-    bool finite = true;
-    u32 over = 0;
+__device__ __forceinline__ void add(double *sums, float x, float y, float ratio) {
+    const double dx = x, dy = y, gap = dx - dy, part = ratio;
+    sums[0] += dx, sums[1] += dx * dx, sums[2] += fabs(dx);
+    sums[3] += dy, sums[4] += dy * dy, sums[5] += fabs(dy);
+    sums[6] += fabs(gap), sums[7] += gap * gap, sums[8] += gap * dy;
+    sums[9] += part, sums[10] += part * part;
+}
+
+// Bits in the order of the numbers; both zeros are one.
+__device__ __forceinline__ u32 ordered(float value) {
+    const u32 bits = __float_as_uint(value + 0.0f);
+    return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+
+__device__ __forceinline__ float unordered(u32 bits) {
+    return __uint_as_float(bits & 0x80000000u ? bits & 0x7fffffffu : ~bits);
+}
+
+// A bound and its tile as one number: the least of them is the least bound, where it was met first.
+__device__ __forceinline__ u64 key_of(u32 bits, u32 tile) { return u64(bits) << 32 | tile; }
+
+// Take in a warp's bounds of a tile that comes after all that it had before. Other warps still need what is as low, for
+// their tile may come first, but nothing higher. (A limit that is lowered late only costs them a look.)
+__device__ __forceinline__ void keep(Met *met, const float *low, u32 tile) {
+    Met &mine = met[threadIdx.x / WARP];
+    const u32 lane = threadIdx.x % WARP;
+    bool better = false;
 #pragma unroll
-    for (int i = 0; i < BOUNDS; i++) low[i] = infinity();
+    for (int i = 0; i < BOUNDS; i++) better |= low[i] < mine.limits[i];
+    if (!any_of_warp(better)) return;
+#pragma unroll
+    for (int i = 0; i < BOUNDS; i++) {
+        if (!any_of_warp(low[i] < mine.limits[i])) continue;
+        const u32 least = least_of_warp(ordered(low[i]));
+        const float above = unordered(least + 1);
+        if (lane < THREADS / WARP && above < met[lane].limits[i]) met[lane].limits[i] = above;
+        join_warp();
+        if (lane == 0) {
+            mine.limits[i] = unordered(least);
+            if (key_of(least, tile) < mine.keys[i]) mine.keys[i] = key_of(least, tile);
+        }
+    }
+    join_warp();
+}
+
+// Absolute errors and divisors. False where divisors are so small, or errors so large or not finite, that only the full
+// division rounds right. (A large divisor does no harm: the error is 0, or large too.)
+template <class B>
+__device__ __forceinline__ bool tame(float *error, float *divisor, const float *x, const float *y, float &worst) {
+    float least = infinity();
 #pragma unroll
     for (int k = 0; k < GROUP; k++) {
-        if (k >= count) continue;
-        const float x = a[k], y = b[k], error = error_of(x, y), ratio = ratio_of(error, y);
-        over += !(error <= pair.atol) && !(ratio <= pair.rtol);
-        finite = finite && error < infinity();
-        low[0] = fminf(low[0], x), low[1] = fminf(low[1], -x), low[2] = fminf(low[2], y), low[3] = fminf(low[3], -y);
-        low[4] = fminf(low[4], error), low[5] = fminf(low[5], -error);
-        low[6] = fminf(low[6], ratio), low[7] = fminf(low[7], -ratio);
-        const double dx = x, dy = y, gap = dx - dy, part = ratio;
-        mine.sums[0] += dx, mine.sums[1] += dx * dx, mine.sums[2] += fabs(dx);
-        mine.sums[3] += dy, mine.sums[4] += dy * dy, mine.sums[5] += fabs(dy);
-        mine.sums[6] += fabs(gap), mine.sums[7] += gap * gap, mine.sums[8] += gap * dy;
-        mine.sums[9] += part, mine.sums[10] += part * part;
+        error[k] = error_of(x[k], y[k]), divisor[k] = fmaxf(fabsf(y[k]), EPSILON);
+        worst = max_or_nan(worst, error[k]);
+        if (!HALF<B>) least = fminf(least, fabsf(y[k]));
     }
-    mine.over += over;
+    if (!HALF<B> && least < EPSILON) {
+        least = infinity();
 #pragma unroll
-    for (int i = 0; i < BOUNDS; i++)
-        if (low[i] < mine.bounds[i]) mine.bounds[i] = low[i], mine.at[i] = group;
-    if (!finite)
-        for (int k = 0; k < count; k++) note_bad(bad, a[k], b[k], u64(group) * GROUP + k);
+        for (int k = 0; k < GROUP; k++) divisor[k] = divisor_of(y[k]), least = fminf(least, divisor[k]);
+        if (least < 1e-21f) return false;
+    }
+    return worst <= 1e15f;
+}
+
+// What a thread has of the tile that it is in.
+template <class A, class B> struct Tile {
+    Range<A> first;
+    Range<B> second;
+    float low[BOUNDS];
+    __device__ __forceinline__ Tile() {
+#pragma unroll
+        for (int i = 0; i < BOUNDS; i++) low[i] = infinity();
+    }
+};
+
+// Take in eight elements; false, and nothing taken, where they are not tame. LEAST: errors may still fall.
+template <bool LEAST, class A, class B>
+__device__ __forceinline__ bool take(double *sums, Tile<A, B> &tile, u32 &over, const Pair &pair, const Pack<A> &a,
+                                     const Pack<B> &b) {
+    float x[GROUP], y[GROUP], error[GROUP], ratio[GROUP], worst = 0.0f;
+    unpack(x, a), unpack(y, b);
+    if (!tame<B>(error, ratio, x, y, worst)) return false;
+    tile.first.take(x, a), tile.second.take(y, b);
+    tile.low[5] = fminf(tile.low[5], -worst);
+#pragma unroll
+    for (int k = 0; k < GROUP; k++) {
+        ratio[k] = quotient<SHORT<B>>(error[k], ratio[k]);
+        count_over(over, error[k], ratio[k], pair.atol, pair.rtol);
+        if (LEAST) tile.low[4] = fminf(tile.low[4], error[k]), tile.low[6] = fminf(tile.low[6], ratio[k]);
+        tile.low[7] = fminf(tile.low[7], -ratio[k]);
+        add(sums, x[k], y[k], ratio[k]);
+    }
+    return true;
 }
 
 __device__ __forceinline__ void merge(Sums &mine, const Sums &other) {
 #pragma unroll
     for (int i = 0; i < SUMS; i++) mine.sums[i] += other.sums[i];
     mine.over += other.over;
+}
+
+template <class A, class B>
+__device__ __forceinline__ void take_one(Sums &mine, Rare &rare, const Pair &pair, u64 place) {
+    const float x = widen(reinterpret_cast<const A *>(pair.a)[place]);
+    const float y = widen(reinterpret_cast<const B *>(pair.b)[place]);
+    const float error = error_of(x, y), ratio = ratio_of(error, y);
+    if (!(error < infinity())) note_bad(rare, x, y, place);
+    const float low[BOUNDS] = {x, -x, y, -y, error, -error, ratio, -ratio};
 #pragma unroll
     for (int i = 0; i < BOUNDS; i++) {
-        const bool tie = other.bounds[i] == mine.bounds[i] && other.at[i] < mine.at[i];
-        if (other.bounds[i] < mine.bounds[i] || tie) mine.bounds[i] = other.bounds[i], mine.at[i] = other.at[i];
+        const u64 key = key_of(ordered(low[i]), u32(place / TILE));
+        if (low[i] == low[i] && key < rare.keys[i]) atomicMin(&rare.keys[i], key);
+    }
+    mine.over += !(error <= pair.atol) && !(ratio <= pair.rtol);
+    add(mine.sums, x, y, ratio);
+}
+
+template <class A, class B> __device__ __forceinline__ bool tame_at(const Pair &pair, u64 place) {
+    float x[GROUP], y[GROUP], error[GROUP], divisor[GROUP], worst = 0.0f;
+#pragma unroll
+    for (int k = 0; k < GROUP; k++) {
+        x[k] = widen(reinterpret_cast<const A *>(pair.a)[place + k]);
+        y[k] = widen(reinterpret_cast<const B *>(pair.b)[place + k]);
+    }
+    return tame<B>(error, divisor, x, y, worst);
+}
+
+// One by one: what `take` refused this thread, or with `every` all of it, and what is left after the last whole group.
+template <class A, class B>
+__device__ __forceinline__ void take_rest(Sums &mine, Rare &rare, const Pair &pair, u32 block, bool refused,
+                                          bool every) {
+    const u64 groups = (pair.count + GROUP - 1) / GROUP, step = u64(pair.blocks) * WIDE;
+    for (u64 start = u64(block) * WIDE; start < groups; start += step) {
+        if (!every && !refused && start + WIDE < groups) continue;
+        for (u64 group = start + threadIdx.x; group < groups && group < start + WIDE; group += THREADS) {
+            const u64 place = group * GROUP, end = place + GROUP < pair.count ? place + GROUP : pair.count;
+            const bool whole = end == place + GROUP;
+            if (!every && whole && (!refused || tame_at<A, B>(pair, place))) continue;
+#pragma unroll 1
+            for (u64 one = place; one < end; one++) take_one<A, B>(mine, rare, pair, one);
+        }
     }
 }
 
-template <class A, class B> __device__ u64 place_of(const Pair &pair, int bound, float value, u32 group) {
+// All groups of a block's tiles, eight elements at a time. Whether some were refused.
+template <class A, class B>
+__device__ __forceinline__ bool take_groups(Sums &mine, Met *met, const Pair &pair, u32 block) {
+    constexpr bool AHEAD = SHORT<A> && SHORT<B>;  // longer ones have enough on the way by themselves
+    constexpr int AT_ONCE = AHEAD ? 2 : UNIT;
     const A *a = reinterpret_cast<const A *>(pair.a);
     const B *b = reinterpret_cast<const B *>(pair.b);
-    const u64 start = u64(group) * GROUP;
-    for (u64 i = start; group != NOWHERE && i < start + GROUP && i < pair.count; i++) {
-        const float x = widen(a[i]), y = widen(b[i]), error = error_of(x, y);
-        const float found[4] = {x, y, error, ratio_of(error, y)};
-        if (found[bound / 2] == (bound % 2 ? -value : value)) return i;
+    const u32 groups = u32(pair.count / GROUP), whole = groups / WIDE * WIDE, step = pair.blocks * WIDE;
+    bool refused = false;
+    u32 start = block * WIDE, over = 0;
+    Pack<A> x[2];
+    Pack<B> y[2];
+    const auto fetch = [&](int to, u32 group) {
+        load(x[to], a + u64(group) * GROUP), load(y[to], b + u64(group) * GROUP);
+    };
+    const auto take_tile = [&](Tile<A, B> &tile, auto least) {
+#pragma unroll AT_ONCE
+        for (int i = 0; i < UNIT; i++) {
+            const u32 group = start + i * THREADS + threadIdx.x;
+            if (AHEAD)
+                fetch((i + 1) % 2, i + 1 < UNIT ? group + THREADS : min(start + step, whole - WIDE) + threadIdx.x);
+            else
+                fetch(i % 2, group);
+            if (!take<decltype(least)::value>(mine.sums, tile, over, pair, x[i % 2], y[i % 2])) refused = true;
+        }
+    };
+    const auto end_tile = [&](Tile<A, B> &tile) {
+        tile.first.give(tile.low), tile.second.give(tile.low + 2);
+        keep(met, tile.low, start / WIDE);
+    };
+    if (AHEAD && start < whole) fetch(0, start + threadIdx.x);
+#pragma unroll 1
+    for (; start < whole; start += step) {
+        Tile<A, B> tile;
+        const float *limits = met[threadIdx.x / WARP].limits;
+        if (AHEAD && limits[4] <= 0.0f && limits[6] <= 0.0f)
+            take_tile(tile, Flag<false>());
+        else
+            take_tile(tile, Flag<true>());
+        end_tile(tile);
     }
-    return NEVER;
+    if (start < groups) {
+        Tile<A, B> tile;
+#pragma unroll 1
+        for (u32 group = start + threadIdx.x; group < groups; group += THREADS) {
+            fetch(0, group);
+            if (!take<true>(mine.sums, tile, over, pair, x[0], y[0])) refused = true;
+        }
+        end_tile(tile);
+    }
+    mine.over = over;
+    return refused;
 }
 
 template <class A, class B> __device__ __forceinline__ void compare(const Pair *pairs, const u32 *owner, Record *out,
                                                                     u64 first) {
     __shared__ Sums half[THREADS / 2];
-    __shared__ Bad bad;
+    __shared__ Met met[THREADS / WARP];
+    __shared__ Rare rare;
     const u32 block = u32(first) + blockIdx.x;
     const Pair pair = pairs[owner[block]];
-    const u32 thread = (block - pair.first_block) * THREADS + threadIdx.x, step = pair.blocks * THREADS;
-    if (threadIdx.x < FIRST) bad.first[threadIdx.x] = NEVER;
-    if (threadIdx.x < BAD) bad.count[threadIdx.x] = 0;
+    const u32 own = block - pair.first_block;
+    if (threadIdx.x < FIRST) rare.first[threadIdx.x] = NEVER;
+    if (threadIdx.x < BAD) rare.count[threadIdx.x] = 0;
+    if (threadIdx.x < BOUNDS) rare.keys[threadIdx.x] = NEVER;
+    if (threadIdx.x < THREADS / WARP)
+        for (int i = 0; i < BOUNDS; i++) met[threadIdx.x].limits[i] = infinity(), met[threadIdx.x].keys[i] = NEVER;
     __syncthreads();
-    const A *a = reinterpret_cast<const A *>(pair.a);
-    const B *b = reinterpret_cast<const B *>(pair.b);
-    const bool a_aligned = pair.a % 16 == 0, b_aligned = pair.b % 16 == 0;
-    const u64 groups = pair.count / GROUP;
-    Sums mine;
-    clear(mine);
-    for (u64 group = thread; group < groups; group += step) {
-        float x[GROUP], y[GROUP];
-        load(x, a + group * GROUP, a_aligned);
-        load(y, b + group * GROUP, b_aligned);
-        take(mine, bad, pair, x, y, GROUP, u32(group));
-    }
-    const int rest = int(pair.count % GROUP);
-    if (rest && groups % step == thread) {
-        float x[GROUP], y[GROUP];
-        for (int k = 0; k < rest; k++) x[k] = widen(a[groups * GROUP + k]), y[k] = widen(b[groups * GROUP + k]);
-        take(mine, bad, pair, x, y, rest, u32(groups));
-    }
+    const bool aligned = (pair.a | pair.b) % 16 == 0;
+    Sums mine = {};
+    const bool refused = aligned && take_groups<A, B>(mine, met, pair, own);
+    take_rest<A, B>(mine, rare, pair, own, refused, !aligned);
     for (u32 width = THREADS / 2; width; width /= 2) {
         if (threadIdx.x >= width && threadIdx.x < 2 * width) half[threadIdx.x - width] = mine;
         __syncthreads();
         if (threadIdx.x < width) merge(mine, half[threadIdx.x]);
         __syncthreads();
     }
+    Record &record = out[block];
     if (threadIdx.x == 0) {
-        half[0] = mine;
-        Record &record = out[block];
         for (int i = 0; i < SUMS; i++) record.sums[i] = mine.sums[i];
-        for (int i = 0; i < BAD; i++) record.bad[i] = bad.count[i];
-        for (int i = 0; i < FIRST; i++) record.first[i] = bad.first[i];
         record.over = mine.over;
     }
-    __syncthreads();
+    if (threadIdx.x < BAD) record.bad[threadIdx.x] = rare.count[threadIdx.x];
+    if (threadIdx.x < FIRST) record.first[threadIdx.x] = rare.first[threadIdx.x];
     if (threadIdx.x < BOUNDS) {
-        const float value = half[0].bounds[threadIdx.x];
-        out[block].bounds[threadIdx.x] = value;
-        out[block].places[threadIdx.x] = place_of<A, B>(pair, threadIdx.x, value, half[0].at[threadIdx.x]);
+        u64 key = rare.keys[threadIdx.x];
+        for (int i = 0; i < THREADS / WARP; i++) key = min(key, met[i].keys[threadIdx.x]);
+        record.bounds[threadIdx.x] = key == NEVER ? infinity() : unordered(u32(key >> 32));
+        record.places[threadIdx.x] = key == NEVER ? NEVER : u32(key);
     }
     __syncthreads();
 }
@@ -210,9 +429,34 @@ __device__ void merge(Record &mine, const Record &other) {
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) finish(const Pair *pairs, const Record *parts, Record *out) {
+__device__ __forceinline__ float quantity(int bound, float x, float y) {
+    if (bound < 2) return x;
+    if (bound < 4) return y;
+    return bound < 6 ? error_of(x, y) : ratio_of(error_of(x, y), y);
+}
+
+// The first place of a bound, in the tile where it was met.
+template <class A, class B>
+__device__ __forceinline__ void find(u64 &to, const Pair &pair, int bound, float value, u64 tile) {
+    const A *a = reinterpret_cast<const A *>(pair.a);
+    const B *b = reinterpret_cast<const B *>(pair.b);
+    const u64 start = tile * TILE, last = start + TILE < pair.count ? start + TILE : pair.count;
+    const float sought = bound % 2 ? -value : value;
+    u64 found = NEVER;
+#pragma unroll
+    for (int i = 0; i < TILE / THREADS; i++) {
+        const u64 place = min(start + i * THREADS + threadIdx.x, last - 1);
+        if (quantity(bound, widen(a[place]), widen(b[place])) == sought) found = min(found, place);
+    }
+    if (found != NEVER) atomicMin(&to, found);
+}
+
+template <class A, class B> __device__ __forceinline__ void finish(const Pair *pairs, const Record *parts, Record *out,
+                                                                   u64 first) {
     __shared__ Record half[THREADS / 2];
-    const Pair pair = pairs[blockIdx.x];
+    __shared__ u64 places[BOUNDS];
+    const u32 number = u32(first) + blockIdx.x;
+    const Pair pair = pairs[number];
     Record mine;
     for (int i = 0; i < SUMS; i++) mine.sums[i] = 0.0;
     for (int i = 0; i < BAD; i++) mine.bad[i] = 0;
@@ -226,21 +470,35 @@ extern "C" __global__ void __launch_bounds__(THREADS) finish(const Pair *pairs, 
         if (threadIdx.x < width) merge(mine, half[threadIdx.x]);
         __syncthreads();
     }
-    if (threadIdx.x == 0) out[blockIdx.x] = mine;
+    if (threadIdx.x == 0) half[0] = mine;
+    if (threadIdx.x < BOUNDS) places[threadIdx.x] = NEVER;
+    __syncthreads();
+    for (int i = 0; i < BOUNDS; i++)
+        if (half[0].places[i] != NEVER) find<A, B>(places[i], pair, i, half[0].bounds[i], half[0].places[i]);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < BOUNDS; i++) mine.places[i] = places[i];
+        out[number] = mine;
+    }
+    __syncthreads();
 }
 
-#define KERNEL(NAME, A, B)                                                                                            \
-    extern "C" __global__ void __launch_bounds__(THREADS)                                                              \
-        NAME(const Pair *pairs, const u32 *owner, Record *out, u64 first) {                                           \
+#define KERNELS(NAME, A, B)                                                                                            \
+    extern "C" __global__ void __launch_bounds__(THREADS, 3)                                                         \
+        compare_##NAME(const Pair *pairs, const u32 *owner, Record *out, u64 first) {                                 \
         compare<A, B>(pairs, owner, out, first);                                                                      \
+    }                                                                                                                 \
+    extern "C" __global__ void __launch_bounds__(THREADS)                                                              \
+        finish_##NAME(const Pair *pairs, const Record *parts, Record *out, u64 first) {                               \
+        finish<A, B>(pairs, parts, out, first);                                                                       \
     }
 
-KERNEL(compare_float32_float32, float, float)
-KERNEL(compare_float32_float16, float, Half)
-KERNEL(compare_float32_bfloat16, float, Brain)
-KERNEL(compare_float16_float32, Half, float)
-KERNEL(compare_float16_float16, Half, Half)
-KERNEL(compare_float16_bfloat16, Half, Brain)
-KERNEL(compare_bfloat16_float32, Brain, float)
-KERNEL(compare_bfloat16_float16, Brain, Half)
-KERNEL(compare_bfloat16_bfloat16, Brain, Brain)
+KERNELS(float32_float32, float, float)
+KERNELS(float32_float16, float, Half)
+KERNELS(float32_bfloat16, float, Brain)
+KERNELS(float16_float32, Half, float)
+KERNELS(float16_float16, Half, Half)
+KERNELS(float16_bfloat16, Half, Brain)
+KERNELS(bfloat16_float32, Brain, float)
+KERNELS(bfloat16_float16, Brain, Half)
+KERNELS(bfloat16_bfloat16, Brain, Brain)

@@ -13,8 +13,8 @@ from backends.errors import UsageError
 
 Array = NDArray[Any]
 TYPES = ("float32", "float16", "bfloat16")
-GROUP = 8  # elements that a thread takes at a time, as in metrics.cu
-MOST_BLOCKS = 1056  # a pair; eight for each multiprocessor of the largest GPUs
+TILE = 8 * 4 * THREADS  # elements that a block takes between two looks at the bounds, as in metrics.cu
+MOST_BLOCKS = 1188  # a pair; nine for each multiprocessor of an H200, which runs three at a time
 NEVER = 2**64 - 1
 
 PAIR = np.dtype(
@@ -46,7 +46,7 @@ class DevicePair:
 
 def blocks_for(count: int) -> int:
     """How many blocks share a tensor. It depends on nothing else, so sums repeat to the last bit."""
-    return max(1, min(MOST_BLOCKS, -(-count // (GROUP * THREADS * 2))))
+    return max(1, min(MOST_BLOCKS, -(-count // TILE)))
 
 
 def table(pairs: Sequence[DevicePair]) -> tuple[Array, Array]:
@@ -91,10 +91,11 @@ class DeviceMetrics:
         self.stream.to_device(self._rows.ensure(rows.nbytes), rows)
         self.stream.to_device(self._owners.ensure(owners.nbytes), owners)
         parts, totals = self._parts.ensure(owners.size * RECORD.itemsize), self._records.ensure(records.nbytes)
-        for name, first, last in launches(pairs, rows):
+        for run in runs(pairs, rows):
             addresses = self._rows.address, self._owners.address, parts
-            self._program.launch(name, last - first, self.stream, *addresses, first)
-        self._program.launch("finish", len(pairs), self.stream, self._rows.address, parts, totals)
+            self._program.launch(f"compare_{run.types}", run.blocks, self.stream, *addresses, run.first_block)
+            addresses = self._rows.address, parts, totals
+            self._program.launch(f"finish_{run.types}", run.pairs, self.stream, *addresses, run.first)
         self.stream.to_host(records, totals)
         return records, [rows, owners]
 
@@ -103,21 +104,31 @@ class DeviceMetrics:
             buffer.close()
 
 
-def launches(pairs: Sequence[DevicePair], rows: Array) -> list[tuple[str, int, int]]:
-    """Kernel, first and last block of each run of pairs of the same types."""
-    runs: list[tuple[str, int, int]] = []
-    for pair, row in zip(pairs, rows, strict=True):
-        name = kernel_name(pair.dtypes)
-        first, last = int(row["first_block"]), int(row["first_block"] + row["blocks"])
-        if runs and runs[-1][0] == name:
-            runs[-1] = (name, runs[-1][1], last)
-        else:
-            runs.append((name, first, last))
-    return runs
+@dataclass(slots=True)
+class Run:
+    """Pairs of the same types that follow each other. first: the first pair; first_block: its first block."""
+
+    types: str
+    first: int
+    first_block: int
+    pairs: int = 0
+    blocks: int = 0
 
 
-def kernel_name(dtypes: tuple[str, str]) -> str:
-    """The kernel for a pair of types; UsageError where there is none."""
+def runs(pairs: Sequence[DevicePair], rows: Array) -> list[Run]:
+    """The runs of pairs, each of which a launch of two kernels serves."""
+    found: list[Run] = []
+    for number, (pair, row) in enumerate(zip(pairs, rows, strict=True)):
+        types = kernel_types(pair.dtypes)
+        if not found or found[-1].types != types:
+            found.append(Run(types, number, int(row["first_block"])))
+        found[-1].pairs += 1
+        found[-1].blocks += int(row["blocks"])
+    return found
+
+
+def kernel_types(dtypes: tuple[str, str]) -> str:
+    """A pair of types as the kernels' names have them; UsageError where there is no kernel."""
     if not set(dtypes) <= set(TYPES):
         raise UsageError(f"no kernel compares {dtypes[0]} with {dtypes[1]} on the GPU; it takes {', '.join(TYPES)}")
-    return f"compare_{dtypes[0]}_{dtypes[1]}"
+    return f"{dtypes[0]}_{dtypes[1]}"

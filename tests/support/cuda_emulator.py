@@ -9,7 +9,7 @@ from pathlib import Path
 from numpy import zeros
 
 import backends.cuda
-from backends.cuda.metrics import RECORD, Array, DevicePair, launches, table
+from backends.cuda.metrics import RECORD, Array, DevicePair, runs, table
 
 SOURCE = Path(__file__).with_name("cuda_on_cpu.cpp")
 
@@ -36,9 +36,9 @@ class MetricsOnCpu:
         ordered = [pairs[i] for i in order]
         rows, owners = table(ordered)
         parts, records, found = zeros(owners.size, RECORD), zeros(len(pairs), RECORD), zeros(len(pairs), RECORD)
-        for name, first, last in launches(ordered, rows):
-            self._call(name, rows, owners, parts, last - first, first)
-        self._call("finish", rows, parts, records, len(pairs))
+        for run in runs(ordered, rows):
+            self._call(f"compare_{run.types}", rows, owners, parts, run.blocks, run.first_block)
+            self._call(f"finish_{run.types}", rows, parts, records, run.pairs, run.first)
         found[order] = records
         return found
 

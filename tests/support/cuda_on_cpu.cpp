@@ -11,7 +11,7 @@
 #define __global__
 #define __forceinline__ inline
 #define __noinline__
-#define __launch_bounds__(N)
+#define __launch_bounds__(...)
 #define __shared__ static
 
 struct Place {
@@ -27,11 +27,28 @@ static float __uint_as_float(unsigned bits) {
     return value;
 }
 
+static unsigned __float_as_uint(float value) {
+    unsigned bits;
+    std::memcpy(&bits, &value, 4);
+    return bits;
+}
+
 static float half_to_float(unsigned short bits) {
     _Float16 value;
     std::memcpy(&value, &bits, 2);
     return value;
 }
+
+static float reciprocal(float value) { return 1.0f / value; }
+
+static float max_or_nan(float x, float y) { return x != x || y != y ? x + y : std::fmax(x, y); }
+
+using std::min;
+
+struct alignas(16) uint4 {
+    unsigned x, y, z, w;
+};
+static uint4 __ldcs(const uint4 *from) { return *from; }
 
 static void atomicAdd(unsigned long long *to, unsigned long long value) { std::atomic_ref(*to).fetch_add(value); }
 
@@ -60,20 +77,19 @@ template <class Kernel> static void launch(unsigned blocks, Kernel kernel) {
 }
 
 #define RUN(NAME)                                                                                                     \
-    extern "C" void run_##NAME(const Pair *pairs, const u32 *owner, Record *out, unsigned blocks, u64 first) {        \
-        launch(blocks, [=] { NAME(pairs, owner, out, first); });                                                      \
+    extern "C" void run_compare_##NAME(const Pair *pairs, const u32 *owner, Record *out, unsigned blocks, u64 first) {\
+        launch(blocks, [=] { compare_##NAME(pairs, owner, out, first); });                                            \
+    }                                                                                                                 \
+    extern "C" void run_finish_##NAME(const Pair *pairs, const Record *parts, Record *out, unsigned blocks, u64 first) {\
+        launch(blocks, [=] { finish_##NAME(pairs, parts, out, first); });                                             \
     }
 
-RUN(compare_float32_float32)
-RUN(compare_float32_float16)
-RUN(compare_float32_bfloat16)
-RUN(compare_float16_float32)
-RUN(compare_float16_float16)
-RUN(compare_float16_bfloat16)
-RUN(compare_bfloat16_float32)
-RUN(compare_bfloat16_float16)
-RUN(compare_bfloat16_bfloat16)
-
-extern "C" void run_finish(const Pair *pairs, const Record *parts, Record *out, unsigned blocks) {
-    launch(blocks, [=] { finish(pairs, parts, out); });
-}
+RUN(float32_float32)
+RUN(float32_float16)
+RUN(float32_bfloat16)
+RUN(float16_float32)
+RUN(float16_float16)
+RUN(float16_bfloat16)
+RUN(bfloat16_float32)
+RUN(bfloat16_float16)
+RUN(bfloat16_bfloat16)
