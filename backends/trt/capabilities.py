@@ -11,11 +11,15 @@ from backends.errors import UsageError
 
 @dataclass(frozen=True)
 class Capability:
-    """A name that only one version has. place: `Class.member` or a name of the module. instead: on the other one."""
+    """A name that only one version has. place: `Class.member` or a name of the module. instead: on the other one.
+
+    called: what is told of, where that is no name.
+    """
 
     place: str
     only: int
     instead: str
+    called: str = ""
 
 
 CAPABILITIES: dict[str, Capability] = {
@@ -30,7 +34,9 @@ CAPABILITIES: dict[str, Capability] = {
         "BuilderFlag.PREFER_PRECISION_CONSTRAINTS", 10, "networks are always strongly typed: casts are obeyed"
     ),
     "layer_precision": Capability("ILayer.precision", 10, "the graph gets casts around the nodes"),
-    "settable_dtype": Capability("IInt8Calibrator", 10, "outputs get a cast; inputs are typed in the ONNX model"),
+    "settable_dtype": Capability(
+        "IInt8Calibrator", 10, "type the inputs and outputs of the ONNX model itself", "setter of ITensor.dtype"
+    ),
     "calibrators": Capability("IInt8Calibrator", 10, "ranges are measured by onnxruntime and put in as scales"),
     "quantization_flags": Capability("QuantizationFlag", 10, "they went with the calibrators"),
     "algorithm_selector": Capability("IAlgorithmSelector", 10, "tactics are recorded in the editable timing cache"),
@@ -59,7 +65,7 @@ def able(trt: Any, name: str) -> bool:
 def lacks(trt: Any, name: str) -> str:
     """One sentence: that this version lacks it, and what takes its place."""
     row = CAPABILITIES[name]
-    return f"TensorRT {trt.__version__} has no {row.place} (TensorRT {row.only} only): {row.instead}"
+    return f"TensorRT {trt.__version__} has no {row.called or row.place} (TensorRT {row.only} only): {row.instead}"
 
 
 def member(enum: Any, name: str, option: str) -> Any:

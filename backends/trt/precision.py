@@ -7,7 +7,7 @@ from typing import Any
 
 from backends.errors import UsageError
 from backends.runner import Loadable
-from backends.trt.capabilities import able, lacks
+from backends.trt.capabilities import able
 from backends.trt.options import TrtOptions
 
 GRAPH = "debugtools.convert.engine_precision:reduced"
@@ -30,12 +30,9 @@ def in_graph(
 ) -> AbstractContextManager[Loadable]:
     """The model with the precision that the options ask for written into its graph, within a `with`. Tells the way.
 
-    UsageError for FP8, which only the model's own nodes can have, and for FP16 and bfloat16 at once.
+    UsageError for FP8 where the model has none itself, and for FP16 and bfloat16 at once.
     """
     config = options.config
-    if config.fp8:
-        raise UsageError(f"--fp8: {lacks(trt, 'fp8_flag') if not able(trt, 'fp8_flag') else 'a strongly typed network'}"
-                         " needs FP8 nodes in the model")  # fmt: skip
     if config.fp16 and config.bf16:
         raise UsageError("--fp16 and --bf16 together: in a strongly typed network a node has one type; choose one")
     if not reduces(options) and not options.network.layer_precisions:

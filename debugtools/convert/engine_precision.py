@@ -6,6 +6,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import onnx
+
 from backends.errors import UsageError
 from backends.model import ModelFile
 from backends.protos import parse_model
@@ -28,6 +30,8 @@ Tell = Callable[[str], None]
 _FULL = ("float32", "fp32", "float")
 _HALF: dict[str, LowType] = {"float16": "float16", "fp16": "float16", "half": "float16",
                              "bfloat16": "bfloat16", "bf16": "bfloat16"}  # fmt: skip
+_QUANTISES = ("QuantizeLinear", "DequantizeLinear")
+_FP8 = (onnx.TensorProto.FLOAT8E4M3FN, onnx.TensorProto.FLOAT8E5M2)
 
 
 class _Quiet:
@@ -45,13 +49,19 @@ def reduced(model: Loadable, options: TrtOptions, tell: Tell) -> Iterator[Loadab
     """The model as TensorRT is to parse it; its files are gone when the context ends.
 
     INT8 nodes compute between QuantizeLinear and DequantizeLinear, FP16 and bfloat16 nodes between casts; nodes that
-    `layer_precisions` names have the type that it says. UsageError for a node that is not there.
+    `layer_precisions` names have the type that it says. UsageError for a node that is not there, and for FP8 where the
+    model has none itself.
     """
     config, structure = options.config, inlined(_structure(model))
     named = _there(structure, options)
     apart = labels(list(every_node(structure.nodes)), named, ()) if named else set()
     with tempfile.TemporaryDirectory(prefix="layerwise-") as folder:
-        if config.int8:
+        if config.fp8 and not _holds_fp8(structure):
+            raise UsageError("--fp8: a strongly typed network has FP8 where the model has QuantizeLinear and "
+                             "DequantizeLinear nodes of that type, and this model has none")  # fmt: skip
+        if config.int8 and any(node.op_type in _QUANTISES for node in every_node(structure.nodes)):
+            tell("INT8: the model has quantisation nodes of its own; nothing is calibrated.")
+        elif config.int8:
             context: Any = _Quiet(Path(folder), tell)
             structure, _ = quantised(structure, _quantize_spec(config, tell), apart, context)
         low: LowType | None = "float16" if config.fp16 else "bfloat16" if config.bf16 else None
@@ -63,6 +73,16 @@ def reduced(model: Loadable, options: TrtOptions, tell: Tell) -> Iterator[Loadab
         path = Path(folder) / "reduced.onnx"
         save(structure, path, external=path.with_name("reduced.data"), overwrite=True)
         yield Loadable(data=path.read_bytes(), folder=path.parent)
+
+
+def _holds_fp8(structure: Structure) -> bool:
+    """Whether any weight, zero point or attribute of a node is of an FP8 type."""
+    weights = any(tensor.data_type in _FP8 for tensor in structure.initializers.values())
+    return weights or any(
+        attribute.name in ("to", "output_dtype") and attribute.i in _FP8
+        for node in every_node(structure.nodes)
+        for attribute in node.attribute
+    )
 
 
 def _there(structure: Structure, options: TrtOptions) -> dict[str, str]:

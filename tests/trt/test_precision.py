@@ -94,7 +94,7 @@ attempt(optimization_level=9)
 attempt(calibrator="Nonesuch", int8=True)
 """).splitlines()
     assert "--tactic-sources 'nonesuch': this TensorRT has " in said[0]
-    assert "FP8 nodes in the model" in said[1]
+    assert "and this model has none" in said[1]
     assert "choose one" in said[2]
     assert "this TensorRT has LAYER_NAMES_ONLY" in said[3] or "DETAILED" in said[3]
     assert "goes with --version-compatible" in said[4]
@@ -126,3 +126,27 @@ print(error_of(lambda: built("obey", {"nothing": "fp16"}, fp16=True)))
         assert said[:3] == [kept, kept, kept]
         assert said[3] == "HALF FLOAT False"
     assert "nothing" in said[4] and said[4].startswith("UsageError")
+
+
+def test_models_that_are_quantised_stay_as_they_are(run: Callable[[str], str]) -> None:
+    said = run(HEADER + """
+def quantised(kind):
+    ends = [value("x", [2, 4]), value("y", [2, 4])]
+    weights = [numpy_helper.from_array(np.array(0.5, "f"), "s"), helper.make_tensor("z", kind, [], [0])]
+    nodes = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], "q"),
+             helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"], "dq"),
+             helper.make_node("Relu", ["d"], ["y"], "relu")]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+    return Loadable(data=model.SerializeToString())
+strong = NetworkOptions(strongly_typed=True)
+for kind, option in ((TensorProto.INT8, "int8"), (TensorProto.FLOAT8E4M3FN, "fp8")):
+    options = TrtOptions(config=ConfigOptions(**{option: True}), network=strong)
+    found, layers, told = header(options, quantised(kind))
+    print([layer["kind"] for layer in found["layers"]], told)
+""").splitlines()
+    assert said[0] == (
+        "['QUANTIZE', 'DEQUANTIZE', 'ACTIVATION'] "
+        "['INT8: the model has quantisation nodes of its own; nothing is calibrated.']"
+    )
+    assert said[1] == "['QUANTIZE', 'DEQUANTIZE', 'ACTIVATION'] []"
