@@ -12,6 +12,7 @@ from backends.errors import BadFile, LayerwiseError, MissingDependency, UsageErr
 from backends.trt.build import save_engine
 from backends.trt.options import Shapes, TrtOptions, to_dict
 from debugtools.builds.maker import Build, Maker
+from debugtools.compare.models import OpaqueModel
 from debugtools.compare.setup import Setup
 from debugtools.compare.spec import CompareSpec
 from debugtools.debugger.spec import DebugSpec
@@ -77,7 +78,9 @@ class EngineJudge(RerunJudge):
         self._path = path
 
     def shapes(self) -> Shapes:
-        """The shapes of the first inputs."""
+        """The shapes of the first inputs; none of what only the engine knows the inputs of."""
+        if isinstance(self._original.suspect.model, OpaqueModel):
+            return {}
         feed = next((feed for _, feed in self._original.feeds()), {})
         return {name: list(np.shape(array)) for name, array in feed.items()}
 

@@ -14,6 +14,7 @@ from backends.results import IterationResult
 from debugtools.compare.comparing import Comparer
 from debugtools.compare.frame import Frame
 from debugtools.compare.layers import Row
+from debugtools.compare.models import OpaqueModel
 from debugtools.compare.places import Places
 from debugtools.compare.plain import plain_rows
 from debugtools.compare.saving import Savers
@@ -48,7 +49,9 @@ class Original:
 
     def feeds(self) -> Iterator[tuple[int, Feed]]:
         """The inputs of each iteration, by the comparison's names."""
-        feeds = iter(make_feeds(self.setup.spec.feeds, self.suspect.model.inputs, self.context.warn))
+        own = self.suspect
+        inputs = own.runner.inputs if isinstance(own.model, OpaqueModel) else own.model.inputs
+        feeds = iter(make_feeds(self.setup.spec.feeds, inputs, self.context.warn))
         if isinstance(self.reference, SavedSide):
             feeds = islice(feeds, self.reference.iterations)
         return enumerate(feeds)

@@ -185,6 +185,32 @@ print(again.result["good"] > 0, again.result["bad"] > 0)
     assert said == ["True 0", "True True"]
 
 
+def test_a_network_made_by_a_script_is_built_against_saved_outputs(run: Callable[..., str]) -> None:
+    said = run("""
+import numpy as np
+from backends.results import RunResults
+from backends.runner import open_runner
+from backends.trt.options import NetworkOptions
+Path("net.py").write_text('''
+import tensorrt as trt
+def load_network(builder, network):
+    x = network.add_input("x", trt.float32, (2, 8))
+    layer = network.add_activation(x, trt.ActivationType.TANH)
+    layer.name, layer.get_output(0).name = "tanh", "y"
+    network.mark_output(layer.get_output(0))
+''')
+options = TrtOptions(network=NetworkOptions(function="load_network"))
+feed = {"x": np.random.RandomState(1).random_sample((2, 8)).astype("f")}
+with open_runner(RunnerSpec(kind="trt", options=to_dict(options)), Loadable(path=Path("net.py"))) as runner:
+    RunResults([("first", [runner.infer(feed)])]).save("golden.json")
+compare = CompareSpec(model="net.py", feeds=FeedSpec(), runners=[RunnerSpec(kind="trt", options=to_dict(options)),
+    RunnerSpec(kind="saved", results="golden.json")])
+done = search(BuildsSpec(search=DebugSpec(compare=compare, artifact="polygraphy_debug.engine", until="3")), "build")
+print(verdicts(done), done.table("verdicts")[0]["measured"]["tensor"])
+""")
+    assert said.splitlines() == ["['good', 'good', 'good'] y"]
+
+
 def test_a_log_that_names_no_tactics_leaves_builds_as_they_come(run: Callable[..., str], trt_version: int) -> None:
     said = run(
         """
