@@ -18,7 +18,7 @@ from backends.specs import FeedSpec
 from backends.text import shown
 from backends.trt.calibration import without_effect
 from backends.trt.options import ConfigOptions, TrtOptions
-from debugtools.convert.quantise import quantised
+from debugtools.convert.quantise import is_quantised, quantised
 from surgery.conversion import labels, to_low_precision
 from surgery.inlining import inlined
 from surgery.precision_bodies import every_node
@@ -30,7 +30,6 @@ Tell = Callable[[str], None]
 _FULL = ("float32", "fp32", "float")
 _HALF: dict[str, LowType] = {"float16": "float16", "fp16": "float16", "half": "float16",
                              "bfloat16": "bfloat16", "bf16": "bfloat16"}  # fmt: skip
-_QUANTISES = ("QuantizeLinear", "DequantizeLinear")
 _FP8 = (onnx.TensorProto.FLOAT8E4M3FN, onnx.TensorProto.FLOAT8E5M2)
 
 
@@ -59,7 +58,7 @@ def reduced(model: Loadable, options: TrtOptions, tell: Tell) -> Iterator[Loadab
         if config.fp8 and not _holds_fp8(structure):
             raise UsageError("--fp8: a strongly typed network has FP8 where the model has QuantizeLinear and "
                              "DequantizeLinear nodes of that type, and this model has none")  # fmt: skip
-        if config.int8 and any(node.op_type in _QUANTISES for node in every_node(structure.nodes)):
+        if config.int8 and is_quantised(structure):
             tell("INT8: the model has quantisation nodes of its own; nothing is calibrated.")
         elif config.int8:
             context: Any = _Quiet(Path(folder), tell)

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
+from backends.errors import UsageError
 from backends.evaluate import tensor_infos
 from backends.feeds import make_feeds
 from backends.model import ModelFile
 from backends.quantization import quantize
 from backends.quantize_spec import QuantizeSpec
 from backends.text import shown
+from surgery.precision_bodies import every_node
 from surgery.precision_plan import node_label
 from surgery.saving import save
 from surgery.structure import Structure, changed
@@ -27,8 +29,10 @@ def quantised(
     """Return the model with QuantizeLinear and DequantizeLinear nodes, the nodes labelled in `keep` without them.
 
     The calibration runs onnxruntime on the CPU, in the job's own folder. Raises as `backends.quantization.quantize`
-    and `backends.feeds.make_feeds`.
+    and `backends.feeds.make_feeds`, and UsageError for a model that has such nodes already.
     """
+    if is_quantised(structure):
+        raise UsageError("the model is quantised already: it has QuantizeLinear and DequantizeLinear nodes")
     structure = _all_named(structure)
     context.artifacts.mkdir(exist_ok=True)
     model, output = context.artifacts / "float.onnx", context.artifacts / "int8.onnx"
@@ -57,6 +61,11 @@ def quantised(
     if not reading:
         context.warn("onnxruntime quantises none of the model's nodes")
     return result, {"quantised": reading}
+
+
+def is_quantised(structure: Structure) -> bool:
+    """Whether the model has quantisation nodes."""
+    return any(node.op_type in ("QuantizeLinear", "DequantizeLinear") for node in every_node(structure.nodes))
 
 
 def _all_named(structure: Structure) -> Structure:

@@ -85,6 +85,8 @@ def test_int8_from_a_script_and_from_random_data(folder: Path) -> None:
     assert random.returncode == 0 and "random" in random.stdout + random.stderr
     broken = layerwise("convert", "m.onnx", "--int8", "--load-inputs", "m.onnx", "-o", "x.onnx", cwd=folder)
     assert broken.returncode in (1, 2) and not (folder / "x.onnx").exists()
+    twice = layerwise("convert", "s.onnx", "--int8", "-o", "x.onnx", cwd=folder)
+    assert twice.returncode == 2 and "quantised already" in twice.stderr
 
 
 def test_weights_leave_and_come_back(folder: Path) -> None:
