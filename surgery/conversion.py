@@ -58,16 +58,13 @@ def labels(nodes: Sequence[onnx.NodeProto], names: Iterable[str], op_types: Iter
     """
     chosen: set[str] = set()
     for name in names:
-        found = {label for node in nodes if _fits(label := node_label(node), name) or name in node.output}
+        found = {label for node in nodes if (label := node_label(node)) == name or name in node.output}
+        found = found or {label for node in nodes if fnmatchcase(label := node_label(node), name)}
         chosen |= _some(found, f"there is no node {shown(name, 120)!r}")
     for op_type in op_types:
         found = {node_label(node) for node in nodes if node.op_type.lower() == op_type.lower()}
         chosen |= _some(found, f"the model has no node of type {shown(op_type, 60)!r}")
     return chosen
-
-
-def _fits(label: str, pattern: str) -> bool:
-    return label == pattern or fnmatchcase(label, pattern)
 
 
 def _some(found: set[str], complaint: str) -> set[str]:

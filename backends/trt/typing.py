@@ -1,7 +1,7 @@
 """Types and formats of tensors and layers that a user sets on the network itself."""
 
+import fnmatch
 from collections.abc import Callable
-from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
 from backends.errors import UsageError
@@ -63,17 +63,13 @@ def _layer_precisions(trt: Any, network: Any, precisions: dict[str, str], *, par
     layers = layers_of(network)
     for name, precision in precisions.items():
         kind = data_type(trt, precision, "--layer-precisions")
-        meant = [layer for other, found in layers.items() if _means(name, other) for layer in found]
+        meant = layers.get(name) or [layer for other in fnmatch.filter(layers, name) for layer in layers[other]]
         if not meant and not part:
             _named(layers, name, "--layer-precisions")
         for layer in meant:
             layer.precision = kind
             if kind == trt.DataType.FLOAT:
                 _give_full(trt, layer)
-
-
-def _means(given: str, name: str) -> bool:
-    return given == name or fnmatchcase(name, given)
 
 
 def _give_full(trt: Any, layer: Any) -> None:

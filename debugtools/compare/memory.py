@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-SEGMENT = 16 << 20
+SEGMENT, ENGINE = 16 << 20, 256 << 20
 WAITING = 256 << 20
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # glibc's mallopt
 _LARGE_BLOCK, _LARGEST_BLOCK = 1 << 18, 32 << 20
@@ -26,10 +26,13 @@ class Limits:
     ahead: int = 4 * SEGMENT
 
 
-def limits(budget: int | None, resident: int) -> Limits:
-    """Return the limits under which a process that has `resident` bytes now stays within `budget`."""
+def limits(budget: int | None, resident: int, *, built: bool = False) -> Limits:
+    """Return the limits under which a process that has `resident` bytes now stays within `budget`.
+
+    built: an engine is built for each segment, so that there are few large ones where there is no budget.
+    """
     if budget is None:
-        return Limits()
+        return Limits(segment=ENGINE) if built else Limits()
     free = max(0, budget - resident)
     segment = min(SEGMENT, max(_SMALLEST_SEGMENT, free // _HELD_AT_ONCE))
     return Limits(segment, max(segment, free // 4), ahead=0)

@@ -38,7 +38,7 @@ class ReferenceTensors(Mapping[str, Array]):
         budget: int | None, report: Report, warn: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
         self._suspect, self._reference, self._iteration = suspect, reference, iteration
-        allowed = limits(budget, resident())
+        allowed = limits(budget, resident(), built=reference.spec.kind == "trt")
         self._store = ArrayStore(allowed.waiting, folder)
         self._zeros: dict[str, Array] = {}
         self._feed = dict(suspect.fit(feed, _unheard))

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from backends.jobs.context import JobContext
 
 Feed = Mapping[str, NDArray[Any]]
-_ENGINES = 256 << 20  # bytes of outputs and weights of a segment
 
 
 class LocateRun:
@@ -138,14 +137,11 @@ class LocateRun:
             pool.forget()
 
     def _limits(self) -> Limits:
-        """A third of a comparison's segments under a budget: regions are run beside both sides. Without one, larger
-        segments for TensorRT, which builds two engines for each.
-        """
+        """A third of a comparison's segments under a budget: regions are run beside both sides."""
         budget = self.spec.compare.memory_budget
-        allowed = limits(budget, resident())
-        if budget is None:
-            return replace(allowed, segment=_ENGINES) if self.suspect.spec.kind == "trt" else allowed
-        return replace(allowed, segment=max(1, allowed.segment // 3))
+        built = "trt" in (self.suspect.spec.kind, self.reference.spec.kind)
+        allowed = limits(budget, resident(), built=built)
+        return allowed if budget is None else replace(allowed, segment=max(1, allowed.segment // 3))
 
     def _mode(self) -> str:
         if isinstance(self.reference, SavedSide):

@@ -150,3 +150,16 @@ for kind, option in ((TensorProto.INT8, "int8"), (TensorProto.FLOAT8E4M3FN, "fp8
         "['INT8: the model has quantisation nodes of its own; nothing is calibrated.']"
     )
     assert said[1] == "['QUANTIZE', 'DEQUANTIZE', 'ACTIVATION'] []"
+
+
+def test_a_name_is_itself_before_it_is_a_pattern(run: Callable[[str], str]) -> None:
+    said = run(HEADER + """
+nodes = [helper.make_node("Exp", ["x"], ["a"], "n[0]"), helper.make_node("Neg", ["a"], ["y"], "n0")]
+model = bytes_of(nodes, [value("x", [2, 3])], [value("y", [2, 3])])
+for name in ("n[0]", "n[0-9]"):
+    config = ConfigOptions(fp16=True, precision_constraints="obey")
+    network = NetworkOptions(layer_precisions={name: "fp32"})
+    found, layers, told = header(TrtOptions(config=config, network=network), model)
+    print(layers["n[0]"], layers["n0"])
+""")
+    assert said.splitlines() == ["FLOAT HALF", "HALF FLOAT"]
