@@ -1,7 +1,7 @@
 """Who makes and who reads which tensor of a graph: carried over from one version to the next."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, MutableMapping
 from functools import cached_property
 from itertools import compress, count
 from operator import is_not
@@ -9,10 +9,13 @@ from operator import is_not
 import onnx
 
 from backends.reads import reads, subgraphs
+from surgery.layered import Layered
 from surgery.proto import all_names
 
 _BODY_KINDS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 Nodes = tuple[onnx.NodeProto, ...]
+Makers = MutableMapping[str, onnx.NodeProto]
+Several = MutableMapping[str, Nodes]
 _last: deque[tuple[Nodes, Nodes, tuple[list[onnx.NodeProto], list[onnx.NodeProto]]]] = deque(maxlen=2)
 """The last differences: one edit asks for the same one several times."""
 _WORTH_CARRYING = 4  # a change of more than a fourth of the nodes is indexed afresh
@@ -25,11 +28,12 @@ class Lookups:
 
     def __init__(self, nodes: tuple[onnx.NodeProto, ...]) -> None:
         self.nodes = nodes
-        self.makers: dict[str, onnx.NodeProto] = {}
-        self.readers: dict[str, tuple[onnx.NodeProto, ...]] = {}
-        self.by_name: dict[str, tuple[onnx.NodeProto, ...]] = {}
+        makers: dict[str, onnx.NodeProto] = {}
+        readers: dict[str, Nodes] = {}
+        by_name: dict[str, Nodes] = {}
         self.bodied: dict[int, onnx.NodeProto] = {}
-        self._add(nodes)
+        self._add(nodes, makers, readers, by_name)
+        self.makers, self.readers, self.by_name = Layered(makers), Layered(readers), Layered(by_name)
 
     def carried(self, nodes: tuple[onnx.NodeProto, ...]) -> "Lookups":
         """Return the lookups of `nodes`, which mostly are the same objects."""
@@ -39,10 +43,10 @@ class Lookups:
         if (len(gone) + len(new)) * _WORTH_CARRYING > len(nodes):
             return Lookups(nodes)
         other = Lookups(())
-        other.nodes, other.makers, other.bodied = nodes, dict(self.makers), dict(self.bodied)
-        other.readers, other.by_name = dict(self.readers), dict(self.by_name)
+        other.nodes, other.makers, other.bodied = nodes, self.makers.copy(), dict(self.bodied)
+        other.readers, other.by_name = self.readers.copy(), self.by_name.copy()
         other._remove(gone)
-        other._add(new)
+        other._add(new, other.makers, other.readers, other.by_name)
         return other
 
     @cached_property
@@ -50,8 +54,7 @@ class Lookups:
         """Every tensor name inside the bodies of the graph's nodes."""
         return frozenset(name for node in self.bodied.values() for body in subgraphs(node) for name in all_names(body))
 
-    def _add(self, nodes: Iterable[onnx.NodeProto]) -> None:
-        makers, readers, by_name = self.makers, self.readers, self.by_name
+    def _add(self, nodes: Iterable[onnx.NodeProto], makers: Makers, readers: Several, by_name: Several) -> None:
         for node in nodes:
             if any(attribute.type in _BODY_KINDS for attribute in node.attribute):
                 self.bodied[id(node)] = node
@@ -102,7 +105,7 @@ def _common(a: Nodes, b: Nodes) -> int:
     return next(compress(count(), map(is_not, a, b)), min(len(a), len(b)))
 
 
-def _drop(table: dict[str, tuple[onnx.NodeProto, ...]], name: str, node: onnx.NodeProto) -> None:
+def _drop(table: Several, name: str, node: onnx.NodeProto) -> None:
     rest = tuple(other for other in table.get(name, ()) if other is not node)
     if rest:
         table[name] = rest

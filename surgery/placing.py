@@ -1,7 +1,5 @@
 """Where a new node stands among the others."""
 
-from itertools import count
-
 import onnx
 
 from backends.reads import reads
@@ -19,8 +17,9 @@ def placed(graph: Graph, node: onnx.NodeProto) -> Graph:
 
 def in_time(graph: Graph, node: onnx.NodeProto) -> Graph:
     """Return the graph sorted, if the node stands before one that it reads or after one that reads it."""
-    known, there = graph.lookups, dict(zip(map(id, graph.nodes), count()))
-    at = there[id(node)]
-    early = any(there[id(r)] < at for name in node.output if name for r in known.readers.get(name, ()))
-    late = any(there[id(known.makers[name])] > at for name in reads(node) if name in known.makers)
+    known, ids = graph.lookups, list(map(id, graph.nodes))
+    before = set(ids[: ids.index(id(node))])
+    early = any(id(r) in before for name in node.output if name for r in known.readers.get(name, ()))
+    makers = [known.makers[name] for name in reads(node) if name in known.makers]
+    late = any(id(maker) not in before and maker is not node for maker in makers)
     return in_order(graph) if early or late else graph

@@ -52,6 +52,5 @@ def prepare_environment() -> None:
     os.environ.setdefault("TEXTUAL_SMOOTH_SCROLL", "0")
     os.environ.setdefault("TEXTUAL_FPS", "30")
     os.environ.setdefault("TEXTUAL_DISABLE_KITTY_KEY", "1")
-    os.environ.setdefault("ESCDELAY", "50")
     for exported in ("COLUMNS", "LINES"):  # they would outlive a resize; the terminal knows its size
         os.environ.pop(exported, None)

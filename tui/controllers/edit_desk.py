@@ -3,6 +3,7 @@
 Everything here is pure Python over protos; edits that need an engine are computed by the warm worker (`heavy`).
 """
 
+import gc
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -83,12 +84,14 @@ class EditDesk:
     def warm(self) -> None:
         """Look up what the first edit will want to know."""
         self.overlay().state.lookups  # noqa: B018 (it is kept)
+        gc.freeze()  # what is read stays: looking through it for garbage would stop the app for a tenth of a second
 
     def learn_types(self, file: Path) -> None:
         """Take over what the worker inferred of the model as it is on disk."""
         base = self._ground.structure
         learn(base, onnx.GraphProto.FromString(file.read_bytes()).value_info)
         self.overlay().state.learn_from(base)
+        gc.freeze()
 
     def steps(self) -> list[Step]:
         """The whole tree, the file first."""
