@@ -55,6 +55,8 @@ def test_a_run_is_built_watched_cancelled_and_run_and_its_engine_looked_into(
         await bench.until(lambda: jobs.views[0].state == "done")
         assert (jobs.views[0].folder / "events.jsonl").read_text().count("/layer.7/MatMul")
         engines.extend(path for _, path in engines_of(jobs.views[1]))
+        await bench.press("4")
+        await bench.see("builds          how often a build fails")
         assert BenchStarter(state).spec().runners == state.errors.spec.runners[:1]
         if trt_version == 10:  # the screens know no versions: each of the slow ends is gone to once
             return

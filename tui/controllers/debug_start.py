@@ -50,6 +50,14 @@ class DebugStarter:
             raise UsageError("two sides are needed: set them up on the Run screen (R), the suspect first")
         return replace(spec, marks=MarkSpec(), observe="auto", statistics=False, **_NOTHING_SAVED)
 
+    def on_builds(self) -> bool:
+        """Whether a search would start on an engine that is built, which may come out another one each time."""
+        try:
+            suspect = self.compare().runners[0]
+        except UsageError:
+            return False
+        return suspect.kind == "trt" and not suspect.options.get("engine")
+
     async def start(self, search: str, *, by_hand: bool = False, target: str | None = None) -> int:
         """Submit a search and put it on view; the job. target: the tensor that goes wrong, None for the outputs."""
         compare = self.compare()

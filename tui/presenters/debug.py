@@ -22,14 +22,16 @@ _STARTS = (
     ("p", "precision", "which nodes must stay FP32"),
     ("t", "triage", "the accuracy flowchart, step by step, with a report"),
 )
+_BUILDS = ("n", "builds", "how often a build fails, and by which tactic")
 _LONG_WORDS = {"auto": "let the machine finish"}
 _FOUND, _POINTS = 8, 20
 
 
-def empty_lines(ready: str, cells: int) -> list[Line]:
-    """What can be started; `ready`: on what, or why nothing can."""
+def empty_lines(ready: str, cells: int, *, builds: bool = False) -> list[Line]:
+    """What can be started; `ready`: on what, or why nothing can. builds: on an engine that is built."""
     lines = [*wrap_runs([("No search yet. ", "strong"), (ready, "")], cells), []]
-    return [*lines, *([(f"  {key}  ", "key"), (f"{word:<16}", "strong"), (text, "dim")] for key, word, text in _STARTS)]
+    starts = (*_STARTS, _BUILDS) if builds else _STARTS
+    return [*lines, *([(f"  {key}  ", "key"), (f"{word:<16}", "strong"), (text, "dim")] for key, word, text in starts)]
 
 
 def body_lines(

@@ -127,7 +127,10 @@ class DebugScreen(DebugFound, scope="debug"):
             return
         body, question, cells = self.query_one("#debug-body", DetailPane), self.asked(), self.size.width - 2
         row = self.row_in_view()
-        lines = self._body(question, row, cells) if self.debug.job else empty_lines(self.starter.ready(), cells)
+        if self.debug.job:
+            lines = self._body(question, row, cells)
+        else:
+            lines = empty_lines(self.starter.ready(), cells, builds=self.starter.on_builds())
         about = (self.debug.job, question.id if question else "", row.get("n"), self._list.cursor)
         last = max(0, len(lines) - body.size.height)
         top, self._shown = min(last, body.top) if about == self._shown else 0, about
@@ -177,7 +180,8 @@ class DebugScreen(DebugFound, scope="debug"):
         useless |= set() if self.sets_in_view() else {"debug.bundle"}
         useless |= set() if self.debug.state in ("failed", "cancelled", "lost") else {"debug.retry"}
         useless |= set() if self.debug.rows else {"debug.node"}
-        return tuple(name for name in (ENDED if self.debug.job else ()) if name not in useless) + STARTS
+        starts = (*STARTS, "debug.builds") if self.starter.on_builds() else STARTS
+        return tuple(name for name in (ENDED if self.debug.job else ()) if name not in useless) + starts
 
     # ── starting ──
 
@@ -208,6 +212,11 @@ class DebugScreen(DebugFound, scope="debug"):
     @command("debug.triage", "triage: the accuracy flowchart, step by step", keys="t", footer="triage", line="triage")
     def triage(self) -> None:
         self.start_search("triage")
+
+    @command("debug.builds", "builds: how often a build of the engine fails, and by which tactic", keys="n",
+             footer="builds", line="builds")  # fmt: skip
+    def builds(self) -> None:
+        self.start_search("build")
 
     @command("debug.start", "start a search by its name", line="search NAME", complete="searches")
     def start(self, name: str = "") -> None:
