@@ -61,7 +61,11 @@ def test_every_row_says_where_it_ran_and_ids_are_unique() -> None:
     assert all(row.commands or row.keys or row.tests for row in ROWS)
 
 
-@pytest.mark.parametrize("test", sorted({test for row in ROWS for test in row.tests}))
+NAMED = {test for row in ROWS for test in row.tests}
+NAMED |= set(re.findall(r"`(tests/[^`]+\.py)`", (ROOT / "docs" / "tensorrt.md").read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("test", sorted(NAMED))
 def test_the_tests_a_row_names_exist(test: str) -> None:
     path, _, name = test.partition("::")
     assert (ROOT / path).is_file(), test
