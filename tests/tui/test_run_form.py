@@ -247,6 +247,9 @@ def test_what_changes_twice_at_once_is_costed_once(pair: tuple[Path, Path], recw
 def test_the_graph_says_what_run_does_and_its_filter_starts_empty(pair: tuple[Path, Path]) -> None:
     async def story(bench: Bench) -> None:
         await bench.see("nothing marked: R compares every tensor")
+        await bench.press("space")
+        await bench.see("1 marked", "an iteration; R compares every tensor")
+        await bench.press("space")
         await bench.press("slash", *"op:Tanh", "enter")
         await bench.see("20 of 40")
         await bench.press("escape", "slash", *"/layer.3/")

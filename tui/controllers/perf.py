@@ -42,6 +42,7 @@ class PerfController(Follower):
             spec = msgspec.convert(self._app.workspace.view(job).spec.params, BenchSpec)
         except (LayerwiseError, msgspec.ValidationError) as error:
             self._app.say(f"job {job}: {error}", "bad")
+            self.state.asked = None if self.state.asked == job else self.state.asked
             return
         self.state.open(job, spec)
         self.follow(job, self._app.jobs.attempt(job))

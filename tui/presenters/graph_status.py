@@ -18,10 +18,10 @@ def count_line(rows: "NodeRows") -> Line:
 
 
 def status_line(
-    marks: int, cost: "MarkCost", in_range: int | None, progress: str, unmarked: str, cells: int
+    marks: int, cost: "MarkCost", in_range: int | None, progress: str, instead: str, cells: int
 ) -> Line:
-    """How much is marked and what it weighs per run; the open range; the progress of indexing. unmarked: what a run
-    compares now.
+    """How much is marked and what it weighs per run; the open range; the progress of indexing. instead: what a run
+    compares where it does not go by what is marked.
     """
     left: Line = [(" ", "")]
     if progress:
@@ -29,7 +29,8 @@ def status_line(
     if marks:
         at_least = "at least " if cost.open_ended else ""
         left.append((f"{marks:,} marked, {at_least}{size_text(cost.nbytes)} an iteration", "mark"))
+        left.append((f"; {instead}" if instead else "", "dim"))
     elif not progress:
-        left.append((f"nothing marked: {unmarked}", "dim"))
+        left.append((f"nothing marked: {instead}", "dim"))
     right: Line = [] if in_range is None else [(f"range of {in_range:,}: space marks, v ends ", "accent")]
     return spread(left, right, cells)

@@ -144,8 +144,9 @@ class GraphBase(Page, scope="graph"):
 
     def _status(self, cells: int) -> Line:
         in_range = None if self._range_from is None else abs(self._list.cursor - self._range_from) + 1
-        unmarked = compared_text(load_form(self.state.session.forms.get("run", {})))
-        return status_line(len(self.session.marks), self._cost, in_range, self.session.opening, unmarked, cells)
+        marks = len(self.session.marks)
+        instead = compared_text(load_form(self.state.session.forms.get("run", {})), marks)
+        return status_line(marks, self._cost, in_range, self.session.opening, instead, cells)
 
     def _show_detail(self) -> None:
         pane, index, node = self.query_one("#detail", DetailPane), self.session.index, self.session.node

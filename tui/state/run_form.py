@@ -99,15 +99,17 @@ def drop_side(form: RunForm, number: int) -> RunForm:
     return msgspec.structs.replace(form, sides=sides or form.sides, preset="")
 
 
-def compared_text(form: RunForm) -> str:
-    """What a run of the form compares while nothing is marked, in words."""
+def compared_text(form: RunForm, marks: int) -> str:
+    """What a run of the form compares, in words; "" where it is what is marked. marks: how many tensors are."""
+    if form.marks == "marked in Graph":
+        return "" if marks else "R compares what is marked, so mark something first"
     chosen = {
         "everything": "R compares every tensor",
         "outputs only": "R compares the graph's outputs",
         "op types": f"R compares what {form.op_types or 'the op types of its form'} make",
         "names": f"R compares {form.names or 'the names of its form'}",
     }
-    return chosen.get(form.marks, "R compares what is marked, so mark something first")
+    return chosen.get(form.marks, "")
 
 
 def load_form(saved: Any) -> RunForm:
