@@ -61,6 +61,7 @@ LINES = {
     "run model.onnx --onnxrt --trt --fp16": "FAILED",
     "run model.onnx --onnxrt --trt --int8 --calibration-cache c.cache --calib-base-cls IInt8MinMaxCalibrator "
     "--rtol 5e-2 --atol 1e-2 --data-loader-script data_loader.py": "PASSED",
+    "run model.onnx --onnxrt --trt --save-tactics t.json": "PASSED",
     "run example.py:create_network --trt --save-outputs o.json": "",
     "run model.onnx --trt --strongly-typed --refittable --sparse-weights --pool-limit workspace:1G --max-aux-streams 2 "
     "--trt-outputs-by-type activation --save-timing-cache t.cache --trt-npps change.py --trt-cpps change.py": "",
@@ -79,7 +80,7 @@ def test_a_generated_script_does_what_the_line_does(line: str, go: Go, tmp_path:
     said = go("same.py", code=int(wanted == "FAILED"))
     if wanted:
         assert f"{wanted} | Output: 'output1'" in said
-    for option in ("--save-engine", "--save-outputs", "--save-timing-cache"):
+    for option in ("--save-engine", "--save-outputs", "--save-timing-cache", "--save-tactics"):
         if option in words:
             assert (tmp_path / words[words.index(option) + 1]).stat().st_size
 

@@ -190,8 +190,6 @@ def remarks(options: TrtOptions) -> Iterator[str]:
     for option, given in found.items():
         if given:
             yield f"{option} {_LEFT_OUT}."
-    if options.save_tactics or options.load_tactics:
-        yield "The tactic loaders here are TensorRT 10's; on 11 `layerwise convert` records them in a timing cache."
 
 
 def _input_shapes(path: str | None) -> Shapes:

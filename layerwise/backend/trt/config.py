@@ -17,6 +17,7 @@ from layerwise.backend.base import BaseLoader
 from layerwise.backend.trt.calibrator import calibrate_with
 from layerwise.backend.trt.logger import MESSAGES, tell
 from layerwise.backend.trt.profile import Profile
+from layerwise.backend.trt.tactics import CacheTactics
 from layerwise.logger import G_LOGGER
 
 _SWITCHES = {
@@ -80,11 +81,8 @@ class CreateConfig(BaseLoader[Any]):
         profiles = self._add_profiles(builder, network, config)
         if self.options.int8 and self.calibrator is not None:
             calibrate_with(self.calibrator, network, config, profiles[0])
-        self._use_timing_cache(config)
-        if self.algorithm_selector is not None:
-            if not able(trt, "algorithm_selector"):
-                raise UsageError(lacks(trt, "algorithm_selector"))
-            config.algorithm_selector = self.algorithm_selector
+        if not self._select_tactics(config):
+            self._use_timing_cache(config)
         if self.progress_monitor is not None:
             config.progress_monitor = self.progress_monitor
         return config
@@ -95,6 +93,17 @@ class CreateConfig(BaseLoader[Any]):
             if config.add_optimization_profile(profile) < 0:
                 raise UsageError(f"TensorRT refuses profile {made.index(profile)}")
         return made
+
+    def _select_tactics(self, config: Any) -> bool:
+        """Whether the config has got a timing cache on the way."""
+        selector = self.algorithm_selector
+        if isinstance(selector, CacheTactics):
+            return selector.attach(config)
+        if selector is not None:
+            if not able(tensorrt(), "algorithm_selector"):
+                raise UsageError(lacks(tensorrt(), "algorithm_selector"))
+            config.algorithm_selector = selector
+        return False
 
     def _use_timing_cache(self, config: Any) -> None:
         file = Path(self.load_timing_cache) if self.load_timing_cache else None

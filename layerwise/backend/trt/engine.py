@@ -16,6 +16,7 @@ from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
 from layerwise.backend.trt.config import CreateConfig
 from layerwise.backend.trt.logger import MESSAGES, get_trt_logger
 from layerwise.backend.trt.lowering import network_and_config
+from layerwise.backend.trt.tactics import save_tactics
 
 
 class EngineBytesFromNetwork(BaseLoader[bytes]):
@@ -40,6 +41,7 @@ class EngineBytesFromNetwork(BaseLoader[bytes]):
         _raise_kept(config)
         if plan is None:
             raise LayerwiseError(f"TensorRT cannot build the engine: {shown(MESSAGES.reason('it says no more'), 2000)}")
+        save_tactics(config)
         if self.save_timing_cache:
             save_timing_cache(config, Path(self.save_timing_cache))
         return bytes(memoryview(plan))

@@ -1,12 +1,39 @@
-"""Recording which tactics TensorRT 10 chooses, and having it choose them again."""
+"""Recording which tactics TensorRT chooses, and having it choose them again.
+
+By an algorithm selector on TensorRT 10; on 11, which has none, over the editable timing cache.
+"""
 
 from pathlib import Path
 from typing import Any
 
-from backends.errors import UsageError
-from backends.trt.capabilities import able, lacks
+from backends.trt.capabilities import able
 from backends.trt.library import tensorrt
-from backends.trt.tactics import Tactics, make_selector, read_replay
+from backends.trt.options import TrtOptions
+from backends.trt.tactic_record import Record
+from backends.trt.tactics import Recording, Tactics, make_selector, read_tactics, recording
+from layerwise.backend.trt.logger import MESSAGES, tell
+
+_attached: dict[int, tuple[Any, Recording]] = {}
+
+
+class CacheTactics:
+    """What takes a selector's place in CreateConfig where tactics go over the editable timing cache."""
+
+    def __init__(self, options: TrtOptions) -> None:
+        self._options = options
+
+    def attach(self, config: Any) -> bool:
+        """Have the choices of a build with this config recorded or replayed; whether it has its timing cache so."""
+        made = recording(tensorrt(), self._options)
+        made.attach(config, MESSAGES)
+        _attached[id(config)] = (config, made)
+        return made.gives_cache
+
+
+def save_tactics(config: Any) -> None:
+    """Write what was chosen in a build with this config, if it is to be recorded."""
+    _, made = _attached.pop(id(config), (config, Recording()))
+    made.save(config, tell)
 
 
 class _Recording(Tactics):
@@ -22,26 +49,31 @@ class _Recording(Tactics):
 
 
 def TacticRecorder(record: str) -> Any:
-    """An algorithm selector for CreateConfig that writes what TensorRT chooses to the file `record`.
+    """For CreateConfig: what TensorRT chooses is written to the file `record`.
 
-    UsageError on TensorRT 11, which has no algorithm selectors.
+    On TensorRT 10 an algorithm selector and Polygraphy's replay. On 11 a record of the editable timing cache, written
+    by EngineFromNetwork and its like when the engine is built.
     """
+    if not able(tensorrt(), "algorithm_selector"):
+        return CacheTactics(TrtOptions(save_tactics=record))
     return _selector(_Recording(record))
 
 
 def TacticReplayer(replay: str) -> Any:
-    """An algorithm selector for CreateConfig that has TensorRT choose what the file `replay` says.
+    """For CreateConfig: TensorRT chooses what the file `replay` says.
 
-    UsageError on TensorRT 11, BadFile for a file that is no replay. A recorded tactic that is not offered ends the
-    build with a LayerwiseError.
+    BadFile for a file that is none; LayerwiseError when a recorded tactic is not offered, which ends the build, and
+    UsageError for Polygraphy's replays on TensorRT 11.
     """
-    return _selector(Tactics(read_replay(Path(replay)), {}))
+    found = read_tactics(Path(replay))
+    options = TrtOptions(load_tactics=replay)
+    if isinstance(found, Record) or not able(tensorrt(), "algorithm_selector"):
+        recording(tensorrt(), options)
+        return CacheTactics(options)
+    return _selector(Tactics(found, {}))
 
 
 def _selector(tactics: Tactics) -> Any:
-    trt = tensorrt()
-    if not able(trt, "algorithm_selector"):
-        raise UsageError(lacks(trt, "algorithm_selector"))
-    selector = make_selector(trt, tactics)
+    selector = make_selector(tensorrt(), tactics)
     selector.tactics = tactics
     return selector
