@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from backends.trt.options import TrtOptions
 _NOT_BUILT = ("run", "save_engine", "save_timing_cache", "engine", "fresh", "short_lived")
 _MOST = 32
 _MOST_OF_CANDIDATES = 512 << 20  # bytes
+_A_DAY = 86400.0
 _tried: set[Path] = set()
 
 
@@ -49,6 +52,8 @@ class Store:
             place.touch()
         except OSError:
             return None
+        if options.short_lived:
+            _tried.add(place)
         return data
 
     def keep(self, model: Loadable, options: TrtOptions, data: bytes) -> None:
@@ -80,9 +85,15 @@ def _fitting(sizes: Sequence[int], *, short_lived: bool) -> int:
 
 
 def forget_candidates() -> None:
-    """Remove the engines that a search in this process tried; what a killed one tried is there for its next attempt."""
+    """Remove the engines that a search in this process tried; a killed one's wait a day for its next attempt."""
+    folders = {place.parent for place in _tried}
     while _tried:
         _tried.pop().unlink(missing_ok=True)
+    with suppress(OSError):
+        old = time.time() - _A_DAY
+        for place in (entry for folder in folders for entry in folder.glob("*.engine")):
+            if place.stat().st_mtime < old:
+                place.unlink(missing_ok=True)
 
 
 def _external(data: bytes, folder: Path | None) -> list[Path]:
