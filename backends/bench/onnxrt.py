@@ -11,6 +11,7 @@ import onnx
 import onnxruntime
 
 from backends.bench.timed import Array, Feed, Setup, Timing
+from backends.cuda.bound import device_of
 from backends.errors import LayerwiseError, UsageError
 from backends.onnxrt import OnnxrtRunner
 from backends.onnxrt_session import CPU, CUDA, TENSORRT, in_words, open_session, provider_names
@@ -18,7 +19,6 @@ from backends.onnxrt_values import from_ort, is_plain, to_ort
 from backends.runner import Loadable, flat_values
 from backends.specs import RunnerSpec
 from backends.tensors import TensorInfo
-from backends.text import shown
 
 _GRAPH_OPTIONS = {CUDA: "enable_cuda_graph", TENSORRT: "trt_cuda_graph_enable"}
 _FEW = 8
@@ -123,7 +123,7 @@ class OnnxrtSubject:
     def __init__(self, spec: RunnerSpec, model: Loadable, setup: Setup, name: str) -> None:
         self.name, self._spec, self._model, self._setup = name, spec, model, setup
         self._provider = provider_names(spec.providers)[0]
-        self._device = _device(spec) if self._provider in (CUDA, TENSORRT) else None
+        self._device = device_of(spec) if self._provider in (CUDA, TENSORRT) else None
         if setup.cuda_graph and self._device is None:
             raise UsageError(f"{name} has no CUDA graphs: leave out --useCudaGraph, or choose --providers cuda")
         self._session = open_session(spec, model)
@@ -202,13 +202,6 @@ def profiled(
     for _ in range(runs(nodes)):
         timed.run()
     return Path(session.end_profiling()), graph
-
-
-def _device(spec: RunnerSpec) -> int:
-    given = [values["device_id"] for values in spec.provider_options.values() if "device_id" in values]
-    if given and not given[0].isdecimal():
-        raise UsageError(f"device_id={shown(given[0], 40)}: give the number of a GPU")
-    return int(given[0]) if given else 0
 
 
 def _on_device(array: Array, device: int) -> Any:

@@ -1,5 +1,6 @@
-"""An onnxruntime CUDA session whose outputs stay on the device."""
+"""An onnxruntime session whose outputs stay where they are made."""
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,48 +8,76 @@ from numpy.typing import NDArray
 
 from backends.cuda.tensors import DeviceTensor
 from backends.errors import UsageError
-from backends.onnxrt_session import CUDA, in_words, open_session, provider_names
+from backends.onnxrt_session import CPU, CUDA, in_words, open_session, provider_names
 from backends.onnxrt_values import to_ort
+from backends.results import IterationResult
 from backends.runner import Loadable
 from backends.specs import RunnerSpec
 from backends.tensors import dtype_name, onnx_to_numpy
 from backends.text import shown
 
 Array = NDArray[Any]
+Value = Array | DeviceTensor
+_KINDS = {CUDA: "cuda", CPU: "cpu"}
 
 
 class BoundSession:
     """Runs a model by an IOBinding, a new one each time: tensors of a run live as long as somebody holds them.
 
-    UsageError for a runner that is not on CUDA, or outputs that are no tensors; else raises as `open_session`.
+    They lie on the GPU with the CUDA provider, in the host's memory with the CPU's. UsageError for another provider, or
+    outputs that are no tensors of numbers; else raises as `open_session`.
     """
 
-    def __init__(self, spec: RunnerSpec, model: Loadable, device: int = 0) -> None:
-        if provider_names(spec.providers)[0] != CUDA:
-            raise UsageError("outputs stay on the device with the CUDA provider only")
+    def __init__(self, spec: RunnerSpec, model: Loadable, name: str = "onnxruntime") -> None:
+        provider = provider_names(spec.providers)[0]
+        if provider not in _KINDS:
+            raise UsageError(f"with {provider} outputs do not stay where they are made")
+        self.name = name
+        self._kind, self._device = _KINDS[provider], device_of(spec)
         self._session: Any = open_session(spec, model)
-        self._device = device
         nodes = self._session.get_outputs()
-        odd = [node.name for node in nodes if not node.type.startswith("tensor(")]
+        odd = [node.name for node in nodes if not _stays(node.type)]
         if odd:
-            raise UsageError(f"output {shown(odd[0])!r} is no tensor and cannot stay on the device")
+            raise UsageError(f"output {shown(odd[0])!r} is no tensor of numbers and cannot stay on the device")
         self.outputs = [node.name for node in nodes]
 
-    def run(self, feed: Mapping[str, Array]) -> dict[str, DeviceTensor]:
+    def run(self, feed: Mapping[str, Value]) -> dict[str, DeviceTensor]:
         """Run once and wait; the outputs by name. LayerwiseError naming the node that failed."""
-        with in_words("onnxruntime on CUDA"):
+        with in_words(self.name):
             binding = self._session.io_binding()
-            held = {name: to_ort(array) for name, array in feed.items()}
+            held = {name: _held(value) for name, value in feed.items()}
             for name, value in held.items():
                 binding.bind_ortvalue_input(name, value)
             for name in self.outputs:
-                binding.bind_output(name, "cuda", self._device)
+                binding.bind_output(name, self._kind, self._device)
             self._session.run_with_iobinding(binding)
             binding.synchronize_outputs()
             return {name: _tensor(value) for name, value in zip(self.outputs, binding.get_outputs(), strict=True)}
 
+    def infer(self, feed: Mapping[str, Any]) -> IterationResult:
+        """The same as `Runner.infer`, with `DeviceTensor` for arrays."""
+        start = time.perf_counter()
+        outputs: Mapping[str, Any] = self.run(feed)
+        return IterationResult(outputs, time.perf_counter() - start, self.name)
+
     def close(self) -> None:
         self._session = None
+
+
+def device_of(spec: RunnerSpec) -> int:
+    """The number of the GPU that a runner asks for. UsageError if it is none."""
+    given = [values["device_id"] for values in spec.provider_options.values() if "device_id" in values]
+    if given and not given[0].isdecimal():
+        raise UsageError(f"device_id={shown(given[0], 40)}: give the number of a GPU")
+    return int(given[0]) if given else 0
+
+
+def _held(value: Value) -> Any:
+    return value.owner if isinstance(value, DeviceTensor) else to_ort(value)
+
+
+def _stays(kind: str) -> bool:
+    return kind.startswith("tensor(") and "string" not in kind
 
 
 def _tensor(value: Any) -> DeviceTensor:

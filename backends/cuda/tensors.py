@@ -26,6 +26,10 @@ class DeviceTensor:
     def count(self) -> int:
         return math.prod(self.shape)
 
+    @property
+    def nbytes(self) -> int:
+        return packed_nbytes(self.dtype, self.shape)
+
 
 def fetch(stream: Stream, tensor: DeviceTensor) -> Array:
     """A copy on the host. Waits for the stream."""

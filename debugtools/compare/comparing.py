@@ -16,6 +16,7 @@ from debugtools.compare.spec import CompareSpec
 from debugtools.compare.tolerance import Tolerances
 
 if TYPE_CHECKING:
+    from debugtools.compare.on_device import OnDevice
     from debugtools.compare.sides import Side
 
 Array = NDArray[Any]
@@ -24,7 +25,10 @@ Listener = Callable[[Row, Comparison, Array, Array], None]
 
 
 class Comparer:
-    """Compares pairs of tensors by a spec's rules. `emit` gets every row with its comparison and arrays."""
+    """Compares pairs of tensors by a spec's rules. `emit` gets every row with its comparison and arrays.
+
+    device: compares what stayed on the GPU, where anything does.
+    """
 
     def __init__(self, spec: CompareSpec, sides: "list[Side]", places: Places, emit: Listener) -> None:
         self.spec, self.sides, self.places = spec, sides, places
@@ -33,6 +37,7 @@ class Comparer:
         self._script = CompareScript(spec.compare_script) if spec.compare_script else None
         self._emit = emit
         self._ledgers: dict[Pair, Ledger] = {}
+        self.device: OnDevice | None = None
 
     def begin(self, earlier: Iterable[Row]) -> None:
         """Start an iteration: nothing is known but the rows that an earlier attempt made."""
@@ -48,17 +53,23 @@ class Comparer:
 
     def compare(self, name: str, a: Array, b: Array) -> Comparison:
         """Compare two tensors by the rules of `name`, nothing emitted."""
-        spec = self.spec
+        spec, rule, depth = self.spec, self.tolerances.rule(name), self.places.place(name).depth
+        if self.device is not None and self.device.holds(a, b):
+            return self.device.compare(a, b, rule, spec.metrics, depth)
         return compare_arrays(
             a,
             b,
-            self.tolerances.rule(name),
+            rule,
             metrics=() if self._script else spec.metrics,
             statistics=spec.statistics,
             medians=spec.save_accuracy is not None,
             shape_check=spec.shape_check,
-            depth=self.places.place(name).depth,
+            depth=depth,
         )
+
+    def arrays(self, *tensors: Array) -> tuple[Array, ...]:
+        """The tensors on the host, copied there where they stayed on the GPU."""
+        return tensors if self.device is None else tuple(map(self.device.array, tensors))
 
     def row(
         self, iteration: int, pair: Pair, name: str, mode: str, a: Array, b: Array, *, ready: bool = False

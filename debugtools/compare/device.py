@@ -9,7 +9,7 @@ import numpy as np
 from backends.cuda.metrics import NEVER, TYPES, DeviceMetrics, DevicePair
 from backends.cuda.tensors import DeviceTensor, fetch
 from debugtools.compare.kernel import round_down
-from debugtools.compare.metrics import Comparison, compare_arrays, conclude, judge
+from debugtools.compare.metrics import Comparison, compare_arrays, conclude, judge, root_mean_square
 from debugtools.compare.moments import Moments, Side, Totals
 from debugtools.compare.spec import MetricName
 from debugtools.compare.tolerance import Rule
@@ -20,7 +20,7 @@ METRICS: frozenset[MetricName] = frozenset(("simple", "l2", "cosine_similarity",
 
 def comparable(a: DeviceTensor, b: DeviceTensor, rule: Rule, metrics: Sequence[MetricName]) -> bool:
     """Whether the device's sums are enough: one shape, floats of up to 32 bits, no order statistics."""
-    sums_suffice = rule.stat in ("elemwise", "max", "mean") and not rule.auto and not rule.infinities_equal
+    sums_suffice = rule.stat in ("elemwise", "max", "mean") and not rule.infinities_equal
     return a.shape == b.shape and {a.dtype, b.dtype} <= set(TYPES) and sums_suffice and METRICS.issuperset(metrics)
 
 
@@ -28,9 +28,18 @@ def compare_tensors(
     device: DeviceMetrics,
     pairs: Sequence[tuple[DeviceTensor, DeviceTensor, Rule]],
     metrics: Sequence[MetricName] = ("simple",),
+    depth: int = 1,
 ) -> list[Comparison]:
-    """Compare pairs that are all `comparable`, in one pass each, nothing but the sums coming to the host."""
+    """Compare pairs that are all `comparable`, nothing but the sums coming to the host.
+
+    In one pass; a second one where rules take their tolerance from the data type, of results of `depth` rounded steps.
+    """
     records = device.measure([_device_pair(a, b, rule) for a, b, rule in pairs])
+    if any(rule.auto for _, _, rule in pairs):
+        pairs = [
+            (a, b, _derived(a, b, rule, record, depth)) for (a, b, rule), record in zip(pairs, records, strict=True)
+        ]
+        records = device.measure([_device_pair(a, b, rule) for a, b, rule in pairs])
     found = []
     for (a, b, rule), record in zip(pairs, records, strict=True):
         result = Comparison((a.dtype, b.dtype), (a.shape, b.shape), rule)
@@ -58,6 +67,10 @@ def compare_outputs(
             a, b = fetch(device.stream, first[name]), fetch(device.stream, second[name])
             found[name] = compare_arrays(a, b, rule, metrics=metrics)
     return found
+
+
+def _derived(a: DeviceTensor, b: DeviceTensor, rule: Rule, record: Any, depth: int) -> Rule:
+    return rule.derived((a.dtype, b.dtype), root_mean_square(float(record["sums"][4]), b.count), depth)
 
 
 def _device_pair(a: DeviceTensor, b: DeviceTensor, rule: Rule) -> DevicePair:
@@ -102,5 +115,3 @@ def _side(moments: Moments, magnitude: float, bad: list[int], first: list[int]) 
     side.nans, side.infs = bad
     side.first_nan, side.first_inf = (-1 if place == NEVER else place for place in first)
     return side
-
-

@@ -10,9 +10,9 @@ import msgspec
 from numpy.typing import NDArray
 
 from backends.errors import UsageError
-from backends.runner import Loadable, Runner, open_runner
+from backends.runner import Loadable
 from debugtools.compare.sides import ModelSide
-from debugtools.compare.stream import SessionPool, short_lived
+from debugtools.compare.stream import Open, Session, SessionPool, on_host, short_lived
 
 if TYPE_CHECKING:
     from surgery.cut import GraphCut
@@ -23,11 +23,18 @@ Array = NDArray[Any]
 class MarkedStream:
     """One run of a side's model with `names` (the comparison's) as outputs. Iterating gives and forgets one by one."""
 
-    def __init__(self, side: ModelSide, names: Sequence[str], feed: Mapping[str, Array], pool: SessionPool) -> None:
-        self._side, self._feed, self._pool = side, feed, pool
+    def __init__(
+        self,
+        side: ModelSide,
+        names: Sequence[str],
+        feed: Mapping[str, Array],
+        pool: SessionPool,
+        session: Open = on_host,
+    ) -> None:
+        self._side, self._feed, self._pool, self._session = side, feed, pool, session
         self._names = [side.own(name) for name in names]
         self._spec = short_lived(side.spec)
-        self._key = id(side.model), tuple(self._names), msgspec.json.encode(self._spec)
+        self._key = id(side.model), tuple(self._names), msgspec.json.encode(self._spec), session
         pool.share(self._key)
 
     def __iter__(self) -> Iterator[Mapping[str, Array]]:
@@ -37,10 +44,10 @@ class MarkedStream:
             if own in outputs:
                 yield {self._side.common(own): outputs.pop(own)}
 
-    def _open(self) -> Runner:
+    def _open(self) -> Session:
         model = self._side.model
         data = model.cut.with_outputs(self._names)
-        return open_runner(self._spec, Loadable(data=data, folder=model.file.folder), name=self._side.name)
+        return self._session(self._spec, Loadable(data=data, folder=model.file.folder), self._side.name)
 
 
 def markable(names: Sequence[str], cut: "GraphCut") -> list[str]:

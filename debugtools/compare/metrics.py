@@ -257,9 +257,14 @@ def _fail(result: Comparison, a: Array, b: Array, metrics: Sequence[MetricName],
 
 def _rms(b: Array) -> float:
     side = array_stats(b)
-    if side is None or not side.moments.count:
+    return root_mean_square(side.moments.squares, side.moments.count) if side else 0.0
+
+
+def root_mean_square(squares: float, count: int) -> float:
+    """From a sum of squares; 0 of nothing, infinite if anything was not finite."""
+    if not count:
         return 0.0
-    return math.sqrt(side.moments.squares / side.moments.count) if math.isfinite(side.moments.squares) else math.inf
+    return math.sqrt(squares / count) if math.isfinite(squares) else math.inf
 
 
 def _dims(a: Array) -> str:

@@ -12,9 +12,10 @@ from debugtools.compare.join import Joiner, Pair, Source
 from debugtools.compare.marked import MarkedStream
 from debugtools.compare.sides import ModelSide, SavedSide, Side
 from debugtools.compare.store import ArrayStore
-from debugtools.compare.stream import SessionPool
+from debugtools.compare.stream import Open, SessionPool, on_host
 
 if TYPE_CHECKING:
+    from debugtools.compare.on_device import OnDevice
     from surgery.cut import Segment
     from surgery.sizes import Estimate
 
@@ -98,10 +99,17 @@ def _unmatched(sides: Sequence[Side], plan: Plan, names: Sequence[str], opaque: 
 
 
 class Observer:
-    """Runs plans. Sessions are shared by sides that are configured alike."""
+    """Runs plans. Sessions are shared by sides that are configured alike. device: keeps tensors of its sides."""
 
-    def __init__(self, sides: Sequence[Side], pairs: Sequence[Pair], keep_sessions: bool, spill: Path) -> None:
-        self._sides, self._pairs, self._spill = sides, pairs, spill
+    def __init__(
+        self,
+        sides: Sequence[Side],
+        pairs: Sequence[Pair],
+        keep_sessions: bool,
+        spill: Path,
+        device: "OnDevice | None" = None,
+    ) -> None:
+        self._sides, self._pairs, self._spill, self._device = sides, pairs, spill, device
         self._pool = SessionPool(keep_sessions)
 
     def run(
@@ -126,14 +134,21 @@ class Observer:
             self._pool.forget()
 
     def _stream(self, side: ModelSide, plan: Plan, feed: Mapping[str, Array], tap: Tap) -> Source:
+        session = self._session(side)
         if side.index in plan.segments:
-            source = side.stream(plan.segments[side.index], feed, self._pool)
+            source = side.stream(plan.segments[side.index], feed, self._pool, session)
         else:
-            source = iter(MarkedStream(side, plan.wanted[side.index], feed, self._pool))
+            source = iter(MarkedStream(side, plan.wanted[side.index], feed, self._pool, session))
         for made in source:
             for name, array in made.items():
                 tap(side.index, name, array)
             yield made
+
+    def _session(self, side: ModelSide) -> Open:
+        """On its device, unless tensors have to be put into another layout."""
+        laid_out = any(layout for _, layout in (side.observed.names or {}).values())
+        stays = self._device is not None and side.index in self._device.sides and not laid_out
+        return self._device.session if self._device is not None and stays else on_host
 
     def close(self) -> None:
         """Close all sessions."""

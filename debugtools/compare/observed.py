@@ -44,7 +44,8 @@ class ObservedRows:
             for done, (pair, name, a, b) in enumerate(pairs, 1):
                 plain = [outputs[i] for i in pair]
                 if all(name in found for found in plain):
-                    self._output(number, pair, name, (plain[0][name], plain[1][name]), (a, b))
+                    observed = self._comparer.arrays(a, b)
+                    self._output(number, pair, name, (plain[0][name], plain[1][name]), (observed[0], observed[1]))
                     told.add((pair, name))
                 elif (number, pair, name) not in frame.done:
                     self._comparer.row(number, pair, name, frame.layer_mode(pair), a, b)

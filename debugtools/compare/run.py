@@ -31,6 +31,7 @@ from debugtools.compare.validate import Validator
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext
+    from debugtools.compare.on_device import OnDevice
 
 
 class ComparisonRun:
@@ -69,7 +70,9 @@ class ComparisonRun:
         self.comparer = Comparer(self.spec, self.sides, places, self._emit)
         self._resume()
         keep = self.spec.memory_budget is None and setup.count() != 1
-        observer = Observer(self.sides, self.pairs, keep, self.context.artifacts / "waiting")
+        device = self._device() if setup.observing else None
+        self.comparer.device = device
+        observer = Observer(self.sides, self.pairs, keep, self.context.artifacts / "waiting", device)
         self._stack.callback(observer.close)
         self.observed = ObservedRows(self.frame, setup.marks, self.comparer, observer)
         try:
@@ -79,6 +82,14 @@ class ComparisonRun:
             self.context.log("stopped at the first failure")
             self.frame.savers.finish_all()
         return self._result()
+
+    def _device(self) -> "OnDevice | None":
+        """How layers are compared on the GPU; None on machines and for runners without one, nothing loaded there."""
+        if all(name.lower() == "cpu" for side in self.model_sides for name in side.spec.providers):
+            return None
+        from debugtools.compare.on_device import on_device
+
+        return on_device(self.spec, self.sides, self.pairs, self.context.log)
 
     def _tell_fallbacks(self, side: ModelSide) -> None:
         fallen = side.runner.fallbacks()

@@ -19,7 +19,7 @@ from backends.tensors import dtype_name
 from backends.text import shown
 from debugtools.compare.models import Model, make_model
 from debugtools.compare.spec import CompareSpec, Observing
-from debugtools.compare.stream import GraphStream, SessionPool
+from debugtools.compare.stream import GraphStream, Open, SessionPool, on_host
 
 if TYPE_CHECKING:
     from debugtools.compare.executed import Blocked
@@ -159,10 +159,12 @@ class ModelSide(Side):
         renamed = {self.own(name): array for name, array in feed.items()}
         return fit_feed(renamed, self.model.inputs, warn, f"feed of {shown(self.name, 80)}")
 
-    def stream(self, plan: "Sequence[Segment]", feed: Feed, pool: SessionPool) -> Iterator[Mapping[str, Array]]:
+    def stream(
+        self, plan: "Sequence[Segment]", feed: Feed, pool: SessionPool, session: Open = on_host
+    ) -> Iterator[Mapping[str, Array]]:
         """Go through the observed graph segment by segment, giving tensors under the comparison's names."""
         graph = self.observed
-        for made in GraphStream(graph.cut, plan, self.spec, self.name, graph.folder, feed, pool):
+        for made in GraphStream(graph.cut, plan, self.spec, self.name, graph.folder, feed, pool, session):
             yield dict(self._renamed(graph, made))
 
     def _renamed(self, graph: Graph, made: Mapping[str, Array]) -> Iterator[tuple[str, Array]]:

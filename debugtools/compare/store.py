@@ -11,7 +11,10 @@ Array = NDArray[Any]
 
 
 class ArrayStore:
-    """Arrays by key. What goes over `limit` bytes is written to `folder`, raw, and mapped back when asked for."""
+    """Arrays by key. What goes over `limit` bytes is written to `folder`, raw, and mapped back when asked for.
+
+    What lies on a device (`backends.cuda.tensors.DeviceTensor`) stays there.
+    """
 
     def __init__(self, limit: int, folder: Path) -> None:
         self._limit = limit
@@ -23,7 +26,8 @@ class ArrayStore:
 
     def put(self, key: Any, array: Array) -> None:
         """Keep an array until `drop`."""
-        if self._bytes + array.nbytes <= self._limit or array.dtype.hasobject or not array.nbytes:
+        stays = not isinstance(array, np.ndarray) or array.dtype.hasobject
+        if stays or self._bytes + array.nbytes <= self._limit or not array.nbytes:
             self._held[key] = array
             self._bytes += array.nbytes
             return

@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
+import numpy as np
 from numpy.typing import NDArray
 
-from backends.runner import Loadable, Runner, open_runner
+from backends.results import IterationResult
+from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
 from backends.tensors import dtype_name, to_onnx
 from backends.trt.variants import of_part
@@ -18,6 +20,21 @@ if TYPE_CHECKING:
     from surgery.cut import GraphCut, Segment
 
 Array = NDArray[Any]
+
+
+class Session(Protocol):
+    """What runs a segment: a runner, or a session whose outputs stay on its device."""
+
+    def infer(self, feed: Mapping[str, Array]) -> IterationResult: ...
+    def close(self) -> None: ...
+
+
+Open = Callable[[RunnerSpec, Loadable, str], Session]
+
+
+def on_host(spec: RunnerSpec, model: Loadable, name: str) -> Session:
+    """Open a runner, whose outputs are arrays."""
+    return open_runner(spec, model, name=name)
 
 
 def observing(spec: RunnerSpec) -> RunnerSpec:
@@ -50,7 +67,7 @@ class SessionPool:
     def __init__(self, keep: bool) -> None:
         self._keep = keep
         self._sharers: Counter[Hashable] = Counter()
-        self._open: dict[Hashable, tuple[Runner, int]] = {}
+        self._open: dict[Hashable, tuple[Session, int]] = {}
 
     def share(self, key: Hashable) -> None:
         """Say that one more stream will run segments under this key."""
@@ -62,7 +79,7 @@ class SessionPool:
         if not self._keep:
             self.close()
 
-    def take(self, key: Hashable, number: int, opener: Callable[[], Runner]) -> Runner:
+    def take(self, key: Hashable, number: int, opener: Callable[[], Session]) -> Session:
         """Return the runner of segment `number`, opened if need be."""
         runner, uses = self._open.get((key, number), (None, 0))
         if runner is None:
@@ -90,8 +107,9 @@ class SessionPool:
 class GraphStream:
     """One runner going through one graph.
 
-    plan: segments in order. name: the runner's. feed: the graph's inputs. Iterating gives, per segment, the tensors
-    that it gives out, in topological order; tensors that later segments need are carried along until their last use.
+    plan: segments in order. name: the runner's. feed: the graph's inputs. session: how to open what runs a segment.
+    Iterating gives, per segment, the tensors that it gives out, in topological order; tensors that later segments need
+    are carried along until their last use.
     """
 
     def __init__(
@@ -103,10 +121,11 @@ class GraphStream:
         folder: "Path",
         feed: Mapping[str, Array],
         pool: SessionPool,
+        session: Open = on_host,
     ) -> None:
         self.cut, self.plan, self.name, self.folder, self.pool = cut, plan, name, folder, pool
-        self.spec = observing(spec)
-        self.key: Hashable = (id(plan), msgspec.json.encode(self.spec))
+        self.spec, self._session = observing(spec), session
+        self.key: Hashable = (id(plan), msgspec.json.encode(self.spec), session)
         self.live: dict[str, Array] = dict(feed)
         self._uses = Counter(name for segment in plan for name in segment.feeds)
         self.seconds = 0.0
@@ -125,11 +144,16 @@ class GraphStream:
     def _run(self, number: int, segment: "Segment") -> Mapping[str, Array]:
         feed = {name: self.live[name] for name in segment.feeds}
 
-        def opener() -> Runner:
-            data = self.cut.build(segment, {name: to_onnx(dtype_name(array)) for name, array in feed.items()})
-            return open_runner(self.spec, Loadable(data=data, folder=self.folder), name=self.name)
+        def opener() -> Session:
+            data = self.cut.build(segment, {name: to_onnx(element(array)) for name, array in feed.items()})
+            return self._session(self.spec, Loadable(data=data, folder=self.folder), self.name)
 
         result = self.pool.take(self.key, number, opener).infer(feed)
         self.pool.give(self.key, number)
         self.seconds += result.runtime or 0.0
         return result.outputs
+
+
+def element(array: Array) -> str:
+    """The name of an array's element type; of one on a device too, which says it itself."""
+    return dtype_name(array) if isinstance(array, np.ndarray) else str(array.dtype)

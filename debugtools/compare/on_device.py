@@ -1,0 +1,107 @@
+"""Comparing on the GPU what was made there: which sides of a comparison can, and how."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backends.cuda.bound import BoundSession, device_of
+from backends.cuda.devices import Stream
+from backends.cuda.library import use_device
+from backends.cuda.metrics import DeviceMetrics
+from backends.cuda.tensors import fetch
+from backends.errors import LayerwiseError, UsageError
+from backends.runner import Loadable
+from backends.specs import RunnerSpec
+from debugtools.compare.device import METRICS, comparable, compare_tensors
+from debugtools.compare.metrics import Comparison, compare_arrays
+from debugtools.compare.sides import ModelSide, Side
+from debugtools.compare.spec import CompareSpec, MetricName
+from debugtools.compare.stream import Session, on_host
+from debugtools.compare.tolerance import Rule
+
+Array = NDArray[Any]
+
+
+class OnDevice:
+    """Opens sessions whose tensors stay on the GPU, for `sides`, and measures pairs of them there.
+
+    LayerwiseError (MissingDependency where something is not installed) if the GPU cannot be used.
+    """
+
+    def __init__(self, sides: frozenset[int], metrics: DeviceMetrics) -> None:
+        self.sides, self._metrics = sides, metrics
+
+    def session(self, spec: RunnerSpec, model: Loadable, name: str) -> Session:
+        """Open a session whose outputs stay; one whose outputs come to the host where they cannot."""
+        try:
+            return BoundSession(spec, model, name)
+        except UsageError:
+            return on_host(spec, model, name)
+
+    def holds(self, *tensors: object) -> bool:
+        """Whether any of them is not on the host."""
+        return not all(isinstance(tensor, np.ndarray) for tensor in tensors)
+
+    def array(self, tensor: Any) -> Array:
+        """What `session` gave, on the host."""
+        return tensor if isinstance(tensor, np.ndarray) else fetch(self._metrics.stream, tensor)
+
+    def compare(self, a: Any, b: Any, rule: Rule, metrics: Sequence[MetricName], depth: int) -> Comparison:
+        """Compare two tensors where they are; on the host, if one is there or the sums do not decide."""
+        there = not (isinstance(a, np.ndarray) or isinstance(b, np.ndarray))
+        if there and comparable(a, b, rule, metrics):
+            return compare_tensors(self._metrics, [(a, b, rule)], metrics, depth)[0]
+        return compare_arrays(self.array(a), self.array(b), rule, metrics=metrics, depth=depth)
+
+
+def on_device(
+    spec: CompareSpec, sides: Sequence[Side], pairs: Sequence[tuple[int, int]], tell: Callable[[str], None]
+) -> OnDevice | None:
+    """How to compare on the GPU, if two sides of a pair run there; None if none do, or, told why, if it cannot be."""
+    gpus = [_gpu(side) for side in sides]
+    together = [pair for pair in pairs if gpus[pair[0]] is not None and gpus[pair[0]] == gpus[pair[1]]]
+    number = next((gpus[first] for first, _ in together), None)
+    if number is None:
+        return None
+    why = _needs_arrays(spec)
+    if not why:
+        try:
+            use_device(number)
+            made = OnDevice(
+                frozenset(i for pair in together for i in pair if gpus[i] == number),
+                DeviceMetrics(Stream(), number),
+            )
+        except LayerwiseError as error:
+            why = str(error)
+        else:
+            tell("layers stay on the GPU and are compared there")
+            return made
+    tell(f"layers are copied from the GPU and compared on the host: {why}")
+    return None
+
+
+def _gpu(side: Side) -> int | None:
+    """The number of the GPU that a side's tensors are made on; None if they are not."""
+    if not isinstance(side, ModelSide) or side.spec.kind != "onnxrt" or not side.spec.providers:
+        return None
+    from backends.onnxrt_session import CUDA, provider_names
+
+    return device_of(side.spec) if provider_names(side.spec.providers)[0] == CUDA else None
+
+
+def _needs_arrays(spec: CompareSpec) -> str:
+    """Why a comparison needs the values themselves; empty if it does not."""
+    reasons = {
+        "outputs are saved": spec.save_outputs,
+        "values are validated": spec.validate,
+        "accuracy is saved with its medians": spec.save_accuracy,
+        "quantiles are asked for": spec.statistics,
+        "errors are drawn": spec.save_heatmaps or spec.save_error_plots,
+        "a script compares": spec.compare_script,
+        "values are processed first": spec.postprocess or spec.postprocess_script,
+        "shapes are matched": not spec.shape_check,
+        f"{', '.join(spec.metrics)} needs the values": not METRICS.issuperset(spec.metrics),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
