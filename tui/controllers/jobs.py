@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from backends.errors import LayerwiseError, UsageError
-from backends.jobs.events import Event, last_events
+from backends.jobs.events import Event, last_events, read_events
 from backends.jobs.folder import LOG
 from backends.jobs.view import JobView
 from backends.text import shown
@@ -135,9 +135,10 @@ class JobActions:
         return [view.id for view in ended if str(view.id) not in on_view]
 
 
-async def read_tail(view: JobView) -> tuple[list[Event], str]:
-    """A job's last events and the end of its raw output."""
-    return await asyncio.to_thread(lambda: (last_events(view.folder), _end(view.folder / LOG)))
+async def read_tail(view: JobView, *, whole: bool) -> tuple[list[Event], str]:
+    """A job's last events (`whole`: all of them) and the end of its raw output."""
+    events = (lambda folder: list(read_events(folder))) if whole else last_events
+    return await asyncio.to_thread(lambda: (events(view.folder), _end(view.folder / LOG)))
 
 
 def _end(path: Path) -> str:

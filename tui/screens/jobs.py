@@ -25,6 +25,7 @@ from tui.widgets.lines import OneLine
 from tui.widgets.virtual_list import GUTTER, VirtualList
 
 DETAIL_WAIT = 0.25
+DESCRIBES = "inspect_trt"  # its journal is what was asked for, from the first line on
 
 
 class JobRows:
@@ -116,9 +117,10 @@ class JobsScreen(Answering, scope="jobs"):
             self.query_one("#jobs-title", OneLine).set_line([(" no job yet: R sets up a run", "dim")])
             pane.set_lines([])
             return
-        events, text = await read_tail(view)
+        spec = self.state.jobs.spec(view)
+        events, text = await read_tail(view, whole=spec is not None and spec.action == DESCRIBES)
         cells = max(20, self.size.width - 2)
-        lines = detail_lines(view, self.state.jobs.spec(view), self.asked(), cells, self.state.glyphs)
+        lines = detail_lines(view, spec, self.asked(), cells, self.state.glyphs)
         said = log_lines(text) if self._raw else event_lines(events)
         what = "raw output (l: journal)" if self._raw else "journal (l: raw output)"
         self.query_one("#jobs-title", OneLine).set_line([(f" job {view.id}: {what}", "head")])
