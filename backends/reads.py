@@ -1,6 +1,6 @@
 """What nodes read, subgraph captures included."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,6 +13,14 @@ def subgraphs(node: "onnx.NodeProto") -> "Iterator[onnx.GraphProto]":
         if attribute.HasField("g"):
             yield attribute.g
         yield from attribute.graphs
+
+
+def every_node(nodes: "Iterable[onnx.NodeProto]") -> "Iterator[onnx.NodeProto]":
+    """Yield nodes, each followed by those of its bodies."""
+    for node in nodes:
+        yield node
+        for body in subgraphs(node):
+            yield from every_node(body.node)
 
 
 def captures(graph: "onnx.GraphProto") -> list[str]:

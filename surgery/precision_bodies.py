@@ -6,11 +6,13 @@ from pathlib import Path
 import onnx
 from onnx import helper
 
-from backends.reads import captures, subgraphs
+from backends.reads import captures, every_node, subgraphs
 from surgery.node_types import tensor_types
 from surgery.precision import Rewrite
 from surgery.precision_plan import LowType, Plan
 from surgery.proto import all_names, shell
+
+__all__ = ["every_node", "lower_bodies"]
 
 
 def lower_bodies(
@@ -40,14 +42,6 @@ def lower_bodies(
     if any(True for _ in _bodies(model.graph.node)):
         lower(model.graph, tensor_types(model))
     return plans, clipped
-
-
-def every_node(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """Yield nodes, each followed by those of its bodies."""
-    for node in nodes:
-        yield node
-        for body in subgraphs(node):
-            yield from every_node(body.node)
 
 
 def _bodies(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.GraphProto]:

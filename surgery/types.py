@@ -9,6 +9,7 @@ import onnx.shape_inference
 
 from backends.reads import reads
 from backends.structure import INLINE_LIMIT
+from surgery.calls import callers, changed_functions
 from surgery.lookups import difference
 from surgery.shapes import without_weights
 from surgery.streamed import is_external, nbytes
@@ -28,11 +29,12 @@ class Types:
     nodes: Nodes
     inputs: tuple[onnx.ValueInfoProto, ...]
     initializers: Mapping[str, onnx.TensorProto]
+    functions: tuple[onnx.FunctionProto, ...]
 
     def is_of(self, structure: Structure) -> bool:
         """True if it is this very version that is known."""
         same = structure.nodes is self.nodes and structure.inputs is self.inputs
-        return same and structure.initializers is self.initializers
+        return same and structure.initializers is self.initializers and structure.functions is self.functions
 
 
 def types_of(structure: Structure) -> Mapping[str, onnx.ValueInfoProto]:
@@ -57,7 +59,8 @@ def learn(structure: Structure, values: Iterable[onnx.ValueInfoProto]) -> None:
 
 def _keep(structure: Structure, known: Values) -> None:
     structure.carried[:] = [entry for entry in structure.carried if not isinstance(entry, Types)]
-    structure.carried.append(Types(known, structure.nodes, structure.inputs, structure.initializers))
+    version = structure.nodes, structure.inputs, structure.initializers, structure.functions
+    structure.carried.append(Types(known, *version))
 
 
 def _whole(structure: Structure) -> Values:
@@ -70,7 +73,7 @@ def _whole(structure: Structure) -> Values:
 
 def _without_stale(structure: Structure, before: Types) -> Structure:
     """The model without what is declared of the tensors that depend on what is other than it was."""
-    waiting = [name for node in difference(before.nodes, structure.nodes)[1] for name in node.output]
+    waiting = [name for node in _changed_nodes(structure, before) for name in node.output]
     stale: set[str] = set(waiting)
     waiting += _changed_sources(structure, before)
     while waiting:
@@ -85,7 +88,7 @@ def _without_stale(structure: Structure, before: Types) -> Structure:
 
 def _carried(structure: Structure, before: Types) -> Values | None:
     """What is known now, None if too much may have changed."""
-    gone, new = difference(before.nodes, structure.nodes)
+    gone, new = difference(before.nodes, structure.nodes)[0], _changed_nodes(structure, before)
     sources = _changed_sources(structure, before)
     known = dict(before.known)
     for name in (name for node in gone for name in node.output):
@@ -104,6 +107,12 @@ def _carried(structure: Structure, before: Types) -> Values | None:
             return None
         wave = {id(node): node for name in changed for node in readers.get(name, ())}
     return None
+
+
+def _changed_nodes(structure: Structure, before: Types) -> list[onnx.NodeProto]:
+    """New nodes, and those that call functions that differ."""
+    new = difference(before.nodes, structure.nodes)[1]
+    return [*new, *callers(structure, changed_functions(before.functions, structure.functions))]
 
 
 def _changed_sources(structure: Structure, before: Types) -> list[str]:

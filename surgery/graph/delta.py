@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from surgery.calls import callers, changed_functions
 from surgery.graph.overlay import Overlay
-from surgery.structure import function_name
 
 
 @dataclass(frozen=True)
@@ -48,20 +48,9 @@ def delta(before: Overlay, after: Overlay) -> Delta:
 
 
 def _callers(before: Overlay, after: Overlay) -> list[int]:
-    """Nodes that call a function that differs, or one that calls such."""
-    old, new = before.state.functions, after.state.functions
-    if old is new:
-        return []
-    same = {id(function) for function in old}
-    waiting = [function_name(function) for function in new if id(function) not in same]
-    called = set(waiting)
-    while waiting:
-        name = waiting.pop()
-        above = [function_name(f) for f in new if any(f"{n.domain}:{n.op_type}".lstrip(":") == name for n in f.node)]
-        waiting += [name for name in above if name not in called]
-        called.update(above)
-    nodes = after.order.tolist()
-    return [node for node in nodes if f"{after.node_domain(node)}:{after.node_op(node)}".lstrip(":") in called]
+    """Nodes that call a function that differs."""
+    names = changed_functions(before.state.functions, after.state.functions)
+    return [after.number(node) for node in callers(after.state, names)]
 
 
 def _differ(before: Overlay, after: Overlay, node: int) -> bool:

@@ -19,6 +19,7 @@ from support.random_edits import draw_edit
 from backends.model import ModelFile
 from surgery.checked import edit_problems, problems
 from surgery.edits import Edit, EditError, edits_from_json
+from surgery.edits.nodes import ReplaceNode
 from surgery.history import History, edits_to_json
 from surgery.lookups import Lookups
 from surgery.saving import save
@@ -130,6 +131,7 @@ import os, signal, sys
 from pathlib import Path
 from backends.model import ModelFile
 from surgery.edits import edits_from_json
+from surgery.edits.nodes import ReplaceNode
 from surgery.history import History
 from surgery.structure import Structure
 
@@ -196,3 +198,11 @@ def assert_no_contradiction(one: onnx.TypeProto.Tensor, other: onnx.TypeProto.Te
     if one.HasField("shape") and other.HasField("shape"):
         for a, b in zip(one.shape.dim, other.shape.dim, strict=True):
             assert a.dim_value == b.dim_value or not (a.HasField("dim_value") and b.HasField("dim_value"))
+
+
+def test_types_follow_what_a_function_makes(model: Path) -> None:
+    before = opened(model)
+    assert types_of(before)["z"].type.tensor_type.elem_type == onnx.TensorProto.FLOAT
+    parts = {"node": "twice_id", "op": "Cast", "attributes": {"to": onnx.TensorProto.INT32}}
+    cast = ReplaceNode(**parts, scope=("function", "my:Twice"))
+    assert types_of(cast.apply(before))["doubled"].type.tensor_type.elem_type == onnx.TensorProto.INT32

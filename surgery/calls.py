@@ -1,0 +1,43 @@
+"""Which nodes call functions of the model that are other than they were."""
+
+from collections.abc import Iterable
+
+import onnx
+
+from backends.reads import every_node
+from surgery.structure import Structure, function_name
+
+Functions = tuple[onnx.FunctionProto, ...]
+
+
+def changed_functions(old: Functions, new: Functions) -> frozenset[str]:
+    """Return the names, as `called` gives them, of functions that differ, come or go, and of those that call them."""
+    if old is new:
+        return frozenset()
+    before, after = ({id(function): function for function in functions} for functions in (old, new))
+    different = before.keys() ^ after.keys()
+    waiting = [function_name({**before, **after}[key]) for key in different]
+    found = set(waiting)
+    while waiting:
+        name = waiting.pop()
+        above = {function_name(f) for f in new if any(called(node) == name for node in every_node(f.node))}
+        waiting += above - found
+        found |= above
+    return frozenset(found)
+
+
+def callers(structure: Structure, names: Iterable[str]) -> list[onnx.NodeProto]:
+    """Return the main graph's nodes that call one of these functions, in their bodies too."""
+    wanted = frozenset(names)
+    if not wanted:
+        return []
+    bodied = structure.lookups.bodied
+    return [
+        node for node in structure.nodes
+        if any(called(inner) in wanted for inner in (every_node([node]) if id(node) in bodied else [node]))
+    ]  # fmt: skip
+
+
+def called(node: onnx.NodeProto) -> str:
+    """Return the name of the function that a node would call, as `function_name` names it."""
+    return f"{node.domain}:{node.op_type}" if node.domain else str(node.op_type)
