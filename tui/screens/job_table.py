@@ -32,6 +32,11 @@ class Table(Protocol):
     sort: str
     reverse: bool
 
+    @property
+    def total(self) -> int:
+        """How many rows there are, whether the filter shows them or not."""
+        ...
+
     def set_filter(self, text: str) -> None:
         """Apply a filter; one that does not parse sets `filter_problem`."""
         ...
@@ -133,7 +138,7 @@ class JobTable(Page):
 
     def _show_card(self) -> None:
         """A job that failed before it had a row says why, and how to mend it, in the place of its rows."""
-        card = None if len(self._rows) else self.table.facts.card
+        card = None if self.table.total else self.table.facts.card
         cells = max(20, self._list.size.width - GUTTER)
         told = None if card is None else card_lines(card, cells, self.state.glyphs)
         if told != self._told:

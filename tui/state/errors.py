@@ -73,6 +73,11 @@ class ErrorsState:
         self._seen = -1
         self.refresh()
 
+    @property
+    def total(self) -> int:
+        """How many rows the job has given so far."""
+        return len(self.table)
+
     def accuse(self, row: dict[str, Any]) -> None:
         """Take a suspect of a locate job: its diagnosis, and what speaks against it."""
         self.table.accuse(row)

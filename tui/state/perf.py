@@ -83,6 +83,11 @@ class PerfState:
         return self.profiles.get(self.runner, [])
 
     @property
+    def total(self) -> int:
+        """How many layers of that runner are known."""
+        return len(self.rows)
+
+    @property
     def run(self) -> Row | None:
         """The figures of the runner on view (of the first one while no layers are known), at its last batch size."""
         name = self.runner or (self.runs[0]["runner"] if self.runs else "")
