@@ -6,12 +6,15 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.cli import layerwise
 from support.forks import forked_line, forked_script, line_zygote
 from support.plans import plan_header
 from support.scenes import prepare
 from trt.zygote import Zygote
+
+from layerwise.json import save_json
 
 Go = Callable[..., str]
 
@@ -59,6 +62,7 @@ LINES = {
     f"run model.onnx --onnxrt --trt {SHAPES} --mark-all --save-engine a.engine --load-inputs inputs.json": "PASSED",
     f"run model.onnx --onnxrt --trt --fp16 {SHAPES} --atol 1e-2 --rtol 1e-2 --trt-outputs output1 output2": "PASSED",
     "run model.onnx --onnxrt --trt --fp16": "FAILED",
+    "run model.onnx --onnxrt --trt --load-inputs batches.json": "PASSED",
     "run model.onnx --onnxrt --trt --int8 --calibration-cache c.cache --calib-base-cls IInt8MinMaxCalibrator "
     "--rtol 5e-2 --atol 1e-2 --data-loader-script data_loader.py": "PASSED",
     "run model.onnx --onnxrt --trt --save-tactics t.json": "PASSED",
@@ -74,6 +78,8 @@ def test_a_generated_script_does_what_the_line_does(line: str, go: Go, tmp_path:
         "def postprocess(network):\n    network.name = 'changed'\n"
         "def postprocess_config(builder, network, config):\n    config.builder_optimization_level = 4\n"
     )
+    feeds = [{"input": np.ones((batch, 3, 224, 224), np.float32)} for batch in (3, 2)]
+    save_json(feeds, tmp_path / "batches.json")
     words = line.split()
     go(*words, "--gen-script", "same.py")
     wanted = LINES[line]

@@ -76,7 +76,7 @@ def _head(spec: CompareSpec) -> Iterator[str]:
             yield f"# {option} has no counterpart here: it is what `layerwise run` does in its own process."
     for runner in spec.runners:
         if runner.kind == "trt":
-            yield from (f"# {remark}" for remark in remarks(trt_options(runner.options)))
+            yield from (f"# {remark}" for remark in remarks(trt_options(runner.options), spec.feeds))
 
 
 class Body:

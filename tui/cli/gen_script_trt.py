@@ -1,14 +1,14 @@
 """TensorRT in generated scripts: options as calls of the loaders of `layerwise.backend.trt`."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from backends.specs import FeedSpec, RunnerSpec
-from backends.trt.options import ConfigOptions, NetworkOptions, ProfileSpec, Shapes, TrtOptions, trt_options
+from backends.trt.options import ConfigOptions, NetworkOptions, ProfileSpec, TrtOptions, trt_options
 from tui.cli import values
+from tui.cli.script_shapes import fed_profiles, input_shapes
 from tui.cli.script_text import Code, call
 
 _TRT = "layerwise.backend.trt"
@@ -79,11 +79,11 @@ class TrtLoaders:
         """A loader of an empty network."""
         return self._call("CreateNetwork", strongly_typed=options.strongly_typed or None)
 
-    def config(self, options: TrtOptions, shapes: dict[str, list[list[int]]]) -> str:
-        """A loader of a builder config; `shapes` are fed where no profile is given."""
+    def config(self, options: TrtOptions, feeds: FeedSpec) -> str:
+        """A loader of a builder config; where no profile is given, one holds what is fed."""
         wanted = options.config
         made = self._invoke(wanted.config_script, "load_config") if wanted.config_script else ""
-        made = made or self._create_config(options, shapes)
+        made = made or self._create_config(options, feeds)
         if wanted.config_postprocess:
             function = Code(self._invoke(wanted.config_postprocess, "postprocess_config"))
             made = self._call("PostprocessConfig", Code(made), func=function)
@@ -98,7 +98,7 @@ class TrtLoaders:
         engine = self._call(
             "EngineFromNetwork",
             Code(self.network(options.network, model, changed)),
-            config=Code(self.config(options, feeds.shapes)),
+            config=Code(self.config(options, feeds)),
             save_timing_cache=options.save_timing_cache,
             runtime=runtime,
         )
@@ -118,11 +118,11 @@ class TrtLoaders:
         self._use("layerwise.backend.common", "InvokeFromScript")
         return call("InvokeFromScript", model, options.function)
 
-    def _create_config(self, options: TrtOptions, shapes: dict[str, list[list[int]]]) -> str:
+    def _create_config(self, options: TrtOptions, feeds: FeedSpec) -> str:
         wanted = msgspec.structs.asdict(options.config)
         plain = msgspec.structs.asdict(ConfigOptions())
         given = {theirs: wanted[ours] for ours, theirs in _CONFIG.items() if wanted[ours] != plain[ours]}
-        profiles = [Code(self._profile(one)) for one in options.profiles or _fed(shapes)]
+        profiles = [Code(self._profile(one)) for one in options.profiles or fed_profiles(feeds)]
         return self._call(
             "CreateConfig",
             profiles=profiles or None,
@@ -143,7 +143,7 @@ class TrtLoaders:
         """What a profile lacks, as `backends.trt.profiles` fills it in."""
         low, likely, high = spec.min.get(name), spec.opt.get(name), spec.max.get(name)
         if low is None:
-            low = likely if high is None else _input_shapes(self._path).get(name, likely or high)
+            low = likely if high is None else input_shapes(self._path).get(name, likely or high)
         assert low is not None
         likely = likely or high or low
         return low, likely, high or likely
@@ -176,8 +176,8 @@ class TrtLoaders:
         return call(name, *args, **options)
 
 
-def remarks(options: TrtOptions) -> Iterator[str]:
-    """A remark for each option that no loader has."""
+def remarks(options: TrtOptions, feeds: FeedSpec) -> Iterator[str]:
+    """A remark for each option that no loader has, and for shapes that only a run tells."""
     found = {
         "--exclude-tactics": options.exclude_tactics,
         "--dla-workspace-allocation-strategy": options.run.dla_workspace,
@@ -190,27 +190,9 @@ def remarks(options: TrtOptions) -> Iterator[str]:
     for option, given in found.items():
         if given:
             yield f"{option} {_LEFT_OUT}."
-
-
-def _input_shapes(path: str | None) -> Shapes:
-    """The shapes of a model's inputs, 1 where a size is not fixed."""
-    from backends.runner import Loadable
-    from backends.trt.late import described
-
-    if path is None:
-        return {}
-    inputs, _ = described(Loadable(path=Path(path)))
-    return {info.name: [dim if isinstance(dim, int) else 1 for dim in info.shape or ()] for info in inputs}
+    if feeds.script and not (options.profiles or feeds.shapes or options.engine):
+        yield "Sizes that are not fixed are 1 in the profile here: say more with --trt-min-shapes and its like."
 
 
 def _marked(names: list[str]) -> list[str] | str:
     return "mark-all" if names == ["*"] else names
-
-
-def _fed(shapes: dict[str, list[list[int]]]) -> list[ProfileSpec]:
-    """One profile that holds every shape that is fed."""
-    if not shapes:
-        return []
-    low = {name: [min(sizes) for sizes in zip(*many, strict=True)] for name, many in shapes.items()}
-    high = {name: [max(sizes) for sizes in zip(*many, strict=True)] for name, many in shapes.items()}
-    return [ProfileSpec(min=low, opt={name: many[0] for name, many in shapes.items()}, max=high)]

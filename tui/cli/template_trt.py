@@ -4,6 +4,7 @@ import shlex
 from argparse import Namespace
 
 from backends.errors import UsageError
+from backends.specs import FeedSpec
 from backends.text import shown
 from backends.trt.options import TrtOptions
 from backends.trt.precision import reduces
@@ -90,8 +91,9 @@ def run_trt_config(args: Namespace, log: Log) -> int:
     """Write the script that makes a builder config."""
     spec, wanted = _asked(args)
     body = Body(spec)
-    loader = body.trt(args.model_file).config(wanted, spec.feeds.shapes)
-    told = ["A builder config for `layerwise run MODEL.onnx --trt --trt-config-script SCRIPT.py`.", *remarks(wanted)]
+    loader = body.trt(args.model_file).config(wanted, spec.feeds)
+    told = ["A builder config for `layerwise run MODEL.onnx --trt --trt-config-script SCRIPT.py`."]
+    told += remarks(wanted, FeedSpec())
     if reduces(wanted):
         told.append("TensorRT 11 has no flags for precision: there, give it to `run` or `convert`, without this file.")
     save_script(args, _head(args, told, body) + _CONFIG.format(loader=loader))
