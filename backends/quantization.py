@@ -67,6 +67,13 @@ def _check_types(op_types: Collection[str], registry: Any) -> None:
             raise UsageError(f"onnxruntime does not quantise {shown(op_type, 60)!r}; it does {there}")
 
 
+def quantised_types() -> frozenset[str]:
+    """The operators that onnxruntime puts quantisation nodes around."""
+    from onnxruntime import quantization as ort
+
+    return frozenset(ort.registry.QDQRegistry)
+
+
 def takes_caches() -> bool:
     """Whether the onnxruntime at hand can read and write calibration caches."""
     from onnxruntime import quantization as ort

@@ -1,6 +1,7 @@
 """The model in one choice of precision after another: as the runner runs it, and as a file for commands and people."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -9,8 +10,9 @@ from typing import Any
 import onnx
 from numpy.typing import NDArray
 
-from backends.files import atomic_writer
+from backends.files import atomic_write, atomic_writer
 from backends.model import ModelFile
+from backends.protos import parse_model
 from backends.runner import Loadable
 from debugtools.compare.save_model import write_onnx
 from debugtools.judging.protocol import Artifact
@@ -34,7 +36,7 @@ class Choices:
         emulate: bool, emulate_files: bool,
     ) -> None:  # fmt: skip
         self._file, self._low, self._folder, self._emulate_files = file, low, folder, emulate_files
-        self._emulate = emulate
+        self._emulate, self._kind = emulate, str(low)
         self.run = Lowering(file.structure(), file.folder, low, folder / "run", emulate=emulate)
         labels = frozenset(self.run.labels)
         places: dict[str, list[int]] = {}
@@ -61,19 +63,19 @@ class Choices:
 
     def write(self, items: Iterable[int], path: Path, opener: Opener = atomic_writer) -> None:
         """The choice as a file of its own. OSError as the disk gives it."""
-        whole = fill(self._files.model(self._labels(items)), self._files.folder)
-        if whole.ByteSize() >= onnx.checker.MAXIMUM_PROTOBUF:
-            write_onnx(whole, path, None, None)
-            return
-        with opener(path) as stream:
-            stream.write(whole.SerializeToString())
+        _write(fill(self._files.model(self._labels(items)), self._files.folder), path, opener)
+
+    def write_run(self, items: Iterable[int], path: Path) -> None:
+        """The choice as the runner runs it, as a file of its own."""
+        whole = fill(self.run.model(self._labels(items)), self.run.folder)
+        atomic_write(path, whole.SerializeToString())
 
     def artifact(
         self, items: Sequence[int], feed: Mapping[str, Array], gives: Collection[str], about: dict[str, Any],
         iteration: int = 0,
     ) -> Artifact:  # fmt: skip
         """A candidate. about: as rows show it; iteration: the question's number."""
-        base = f"{self._file.structure_key()} {self._low} {self._emulate} {self._emulate_files}"
+        base = f"{self._file.structure_key()} {self._kind} {self._emulate} {self._emulate_files}"
         digest = blake2b(f"{base} {tuple(items)}".encode(), digest_size=16)
         return Artifact(
             nodes=tuple(self.nodes(items)), glue=(), key=digest.hexdigest(), feeds=feed, gives=tuple(gives),
@@ -89,3 +91,32 @@ class Choices:
 
     def _labels(self, items: Iterable[int]) -> list[str]:
         return [self.items[item] for item in items]
+
+
+class QuantisedChoices(Choices):
+    """Choices of nodes of `op_types`, which can be quantised. quantise: the model with nodes of these names in FP32."""
+
+    def __init__(
+        self, file: ModelFile, nodes: Sequence[onnx.NodeProto], folder: Path, op_types: Collection[str],
+        quantise: Callable[[list[str]], AbstractContextManager[Loadable]],
+    ) -> None:  # fmt: skip
+        super().__init__(file, nodes, "float16", folder, emulate=False, emulate_files=False)
+        chosen = [k for k, places in enumerate(self.positions) if nodes[places[0]].op_type in op_types]
+        self.items, self.positions = [self.items[k] for k in chosen], [self.positions[k] for k in chosen]
+        self._quantise, self._kind = quantise, "int8"
+
+    def write(self, items: Iterable[int], path: Path, opener: Opener = atomic_writer) -> None:
+        with self._quantise(self._labels(items)) as found:
+            whole = fill(parse_model(found.read()), found.data_folder() or path.parent)
+        _write(whole, path, opener)
+
+    def write_run(self, items: Iterable[int], path: Path) -> None:
+        self.write(items, path)
+
+
+def _write(whole: onnx.ModelProto, path: Path, opener: Opener) -> None:
+    if whole.ByteSize() >= onnx.checker.MAXIMUM_PROTOBUF:
+        write_onnx(whole, path, None, None)
+        return
+    with opener(path) as stream:
+        stream.write(whole.SerializeToString())

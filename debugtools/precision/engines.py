@@ -6,16 +6,17 @@ nodes that are kept constrained to FP32.
 """
 
 from collections.abc import Iterable
+from pathlib import Path
 
 import msgspec
 
-from backends.specs import RunnerSpec
+from backends.specs import FeedSpec, RunnerSpec
 from backends.trt.library import tensorrt
 from backends.trt.options import ConfigOptions, TrtOptions, to_dict, trt_options
 from backends.trt.precision import by_flags
 from debugtools.precision.spec import LowType
 
-_FLAGS: dict[str, str] = {"float16": "fp16", "bfloat16": "bf16"}
+_FLAGS: dict[str, str] = {"float16": "fp16", "bfloat16": "bf16", "int8": "int8"}
 
 
 def full(runner: RunnerSpec) -> RunnerSpec:
@@ -46,6 +47,21 @@ def flagged(runner: RunnerSpec, low: LowType, kept: Iterable[str] = ()) -> Runne
     config = msgspec.structs.replace(options.config, precision_constraints=constraint)
     config = msgspec.structs.replace(config, **{_FLAGS[low]: True})
     return _with(runner, options, config, dict.fromkeys(kept, "float32"))
+
+
+def calibrated(runner: RunnerSpec, feeds: FeedSpec, cache: Path) -> RunnerSpec:
+    """The runner with INT8's ranges from these inputs, kept in `cache` unless the user names another file."""
+    options = trt_options(runner.options)
+    config = msgspec.structs.replace(
+        options.config, calibration=feeds, calibration_cache=options.config.calibration_cache or str(cache)
+    )  # fmt: skip
+    return _with(runner, options, config, {})
+
+
+def uncached(runner: RunnerSpec) -> RunnerSpec:
+    """The runner for single nodes: their tensors are none that a cache of the whole model knows."""
+    options = trt_options(runner.options)
+    return _with(runner, options, msgspec.structs.replace(options.config, calibration_cache=None), {})
 
 
 def words(low: LowType, kept: Iterable[str]) -> list[str]:

@@ -4,14 +4,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from backends.errors import UsageError
+from backends.quantization import quantised_types
 from debugtools.compare.setup import Setup
 from debugtools.judging.original import ends
 from debugtools.judging.protocol import Artifact
-from debugtools.precision.choices import Choices
+from debugtools.precision.choices import Choices, QuantisedChoices
+from debugtools.precision.engines import calibrated
 from debugtools.precision.judge import MixedJudge
 from debugtools.precision.sides import computes_low, two_sides
 from debugtools.precision.spec import PrecisionSpec
-from debugtools.precision.ways import Way, way_for
+from debugtools.precision.ways import Quantised, Way, way_for
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext
@@ -39,21 +41,34 @@ class Ground:
     @cached_property
     def choices(self) -> Choices:
         """UsageError if there is nothing to choose."""
-        model, spec = self.suspect.model, self.spec
-        made = Choices(
-            model.file, model.cut.nodes, spec.low, self.context.artifacts / "weights",
-            emulate=self.emulate, emulate_files=bool(spec.emulate),
-        )  # fmt: skip
+        model, spec, folder = self.suspect.model, self.spec, self.context.artifacts / "weights"
+        made: Choices
+        if spec.low == "int8":
+            made = QuantisedChoices(model.file, model.cut.nodes, folder, quantised_types(), self._quantised.in_graph)
+        else:
+            made = Choices(
+                model.file, model.cut.nodes, spec.low, folder, emulate=self.emulate, emulate_files=bool(spec.emulate)
+            )
         if not made.items:
             made.close()
             raise UsageError(f"no node of this model can compute in {spec.low}")
         return made
 
     @cached_property
+    def _quantised(self) -> Quantised:
+        if self.suspect.spec.kind != "trt":
+            raise UsageError("INT8 is chosen on TensorRT alone: give --trt (`layerwise convert --int8` is for all)")
+        runner = calibrated(self.suspect.spec, self.compare.feeds, self.context.artifacts / "ranges.cache")
+        return Quantised(runner, self.suspect.model)
+
+    @cached_property
     def way(self) -> Way:
         """How the runner is given a choice."""
-        side, run = self.suspect, self.choices.run
-        found = way_for(side.spec, side.model, run, self.spec.low, emulate=self.emulate)
+        side, low = self.suspect, self.spec.low
+        found: Way = (
+            self._quantised if low == "int8"
+            else way_for(side.spec, side.model, self.choices.run, low, emulate=self.emulate)
+        )  # fmt: skip
         if side.spec.kind == "trt":
             self.context.log(found.told)
         return found

@@ -18,7 +18,7 @@ from debugtools.compare.spec import ToleranceSpec
 from debugtools.compare.tolerance import Tolerances, rounding_bound
 from debugtools.judging.original import Feed, Original
 from debugtools.judging.protocol import Artifact, Judgement, OneAtATime
-from debugtools.precision.spec import LowType
+from debugtools.precision.spec import LowType, rounds_like
 from debugtools.precision.ways import Way
 from debugtools.search.protocol import Verdict
 
@@ -81,7 +81,7 @@ class MixedJudge(OneAtATime):
     def _tolerance(self, given: ToleranceSpec, low: LowType) -> ToleranceSpec:
         if given != ToleranceSpec() and not given.auto:
             return given
-        bound = rounding_bound([low], max(self.suspect.model.cut.depth, default=1))
+        bound = rounding_bound([rounds_like(low)], max(self.suspect.model.cut.depth, default=1))
         own = {name: bound * _rms(array) for name, array in self.golden().items()}
         return msgspec.structs.replace(given, auto=False, rtol={"": bound, **given.rtol}, atol={**own, **given.atol})
 

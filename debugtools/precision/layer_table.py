@@ -1,15 +1,11 @@
 """The model that was found beside the reference, tensor by tensor."""
 
-from pathlib import Path
-
 import msgspec
 
-from backends.files import atomic_write
 from debugtools.compare.run import ComparisonRun
 from debugtools.compare.setup import Setup
 from debugtools.compare.spec import MarkSpec
 from debugtools.precision.ground import Ground
-from surgery.lowering import fill
 
 
 def layer_table(ground: Ground, kept: tuple[int, ...]) -> None:
@@ -17,7 +13,7 @@ def layer_table(ground: Ground, kept: tuple[int, ...]) -> None:
     for all of them if one was asked for. LayerwiseError as a comparison raises it.
     """
     path = ground.context.artifacts / "observed.onnx"
-    _write(ground, kept, path)
+    ground.choices.write_run(kept, path)
     _, *others = ground.compare.runners
     model = ground.suspect.model.path
     others = [
@@ -33,9 +29,3 @@ def layer_table(ground: Ground, kept: tuple[int, ...]) -> None:
     )
     with ComparisonRun(ground.context, Setup(spec)) as run:
         run.run()
-
-
-def _write(ground: Ground, kept: tuple[int, ...], path: Path) -> None:
-    labels = [ground.choices.items[item] for item in kept]
-    whole = fill(ground.choices.run.model(labels), ground.choices.run.folder)
-    atomic_write(path, whole.SerializeToString())

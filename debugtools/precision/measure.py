@@ -18,10 +18,10 @@ from debugtools.locate.errors import error_of
 from debugtools.locate.fitting import fit
 from debugtools.locate.local import LocalRuns, Result
 from debugtools.locate.part import Part
+from debugtools.precision.spec import LowType, rounds_like
 from debugtools.precision.ways import LowGraph
 from surgery.explode import Exploder
 from surgery.precision import rounded
-from surgery.precision_plan import LowType
 
 Array = NDArray[Any]
 Tensors = Mapping[str, Array]
@@ -49,7 +49,7 @@ class Measurer:
 
     def __init__(self, full: Part, lowered: LowGraph, nodes: Sequence[int], low: LowType, tensors: Tensors) -> None:
         self._cut, self._low, self._tensors = full.cut, low, tensors
-        self._unit = unit_roundoff([low])
+        self._unit = unit_roundoff([rounds_like(low)])
         self._constants = frozenset(node.output[0] for node in full.cut.nodes if node.op_type == "Constant")
         self.nodes, self._types = list(nodes), lowered.types
         shared = [name for name in full.cut.maker if name in lowered.cut.maker]
@@ -95,7 +95,7 @@ class Measurer:
 
     def _as_low(self, name: str) -> Array:
         array = self._tensors[name]
-        if array.dtype == np.float32:
+        if array.dtype == np.float32 and self._low != "int8":
             array = rounded(array, self._low, emulate=True)
         return fit(array, self._types.get(name))
 

@@ -1,6 +1,7 @@
 """How a runner is given a choice of precision: as a model with low nodes, or by TensorRT 10's flags and constraints."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,9 +12,11 @@ import numpy as np
 from backends.runner import Loadable
 from backends.specs import RunnerSpec
 from backends.tensors import dtype_name, dtype_row
+from backends.trt.options import trt_options
 from debugtools.bench.layers import with_names
 from debugtools.compare.models import Model
 from debugtools.compare.stream import short_lived
+from debugtools.convert.engine_precision import reduced
 from debugtools.judging.protocol import Artifact
 from debugtools.precision import engines
 from debugtools.precision.spec import LowType
@@ -77,6 +80,7 @@ class ByFlags:
     """Candidates are the FP32 model and TensorRT's flag, with the layers of the nodes that are kept constrained."""
 
     told = "Precision is asked of the builder: its flag, and constraints on the layers of nodes that are kept."
+    _named: Loadable
 
     def __init__(self, runner: RunnerSpec, model: Model, low: LowType) -> None:
         self.file_spec = msgspec.structs.replace(engines.in_graph(runner), model=None)
@@ -88,11 +92,27 @@ class ByFlags:
         return self._named, engines.flagged(self._spec, self._low, kept)
 
     def all_low(self) -> LowGraph:
-        return LowGraph(self._model.cut, self._model.file.folder, engines.flagged(self._spec, self._low))
+        spec = engines.uncached(self._spec) if self._low == "int8" else self._spec
+        return LowGraph(self._model.cut, self._model.file.folder, engines.flagged(spec, self._low))
+
+
+class Quantised(ByFlags):
+    """INT8: on 10 by its flag, a calibrator and constraints, elsewhere by quantisation nodes that the build puts in."""
+
+    def __init__(self, runner: RunnerSpec, model: Model) -> None:
+        super().__init__(runner, model, "int8")
+        flags = engines.uses_flags(runner)
+        how = "by TensorRT's calibrator, with constraints" if flags else "by quantisation nodes in the graph, none"
+        self.told = f"INT8 is reached {how} on the nodes that are kept."
+
+    def in_graph(self, kept: Iterable[str]) -> AbstractContextManager[Loadable]:
+        """The model with quantisation nodes in its graph, within a `with`."""
+        options = trt_options(engines.flagged(engines.in_graph(self._spec), "int8", kept).options)
+        return reduced(self._named, options, lambda text: None)
 
 
 def way_for(runner: RunnerSpec, model: Model, lowering: Lowering, low: LowType, *, emulate: bool) -> Way:
-    """The way of a runner. MissingDependency where TensorRT is asked for and not installed."""
+    """The way of a runner to a floating type. MissingDependency where TensorRT is asked for and not installed."""
     if runner.kind == "trt" and engines.uses_flags(runner):
         return ByFlags(runner, model, low)
     return InGraph(runner, lowering, emulate=emulate)

@@ -63,3 +63,44 @@ print(low["verified"], low["low"], low["found"][0]["build"][0])
     )
     assert said[:2] == ["abs neg softplus tanh"] * 2
     assert said[2] == "True bfloat16 --bf16"
+
+
+INT8 = """
+def wide():
+    rng = np.random.default_rng(0)
+    first, middle, last = (rng.standard_normal((8, 8)).astype("f") / 3 for _ in range(3))
+    middle[:, 0] *= 3000.0
+    last[0] = 0.0
+    nodes = [helper.make_node("MatMul", [read, name], [gives], name)
+             for read, name, gives in (("x", "first", "a"), ("a", "middle", "b"), ("b", "last", "y"))]
+    weights = [numpy_helper.from_array(array, name)
+               for name, array in (("first", first), ("middle", middle), ("last", last))]
+    ends = [helper.make_tensor_value_info(name, 1, [4, 8]) for name in ("x", "y")]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), HERE / "wide.onnx")
+    return str(HERE / "wide.onnx")
+"""
+
+
+def test_int8_keeps_what_reads_or_makes_values_of_two_scales(find: Find, trt_version: int) -> None:
+    """One column is 3000 times as large as the others, and not needed: quantised with it, the rest is lost.
+
+    The file has quantisation nodes on both versions: on 10, where the builder quantises otherwise, it may not pass.
+    """
+    said = find(
+        PRECISION
+        + INT8
+        + """
+result = lowered(trt(), wide(), low="int8", atol=0.3)
+print(*kept(result), result["verified"], result["all_low"], result["found"][0]["file"]["verdict"])
+print(*result["found"][0]["build"])
+print("QuantizeLinear" in {node.op_type for node in onnx.load(HERE / "mixed.onnx").graph.node})
+print(error_of(lambda: lowered(ORT, wide(), low="int8")))
+"""
+    )
+    nodes, verified, all_low, file = said[0].rsplit(" ", 3)
+    assert (verified, all_low) == ("True", "bad") and (file == "good" or trt_version == 10)
+    assert set(nodes.split()) <= {"middle", "last"} and nodes
+    assert said[1].startswith("--int8 --precision-constraints obey --layer-precisions ")
+    assert said[2] == "True"
+    assert "--trt" in said[3]

@@ -19,7 +19,7 @@ from tui.cli.parser import Parser
 if TYPE_CHECKING:
     from backends.jobs.spec import JobSpec
 
-_NOT_HERE = "{flag} is not in this version: it needs quantised models. Nodes are FP16 (--fp16) or bfloat16 (--bf16)."
+_NOT_HERE = "{flag} is not in this version: nodes are FP16 (--fp16), bfloat16 (--bf16), or INT8 (--int8, with --trt)."
 
 
 def fill_precision(parser: Parser) -> None:
@@ -50,7 +50,10 @@ def fill_precision(parser: Parser) -> None:
     low = group.add_mutually_exclusive_group()
     low.add_argument("--fp16", dest="low", action="store_const", const="float16", help="the others are FP16 (default)")
     low.add_argument("--bf16", dest="low", action="store_const", const="bfloat16", help="the others are bfloat16")
-    low.add_argument("--int8", dest="low", action="store_const", const="int8", help="not in this version")
+    low.add_argument(
+        "--int8", dest="low", action="store_const", const="int8",
+        help="the others are INT8, calibrated with the inputs (on TensorRT)",
+    )  # fmt: skip
     low.add_argument("--fp8", dest="low", action="store_const", const="fp8", help="not in this version")
     parser.own(
         group, "--emulate", action="store_true",
@@ -86,8 +89,9 @@ def run_precision(args: Namespace, log: Log) -> int:
 
 def to_precision(args: Namespace) -> PrecisionSpec:
     """The PrecisionSpec of parsed options. UsageError for what does not fit together."""
-    if args.precision != "float32" or args.low in ("int8", "fp8"):
-        flag = f"--{args.low}" if args.low in ("int8", "fp8") else f"--precision {args.precision}"
+    engines = any(kind == "trt" for kind, _ in args.runners)
+    if args.precision != "float32" or args.low == "fp8" or (args.low == "int8" and not engines):
+        flag = f"--precision {args.precision}" if args.precision != "float32" else f"--{args.low}"
         raise UsageError(_NOT_HERE.format(flag=flag))
     if args.max_checks < 1:
         raise UsageError("--max-checks must be 1 or more")

@@ -42,7 +42,7 @@ class PrecisionReport(SearchReport):
         self._on_the_file(result)
 
     def _on_the_file(self, result: Row) -> None:
-        """What the runner makes of the file itself, where the candidates were emulated."""
+        """What the runner makes of the file itself, where the candidates were emulated, or it does not pass."""
         for found in result.get("found") or []:
             file = found.get("file") or {}
             if result.get("emulated") and file:
@@ -53,3 +53,6 @@ class PrecisionReport(SearchReport):
                     f"on this runner it {word}{f' ({note})' if note else ''}.",
                     source="tools",
                 )
+            elif file and file.get("verdict") != "good":
+                note = shown(str(file.get("note") or "it differs by more than the tolerance"), 300)
+                self.log.warning(f"The file itself does not pass on this runner ({note}): build as told above.")
