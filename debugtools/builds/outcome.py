@@ -30,8 +30,8 @@ def outcome(
     if exclude is not None:
         context.log(f"Saving bad tactics to: {shown(exclude)} (leave them out with --exclude-tactics)")
     drawn = any(maker.drawn(trial.tactics.parent.name) for trial in trials)
-    text = f"{counted.statement}. {narrow.text if narrow else _told(found, trials)} {len(changing)} layers have "
-    text += f"changed their tactic from build to build.{_DRAWN if drawn else ''}"
+    text = f"{counted.statement}. {f'{narrow.text} ' if narrow else _told(found, trials)}{len(changing)} layers "
+    text += f"have changed their tactic from build to build.{_DRAWN if drawn else ''}"
     return {
         "passed": narrow.verified if narrow else True, "search": "build", "found": [], "original": None,
         "verified": True, "good": counted.good, "bad": counted.bad, "skipped": counted.skipped,
@@ -43,10 +43,10 @@ def outcome(
 
 def _told(found: Sequence[Suspect], trials: Sequence[Trial]) -> str:
     verdicts = [trial.verdict for trial in trials]
-    both = Verdict.BAD in verdicts and Verdict.GOOD in verdicts
-    return (
-        told(found, verdicts.count(Verdict.BAD)) if both else "Nothing says which tactics: no build is unlike others."
-    )
+    bad = verdicts.count(Verdict.BAD)
+    if bad and Verdict.GOOD not in verdicts:
+        return "No build passed: it may be no matter of tactics. "
+    return f"{told(found, bad)} " if bad else ""
 
 
 def _excluded(found: Sequence[Suspect], trials: Sequence[Trial], narrow: Narrowed | None, path: Path) -> str | None:

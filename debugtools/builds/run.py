@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from backends.jobs.context import JobContext
 
 
+_FIXED = ("load_tactics", "load_timing_cache")
 _MORE = 20  # builds in search of a good one to narrow by
 
 
@@ -53,6 +54,8 @@ class Builds:
         building = apart if spec.search.interactive else here
         self._maker = Maker(context, engine, building(context, engine))
         self._history, self._notes = History(context), Notes(context)
+        if fixed := [name for name in _FIXED if getattr(spec.options, name)]:
+            context.warn(f"--{fixed[0].replace('_', '-')} has every build choose the same tactics")
 
     def run(self) -> dict[str, Any]:
         """Build until it is enough; the job's result."""

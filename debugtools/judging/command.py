@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from backends.errors import UsageError
+from backends.errors import UsageError, placing
 from backends.text import shown
 from debugtools.debugger.spec import CheckSpec, DebugSpec
 from debugtools.judging.check_folder import CheckFolder, plain_writer, write_golden, write_inputs
@@ -46,6 +46,8 @@ class CommandJudge:
         self._running: set[subprocess.Popen[bytes]] = set()
         self._lock, self._stops = threading.Lock(), 0
         self.fixed = len(Path(spec.artifact).parts) != 1
+        if self.fixed:
+            _make_folder((home / spec.artifact).parent)
 
     @property
     def parallel(self) -> int:
@@ -85,7 +87,8 @@ class CommandJudge:
 
     def _write(self, artifact: Artifact, run: Path) -> None:
         path = self.place(run)
-        artifact.write(path, plain_writer)
+        with placing(path):
+            artifact.write(path, plain_writer)
         for name, data in artifact.files.items():
             (run / name).write_bytes(data)
         named = " ".join(self._check.command)
@@ -132,6 +135,14 @@ class CommandJudge:
             kill_tree(process.pid)
             process.wait()
         return code
+
+
+def _make_folder(folder: Path) -> None:
+    """Make the folder that candidates go to. UsageError where there can be none."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--iter-artifact: {shown(str(folder))} cannot be made: {error.strerror}") from None
 
 
 def resolved(check: CheckSpec, home: Path) -> list[str]:

@@ -89,6 +89,8 @@ def layer(**options):
     return {found["name"]: found["tactic"] for found in from_bytes(data).header["layers"]}["softplus"]
 bad = layer(load_tactics=str(next(Path("polygraphy_artifacts/bad").glob("*.json"))))
 exclude = result["files"]["exclude"]
+same = builds(TrtOptions(load_tactics=str(next(Path("polygraphy_artifacts/good").glob("*.json")))), until="2")
+print(set(verdicts(same)), "choose the same" in same.texts("warning"))
 print(bad in {layer() for _ in range(12)}, bad in {layer(exclude_tactics=exclude) for _ in range(12)})
 print("drawn evenly" in done.texts("log"))
 """
@@ -97,8 +99,9 @@ print("drawn evenly" in done.texts("log"))
     assert said[1] == "True [['softplus']]"
     assert "softplus" in said[2]
     assert said[3] == "True bad_tactics.json True"
-    assert said[4] == "True False"
-    assert said[5] == str(trt_version == 11)
+    assert said[4] == "{'good'} True"
+    assert said[5] == "True False"
+    assert said[6] == str(trt_version == 11)
 
 
 def test_builds_end_when_enough_is_known(run: Callable[..., str]) -> None:
@@ -308,11 +311,21 @@ def test_every_option_of_a_build_is_taken_and_the_app_says_the_same_line() -> No
     parser = Parser("build")
     fill_build(parser)
     args = parser.parse_args(
-        [*words.split(), "--save-tactics", "t.json", "--onnxrt", "--until", "7", "--exclude-tactics", "bad.json"]
+        [
+            *words.split(),
+            "--fresh-engine",
+            "--save-tactics",
+            "t.json",
+            "--onnxrt",
+            "--until",
+            "7",
+            "--exclude-tactics",
+            "bad.json",
+        ]
     )
     spec = to_builds(args)
     options = spec.options
-    assert (options.config.fp16, options.config.optimization_level) == (True, 3)
+    assert (options.config.fp16, options.config.optimization_level, options.fresh) == (True, 3, True)
     assert options.config.pool_limits == {"workspace": 1 << 30} and options.profiles[0].min == {"t0": [1, 8]}
     assert (options.save_tactics, options.exclude_tactics, spec.search.until) == ("t.json", "bad.json", "7")
     assert spec.search.compare is not None
@@ -329,6 +342,7 @@ def test_every_option_of_a_build_is_taken_and_the_app_says_the_same_line() -> No
         (("--save-debug-replay", "x.json"), "has no replay"),
         (("--until", "2", "--num-iterations", "3"), "not allowed with"),
         (("--check", "no-such-program"), "there is no command"),
+        (("--iter-artifact", "c.onnx/x.engine", "--check", "true"), "c.onnx cannot be made"),
     ],
 )
 def test_what_does_not_fit_is_refused(words: tuple[str, ...], reason: str, folder: Path) -> None:
