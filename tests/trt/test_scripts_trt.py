@@ -142,3 +142,5 @@ def test_templates_are_written_without_tensorrt(files: Path, tmp_path: Path) -> 
     assert failed.returncode == 1 and "No module named 'tensorrt'" in failed.stderr
     engine = layerwise("template", "trt-network", "m.engine", "-o", "n.py", "--overwrite", cwd=tmp_path)
     assert engine.returncode == 2 and "starts from an ONNX model" in engine.stderr
+    missing = layerwise("template", "trt-config", "none.onnx", "-o", "c.py", cwd=tmp_path)
+    assert missing.returncode == 2 and "there is no such file" in missing.stderr

@@ -2,6 +2,7 @@
 
 import shlex
 from argparse import Namespace
+from pathlib import Path
 
 from backends.errors import UsageError
 from backends.specs import FeedSpec
@@ -104,6 +105,8 @@ def _asked(args: Namespace) -> tuple[CompareSpec, TrtOptions]:
     if wants_engine(args):
         raise UsageError(f"{shown(args.model_file or '')}: the script starts from an ONNX model, or from none")
     refuse_other_frameworks(args)
+    if args.model_file is not None and not Path(args.model_file).is_file():
+        raise UsageError(f"{shown(args.model_file)}: there is no such file")
     named = Namespace(**{**vars(args), "model_file": args.model_file or "model.onnx"})
     return given(named, [("trt", None)]), trt_options(args)
 
