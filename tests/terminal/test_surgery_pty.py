@@ -268,6 +268,8 @@ def test_history_is_walked_and_branched_and_states_stand_side_by_side(terminal: 
     terminal.wait_for("the model after edit 1")
     terminal.press("escape")
     terminal.wait_for("1 edit, not written")
+    terminal.press("D")
+    terminal.wait_for(lambda text: "as it is on disk" in text and "after edit 1" in text and "1 only left" in text)
 
 
 def test_two_models_stand_side_by_side(encoder: Path, tmp_path: Path) -> None:
