@@ -1,7 +1,6 @@
 """Shapes that a generated script has to know: a model's own, and those that are fed."""
 
 from contextlib import suppress
-from pathlib import Path
 
 from backends.errors import LayerwiseError
 from backends.specs import FeedSpec
@@ -10,12 +9,14 @@ from backends.trt.options import ProfileSpec, Shapes
 
 def input_shapes(path: str | None) -> Shapes:
     """The shapes of a model's inputs, 1 where a size is not fixed."""
+    from backends.model import ModelFile
     from backends.runner import Loadable
     from backends.trt.late import described
 
     if path is None:
         return {}
-    inputs, _ = described(Loadable(path=Path(path)))
+    with ModelFile(path) as model:
+        inputs, _ = described(Loadable(data=model.structure_bytes()))
     return {info.name: [dim if isinstance(dim, int) else 1 for dim in info.shape or ()] for info in inputs}
 
 
