@@ -1,5 +1,6 @@
 """Cleaning a model up, in one go and in this order: other outputs, FP16, other input shapes, shapes, clean-up, sorting,
 folding, upper bounds. What runs the model or computes constants loads onnxruntime: only for a process that may die.
+What few ask for is imported when it is asked for.
 """
 
 from collections.abc import Callable
@@ -12,18 +13,14 @@ from backends.errors import UsageError
 from backends.specs import FeedSpec, Spec
 from backends.tensors import TensorInfo, to_onnx
 from backends.text import shown
-from surgery.conversion import to_low_precision
-from surgery.edits.shapes import UpperBounds
 from surgery.ends import End
 from surgery.extract import extract
-from surgery.fallback import shapes_of_a_run
 from surgery.fold import fold_constants
 from surgery.folding.options import FoldOptions
 from surgery.outputs import with_outputs
 from surgery.shapes import with_shapes, without_shapes
 from surgery.structure import Structure
 from surgery.tidy import cleaned_model, in_order
-from surgery.unbounded import unbounded_tensors
 
 Say = Callable[[str, str], None]
 
@@ -62,6 +59,8 @@ def sanitized(model: Structure, spec: SanitizeSpec, say: Say) -> Structure:
     """
     model = _marked(model, spec)
     if spec.fp16:
+        from surgery.conversion import to_low_precision
+
         model = to_low_precision(model, "float16").structure
     if spec.shapes:
         model = _reshaped(model, spec.shapes)
@@ -133,6 +132,8 @@ def _reshaped(model: Structure, shapes: dict[str, list[int | str | None]]) -> St
 
 def _as_run(model: Structure, feeds: FeedSpec, say: Say) -> Structure:
     """The model with the types and shapes of one run."""
+    from surgery.fallback import shapes_of_a_run
+
     known = shapes_of_a_run(model, feeds, None, lambda text: say("warning", text))
     inner = [name for node in model.nodes for name in node.output if name in known]
     ends = {value.name for value in model.outputs}
@@ -149,6 +150,9 @@ def _value(info: TensorInfo) -> onnx.ValueInfoProto:
 
 
 def _bounded(model: Structure, bounds: dict[str, int], say: Say) -> Structure:
+    from surgery.edits.shapes import UpperBounds
+    from surgery.unbounded import unbounded_tensors
+
     tensors = unbounded_tensors(model.proto())
     for name in bounds:
         if name and not model.defines(name):
