@@ -1,12 +1,14 @@
 """How far a build is, and its end when somebody gives up."""
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 from backends.errors import LayerwiseError
 
 Progress = Callable[[float, float | None, str], None]
+_AT_ONCE = 0.5
 
 
 def no_progress(done: float, total: float | None, text: str) -> None:
@@ -25,7 +27,9 @@ OF_PROCESS = Listening()
 
 
 def hear(progress: Progress) -> None:
-    """Have `progress` hear of the builds of this process, from any thread."""
+    """Have `progress` hear of the builds of this process, from any thread; of those that are over at once it does not:
+    a search makes many.
+    """
     OF_PROCESS.progress = progress
 
 
@@ -44,6 +48,7 @@ class Build:
     def __init__(self, progress: Progress | None = None) -> None:
         self.error: BaseException | None = None
         self._progress = progress or OF_PROCESS.progress
+        self._from = 0.0 if progress else time.monotonic() + _AT_ONCE
         self._lock = threading.Lock()
         self._phases: dict[str, tuple[str, int]] = {}
 
@@ -62,7 +67,8 @@ class Build:
 
     def _told(self, done: float, total: float | None, text: str) -> BaseException | None:
         try:
-            self._progress(done, total, text)
+            if time.monotonic() >= self._from:
+                self._progress(done, total, text)
         except BaseException as error:
             return error
         return LayerwiseError("the build was given up") if OF_PROCESS.over else None
