@@ -267,7 +267,7 @@ def test_history_is_walked_and_branched_and_states_stand_side_by_side(terminal: 
     terminal.press("k", "enter")
     terminal.wait_for("the model after edit 1")
     terminal.press("escape")
-    terminal.wait_for("1 edit, not written")
+    terminal.wait_for(lambda text: "1 edit, not written" in text and " d delete" in text)
     terminal.press("D")
     terminal.wait_for(lambda text: "as it is on disk" in text and "after edit 1" in text and "1 only left" in text)
 
