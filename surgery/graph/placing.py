@@ -10,14 +10,14 @@ from surgery.graph.index import Numbers
 if TYPE_CHECKING:
     import onnx
 
-    from surgery.graph.overlay import Overlay
+    from surgery.graph.overlay_nodes import OverlayNodes
     from surgery.graph_value import Graph
 
 Places = NDArray[np.float64]
 _STEP, _INNER_STEP = 1e-6, 1e-9
 
 
-def in_order(overlay: "Overlay", alive: NDArray[np.bool_]) -> tuple[Numbers, Places]:
+def in_order(overlay: "OverlayNodes", alive: NDArray[np.bool_]) -> tuple[Numbers, Places]:
     """The file's nodes as its index has them, new ones right after what they read or before what reads them.
 
     alive: which of the file's nodes are still there. Returns the nodes, and what they are sorted by.
@@ -42,7 +42,7 @@ def by_place(numbers: NDArray[Any], places: Places) -> tuple[Numbers, Places]:
 class _Keys:
     """What the new nodes are sorted by, among the numbers of the file's nodes."""
 
-    def __init__(self, overlay: "Overlay") -> None:
+    def __init__(self, overlay: "OverlayNodes") -> None:
         self._overlay, self._n_file = overlay, overlay.ground.index.n_nodes
         self.of: dict[int, float] = {}
 

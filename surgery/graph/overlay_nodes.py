@@ -1,0 +1,180 @@
+"""The nodes of a changed graph: those of the file by their numbers, new ones after them."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backends.reads import captures, subgraphs
+from surgery.graph.attribute_text import attribute_text
+from surgery.graph.ground import MAIN, Ground
+from surgery.graph.index import Dim, GraphIndex, Numbers
+from surgery.graph.inner import Inner
+from surgery.graph.placing import in_order
+from surgery.lookups import difference
+
+if TYPE_CHECKING:
+    import onnx
+
+    from surgery.graph_value import Graph
+    from surgery.structure import Structure
+
+Type = tuple[str, tuple[Dim, ...] | None]
+
+
+class OverlayNodes(GraphIndex):
+    """One state of the graph; this part knows its nodes, bodies and functions.
+
+    own: nodes that are not as in the file, by number. gone: the file's nodes that are no more. places: for each node of
+    `order` what it is sorted by. types: what is known of the main graph's tensors besides what the graph says.
+    """
+
+    def __init__(self, ground: Ground, state: "Structure", types: Mapping[str, Type] | None = None) -> None:
+        self.ground, self.state, self.types = ground, state, dict(types or {})
+        self._base = ground.index
+        self.folder = ground.index.folder
+        self.own: dict[int, onnx.NodeProto] = {}
+        self._numbers: dict[int, int] = {}
+        alive = self._take_main()
+        self._inner = Inner(ground, state, self.own)
+        self.own |= {number: self._inner.protos[number] for number in self._inner.own}
+        self._scope_of = dict(self._inner.own)
+        self._drop_inner(alive)
+        self._alive = alive
+        self.gone = set(np.flatnonzero(~alive).tolist())
+        self.order, self.places = in_order(self, alive)
+        self.n_nodes, self.n_tensors = ground.n_nodes, ground.n_tensors
+        self._ends = {MAIN: (set(state.input_names), set(state.output_names))}
+        self.meta = self._described()
+
+    def _take_main(self) -> NDArray[np.bool_]:
+        """Number the main graph's new nodes; returns which of the file's nodes are still there."""
+        ground = self.ground
+        lost, new = difference(ground.structure.nodes, self.state.nodes)
+        free = {ground.numbers[id(node)] for node in lost}
+        for node in new:
+            number = self._numbers[id(node)] = ground.node_number(node, MAIN, free, self.own)
+            free.discard(number)
+            if ground.proto_of.get(number) != node:
+                self.own[number] = node
+        alive = np.ones(self._base.n_nodes, np.bool_)
+        alive[list(free)] = False
+        return alive
+
+    def _drop_inner(self, alive: NDArray[np.bool_]) -> None:
+        """The nodes of bodies go with their owner; in a changed body those go that it does not have any more."""
+        scopes, inner = self._base.meta["scopes"], self._inner
+        if len(scopes) < 2:
+            return
+        lost = np.zeros(len(scopes), np.bool_)
+        for number, scope in enumerate(scopes):
+            owner = scope["owner"]
+            if owner < 0:
+                lost[number] = inner.functions and number > MAIN and number not in inner.live
+            else:
+                lost[number] = not alive[owner] or (owner in self.own and number not in inner.live)
+            if number in inner.graphs:
+                at = self._base.scope_nodes(number)
+                alive[at] = [node in inner.protos for node in at.tolist()]
+            elif lost[number]:
+                alive[self._base.scope_nodes(number)] = False
+
+    def _described(self) -> dict[str, Any]:
+        state, base = self.state, self._base.meta
+        scopes = list(base["scopes"])
+        for number, place in enumerate(self.ground.places[len(scopes) :], len(scopes)):
+            kind = "function" if place.owner < 0 else "body"
+            scopes.append({"kind": kind, "name": place.attribute, "attribute": place.attribute, "parent": MAIN,
+                           "owner": place.owner, "inputs": [], "outputs": [], "n_nodes": 0})  # fmt: skip
+            if place.owner >= 0:
+                scopes[number]["parent"] = self.node_scope(place.owner) if self.has(place.owner) else MAIN
+        for number, graph in self._inner.graphs.items():
+            scopes[number] = {**scopes[number], "inputs": graph.input_names, "outputs": graph.output_names,
+                              "n_nodes": len(graph.nodes)}  # fmt: skip
+        return {**base, "inputs": state.input_names, "outputs": state.output_names, "opsets": dict(state.opsets),
+                "n_nodes": len(self.order), "weight_bytes": self.ground.weight_bytes(state),
+                "scopes": scopes}  # fmt: skip
+
+    # Graphs
+
+    def graph(self, scope: int) -> "Graph":
+        """The main graph, a body or a function of this state. KeyError where there is none."""
+        if scope == MAIN:
+            return self.state
+        found = self._inner.graphs.get(scope) or self.ground.graph(scope)
+        if found is None:
+            raise KeyError(scope)
+        return found
+
+    def _changed(self, scope: int) -> "Graph | None":
+        """As `graph`, None for a body or function that is as in the file."""
+        return self.state if scope == MAIN else self._inner.graphs.get(scope)
+
+    def bodies(self, node: int) -> list[int]:
+        live = self._inner.live
+        return [scope for scope in super().bodies(node) if self.has(node) and (node not in self.own or scope in live)]
+
+    def scope_nodes(self, scope: int) -> Numbers:
+        return self.order[[self.node_scope(node) == scope for node in self.order.tolist()]]
+
+    # Nodes
+
+    def number(self, node: "onnx.NodeProto") -> int:
+        """The number of a node of the main graph or of a changed body or function, -1 for any other."""
+        own = self._numbers.get(id(node), -1)
+        own = own if own >= 0 else self.ground.numbers.get(id(node), -1)
+        return own if own >= 0 else self._inner.number(node)
+
+    def proto(self, node: int) -> "onnx.NodeProto | None":
+        """A node of this state, or of the file, as a proto."""
+        return self.own.get(node) or self._inner.protos.get(node) or self.ground.proto(node)
+
+    def label(self, node: int) -> str:
+        """What edits of the graph that the node stands in find it by."""
+        proto = self.proto(node)
+        return "" if proto is None else self.graph(self.node_scope(node)).label(proto)
+
+    def node_name(self, node: int) -> str:
+        return self.own[node].name if node in self.own else self._base.node_name(node)
+
+    def node_op(self, node: int) -> str:
+        return self.own[node].op_type if node in self.own else self._base.node_op(node)
+
+    def node_domain(self, node: int) -> str:
+        return self.own[node].domain if node in self.own else self._base.node_domain(node)
+
+    def node_scope(self, node: int) -> int:
+        return self._scope_of.get(node, MAIN) if node in self.own else self._base.node_scope(node)
+
+    def node_position(self, node: int) -> int:
+        return -1 if node in self.own else self._base.node_position(node)
+
+    def node_inputs(self, node: int) -> list[int]:
+        own = self.own.get(node)
+        return self._base.node_inputs(node) if own is None else self._tensors(node, own.input)
+
+    def node_outputs(self, node: int) -> list[int]:
+        own = self.own.get(node)
+        return self._base.node_outputs(node) if own is None else self._tensors(node, own.output)
+
+    def node_captures(self, node: int) -> list[int]:
+        own = self.own.get(node)
+        if own is None:
+            return self._base.node_captures(node)
+        return self._tensors(node, dict.fromkeys(name for body in subgraphs(own) for name in captures(body)))
+
+    def _tensors(self, node: int, names: Iterable[str]) -> list[int]:
+        scope = self._scope_of.get(node, MAIN)
+        return [self._inner.tensor(scope, name) for name in names]
+
+    def attributes(self, node: int) -> list[tuple[str, str]]:
+        own = self.own.get(node)
+        if own is None:
+            return self._base.attributes(node)
+        parts = [attribute.SerializeToString() for attribute in own.attribute]
+        return [attribute_text(data, (0, len(data))) for data in parts]
+
+    def has(self, node: int) -> bool:
+        """Whether this state has the node of that number."""
+        return node in self.own or (node < self._base.n_nodes and bool(self._alive[node]))
