@@ -71,7 +71,7 @@ def quantised_types() -> frozenset[str]:
     """The operators that onnxruntime puts quantisation nodes around."""
     from onnxruntime import quantization as ort
 
-    return frozenset(ort.registry.QDQRegistry)
+    return frozenset({*ort.registry.QLinearOpsRegistry, *ort.registry.QDQRegistry})
 
 
 def takes_caches() -> bool:

@@ -94,14 +94,17 @@ class Choices:
 
 
 class QuantisedChoices(Choices):
-    """Choices of nodes of `op_types`, which can be quantised. quantise: the model with nodes of these names in FP32."""
+    """Choices of nodes that can be quantised: of `op_types`, or any (None). quantise: the model with nodes of these
+    names in FP32.
+    """
 
     def __init__(
-        self, file: ModelFile, nodes: Sequence[onnx.NodeProto], folder: Path, op_types: Collection[str],
+        self, file: ModelFile, nodes: Sequence[onnx.NodeProto], folder: Path, op_types: Collection[str] | None,
         quantise: Callable[[list[str]], AbstractContextManager[Loadable]],
     ) -> None:  # fmt: skip
         super().__init__(file, nodes, "float16", folder, emulate=False, emulate_files=False)
-        chosen = [k for k, places in enumerate(self.positions) if nodes[places[0]].op_type in op_types]
+        types = {node.op_type for node in nodes} if op_types is None else op_types
+        chosen = [k for k, places in enumerate(self.positions) if nodes[places[0]].op_type in types]
         self.items, self.positions = [self.items[k] for k in chosen], [self.positions[k] for k in chosen]
         self._quantise, self._kind = quantise, "int8"
 

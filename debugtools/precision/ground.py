@@ -9,7 +9,7 @@ from debugtools.compare.setup import Setup
 from debugtools.judging.original import ends
 from debugtools.judging.protocol import Artifact
 from debugtools.precision.choices import Choices, QuantisedChoices
-from debugtools.precision.engines import calibrated
+from debugtools.precision.engines import calibrated, uses_flags
 from debugtools.precision.judge import MixedJudge
 from debugtools.precision.sides import computes_low, two_sides
 from debugtools.precision.spec import PrecisionSpec
@@ -44,7 +44,8 @@ class Ground:
         model, spec, folder = self.suspect.model, self.spec, self.context.artifacts / "weights"
         made: Choices
         if spec.low == "int8":
-            made = QuantisedChoices(model.file, model.cut.nodes, folder, quantised_types(), self._quantised.in_graph)
+            types = None if uses_flags(self.suspect.spec) else quantised_types()
+            made = QuantisedChoices(model.file, model.cut.nodes, folder, types, self._quantised.in_graph)
         else:
             made = Choices(
                 model.file, model.cut.nodes, spec.low, folder, emulate=self.emulate, emulate_files=bool(spec.emulate)
