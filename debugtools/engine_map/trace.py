@@ -9,7 +9,7 @@ import msgspec
 from numpy.typing import NDArray
 
 from backends.errors import UsageError
-from backends.runner import open_runner
+from backends.runner import Runner, open_runner
 from backends.specs import RunnerSpec
 from backends.trt.inner import run_watched
 from backends.trt.inspect_engine import engine_view
@@ -44,6 +44,8 @@ class EngineTrace:
     layers: list[Mapped] = field(default_factory=list)
     _seen: ArrayStore | None = None
     _fed: Mapping[str, Array] | None = None
+    _runner: Runner | None = None
+    _named: TrtRunner | None = None
 
     def begin(self, feed: Mapping[str, Array]) -> Graph:
         """Run the engine once; the graph in which the side is observed then. LayerwiseError where it does not run."""
@@ -62,34 +64,46 @@ class EngineTrace:
         return _Seen(self._seen, self.tensors)
 
     def close(self) -> None:
-        """Give the tensors back."""
+        """Give the engine and the tensors back."""
+        if self._runner is not None:
+            self._runner.close()
         if self._seen is not None:
             self._seen.close()
-            self._seen = None
+        self._runner = self._seen = None
 
     def _run(self, feed: Mapping[str, Array]) -> None:
-        self.close()
-        self._fed, self._seen = feed, ArrayStore(self.limit, self.folder)
-        runner = open_runner(_whole(self.side.spec), self.side.model.whole(), name=self.side.name)
-        with runner:
-            built = runner.built_for(feed) if isinstance(runner, LateRunner) else runner
-            if not isinstance(built, TrtRunner):
-                raise UsageError("only an engine of TensorRT can be watched")
-            seen: list[str] = []
+        built, seen = self._engine(feed), list[str]()
+        if self._seen is not None:
+            self._seen.close()
+        store = self._seen = ArrayStore(self.limit, self.folder)
+        self._fed = feed
 
-            def take(name: str, array: Array) -> None:
-                assert self._seen is not None
-                self._seen.put(name, array)
-                seen.append(name)
+        def take(name: str, array: Array) -> None:
+            store.put(name, array)
+            seen.append(name)
 
-            for name, array in run_watched(built, feed, take).outputs.items():
-                if name not in self._seen:
-                    take(name, array)
-            if not self.tensors:
-                self._name(seen, feed)
-                view = engine_view(tensorrt(), built.execution.engine)
-                renamed = {theirs: own for own, theirs in self.tensors.items() if own in self.by_value}
-                self.layers = map_layers(view.layers[0] if view.layers else [], self.side.model.cut, renamed)
+        for name, array in run_watched(built, feed, take).outputs.items():
+            if name not in store:
+                take(name, array)
+        if built is not self._named:  # its names are its own
+            self._name_all(built, seen, feed)
+
+    def _engine(self, feed: Mapping[str, Array]) -> TrtRunner:
+        """The one engine, unless it must be built anew for another shape."""
+        if self._runner is None:
+            self._runner = open_runner(_whole(self.side.spec), self.side.model.whole(), name=self.side.name)
+        built = self._runner.built_for(feed) if isinstance(self._runner, LateRunner) else self._runner
+        if not isinstance(built, TrtRunner):
+            raise UsageError("only an engine of TensorRT can be watched")
+        return built
+
+    def _name_all(self, built: TrtRunner, seen: list[str], feed: Mapping[str, Array]) -> None:
+        self._named = built
+        self.by_value, self.unknown = set(), []
+        self._name(seen, feed)
+        view = engine_view(tensorrt(), built.execution.engine)
+        renamed = {theirs: own for own, theirs in self.tensors.items() if own in self.by_value}
+        self.layers = map_layers(view.layers[0] if view.layers else [], self.side.model.cut, renamed)
 
     def _name(self, seen: list[str], feed: Mapping[str, Array]) -> None:
         """Find out which of the model's tensors were seen."""

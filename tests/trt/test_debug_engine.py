@@ -74,16 +74,18 @@ for row in found.table("engine"):
         print(row["layer"].partition("_myl0")[0], row["by"], row["nodes"], tensor)
 print(found.suspects[0]["evidence"].rpartition("; ")[2])
 print("recognised, 3 by their values" in " ".join(found.texts("log")))
+again = executed(trt(fp16=True), feeds=FeedSpec(shapes={"t0": [[1, 8], [4, 8]]}, iterations=3))
+print(*again.nodes, [len(again.table())])
 """,
         fp16=coarse("softplus"), internal=["tanh", "softplus", "exp"],
     )  # fmt: skip
     assert said[0] == "softplus {'executed'} 6"
-    mapped = [line.rsplit(" ", 1) for line in said[1:-2]]
+    mapped = [line.rsplit(" ", 1) for line in said[1:-3]]
     own = dict(mapped)
     assert [found for found, _ in mapped if " name " in found] == ["abs name [0]", "neg name [1]", "sqrt name [5]"]
     assert own["__myl_Plugin_V2 value [3]"] == "t4" and sorted(own.values())[-3:] == ["t3", "t4", "t5"]
-    assert said[-2].startswith("the engine does it in __myl_")
-    assert said[-1] == "True"
+    assert said[-3].startswith("the engine does it in __myl_")
+    assert said[-2:] == ["True", "softplus [18]"]
 
 
 def test_what_goes_wrong_within_the_whole_engine_alone(find: Find) -> None:
