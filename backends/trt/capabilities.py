@@ -35,7 +35,7 @@ CAPABILITIES: dict[str, Capability] = {
     ),
     "layer_precision": Capability("ILayer.precision", 10, "the graph gets casts around the nodes"),
     "settable_dtype": Capability(
-        "IInt8Calibrator", 10, "type the inputs and outputs of the ONNX model itself", "setter of ITensor.dtype"
+        "IInt8Calibrator", 10, "inputs and outputs of ONNX models get casts", "setter of ITensor.dtype"
     ),
     "calibrators": Capability("IInt8Calibrator", 10, "ranges are measured by onnxruntime and put in as scales"),
     "quantization_flags": Capability("QuantizationFlag", 10, "they went with the calibrators"),

@@ -17,6 +17,7 @@ from backends.tensors import TensorInfo
 from backends.text import shown
 from backends.trt.options import ProfileSpec, Shapes, TrtOptions, to_dict
 from backends.trt.runner import TrtRunner, opened_now
+from backends.trt.typing import fed_type
 
 Array = NDArray[Any]
 
@@ -27,7 +28,8 @@ class LateRunner(RunnerBase):
     def __init__(self, spec: RunnerSpec, model: Loadable, options: TrtOptions, name: str) -> None:
         self.spec, self.name = spec, name
         self._model, self._options = model, options
-        self.inputs, self.outputs = described(model)
+        inputs, self.outputs = described(model)
+        self.inputs = [fed_type(info, options.network.tensor_dtypes) for info in inputs]
         self._dynamic = [info.name for info in self.inputs if not static(info)]
         self._low: Shapes = {}
         self._high: Shapes = {}

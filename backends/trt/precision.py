@@ -35,7 +35,8 @@ def in_graph(
     config = options.config
     if config.fp16 and config.bf16:
         raise UsageError("--fp16 and --bf16 together: in a strongly typed network a node has one type; choose one")
-    if not reduces(options) and not options.network.layer_precisions:
+    wanted = options.network
+    if not (reduces(options) or wanted.layer_precisions or wanted.tensor_dtypes):
         return nullcontext(model)
     module, _, function = GRAPH.partition(":")
     reduced: Callable[..., AbstractContextManager[Loadable]] = getattr(importlib.import_module(module), function)

@@ -2,11 +2,14 @@
 
 import fnmatch
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from backends.errors import UsageError
+from backends.tensors import TensorInfo
 from backends.text import shown
 from backends.trt.capabilities import able, lacks, member
+from backends.trt.engine import NUMPY_NAMES
 from backends.trt.inspect_layers import metadata_nodes
 from backends.trt.network import tensors_of
 from backends.trt.options import TrtOptions
@@ -22,6 +25,13 @@ _DTYPES = {
 def data_type(trt: Any, name: str, option: str) -> Any:
     """The DataType of a name: TensorRT's, NumPy's or a short one. UsageError for others."""
     return member(trt.DataType, _DTYPES.get(name.strip().lower().removeprefix("datatype."), name), option)
+
+
+def fed_type(info: TensorInfo, given: dict[str, str]) -> TensorInfo:
+    """An input as it is fed where `given` (name, "" for all others -> DataType) says its type."""
+    name = given.get(info.name, given.get(""))
+    kind = None if name is None else _DTYPES.get(name.strip().lower().removeprefix("datatype."), name.upper())
+    return replace(info, dtype=NUMPY_NAMES[kind]) if kind in NUMPY_NAMES else info
 
 
 def set_types(trt: Any, network: Any, options: TrtOptions, tell: Callable[[str], None]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from numpy.typing import NDArray
 
 from backends.errors import UsageError
-from backends.feeds_fit import fit_feed
+from backends.feeds_fit import fit_feed, fit_input
 from backends.results import IterationResult, Stored, StoredOutputs
 from backends.runner import Runner, open_runner, runner_name
 from backends.saved import SavedRunner, every_saved, open_saved
@@ -155,9 +155,18 @@ class ModelSide(Side):
     def fit(self, feed: Feed, warn: Callable[[str], None]) -> Feed:
         """The feed as this side's model takes it."""
         if not self.own_model:
-            return feed
+            return self._as_typed(feed, warn) if self.spec.kind == "trt" else feed
         renamed = {self.own(name): array for name, array in feed.items()}
         return fit_feed(renamed, self.model.inputs, warn, f"feed of {shown(self.name, 80)}")
+
+    def _as_typed(self, feed: Feed, warn: Callable[[str], None]) -> Feed:
+        """An engine may take its inputs in other types than the model that it was built of."""
+        takes = {info.name: info for info in self.runner.inputs}
+        other = {name for name, array in feed.items() if name in takes and dtype_name(array) != takes[name].dtype}
+        other -= {name for name in other if (dtype_name(feed[name]), takes[name].dtype) == ("float64", "float32")}
+        where = f"feed of {shown(self.name, 80)}"
+        return {name: fit_input(array, takes[name], warn, where) if name in other else array
+                for name, array in feed.items()}  # fmt: skip
 
     def stream(
         self, plan: "Sequence[Segment]", feed: Feed, pool: SessionPool, session: Open = on_host

@@ -20,6 +20,7 @@ from backends.trt.calibration import without_effect
 from backends.trt.options import ConfigOptions, TrtOptions
 from debugtools.convert.quantise import is_quantised, quantised
 from surgery.conversion import labels, to_low_precision
+from surgery.end_types import with_end_types
 from surgery.inlining import inlined
 from surgery.precision_bodies import every_node
 from surgery.precision_plan import LowType, node_label
@@ -30,6 +31,12 @@ Tell = Callable[[str], None]
 _FULL = ("float32", "fp32", "float")
 _HALF: dict[str, LowType] = {"float16": "float16", "fp16": "float16", "half": "float16",
                              "bfloat16": "bfloat16", "bf16": "bfloat16"}  # fmt: skip
+_TYPES = {
+    "float32": onnx.TensorProto.FLOAT, "float": onnx.TensorProto.FLOAT, "fp32": onnx.TensorProto.FLOAT,
+    "float16": onnx.TensorProto.FLOAT16, "half": onnx.TensorProto.FLOAT16, "fp16": onnx.TensorProto.FLOAT16,
+    "bfloat16": onnx.TensorProto.BFLOAT16, "bf16": onnx.TensorProto.BFLOAT16, "int32": onnx.TensorProto.INT32,
+    "int64": onnx.TensorProto.INT64, "uint8": onnx.TensorProto.UINT8, "bool": onnx.TensorProto.BOOL,
+}  # fmt: skip
 _FP8 = (onnx.TensorProto.FLOAT8E4M3FN, onnx.TensorProto.FLOAT8E5M2)
 
 
@@ -48,8 +55,8 @@ def reduced(model: Loadable, options: TrtOptions, tell: Tell) -> Iterator[Loadab
     """The model as TensorRT is to parse it; its files are gone when the context ends.
 
     INT8 nodes compute between QuantizeLinear and DequantizeLinear, FP16 and bfloat16 nodes between casts; nodes that
-    `layer_precisions` names have the type that it says. UsageError for a node that is not there, and for FP8 where the
-    model has none itself.
+    `layer_precisions` names have the type that it says, inputs and outputs that of `tensor_dtypes`. UsageError for a
+    node that is not there, for FP8 where the model has none itself, and for a type that no cast makes.
     """
     config, structure = options.config, inlined(_structure(model))
     named = _there(structure, options)
@@ -69,6 +76,7 @@ def reduced(model: Loadable, options: TrtOptions, tell: Tell) -> Iterator[Loadab
             structure = _lowered(structure, low, labels(list(every_node(structure.nodes)), keep, ()), tell)
         elif named:
             structure = _named_alone(structure, named, tell)
+        structure = with_end_types(structure, _end_types(structure, options.network.tensor_dtypes, tell))
         path = Path(folder) / "reduced.onnx"
         save(structure, path, external=path.with_name("reduced.data"), overwrite=True)
         yield Loadable(data=path.read_bytes(), folder=path.parent)
@@ -120,6 +128,22 @@ def _named_alone(structure: Structure, named: dict[str, str], tell: Tell) -> Str
             keep = {node_label(node) for node in nodes} - labels(nodes, wanted, ())
             structure = _lowered(structure, low, keep, tell)
     return structure
+
+
+def _end_types(structure: Structure, given: dict[str, str], tell: Tell) -> dict[str, int]:
+    """The types asked of inputs and outputs; "" stands for every one that is not named."""
+    fed = [value.name for value in structure.inputs if value.name not in structure.initializers]
+    ends = [*fed, *(value.name for value in structure.outputs)]
+    asked = (dict.fromkeys(ends, given[""]) if "" in given else {}) | {n: t for n, t in given.items() if n in ends}
+    found = {name: _TYPES.get(kind.strip().lower().removeprefix("datatype.")) for name, kind in asked.items()}
+    for name, kind in found.items():
+        if kind is None:
+            raise UsageError(f"--tensor-dtypes {shown(name, 80)}:{shown(asked[name], 40)}: in a strongly typed network "
+                             f"the model's ends are cast, to one of {', '.join(_TYPES)}")  # fmt: skip
+    if asked:
+        told = ", ".join(f"{shown(name, 60)} {shown(asked[name], 20)}" for name in list(asked)[:8])
+        tell(f"Types of inputs and outputs are written into the graph, with casts: {told}.")
+    return {name: kind for name, kind in found.items() if kind is not None}
 
 
 def _quantize_spec(config: ConfigOptions, tell: Tell) -> QuantizeSpec:

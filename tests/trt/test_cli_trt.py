@@ -71,3 +71,11 @@ def test_a_stripped_engine_takes_its_weights_from_the_model(go: Callable[..., Do
     assert "taken from the model" in done.stdout
     alone = go("run", "s.engine", "--trt")
     assert alone.returncode == 1 and "--strip-plan" in alone.stderr
+
+
+def test_half_inputs_and_outputs_compare_with_the_models_own(go: Callable[..., Done]) -> None:
+    half = ("--tensor-dtypes", "t0:float16", "t6:float16", "--atol", "1e-2", "--rtol", "1e-2")
+    for shapes in (("--trt-min-shapes", "t0:[1,8]"), ()):
+        done = go("run", "c.onnx", "--onnxrt", "--trt", *half, *shapes)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "{t6 [dtype=float16" in done.stdout and "cast from float32 to float16" in done.stdout

@@ -141,3 +141,18 @@ def test_a_lean_runtime_a_saved_engine_and_a_timing_cache(in_fake: Callable[...,
     assert "no.so" in said[1] and "no ELF" in said[1]
     assert "none.so: there is no such runtime library" in said[2]
     assert said[3:] == ["(2, 4, 6, 6) True", "(2, 4, 6, 6) True"]
+
+
+def test_types_of_inputs_and_outputs(built: Callable[..., list[dict[str, Any]]], trt_version: int) -> None:
+    named, every, inner, wrong = built(
+        "--tensor-dtypes x:float16", "--all-tensor-dtypes fp16 --tensor-dtypes y:float32", "--tensor-dtypes c:float16",
+        "--tensor-dtypes x:int8 --strongly-typed",
+    )  # fmt: skip
+    assert "in a strongly typed network the model's ends are cast" in wrong["error"]
+    if trt_version == 10:  # where the fake, other than the real one, casts nothing by itself
+        return
+    for found in (named, every):
+        assert {tensor["name"]: tensor["dtype"] for tensor in found["io"]} == {"x": "HALF", "y": "FLOAT"}
+        assert "CAST" in {layer["kind"] for layer in found["layers"]}
+    assert any("with casts: x float16" in told for told in named["told"])
+    assert "has no setter of ITensor.dtype (TensorRT 10 only)" in inner["error"]
