@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from backends.jobs.spec import JobSpec
 
 _LOST_LOCK_WAIT = 1.0
+_ENDING_WAIT = 5.0  # a supervisor holds the lock for a moment after the last word of its job
 
 
 def default_root() -> Path:
@@ -202,7 +203,7 @@ class Workspace:
         Raises UsageError when the job is still alive, LayerwiseError when the disk is full.
         """
         view = self.view(job)
-        lock = locks.hold_within(view.folder / LOCK, _LOST_LOCK_WAIT)
+        lock = locks.hold_within(view.folder / LOCK, _ENDING_WAIT if view.final else _LOST_LOCK_WAIT)
         view.refresh()
         if lock is None or not view.final:
             if lock is not None:
