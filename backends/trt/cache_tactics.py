@@ -1,5 +1,6 @@
 """Tactics over the editable timing cache: the only way on TensorRT 11, and there on 10.9 and later."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,14 @@ class CacheRecording(Recording):
         self._loaded, self._excluded = loaded, excluded
         self.gives_cache = loaded is not None
         self._heard = Autotuning()
+        self._listeners: list[Callable[[str], None]] = []
         self._rounds = 0
 
     def attach(self, config: Any, messages: Messages) -> None:
         flags = self._trt.BuilderFlag
         config.set_flag(flags.EDITABLE_TIMING_CACHE)
-        messages.listeners.append(self._heard.hear)
+        self._listeners = messages.listeners
+        self._listeners.append(self._heard.hear)
         if self._loaded is None:
             return
         config.set_flag(flags.ERROR_ON_TIMING_CACHE_MISS)
@@ -64,6 +67,8 @@ class CacheRecording(Recording):
         return bool(wrong)
 
     def save(self, config: Any, tell: Tell) -> None:
+        if self._heard.hear in self._listeners:
+            self._listeners.remove(self._heard.hear)
         if not self._options.save_tactics:
             return
         path = Path(self._options.save_tactics)
