@@ -3,7 +3,8 @@
 Each part prints its figures and OK or FAILED; a part that fails does not hide the others. Buffers, streams, events,
 graph capture and copies against NumPy; the kernel against the host's pass; its bandwidth on tensors of 1 GB beside a
 copy on the device; a mark-all comparison of BERT FP32 against FP16 (FOLDER/*bert*.onnx; one with random weights is made
-where there is none) with the metrics on the device and with the outputs copied to the host. Needs an NVIDIA GPU.
+where there is none) with the metrics on the device and with the outputs copied to the host; the job that compares them,
+both ways. Needs an NVIDIA GPU.
 """
 
 import math
@@ -18,6 +19,7 @@ from statistics import median
 from typing import Any
 
 import ml_dtypes
+import msgspec
 import numpy as np
 
 from backends.cuda.bound import BoundSession
@@ -26,15 +28,22 @@ from backends.cuda.library import architecture, use_device
 from backends.cuda.metrics import DeviceMetrics, DevicePair
 from backends.cuda.program import compiled
 from backends.cuda.tensors import DeviceTensor
+from backends.jobs.context import JobContext
+from backends.jobs.events import read_events
+from backends.jobs.spec import JobSpec
+from backends.jobs.store import Workspace
 from backends.onnxrt import open_onnxrt
 from backends.runner import Loadable
-from backends.specs import ModelOptions, RunnerSpec
+from backends.specs import FeedSpec, ModelOptions, RunnerSpec
 from benchmarks.bert import bert_base
 from benchmarks.gpu_convert import KEPT, nodes_in
+from debugtools.compare.action import compare
 from debugtools.compare.device import compare_outputs, compare_tensors
 from debugtools.compare.marked import markable
 from debugtools.compare.metrics import Comparison, compare_arrays
 from debugtools.compare.models import Model
+from debugtools.compare.run import ComparisonRun
+from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 from debugtools.compare.tolerance import Rule
 
 GB, SHARE, TIMES = 10**9, 0.6, 10.0
@@ -108,7 +117,7 @@ def graph(stream: Stream, random: np.random.Generator) -> None:
 def kernel() -> None:
     """The kernel's sums, bounds, places and counts beside the host's."""
     start = time.perf_counter()
-    size = len(compiled(architecture()))
+    size = len(compiled(architecture(), "float32_float16"))
     print(f"  NVRTC: {size} bytes for {architecture()} in {time.perf_counter() - start:.2f} s")
     stream = Stream()
     metrics = DeviceMetrics(stream)
@@ -182,11 +191,12 @@ def off(got: float, want: float, scale: float) -> float:
     return abs(got - want) / scale if scale else abs(got - want)
 
 
-def timed(stream: Stream, work: Callable[[], object], rounds: int = 10) -> float:
-    """Seconds on the device, the median."""
+def timed(stream: Stream, work: Callable[[], object], ahead: Callable[[], object], rounds: int = 10) -> float:
+    """Seconds on the device, the median. ahead: work that keeps the GPU busy until the host has begun all of `work`."""
     times = []
     for _ in range(rounds + 3):
         begin, end = Event(), Event()
+        ahead()
         begin.record(stream)
         work()
         end.record(stream)
@@ -201,7 +211,13 @@ def bandwidth() -> None:
     metrics = DeviceMetrics(stream)
     a, b = Buffer(), Buffer()
     a.ensure(GB), b.ensure(GB)
-    copy = 2 * GB / timed(stream, lambda: copy_on_device(stream, b.address, a.address, GB))
+    spare = Buffer()
+    spare.ensure(GB)
+
+    def ahead() -> None:
+        copy_on_device(stream, spare.address, a.address, GB)
+
+    copy = 2 * GB / timed(stream, lambda: copy_on_device(stream, b.address, a.address, GB), ahead)
     print(f"  a copy of 1 GB on the device: {copy / 1e12:.2f} TB/s, read and written")
     block = np.random.default_rng(0).standard_normal(GB // 16, np.float32)
     for dtype in TYPES:
@@ -213,7 +229,8 @@ def bandwidth() -> None:
         count = (GB - GB % noisy.nbytes) // dtype.itemsize
         pair = DevicePair(a.address, b.address, count, (dtype.name, dtype.name), 1e-3, 1e-2)
         held: list[Any] = []
-        seconds = timed(stream, lambda pair=pair, held=held: held.append(metrics.begin([pair])))  # type: ignore[misc]
+        work = lambda pair=pair, held=held: held.append(metrics.begin([pair]))  # type: ignore[misc]  # noqa: E731
+        seconds = timed(stream, work, ahead)
         rate = 2 * count * dtype.itemsize / seconds
         told = f"{dtype} pair of 1 GB each: {seconds * 1e3:.3f} ms, {rate / 1e12:.2f} TB/s"
         check(rate >= SHARE * copy, f"{told}, {rate / copy:.0%} of the copy (asked: {SHARE:.0%})")
@@ -298,12 +315,53 @@ def marked_all() -> None:
         mark_all(model)
 
 
+def job() -> None:
+    """The comparison job itself, every tensor of BERT, FP16 against FP32 on CUDA: what one more iteration costs."""
+    folder = Path(sys.argv[1])
+    found = sorted(path for path in folder.glob("*bert*.onnx") if not path.stem.endswith(".half"))
+    model = found[0] if found else bert_base(folder / "bert_made.onnx")
+    cuda = RunnerSpec(kind="onnxrt", providers=["cuda"], tf32=False)
+    sides = [msgspec.structs.replace(cuda, model=str(halved(model))), cuda]
+    ways = {"on the GPU": ComparisonRun._device, "on the host": lambda run: None}
+    for observe in ("marked", "every"):
+        seconds, rows = {}, {}
+        for way, device in ways.items():
+            ComparisonRun._device = device  # type: ignore[method-assign]
+            spec = CompareSpec(model=str(model), runners=sides, marks=MarkSpec(everything=True), observe=observe,
+                               tolerance=ToleranceSpec(atol={"": 1e-3}, rtol={"": 1e-2}))  # type: ignore[arg-type]  # fmt: skip
+            times, tables = zip(*(run_job(spec, iterations) for iterations in (2, 6)), strict=True)
+            seconds[way], rows[way] = (times[1] - times[0]) / 4, tables[1]
+        told = ", ".join(f"{way} {value * 1e3:.0f} ms" for way, value in seconds.items())
+        on_gpu, on_host = (rows[way] for way in ways)
+        far = [
+            key for key in on_host
+            if key not in on_gpu or abs(on_gpu[key] - on_host[key]) > 1e-3 * max(on_gpu[key], on_host[key])
+        ]  # fmt: skip
+        check(
+            not far and len(on_gpu) == len(on_host),
+            f"{observe}: {len(on_host)} rows on both, {len(far)} differ {far[:2]}",
+        )
+        print(f"  {observe}: one more iteration {told}: {seconds['on the host'] / seconds['on the GPU']:.1f} times")
+
+
+def run_job(spec: CompareSpec, iterations: int) -> tuple[float, dict[tuple[int, str], float]]:
+    """Seconds, and the L2 distance of each row."""
+    spec = msgspec.structs.replace(spec, feeds=FeedSpec(iterations=iterations))
+    folder, lock = Workspace().create(JobSpec(action="compare", params=msgspec.to_builtins(spec)))
+    os.close(lock)
+    start = time.perf_counter()
+    compare(JobContext(folder, 1))
+    seconds = time.perf_counter() - start
+    rows = [event["row"] for event in read_events(folder) if event["type"] == "row" and event["table"] == "layers"]
+    return seconds, {(row["iteration"], row["tensor"]): row["l2"] for row in rows if row.get("l2") is not None}
+
+
 def main() -> None:
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("LAYERWISE_HOME", str(folder / "home"))
     use_device()
-    for part in (devices, kernel, bandwidth, marked_all):
+    for part in (devices, kernel, bandwidth, marked_all, job):
         print(f"{part.__name__}: {(part.__doc__ or '').splitlines()[0] if part.__doc__ else ''}", flush=True)
         start = time.perf_counter()
         try:

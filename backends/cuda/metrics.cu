@@ -62,7 +62,6 @@ inline void join_warp() {}
 #endif
 
 template <class T> constexpr bool SHORT = sizeof(T) == 2;
-template <bool VALUE> struct Flag { static constexpr bool value = VALUE; };
 template <class T> constexpr bool HALF = false;
 template <> constexpr bool HALF<Half> = true;
 
@@ -255,8 +254,8 @@ template <class A, class B> struct Tile {
     }
 };
 
-// Take in eight elements; false, and nothing taken, where they are not tame. LEAST: errors may still fall.
-template <bool LEAST, class A, class B>
+// Take in eight elements; false, and nothing taken, where they are not tame.
+template <class A, class B>
 __device__ __forceinline__ bool take(double *sums, Tile<A, B> &tile, u32 &over, const Pair &pair, const Pack<A> &a,
                                      const Pack<B> &b) {
     float x[GROUP], y[GROUP], error[GROUP], ratio[GROUP], worst = 0.0f;
@@ -268,8 +267,8 @@ __device__ __forceinline__ bool take(double *sums, Tile<A, B> &tile, u32 &over, 
     for (int k = 0; k < GROUP; k++) {
         ratio[k] = quotient<SHORT<B>>(error[k], ratio[k]);
         count_over(over, error[k], ratio[k], pair.atol, pair.rtol);
-        if (LEAST) tile.low[4] = fminf(tile.low[4], error[k]), tile.low[6] = fminf(tile.low[6], ratio[k]);
-        tile.low[7] = fminf(tile.low[7], -ratio[k]);
+        tile.low[4] = fminf(tile.low[4], error[k]);
+        tile.low[6] = fminf(tile.low[6], ratio[k]), tile.low[7] = fminf(tile.low[7], -ratio[k]);
         add(sums, x[k], y[k], ratio[k]);
     }
     return true;
@@ -328,7 +327,6 @@ __device__ __forceinline__ void take_rest(Sums &mine, Rare &rare, const Pair &pa
 template <class A, class B>
 __device__ __forceinline__ bool take_groups(Sums &mine, Met *met, const Pair &pair, u32 block) {
     constexpr bool AHEAD = SHORT<A> && SHORT<B>;  // longer ones have enough on the way by themselves
-    constexpr int AT_ONCE = AHEAD ? 2 : UNIT;
     const A *a = reinterpret_cast<const A *>(pair.a);
     const B *b = reinterpret_cast<const B *>(pair.b);
     const u32 groups = u32(pair.count / GROUP), whole = groups / WIDE * WIDE, step = pair.blocks * WIDE;
@@ -339,17 +337,6 @@ __device__ __forceinline__ bool take_groups(Sums &mine, Met *met, const Pair &pa
     const auto fetch = [&](int to, u32 group) {
         load(x[to], a + u64(group) * GROUP), load(y[to], b + u64(group) * GROUP);
     };
-    const auto take_tile = [&](Tile<A, B> &tile, auto least) {
-#pragma unroll AT_ONCE
-        for (int i = 0; i < UNIT; i++) {
-            const u32 group = start + i * THREADS + threadIdx.x;
-            if (AHEAD)
-                fetch((i + 1) % 2, i + 1 < UNIT ? group + THREADS : min(start + step, whole - WIDE) + threadIdx.x);
-            else
-                fetch(i % 2, group);
-            if (!take<decltype(least)::value>(mine.sums, tile, over, pair, x[i % 2], y[i % 2])) refused = true;
-        }
-    };
     const auto end_tile = [&](Tile<A, B> &tile) {
         tile.first.give(tile.low), tile.second.give(tile.low + 2);
         keep(met, tile.low, start / WIDE);
@@ -358,11 +345,15 @@ __device__ __forceinline__ bool take_groups(Sums &mine, Met *met, const Pair &pa
 #pragma unroll 1
     for (; start < whole; start += step) {
         Tile<A, B> tile;
-        const float *limits = met[threadIdx.x / WARP].limits;
-        if (AHEAD && limits[4] <= 0.0f && limits[6] <= 0.0f)
-            take_tile(tile, Flag<false>());
-        else
-            take_tile(tile, Flag<true>());
+#pragma unroll
+        for (int i = 0; i < UNIT; i++) {
+            const u32 group = start + i * THREADS + threadIdx.x;
+            if (AHEAD)
+                fetch((i + 1) % 2, i + 1 < UNIT ? group + THREADS : min(start + step, whole - WIDE) + threadIdx.x);
+            else
+                fetch(i % 2, group);
+            if (!take(mine.sums, tile, over, pair, x[i % 2], y[i % 2])) refused = true;
+        }
         end_tile(tile);
     }
     if (start < groups) {
@@ -370,7 +361,7 @@ __device__ __forceinline__ bool take_groups(Sums &mine, Met *met, const Pair &pa
 #pragma unroll 1
         for (u32 group = start + threadIdx.x; group < groups; group += THREADS) {
             fetch(0, group);
-            if (!take<true>(mine.sums, tile, over, pair, x[0], y[0])) refused = true;
+            if (!take(mine.sums, tile, over, pair, x[0], y[0])) refused = true;
         }
         end_tile(tile);
     }
@@ -443,8 +434,8 @@ __device__ __forceinline__ void find(u64 &to, const Pair &pair, int bound, float
     const u64 start = tile * TILE, last = start + TILE < pair.count ? start + TILE : pair.count;
     const float sought = bound % 2 ? -value : value;
     u64 found = NEVER;
-#pragma unroll
-    for (int i = 0; i < TILE / THREADS; i++) {
+#pragma unroll 8
+    for (int i = 0; i < int(TILE / THREADS); i++) {
         const u64 place = min(start + i * THREADS + threadIdx.x, last - 1);
         if (quantity(bound, widen(a[place]), widen(b[place])) == sought) found = min(found, place);
     }
@@ -484,7 +475,7 @@ template <class A, class B> __device__ __forceinline__ void finish(const Pair *p
 }
 
 #define KERNELS(NAME, A, B)                                                                                            \
-    extern "C" __global__ void __launch_bounds__(THREADS, 3)                                                         \
+    extern "C" __global__ void __launch_bounds__(THREADS, 3)                                                           \
         compare_##NAME(const Pair *pairs, const u32 *owner, Record *out, u64 first) {                                 \
         compare<A, B>(pairs, owner, out, first);                                                                      \
     }                                                                                                                 \
@@ -492,7 +483,11 @@ template <class A, class B> __device__ __forceinline__ void finish(const Pair *p
         finish_##NAME(const Pair *pairs, const Record *parts, Record *out, u64 first) {                               \
         finish<A, B>(pairs, parts, out, first);                                                                       \
     }
+#define KERNELS_OF(NAME, A, B) KERNELS(NAME, A, B)
 
+#ifdef TYPES  // one pair of types alone
+KERNELS_OF(TYPES, FIRST_TYPE, SECOND_TYPE)
+#else
 KERNELS(float32_float32, float, float)
 KERNELS(float32_float16, float, Half)
 KERNELS(float32_bfloat16, float, Brain)
@@ -502,3 +497,4 @@ KERNELS(float16_bfloat16, Half, Brain)
 KERNELS(bfloat16_float32, Brain, float)
 KERNELS(bfloat16_float16, Brain, Half)
 KERNELS(bfloat16_bfloat16, Brain, Brain)
+#endif

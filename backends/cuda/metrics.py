@@ -61,10 +61,14 @@ def table(pairs: Sequence[DevicePair]) -> tuple[Array, Array]:
 
 
 class DeviceMetrics:
-    """Measures pairs on one stream; its buffers only grow."""
+    """Measures pairs on one stream; its buffers only grow.
+
+    LayerwiseError (MissingDependency where something is not installed) if kernels cannot be made for the device.
+    """
 
     def __init__(self, stream: Stream, device: int = 0) -> None:
-        self._program, self.stream = program(device), stream
+        self._device, self.stream = device, stream
+        program(device, "float32_float32")  # what is missing is said at once
         self._rows, self._owners, self._parts, self._records = Buffer(), Buffer(), Buffer(), Buffer()
 
     def measure(self, pairs: Sequence[DevicePair]) -> Array:
@@ -92,10 +96,11 @@ class DeviceMetrics:
         self.stream.to_device(self._owners.ensure(owners.nbytes), owners)
         parts, totals = self._parts.ensure(owners.size * RECORD.itemsize), self._records.ensure(records.nbytes)
         for run in runs(pairs, rows):
+            kernels = program(self._device, run.types)
             addresses = self._rows.address, self._owners.address, parts
-            self._program.launch(f"compare_{run.types}", run.blocks, self.stream, *addresses, run.first_block)
+            kernels.launch(f"compare_{run.types}", run.blocks, self.stream, *addresses, run.first_block)
             addresses = self._rows.address, parts, totals
-            self._program.launch(f"finish_{run.types}", run.pairs, self.stream, *addresses, run.first)
+            kernels.launch(f"finish_{run.types}", run.pairs, self.stream, *addresses, run.first)
         self.stream.to_host(records, totals)
         return records, [rows, owners]
 

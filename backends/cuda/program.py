@@ -1,4 +1,4 @@
-"""The kernels of metrics.cu: compiled for the device by NVRTC, loaded, launched."""
+"""The kernels of metrics.cu for one pair of types: compiled for the device by NVRTC, loaded, launched."""
 
 from functools import cache
 from pathlib import Path
@@ -12,6 +12,7 @@ from backends.errors import LayerwiseError
 
 THREADS = 256  # as in metrics.cu
 _SOURCE = Path(__file__).with_name("metrics.cu")
+_TYPES = {"float32": "float", "float16": "Half", "bfloat16": "Brain"}  # as metrics.cu names them
 
 
 class Program:
@@ -40,21 +41,24 @@ class Program:
 
 
 @cache
-def program(device: int = 0) -> Program:
-    """The kernels on a device, compiled once a process."""
+def program(device: int, types: str) -> Program:
+    """The kernels for a pair of types (`float32_float16`) on a device, compiled once a process."""
     use_device(device)
-    return Program(compiled(architecture(device)))
+    return Program(compiled(architecture(device), types))
 
 
-def compiled(target: str) -> bytes:
-    """The machine code of metrics.cu for an architecture (`sm_90`); no GPU is needed.
+def compiled(target: str, types: str) -> bytes:
+    """The machine code for a pair of types and an architecture (`sm_90`); no GPU is needed.
 
     LayerwiseError with the compiler's log where it fails.
     """
     compiler = nvrtc()
     error, made = compiler.nvrtcCreateProgram(_SOURCE.read_bytes(), b"metrics.cu", 0, [], [])
     _require(error, "NVRTC cannot begin")
-    options = [f"--gpu-architecture={target}".encode(), b"--std=c++17"]
+    first, second = (_TYPES[name] for name in types.split("_"))
+    defined = {"TYPES": types, "FIRST_TYPE": first, "SECOND_TYPE": second}
+    given = [f"--gpu-architecture={target}", "--std=c++17", *(f"-D{name}={value}" for name, value in defined.items())]
+    options = [option.encode() for option in given]
     (error,) = compiler.nvrtcCompileProgram(made, len(options), options)
     if int(error) != 0:
         raise LayerwiseError(f"NVRTC cannot compile the metrics kernel for {target}: {_log(made)}")

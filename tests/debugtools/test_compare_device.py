@@ -133,7 +133,7 @@ def test_blocks_depend_on_the_size_alone_and_are_shared_out() -> None:
 
 def test_the_kernels_compile_for_two_generations() -> None:
     try:
-        sizes = [len(compiled(target)) for target in ("sm_80", "sm_90")]
+        sizes = [len(compiled(*asked)) for asked in (("sm_80", "float32_float16"), ("sm_90", "bfloat16_bfloat16"))]
     except MissingDependency as error:
         pytest.skip(str(error))
     assert min(sizes) > 10_000
