@@ -1,5 +1,6 @@
 """Saving the model as a comparison runs it: with the marked tensors as its outputs."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import onnx
@@ -29,7 +30,7 @@ def save_model(spec: CompareSpec) -> None:
         raise UsageError("--save-onnx needs a model")
     model = load_model(spec.model, options.external_data_dir, options.ignore_external_data)
     if any_marks(spec.marks):
-        _set_outputs(model, marked_tensors(spec.marks, GraphCut(model)), _types(spec.model))
+        set_outputs(model, marked_tensors(spec.marks, GraphCut(model)), _types(spec.model))
     path = Path(options.save_onnx)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -45,7 +46,8 @@ def _types(path: str) -> list[onnx.ValueInfoProto]:
     return list(inferred.graph.value_info)
 
 
-def _set_outputs(model: onnx.ModelProto, names: list[str], types: list[onnx.ValueInfoProto]) -> None:
+def set_outputs(model: onnx.ModelProto, names: list[str], types: Sequence[onnx.ValueInfoProto] = ()) -> None:
+    """Give a model of one's own these outputs; what it does not declare of them may be among `types`."""
     known = {value.name: value for value in [*types, *model.graph.value_info, *model.graph.output]}
     values = [known.get(name) or onnx.helper.make_empty_tensor_value_info(name) for name in names]
     chosen = [onnx.ValueInfoProto.FromString(value.SerializeToString()) for value in values]

@@ -12,7 +12,7 @@ from layerwise.constants import MARK_ALL
 from layerwise.logger import G_LOGGER
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, ValueInfoProto
+    from onnx import ModelProto
 
 
 class OnnxFromPath(BaseLoader["ModelProto"]):
@@ -131,11 +131,13 @@ class ModifyOutputs(BaseLoader["ModelProto"]):
     def call_impl(self) -> "ModelProto":
         import onnx
 
+        from debugtools.compare.save_model import set_outputs
+
         model = value_of(self.model)
         if self.copy:
             original, model = model, onnx.ModelProto()
             model.CopyFrom(original)
-        _set_outputs(model, self._names(model))
+        set_outputs(model, self._names(model))
         return model
 
     def _names(self, model: "ModelProto") -> list[str]:
@@ -165,16 +167,6 @@ def _matching(patterns: Sequence[str], tensors: Sequence[str], must: bool = Fals
             raise UsageError(f"the model has no tensor '{shown(pattern, 120)}' to mark as an output")
         found.update(dict.fromkeys(hits))
     return list(found)
-
-
-def _set_outputs(model: "ModelProto", names: list[str]) -> None:
-    import onnx
-
-    known: dict[str, ValueInfoProto] = {v.name: v for v in [*model.graph.value_info, *model.graph.output]}
-    values = [known.get(name) or onnx.helper.make_empty_tensor_value_info(name) for name in names]
-    chosen = [onnx.ValueInfoProto.FromString(value.SerializeToString()) for value in values]
-    del model.graph.output[:]
-    model.graph.output.extend(chosen)
 
 
 class ConvertToFp16(BaseLoader["ModelProto"]):
