@@ -208,12 +208,14 @@ def on_tensorrt(line: str) -> bool:
     return "--gen-script" in line or any(needs_tensorrt(each) for each in (line, *expected(line).after))
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("version", [10, 11], ids=["trt10", "trt11"])
 def test_every_line_comes_to_what_is_expected(version: int, walk: Callable[[int | None, str], str]) -> None:
     wrong = [told for line in EVERY if on_tensorrt(line) and (told := walk(version, line))]
     assert not wrong, "\n\n".join(wrong)
 
 
+@pytest.mark.timeout(600)
 def test_without_tensorrt_the_others_run_and_these_say_what_is_missing(walk: Callable[[int | None, str], str]) -> None:
     wrong = [told for line in EVERY if (told := walk(None, line))]
     assert not wrong, "\n\n".join(wrong)
