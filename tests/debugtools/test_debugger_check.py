@@ -17,10 +17,32 @@ from debugtools.debugger.spec import CheckSpec, DebugSpec, FlakySpec
 from debugtools.judging.pass_rule import PassRule
 
 PYTHON = sys.executable
+NAMES = '''"""Names of a model's nodes, read in a tenth of the time that importing onnx takes."""
+def varint(data, at):
+    value = shift = 0
+    while True:
+        value, shift, at = value | (data[at] & 127) << shift, shift + 7, at + 1
+        if data[at - 1] < 128:
+            return value, at
+
+def fields(data, wanted):
+    at = 0
+    while at < len(data):
+        key, at = varint(data, at)
+        size, at = {0: lambda: (0, varint(data, at)[1]), 1: lambda: (8, at), 5: lambda: (4, at)}.get(
+            key & 7, lambda: varint(data, at))()
+        if key >> 3 == wanted:
+            yield data[at : at + size]
+        at += size
+
+def names_in(path):
+    graph, = fields(open(path, "rb").read(), 7)
+    return [name.decode() for node in fields(graph, 1) for name in fields(node, 3)]
+'''
 FAILS_IF = """
-import sys, onnx
-model = onnx.load(sys.argv[1])
-names = [node.name for node in model.graph.node]
+import sys
+from names import names_in
+names = names_in(sys.argv[1])
 print("nodes", *names)
 print("complaint: Größe", file=sys.stderr)
 sys.exit(3 if set(sys.argv[2:]) <= set(names) else 0)
@@ -31,6 +53,7 @@ sys.exit(3 if set(sys.argv[2:]) <= set(names) else 0)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     onnx.save(mlp(layers=6), "model.onnx")
+    Path("names.py").write_text(NAMES)
     Path("check.py").write_text(FAILS_IF)
     return tmp_path
 
@@ -146,8 +169,8 @@ def test_output_of_failures_is_told(here: Path) -> None:
 
 def test_a_check_that_hangs_is_skipped_with_all_that_it_started(here: Path) -> None:
     Path("hang.py").write_text(
-        "import subprocess, sys, onnx\n"
-        "names = [node.name for node in onnx.load('polygraphy_debug.onnx').graph.node]\n"
+        "import subprocess, sys\nfrom names import names_in\n"
+        "names = names_in('polygraphy_debug.onnx')\n"
         "if '/fc3/Add' in names: sys.exit(1)\n"
         "if '/fc1/Add' in names: subprocess.run(['sleep', '1000'])\n"
     )
@@ -332,8 +355,8 @@ def test_a_fault_that_comes_and_goes_is_bisected(here: Path, salt: int, note: st
     """The check misses the fault in a fifth of its runs, by the run's own folder name and the salt: with one of them
     in the first check of the result."""
     Path("flaky.py").write_text(
-        "import os, sys, random, onnx\n"
-        "names = [node.name for node in onnx.load('polygraphy_debug.onnx').graph.node]\n"
+        "import os, sys, random\nfrom names import names_in\n"
+        "names = names_in('polygraphy_debug.onnx')\n"
         f"random.seed('{salt}' + os.getcwd().split('/')[-2])\n"
         "sys.exit(1 if '/fc3/Add' in names and random.random() > 0.2 else 0)\n"
     )
