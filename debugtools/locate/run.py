@@ -101,6 +101,8 @@ class LocateRun:
         counts = f"{len(self.suspect.made)} of {len(self.suspect.model.cut.maker)} tensors"
         name = shown(self.suspect.name, 80)
         self.context.log(f"{why}looking at the {what} of {name}, which makes {counts}")
+        for pool in self._pools:
+            pool.close()  # of another plan's segments
         self._grounds = None
 
     def _look_into_engine(self, feed: Feed, folder: Path) -> None:
