@@ -1,7 +1,7 @@
 """onnxruntime, timed: `session.run` on the CPU; on an NVIDIA GPU an IOBinding whose copies are timed by themselves."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,10 @@ from backends.cuda.bound import device_of
 from backends.errors import LayerwiseError, UsageError
 from backends.onnxrt import OnnxrtRunner
 from backends.onnxrt_session import CPU, CUDA, TENSORRT, in_words, open_session, provider_names
-from backends.onnxrt_values import from_ort, is_plain, to_ort
-from backends.runner import Loadable, flat_values
+from backends.onnxrt_values import from_ort, is_plain, to_ort, type_name
+from backends.runner import Loadable, flat_values, open_runner
 from backends.specs import RunnerSpec
-from backends.tensors import TensorInfo
+from backends.tensors import TensorInfo, dtype_row
 
 _GRAPH_OPTIONS = {CUDA: "enable_cuda_graph", TENSORRT: "trt_cuda_graph_enable"}
 _FEW = 8
@@ -102,19 +102,19 @@ class DeviceTimed:
 
 
 class GraphTimed(DeviceTimed):
-    """The same with a captured CUDA graph, whose outputs stay at one address. like: outputs of a plain run."""
+    """The same with a captured CUDA graph, whose outputs stay at one address. shapes: of the outputs, by name."""
 
     def __init__(
-        self, session: Any, name: str, feed: Feed, device: int, transfers: bool, like: Mapping[str, Array]
+        self, session: Any, name: str, feed: Feed, device: int, transfers: bool, shapes: Mapping[str, Sequence[int]]
     ) -> None:
-        self._like = like
+        self._shapes = shapes
         super().__init__(session, name, feed, device, transfers)
 
     def _bind_outputs(self, device: int) -> None:
-        for name in self._names:
-            array = self._like[name]
-            value = onnxruntime.OrtValue.ortvalue_from_shape_and_type(array.shape, array.dtype, "cuda", device)
-            self._binding.bind_ortvalue_output(name, value)
+        for node in self._session.get_outputs():
+            dtype = dtype_row(type_name(node.type)).numpy
+            value = onnxruntime.OrtValue.ortvalue_from_shape_and_type(self._shapes[node.name], dtype, "cuda", device)
+            self._binding.bind_ortvalue_output(node.name, value)
 
 
 class OnnxrtSubject:
@@ -126,7 +126,7 @@ class OnnxrtSubject:
         self._device = device_of(spec) if self._provider in (CUDA, TENSORRT) else None
         if setup.cuda_graph and self._device is None:
             raise UsageError(f"{name} has no CUDA graphs: leave out --useCudaGraph, or choose --providers cuda")
-        self._session = open_session(spec, model)
+        self._session = open_session(self._capturing() if setup.cuda_graph else spec, model)
         with in_words("onnxruntime cannot describe the model", model):
             self._runner = OnnxrtRunner(spec, model, self._session, name)
         self.inputs = self._runner.inputs
@@ -143,13 +143,14 @@ class OnnxrtSubject:
     def streams(self, feed: Feed, count: int) -> list[HostTimed | DeviceTimed]:
         if self._setup.cuda_graph and count > 1:
             raise UsageError("onnxruntime replays a CUDA graph on one stream only: leave out --streams")
-        if self._device is None or not self._can_bind():
+        can_bind = self._device is not None and self._can_bind()
+        if self._setup.cuda_graph and not can_bind:
+            raise UsageError("some inputs or outputs cannot lie on the GPU, which a CUDA graph needs: leave it out")
+        if self._device is None or not can_bind:
             return [HostTimed(self._session, self.name, feed) for _ in range(count)]
         if self._setup.cuda_graph:
             return [self._graph(feed, self._device)]
-        return [
-            DeviceTimed(self._session, self.name, feed, self._device, self._setup.transfers) for _ in range(count)
-        ]
+        return [DeviceTimed(self._session, self.name, feed, self._device, self._setup.transfers) for _ in range(count)]
 
     def _can_bind(self) -> bool:
         types = [node.type for node in (*self._session.get_inputs(), *self._session.get_outputs())]
@@ -159,13 +160,13 @@ class OnnxrtSubject:
         return fits
 
     def _graph(self, feed: Feed, device: int) -> GraphTimed:
-        """Output shapes from a plain run, then a session that captures."""
-        outputs = self._runner.infer(feed).outputs
-        self._runner.close()
+        shapes = output_shapes(self._session, self._spec, self._model, feed)
+        return GraphTimed(self._session, self.name, feed, device, self._setup.transfers, shapes)
+
+    def _capturing(self) -> RunnerSpec:
         options, provider = self._spec.provider_options, self._provider
-        capturing = {**options, provider: {**options.get(provider, {}), _GRAPH_OPTIONS[provider]: "1"}}
-        self._session = open_session(msgspec.structs.replace(self._spec, provider_options=capturing), self._model)
-        return GraphTimed(self._session, self.name, feed, device, self._setup.transfers, outputs)
+        asked = {**options.get(provider, {}), _GRAPH_OPTIONS[provider]: "1"}
+        return msgspec.structs.replace(self._spec, provider_options={**options, provider: asked})
 
     def notes(self) -> list[str]:
         return list(self._notes)
@@ -175,13 +176,28 @@ class OnnxrtSubject:
         self._runner.close()
 
 
+def output_shapes(session: Any, spec: RunnerSpec, model: Loadable, feed: Feed) -> dict[str, Sequence[int]]:
+    """As the model declares them; where it leaves dimensions open, as a run on the CPU gives them.
+
+    Not from another session on the GPU: graphs captured after one were seen to replay a tenth slower.
+    """
+    declared = {node.name: node.shape for node in session.get_outputs()}
+    if all(isinstance(size, int) for shape in declared.values() for size in shape):
+        return declared
+    with open_runner(msgspec.structs.replace(spec, providers=[], provider_options={}), model) as runner:
+        return {name: array.shape for name, array in runner.infer(feed).outputs.items()}
+
+
 def open_subject(spec: RunnerSpec, model: Loadable, setup: Setup, name: str) -> OnnxrtSubject:
     """Open an onnxruntime session to be timed. Raises as `backends.onnxrt_session.open_session`."""
     return OnnxrtSubject(spec, model, setup, name)
 
 
 def profiled(
-    spec: RunnerSpec, model: Loadable, make_feed: Callable[[list[TensorInfo]], Feed], runs: Callable[[int], int],
+    spec: RunnerSpec,
+    model: Loadable,
+    make_feed: Callable[[list[TensorInfo]], Feed],
+    runs: Callable[[int], int],
     folder: Path,
 ) -> tuple[Path, Path | None]:
     """Run with onnxruntime's profiler on: its file, and the graph that it ran (None where it cannot be written).

@@ -1,4 +1,4 @@
-"""What a bench times on CUDA; skipped where CUDA does not load."""
+"""What a bench times on CUDA; what needs CUDA is skipped where it does not load."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,9 +10,11 @@ import pytest
 from support import models
 
 from backends.bench.loop import Plan, measure
+from backends.bench.onnxrt import output_shapes
 from backends.bench.onnxrt_profile import read_profile
 from backends.bench.timed import Setup, open_subject
 from backends.errors import MissingDependency, UsageError
+from backends.onnxrt_session import open_session
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
 
@@ -21,7 +23,19 @@ FEED = {"image": np.random.default_rng(0).random((1, 3, 16, 16), np.float32)}
 CUDA = RunnerSpec(kind="onnxrt", providers=["cuda"], tf32=False)
 
 
-@pytest.fixture(scope="module", autouse=True)
+def test_the_outputs_of_a_graph_have_the_declared_shapes_or_those_of_a_run() -> None:
+    spec = RunnerSpec(kind="onnxrt")
+    dynamic = Loadable(data=models.dynamic_model().SerializeToString())
+    feed = {"x": np.array([[1, -1, 2], [3, 4, 5]], np.float32)}
+    found = [
+        output_shapes(open_session(spec, MODEL), spec, MODEL, {}),
+        output_shapes(open_session(spec, dynamic), spec, dynamic, feed),
+    ]
+    assert {name: tuple(shape) for name, shape in found[0].items()} == {"scores": (1, 4)}
+    assert found[1] == {"y": (2, 2)}
+
+
+@pytest.fixture(scope="module")
 def cuda() -> None:
     try:
         open_runner(CUDA, MODEL).close()
@@ -39,6 +53,7 @@ def timed(setup: Setup, streams: int = 1) -> tuple[tuple[str, ...], list[Mapping
     return running[0].phases, outputs, found.streams[0]
 
 
+@pytest.mark.usefixtures("cuda")
 @pytest.mark.parametrize("transfers", [True, False])
 @pytest.mark.parametrize("cuda_graph", [True, False])
 @pytest.mark.parametrize("streams", [1, 3])
@@ -58,6 +73,7 @@ def test_every_way_gives_the_outputs_of_the_cpu(transfers: bool, cuda_graph: boo
         np.testing.assert_allclose(found["scores"], wanted, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.usefixtures("cuda")
 def test_layers_ran_on_the_gpu(tmp_path: Path) -> None:
     from backends.bench.onnxrt import profiled
 
