@@ -225,7 +225,7 @@ def test_equal_layers_fold_to_one_row_that_opens(terminal: Terminal) -> None:
 
 
 def test_folding_constants_and_precision_by_the_worker(encoder: Path) -> None:
-    with opened(encoder) as terminal:
+    with opened(encoder, fresh=True) as terminal:
         terminal.press("j" * 3)
         change(terminal, "p", "f", seen="in float16")
         terminal.wait_for("+3  Cast")
@@ -337,7 +337,7 @@ def test_replay_makes_what_fits_of_a_log_that_needs_an_engine(encoder: Path, tmp
         change(terminal, f":replay {log}", "enter", seen="3 edits: delete /embeddings/Add")
         assert "1 of 4 edits do not fit" in terminal.text and "delete /no/such" in terminal.text
         apply(terminal, 3)
-        assert re.search(r"~ +3 Sub .* f16", terminal.text)
+        terminal.wait_for(lambda text: re.search(r"~ +3 Sub .* f16", text) is not None)
         terminal.press("u")
         at_rest(terminal, "as the file")
 

@@ -1,31 +1,24 @@
 """Surgery: edits looked at, made, undone and saved, without a wait on the app's own loop."""
 
-import asyncio
-import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from backends.errors import LayerwiseError, UsageError
 from backends.text import shown
 from tui.controllers.opening import graph_index
+from tui.controllers.surgery_open import OpenSurgery
 from tui.controllers.warm import warm_worker
 from tui.presenters.surgery_status import misfit_text
 from tui.state.changes import Sides
 from tui.state.shared import AppState
-from tui.state.surgery import Check, Ghost, SurgeryState
+from tui.state.surgery import Check, Ghost
 
 if TYPE_CHECKING:
-    from surgery.graph import GraphIndex
     from surgery.graph.overlay import Overlay
-    from tui.controllers.edit_desk import EditDesk
 
-P = ParamSpec("P")
-T = TypeVar("T")
 Misfits = Sequence[tuple[Any, str]]
 """Edits that do not fit, each with the reason."""
 
@@ -37,101 +30,10 @@ def surgeon(state: AppState) -> "SurgeryController":
     return state.surgery.controller
 
 
-class SurgeryController:
-    """The desk in a thread of its own, the warm worker, and the state that the screens show.
+class SurgeryController(OpenSurgery):
+    """Changes of the open model, looked at and made, with the help of the warm worker; its history."""
 
-    app: the state of all screens; state: that of surgery.
-    """
-
-    def __init__(self, state: AppState) -> None:
-        self.app = state
-        self.state: SurgeryState = state.surgery
-        self._thread = ThreadPoolExecutor(1, "surgery")
-        self._desk: EditDesk | None = None
-        self._asked: Overlay | None = None
-        self._groups: dict[int, int] = {}
-        self._opening = asyncio.Lock()
-        kept = state.session.forms.get("surgery") or {}
-        if isinstance(kept, dict):
-            self._groups = {int(last): int(first) for last, first in dict(kept.get("groups", {})).items()}
-            self.state.saved = int(kept.get("written", 0))
-            last = kept.get("last")
-            self.state.last = (str(last[0]), str(last[1])) if isinstance(last, list) and len(last) > 1 else None
-        self.state.session.on_saved_change.subscribe(self.remember)
-
-    @property
-    def desk(self) -> "EditDesk":
-        """The open model. UsageError before that."""
-        if self._desk is None:
-            raise UsageError("the model is not open yet")
-        return self._desk
-
-    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do something in the desk's thread, after all that was asked of it before."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(*args, **kwargs))
-
-    def close(self) -> None:
-        """Let the thread end."""
-        with suppress(OSError):
-            self._result_file.unlink(missing_ok=True)
-        self._thread.shutdown(wait=False, cancel_futures=True)
-
-    # ── opening ──
-
-    async def open(self) -> bool:
-        """Read the model's structure and its history; false, and said, where that fails or there is no index yet."""
-        async with self._opening:
-            index, model = self.app.session.index, self.app.session.model
-            if self._desk is not None or index is None or model is None:
-                return self._desk is not None
-            if self.state.session.node < index.n_nodes:  # else it is on a node that an edit made
-                self.state.session.set_index(index)
-            try:
-                self._desk = await self.run(_open_desk, model, index, self.app.workspace.root)
-                await self.show()
-            except LayerwiseError as error:
-                self.app.say(str(error), "bad")
-            return self._desk is not None
-
-    async def warm(self) -> None:
-        """Open, and have ready what the first edit and its check need."""
-        if await self.open():
-            await self.run(self.desk.warm)
-            with suppress(LayerwiseError):
-                out = self._result_file.with_suffix(".types")
-                await warm_worker(self.app).ask("edit_types", {**self.place(), "out": str(out)})
-                await self.run(self.desk.learn_types, out)
-
-    async def show(self) -> None:
-        """Show the head of the history; a state that an edit no longer makes gives way to the file."""
-        try:
-            overlay = await self.run(self.desk.overlay)
-        except LayerwiseError as error:
-            self.app.say(f"{error}; the file is shown as it is", "bad")
-            overlay = await self.run(self.desk.overlay, 0)
-        self._show(overlay)
-
-    def _show(self, overlay: "Overlay") -> None:
-        desk, state = self.desk, self.state
-        overlay.n_nodes = overlay.ground.n_nodes  # the cursor may be on a node of a state that is left
-        state.steps, state.head, state.overlay = desk.steps(), desk.history.at, overlay
-        state.opened, state.ghost, state.check = True, None, None
-        self._set_index(overlay)
-        self.remember()
-
-    def _set_index(self, overlay: Any) -> None:
-        self.state.session.set_index(overlay)
-        self.state.on_change.emit()
-
-    def remember(self) -> None:
-        """Keep cursor, marks and filter of the edited graph, and which edits were made by one key, over a restart."""
-        form = {
-            "saved": msgspec.to_builtins(self.state.session.saved()),
-            "groups": {str(last): first for last, first in self._groups.items()},
-            "written": self.state.saved,
-            "last": self.state.last,
-        }
-        self.app.session.remember("surgery", form=form)
+    _asked: "Overlay | None" = None
 
     # ── a change ──
 
@@ -149,7 +51,7 @@ class SurgeryController:
         """Show what edits would make of the head. EditError where one does not fit."""
         if any(edit.heavy for edit in edits):
             await self._make_elsewhere(edits)
-            ghost = await self.run(self.desk.attempt_result, edits, self._result_file)
+            ghost = await self.run(self.desk.attempt_result, edits, self.result_file)
         else:
             ghost = await self.run(self.desk.attempt, edits)
         self._show_ghost(ghost)
@@ -164,30 +66,21 @@ class SurgeryController:
             kept, misfits = await self.run(self.desk.fitting, edits)
         if not kept:
             raise UsageError(f"none of its edits fits: {misfit_text(*misfits[0])}" if misfits else "no edit is in it")
-        made = (self.desk.attempt_result, kept, self._result_file) if heavy else (self.desk.attempt, kept)
+        made = (self.desk.attempt_result, kept, self.result_file) if heavy else (self.desk.attempt, kept)
         self._show_ghost(await self.run(*made))
         return misfits
 
     def _show_ghost(self, ghost: Ghost) -> None:
         self.state.ghost, self.state.check = ghost, None
-        self._set_index(ghost.shown)
+        self.set_index(ghost.shown)
 
     async def _make_elsewhere(self, edits: Sequence[Any], *, skip_misfits: bool = False) -> tuple[list[Any], Misfits]:
         """What needs an engine is made by the warm worker; returns the edits it made, and those that do not fit."""
-        out = {"out": str(self._result_file), "skip_misfits": skip_misfits}
+        out = {"out": str(self.result_file), "skip_misfits": skip_misfits}
         answer = await warm_worker(self.app).ask("edit_result", {**self.place(), "edits": _plain(edits), **out})
         reasons = dict(answer["misfits"])
         kept = [edit for place, edit in enumerate(edits) if place not in reasons]
         return kept, [(edits[place], reason) for place, reason in reasons.items()]
-
-    @property
-    def _result_file(self) -> Path:
-        return self.app.workspace.root / "edits" / f"waiting-{os.getpid()}.structure"
-
-    def place(self) -> dict[str, Any]:
-        """Where the worker finds the head."""
-        history = self.desk.history
-        return {"path": str(self.app.session.model), "log": str(history.path), "at": history.at}
 
     async def check(self) -> None:
         """Ask the worker whether the waiting change is sound, and which types it changes."""
@@ -197,7 +90,7 @@ class SurgeryController:
         await self.run(self.desk.follow, ghost)
         made: dict[str, Any] = {"edits": _plain(ghost.edits)}
         if any(edit.heavy for edit in ghost.edits):
-            made = {"result": str(self._result_file)}
+            made = {"result": str(self.result_file)}
         found = await self._ask_check({**self.place(), **made}, ghost.after)
         if self.state.ghost is ghost:
             self.state.check = found
@@ -238,8 +131,8 @@ class SurgeryController:
         else:
             first, last = await self.run(self.desk.apply, ghost)
         if first != last:
-            self._groups[last] = first
-        self._show(await self.run(self.desk.overlay) if self.state.ghost is not ghost else ghost.after)
+            self.groups[last] = first
+        self.show_state(await self.run(self.desk.overlay) if self.state.ghost is not ghost else ghost.after)
         self.app.say(f"made, as edit {last}: {ghost.edits[-1].describe()}; u takes it back", "good")
 
     async def _apply_one_by_one(self, edits: Sequence[Any]) -> tuple[int, int]:
@@ -257,7 +150,7 @@ class SurgeryController:
     async def leave(self) -> None:
         """Forget the change that waits."""
         if self.state.ghost is not None and self.state.overlay is not None:
-            self._show(self.state.overlay)
+            self.show_state(self.state.overlay)
 
     # ── history ──
 
@@ -267,7 +160,7 @@ class SurgeryController:
         if history.at == 0:
             raise UsageError("there is nothing to undo")
         text = history.entries[history.at].edit.describe()
-        first = self._groups.get(history.at, history.at)
+        first = self.groups.get(history.at, history.at)
         await self.go(history.entries[first].parent if first in history.entries else 0)
         self.app.say(f"undone: {text}; ctrl+r makes it again")
 
@@ -276,7 +169,7 @@ class SurgeryController:
         entry = self.desk.history.next
         if entry is None:
             raise UsageError("there is nothing to redo")
-        last = next((last for last, first in self._groups.items() if first == entry.id), entry.id)
+        last = next((last for last, first in self.groups.items() if first == entry.id), entry.id)
         await self.go(last if last in self.desk.history.entries else entry.id)
         self.app.say(f"again: {entry.edit.describe()}")
 
@@ -299,14 +192,7 @@ class SurgeryController:
 
     async def go(self, number: int) -> None:
         """To any state of the history."""
-        self._show(await self.run(self.desk.go, number))
-
-
-def _open_desk(model: Path, index: "GraphIndex", root: Path) -> "EditDesk":
-    """In the thread: what edits need is imported there, too."""
-    from tui.controllers.edit_desk import EditDesk
-
-    return EditDesk(model, index, root)
+        self.show_state(await self.run(self.desk.go, number))
 
 
 def _plain(edits: Sequence[Any]) -> list[Any]:

@@ -1,0 +1,143 @@
+"""Opening a model to edit it, and what the screens show of it."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import msgspec
+
+from backends.errors import LayerwiseError, UsageError
+from tui.controllers.warm import warm_worker
+from tui.state.shared import AppState
+from tui.state.surgery import SurgeryState
+
+if TYPE_CHECKING:
+    from surgery.graph import GraphIndex
+    from surgery.graph.overlay import Overlay
+    from tui.controllers.edit_desk import EditDesk
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class OpenSurgery:
+    """The desk in a thread of its own, opened once, and what the screens show of it.
+
+    app: the state of all screens; state: that of surgery.
+    """
+
+    def __init__(self, state: AppState) -> None:
+        self.app = state
+        self.state: SurgeryState = state.surgery
+        self._thread = ThreadPoolExecutor(1, "surgery")
+        self._desk: EditDesk | None = None
+        self.groups: dict[int, int] = {}
+        self._opening = asyncio.Lock()
+        kept = state.session.forms.get("surgery") or {}
+        if isinstance(kept, dict):
+            self.groups = {int(last): int(first) for last, first in dict(kept.get("groups", {})).items()}
+            self.state.saved = int(kept.get("written", 0))
+            last = kept.get("last")
+            self.state.last = (str(last[0]), str(last[1])) if isinstance(last, list) and len(last) > 1 else None
+        self.state.session.on_saved_change.subscribe(self.remember)
+
+    @property
+    def desk(self) -> "EditDesk":
+        """The open model. UsageError before that."""
+        if self._desk is None:
+            raise UsageError("the model is not open yet")
+        return self._desk
+
+    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do something in the desk's thread, after all that was asked of it before."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(*args, **kwargs))
+
+    def close(self) -> None:
+        """Let the thread end."""
+        with suppress(OSError):
+            self.result_file.unlink(missing_ok=True)
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    # ── opening ──
+
+    async def open(self) -> bool:
+        """Read the model's structure and its history; false, and said, where that fails or there is no index yet."""
+        async with self._opening:
+            index, model = self.app.session.index, self.app.session.model
+            if self._desk is not None or index is None or model is None:
+                return self._desk is not None
+            if self.state.session.node < index.n_nodes:  # else it is on a node that an edit made
+                self.state.session.set_index(index)
+            try:
+                self._desk = await self.run(_open_desk, model, index, self.app.workspace.root)
+                await self.show()
+            except LayerwiseError as error:
+                self.state.opening = "the model is not open"
+                self.state.on_change.emit()
+                self.app.say(str(error), "bad")
+            return self._desk is not None
+
+    async def warm(self) -> None:
+        """Open, and have ready what the first edit and its check need."""
+        if await self.open():
+            await self.run(self.desk.warm)
+            out = self.result_file.with_suffix(".types")
+            with suppress(LayerwiseError, OSError):
+                await warm_worker(self.app).ask("edit_types", {**self.place(), "out": str(out)})
+                await self.run(self.desk.learn_types, out)
+
+    async def show(self) -> None:
+        """Show the head of the history; a state that an edit no longer makes gives way to the file."""
+        try:
+            overlay = await self.run(self.desk.overlay)
+        except LayerwiseError as error:
+            self.app.say(f"{error}; the file is shown as it is", "bad")
+            overlay = await self.run(self.desk.overlay, 0)
+        self.show_state(overlay)
+
+    def show_state(self, overlay: "Overlay") -> None:
+        """Show a state of the history, and no change."""
+        desk, state = self.desk, self.state
+        overlay.n_nodes = overlay.ground.n_nodes  # the cursor may be on a node of a state that is left
+        state.steps, state.head, state.overlay = desk.steps(), desk.history.at, overlay
+        state.opened, state.ghost, state.check = True, None, None
+        self.set_index(overlay)
+        self.remember()
+
+    def set_index(self, overlay: Any) -> None:
+        """Give the screens another graph."""
+        self.state.session.set_index(overlay)
+        self.state.on_change.emit()
+
+    def remember(self) -> None:
+        """Keep cursor, marks and filter of the edited graph, and which edits were made by one key, over a restart."""
+        form = {
+            "saved": msgspec.to_builtins(self.state.session.saved()),
+            "groups": {str(last): first for last, first in self.groups.items()},
+            "written": self.state.saved,
+            "last": self.state.last,
+        }
+        self.app.session.remember("surgery", form=form)
+
+    # ── what the worker needs to know ──
+
+    @property
+    def result_file(self) -> Path:
+        """Where the worker writes what edits make."""
+        return self.app.workspace.root / "edits" / f"waiting-{os.getpid()}.structure"
+
+    def place(self) -> dict[str, Any]:
+        """Where the worker finds the head."""
+        history = self.desk.history
+        return {"path": str(self.app.session.model), "log": str(history.path), "at": history.at}
+
+
+def _open_desk(model: Path, index: "GraphIndex", root: Path) -> "EditDesk":
+    """In the thread: what edits need is imported there, too."""
+    from tui.controllers.edit_desk import EditDesk
+
+    return EditDesk(model, index, root)
