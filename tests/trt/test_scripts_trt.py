@@ -98,8 +98,10 @@ def test_a_script_takes_an_engine_and_says_what_it_leaves_out(go: Go, tmp_path: 
     assert "PASSED | Output: 'output1'" in go("same.py")
     go("run", "e.engine", "--trt", "--optimization-profile", "0", "--gen-script", "alone.py")
     go("alone.py")
-    printed = go("run", "model.onnx", "--trt", "--exclude-tactics", "replay.json", "--gen-script", "-")
-    assert "# --exclude-tactics has no counterpart here" in printed
+    more = ("--exclude-tactics", "replay.json", "--trt-cuda-graph", "--trt-contexts", "2")
+    printed = go("run", "model.onnx", "--trt", *more, "--gen-script", "-")
+    for option in ("--exclude-tactics", "--trt-cuda-graph", "--trt-contexts"):
+        assert f"# {option} has no counterpart here" in printed
 
 
 def test_a_network_template_runs_as_a_model(go: Go, tmp_path: Path, trt_version: int) -> None:
