@@ -58,6 +58,19 @@ def short_lived(spec: RunnerSpec) -> RunnerSpec:
     return msgspec.structs.replace(spec, name="", rename={}, options=options)
 
 
+class _Same:
+    """An object by its identity, which nothing else can have while this is kept."""
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self._value is other._value
+
+    def __hash__(self) -> int:
+        return id(self._value)
+
+
 class SessionPool:
     """Opens each segment once for all runners that are configured alike, and closes it after the last of them.
 
@@ -125,7 +138,7 @@ class GraphStream:
     ) -> None:
         self.cut, self.plan, self.name, self.folder, self.pool = cut, plan, name, folder, pool
         self.spec, self._session = observing(spec), session
-        self.key: Hashable = (id(plan), msgspec.json.encode(self.spec), session)
+        self.key: Hashable = (_Same(plan), msgspec.json.encode(self.spec), session)
         self.live: dict[str, Array] = dict(feed)
         self._uses = Counter(name for segment in plan for name in segment.feeds)
         self.seconds = 0.0
