@@ -17,6 +17,7 @@ from typing import Self
 
 import psutil
 import pyte
+from support import forkserver
 
 ROOT = Path(__file__).parent.parent.parent
 APP = (sys.executable, "-m", "tui")
@@ -36,11 +37,12 @@ class Terminal:
     It knows synchronized output, as modern terminals do: what is read is always whole frames.
 
     env: over the tests' own environment. hangup: False starts the program with SIGHUP ignored, as nohup does.
+    forked: the command is words for `layerwise`, which is a fork of what has imported it.
     """
 
     def __init__(
         self, command: Sequence[str], *, columns: int = 120, rows: int = 40, env: Mapping[str, str] | None = None,
-        hangup: bool = True,
+        hangup: bool = True, forked: bool = False,
     ) -> None:  # fmt: skip
         self.screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self.screen)
@@ -51,11 +53,9 @@ class Terminal:
         self._set_size(columns, rows)
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("SSH_", "TEXTUAL")) and k != "NO_COLOR"}
         self.started = time.monotonic()
-        self.process = subprocess.Popen(
-            command, stdin=slave, stdout=slave, stderr=slave, cwd=ROOT, close_fds=True,
-            env={**clean, "TERM": "xterm-256color", "COLORTERM": "truecolor", "LC_ALL": "C.UTF-8", **(env or {})},
-            preexec_fn=lambda: _own_terminal(hangup),  # noqa: PLW1509 (no threads here)
-        )  # fmt: skip
+        whole = {**clean, "TERM": "xterm-256color", "COLORTERM": "truecolor", "LC_ALL": "C.UTF-8", **(env or {})}
+        launch = _forked if forked else _fresh
+        self.process = launch(command, whole, slave, hangup)
         os.close(slave)
 
     def __enter__(self) -> Self:
@@ -157,12 +157,30 @@ class Terminal:
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
 
+def _fresh(command: Sequence[str], env: Mapping[str, str], slave: int, hangup: bool) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        command, stdin=slave, stdout=slave, stderr=slave, cwd=ROOT, close_fds=True, env=env,
+        preexec_fn=lambda: _own_terminal(hangup),  # noqa: PLW1509 (no threads here)
+    )  # fmt: skip
+
+
+def _forked(words: Sequence[str], env: Mapping[str, str], slave: int, hangup: bool) -> forkserver.Forked:
+    return forkserver.start(words, ROOT, env, [slave] * 3, terminal="hangup" if hangup else forkserver.HANGUP_OFF)
+
+
 def _own_terminal(hangup: bool) -> None:
     os.setsid()
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     signal.signal(signal.SIGHUP, signal.SIG_DFL if hangup else signal.SIG_IGN)
 
 
-def app(model: Path | str | None = None, **options: object) -> Terminal:
-    """The app on `model` in a pseudo-terminal."""
-    return Terminal([*APP, *([str(model)] if model else [])], **options)  # type: ignore[arg-type]
+def app(model: Path | str | None = None, *, fresh: bool = False, **options: object) -> Terminal:
+    """The app on `model` in a pseudo-terminal.
+
+    fresh: in a Python of its own, as where its memory, its end or its environment beside LAYERWISE_* are looked at.
+    """
+    words = [str(model)] if model else []
+    given = options.get("env") or {}
+    if fresh or not all(name.startswith("LAYERWISE_") for name in given):  # type: ignore[attr-defined]
+        return Terminal([*APP, *words], **options)  # type: ignore[arg-type]
+    return Terminal(words, forked=True, **options)  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ def model(tmp_path: Path) -> Path:
 
 
 def opened(model: Path, *, hangup: bool = True) -> Terminal:
-    terminal = app(model, env={"LAYERWISE_HOME": str(model.parent / "home")}, hangup=hangup)
+    terminal = app(model, env={"LAYERWISE_HOME": str(model.parent / "home")}, hangup=hangup, fresh=True)
     terminal.wait_for("/encoder/layer.0/Relu")
     return terminal
 

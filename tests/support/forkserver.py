@@ -1,0 +1,216 @@
+"""Programs as forks of one process that has imported everything: the same code, without starting Python again.
+
+The server is this file run as a script; one a test process, started when it is first asked. What a program inherits is
+imported modules only: environment, folder, module path and streams are those it would have been started with.
+"""
+
+import atexit
+import fcntl
+import gc
+import importlib
+import io
+import json
+import os
+import pkgutil
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import termios
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import NoReturn
+
+ROOT = Path(__file__).parents[2]
+FLOORS = ("backends", "surgery", "debugtools", "layerwise", "tui")
+LIBRARIES = ("onnx", "onnxruntime", "textual.app", "textual.drivers.linux_driver")
+HANGUP_OFF = "hangup off"
+
+
+class Forked:
+    """A running fork, with what tests use of subprocess.Popen."""
+
+    def __init__(self, asked: socket.socket) -> None:
+        self._asked = asked
+        self.pid = int(asked.recv(16))
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        with suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            if not select.select([self._asked], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0)
+            self.returncode = int(self._asked.recv(16))
+            self._asked.close()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def start(
+    words: Sequence[str], cwd: Path, env: Mapping[str, str], streams: Sequence[int], *, terminal: str = ""
+) -> Forked:
+    """Run `layerwise WORDS` on three descriptors.
+
+    terminal: not empty: they are a terminal, which it gets for its own; HANGUP_OFF ignores SIGHUP, as nohup does.
+    """
+    asked = socket.socket(socket.AF_UNIX)
+    asked.connect(_address())
+    order = {"words": list(words), "cwd": str(cwd), "env": dict(env), "terminal": terminal}
+    message = json.dumps(order).encode()
+    socket.send_fds(asked, [len(message).to_bytes(4, "big")], list(streams))
+    asked.sendall(message)
+    return Forked(asked)
+
+
+@cache
+def _address() -> str:
+    """Where this process's server listens; it leaves with this process."""
+    folder = tempfile.TemporaryDirectory(prefix="forks")
+    address = f"{folder.name}/socket"
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("LAYERWISE_", "TEXTUAL"))}
+    environment["LC_ALL"] = "C.UTF-8"
+    server = subprocess.Popen(
+        [sys.executable, __file__, address], stdin=subprocess.PIPE, env=environment, cwd=ROOT, start_new_session=True
+    )
+    atexit.register(_leave, server, folder)
+    while not Path(address).exists():
+        assert server.poll() is None, "the server of forks ended"
+        time.sleep(0.01)
+    return address
+
+
+def _leave(server: subprocess.Popen[bytes], folder: tempfile.TemporaryDirectory[str]) -> None:
+    server.kill()
+    server.wait()
+    folder.cleanup()
+
+
+# ── the server ──
+
+
+def _import_all() -> None:
+    for library in LIBRARIES:
+        importlib.import_module(library)
+    for floor in FLOORS:
+        for module in pkgutil.walk_packages(importlib.import_module(floor).__path__, f"{floor}."):
+            if not module.name.endswith("__main__"):
+                with suppress(Exception):  # whoever needs it is told
+                    importlib.import_module(module.name)
+
+
+def serve(address: str) -> None:
+    """Answer until the process that asks has gone."""
+    waiting = socket.socket(socket.AF_UNIX)
+    waiting.bind(address + ".new")
+    waiting.listen()
+    Path(address + ".new").rename(address)
+    gc.freeze()
+    while True:
+        ready, _, _ = select.select([waiting, 0], [], [], 1.0)
+        _bury()
+        if 0 in ready:
+            return
+        if not ready:
+            continue
+        asked, _ = waiting.accept()
+        if os.fork() == 0:
+            waiting.close()
+            _keep(asked)
+        asked.close()
+
+
+def _bury() -> None:
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _keep(asked: socket.socket) -> NoReturn:
+    """Fork the program, and tell its process id and its exit code to who asked."""
+    size, streams, *_ = socket.recv_fds(asked, 4, 3)
+    message = b""
+    while len(message) < int.from_bytes(size, "big"):
+        message += asked.recv(1 << 16)
+    order = json.loads(message)
+    pid = os.fork()
+    if pid == 0:
+        asked.close()
+        _become(order, streams)
+    for stream in (0, *streams):
+        os.close(stream)
+    asked.send(str(pid).encode())
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    with suppress(OSError):
+        asked.send(str(code).encode())
+    os._exit(0)
+
+
+def _become(order: dict[str, object], streams: Sequence[int]) -> NoReturn:
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+    os.closerange(3, 64)
+    os.setsid()
+    if order["terminal"]:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN if order["terminal"] == HANGUP_OFF else signal.SIG_DFL)
+    supervise.start_worker = ForkedWorker
+    os.chdir(str(order["cwd"]))
+    os.environ.clear()
+    os.environ.update(order["env"])  # type: ignore[call-overload]
+    sys.path[:] = [str(order["cwd"]), *os.environ.get("PYTHONPATH", "").split(os.pathsep), *SITE]
+    sys.argv = ["layerwise", *order["words"]]  # type: ignore[misc]
+    _open_streams()
+    _run()
+
+
+def _open_streams() -> None:
+    sys.stdin = sys.__stdin__ = io.TextIOWrapper(io.BufferedReader(io.FileIO(0)), "utf-8")  # type: ignore[misc]
+    out, err = (io.BufferedWriter(io.FileIO(number, "w")) for number in (1, 2))
+    sys.stdout = sys.__stdout__ = io.TextIOWrapper(out, "utf-8", line_buffering=os.isatty(1))  # type: ignore[misc]
+    sys.stderr = sys.__stderr__ = io.TextIOWrapper(err, "utf-8", "backslashreplace", line_buffering=True)  # type: ignore[misc]
+
+
+def _run() -> NoReturn:
+    """What `python -m layerwise` does, and the interpreter at its end."""
+    code = 1
+    try:
+        code = main()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0
+    except BaseException:
+        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+    finally:
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    SITE = [entry for entry in sys.path if "packages" in entry or "/lib/python" in entry or entry.endswith(".zip")]
+    sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+    from support.forked import ForkedWorker
+
+    from backends.jobs import supervise
+    from tui.__main__ import main
+
+    _import_all()
+    serve(sys.argv[1])
