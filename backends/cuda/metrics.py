@@ -13,7 +13,7 @@ from backends.errors import UsageError
 
 Array = NDArray[Any]
 TYPES = ("float32", "float16", "bfloat16")
-TILE = 8 * 4 * THREADS  # elements that a block takes between two looks at the bounds, as in metrics.cu
+TILE = 8 * 4 * THREADS  # elements that a block takes between two looks at the bounds, as in elements.cu
 MOST_BLOCKS = 1188  # a pair; nine for each multiprocessor of an H200, which runs three at a time
 NEVER = 2**64 - 1
 

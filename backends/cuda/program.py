@@ -1,4 +1,4 @@
-"""The kernels of metrics.cu for one pair of types: compiled for the device by NVRTC, loaded, launched."""
+"""The kernels that measure pairs of tensors, for one pair of types: compiled for the device by NVRTC, loaded, launched."""
 
 from functools import cache
 from pathlib import Path
@@ -10,9 +10,9 @@ from backends.cuda.devices import Stream
 from backends.cuda.library import architecture, check_driver, driver, nvrtc, use_device
 from backends.errors import LayerwiseError
 
-THREADS = 256  # as in metrics.cu
-_SOURCE = Path(__file__).with_name("metrics.cu")
-_TYPES = {"float32": "float", "float16": "Half", "bfloat16": "Brain"}  # as metrics.cu names them
+THREADS = 256  # as in elements.cu
+PARTS = ("elements.cu", "walk.cu", "metrics.cu")
+_TYPES = {"float32": "float", "float16": "Half", "bfloat16": "Brain"}  # as elements.cu names them
 
 
 class Program:
@@ -53,7 +53,7 @@ def compiled(target: str, types: str) -> bytes:
     LayerwiseError with the compiler's log where it fails.
     """
     compiler = nvrtc()
-    error, made = compiler.nvrtcCreateProgram(_SOURCE.read_bytes(), b"metrics.cu", 0, [], [])
+    error, made = compiler.nvrtcCreateProgram(source(), b"metrics.cu", 0, [], [])
     _require(error, "NVRTC cannot begin")
     first, second = (_TYPES[name] for name in types.split("_"))
     defined = {"TYPES": types, "FIRST_TYPE": first, "SECOND_TYPE": second}
@@ -69,6 +69,11 @@ def compiled(target: str, types: str) -> bytes:
     _require(error, "NVRTC gives no machine code")
     compiler.nvrtcDestroyProgram(made)
     return code
+
+
+def source() -> bytes:
+    """The kernels' source, its parts in their order."""
+    return b"".join(Path(__file__).with_name(part).read_bytes() for part in PARTS)
 
 
 def _log(made: Any) -> str:

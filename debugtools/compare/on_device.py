@@ -40,6 +40,11 @@ class OnDevice:
         except UsageError:
             return on_host(spec, model, name)
 
+    def close(self) -> None:
+        """Give the device's memory back, but for what sessions hold."""
+        self._metrics.close()
+        self._metrics.stream.close()
+
     def holds(self, *tensors: object) -> bool:
         """Whether any of them is not on the host."""
         return not all(isinstance(tensor, np.ndarray) for tensor in tensors)

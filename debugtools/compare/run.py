@@ -89,7 +89,10 @@ class ComparisonRun:
             return None
         from debugtools.compare.on_device import on_device
 
-        return on_device(self.spec, self.sides, self.pairs, self.context.log)
+        device = on_device(self.spec, self.sides, self.pairs, self.context.log)
+        if device is not None:
+            self._stack.callback(device.close)
+        return device
 
     def _tell_fallbacks(self, side: ModelSide) -> None:
         fallen = side.runner.fallbacks()

@@ -58,6 +58,8 @@ static void atomicMin(unsigned long long *to, unsigned long long value) {
     }
 }
 
+#include "elements.cu"
+#include "walk.cu"
 #include "metrics.cu"
 
 template <class Kernel> static void launch(unsigned blocks, Kernel kernel) {
