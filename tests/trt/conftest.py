@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from trt import backend_model
 from trt.debug_models import LOADED, SETUP
 from trt.stubs import build, load
 from trt.zygote import Zygote
@@ -131,3 +132,14 @@ def find(searching: Callable[[int], Zygote], trt_version: int, tmp_path: Path) -
         return str(done["out"]).splitlines()
 
     return run
+
+
+@pytest.fixture
+def scenario(in_fake: Callable[..., str], tmp_path: Path) -> Callable[..., str]:
+    """Run a script after backend_model.SETUP in a workspace of its own; what it prints."""
+
+    def go(source: str, **environment: str) -> str:
+        path = f"import sys; sys.path.insert(0, {str(HERE.parents[1])!r})\n"
+        return in_fake(path + backend_model.SETUP + source, LAYERWISE_HOME=str(tmp_path / "home"), **environment)
+
+    return go

@@ -1,28 +1,14 @@
 """Engines built, saved, loaded and run like any other runner: both versions, and over the real bindings."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from trt.backend_model import SETUP
 
 RunIn = Callable[..., str]
 
 
-@pytest.fixture
-def run(in_fake: RunIn, tmp_path: Path) -> Callable[[str], str]:
-    """Run a scenario in a workspace of its own."""
-    root = str(Path(__file__).parents[2])
-
-    def go(source: str, **environment: str) -> str:
-        path = f"import sys; sys.path.insert(0, {root!r})\n"
-        return in_fake(path + SETUP + source, LAYERWISE_HOME=str(tmp_path / "home"), **environment)
-
-    return go
-
-
-def test_built_saved_loaded_and_run_as_onnxruntime_does(run: RunIn) -> None:
-    said = run("""
+def test_built_saved_loaded_and_run_as_onnxruntime_does(scenario: RunIn) -> None:
+    said = scenario("""
 model = conv()
 runner = opened(model, profiles=[range_of(1, 2, 4)], save_engine="m.engine")
 again = opened(Loadable(), engine="m.engine")
@@ -40,8 +26,8 @@ print(error_of(lambda: runner.infer(feed(1))))
     assert "is closed" in said
 
 
-def test_a_shape_outside_the_profile_names_the_profile_that_takes_it(run: RunIn) -> None:
-    said = run("""
+def test_a_shape_outside_the_profile_names_the_profile_that_takes_it(scenario: RunIn) -> None:
+    said = scenario("""
 runner = opened(conv(), profiles=[range_of(1, 2, 4), range_of(8, 8, 16)])
 print(error_of(lambda: runner.infer(feed(9))))
 print(error_of(lambda: runner.infer(feed(5))))
@@ -64,12 +50,12 @@ print(error_of(lambda: opened(conv(), profiles=[range_of(1, 2, 4)], run=RunOptio
         ("ProfileSpec(min={'x': [4, 3, 8, 8]}, max={'x': [2, 3, 8, 8]})", "min <= opt <= max is needed"),
     ],
 )
-def test_profiles_that_do_not_fit_are_told(run: RunIn, profile: str, told: str) -> None:
-    assert told in run(f"print(error_of(lambda: build_engine(conv(), TrtOptions(profiles=[{profile}]))))")
+def test_profiles_that_do_not_fit_are_told(scenario: RunIn, profile: str, told: str) -> None:
+    assert told in scenario(f"print(error_of(lambda: build_engine(conv(), TrtOptions(profiles=[{profile}]))))")
 
 
-def test_what_a_profile_lacks_is_filled_in_and_told(run: RunIn) -> None:
-    said = run("""
+def test_what_a_profile_lacks_is_filled_in_and_told(scenario: RunIn) -> None:
+    said = scenario("""
 for given in (ProfileSpec(min={"x": [2, 3, 8, 8]}), ProfileSpec(max={"x": [4, 3, 8, 8]}),
               ProfileSpec(opt={"x": [3, 3, 8, 8]})):
     runner = opened(conv(), profiles=[given])
@@ -79,8 +65,8 @@ for given in (ProfileSpec(min={"x": [2, 3, 8, 8]}), ProfileSpec(max={"x": [4, 3,
     assert said.splitlines() == ["[2, 2, 2] 1", "[1, 4, 4] 1", "[3, 3, 3] 1"]
 
 
-def test_an_output_whose_shape_only_the_run_tells(run: RunIn) -> None:
-    said = run("""
+def test_an_output_whose_shape_only_the_run_tells(scenario: RunIn) -> None:
+    said = scenario("""
 model = bytes_of([helper.make_node("NonZero", ["x"], ["y"], "where")], [value("x", [6])],
                  [value("y", [1, None], TensorProto.INT64)])
 runner = opened(model)
@@ -90,8 +76,8 @@ for x in ([0, 1, 0, 2, 0, 3], [0] * 6, [1] * 6):
     assert said.splitlines() == ["[[1, 3, 5]]", "[[]]", "[[0, 1, 2, 3, 4, 5]]"]
 
 
-def test_buffers_grow_and_are_reused(run: RunIn) -> None:
-    said = run("""
+def test_buffers_grow_and_are_reused(scenario: RunIn) -> None:
+    said = scenario("""
 from cuda import _host
 runner = opened(conv(), profiles=[range_of(1, 2, 8)])
 before = _host.memory.used
@@ -107,8 +93,8 @@ print(_host.memory.used)
 
 
 @pytest.mark.parametrize("strategy", ["static", "profile", "runtime"])
-def test_every_allocation_strategy_runs(run: RunIn, strategy: str) -> None:
-    said = run(f"""
+def test_every_allocation_strategy_runs(scenario: RunIn, strategy: str) -> None:
+    said = scenario(f"""
 model = conv()
 runner = opened(model, profiles=[range_of(1, 2, 4)], run=RunOptions(strategy={strategy!r}))
 print(np.abs(runner.infer(feed(2)).outputs["y"] - reference(model, feed(2))["y"]).max() < 1e-5)
@@ -116,18 +102,18 @@ print(np.abs(runner.infer(feed(2)).outputs["y"] - reference(model, feed(2))["y"]
     assert said.strip() == "True"
 
 
-def test_faults_come_out_as_errors_with_their_reason(run: RunIn) -> None:
+def test_faults_come_out_as_errors_with_their_reason(scenario: RunIn) -> None:
     attempt = "print(error_of(lambda: opened(conv(1))))"
-    unsupported = run(attempt, LAYERWISE_FAKE_TRT_FAULTS='{"unsupported_ops": ["Relu"]}')
+    unsupported = scenario(attempt, LAYERWISE_FAKE_TRT_FAULTS='{"unsupported_ops": ["Relu"]}')
     assert "TensorRT's parser refuses the model: node relu (Relu):" in unsupported
-    failing = run(attempt, LAYERWISE_FAKE_TRT_FAULTS='{"fail_build": "no kernel"}')
+    failing = scenario(attempt, LAYERWISE_FAKE_TRT_FAULTS='{"fail_build": "no kernel"}')
     assert "TensorRT cannot build the engine" in failing and "no kernel" in failing
-    small = run(attempt, LAYERWISE_FAKE_TRT_FAULTS='{"device_memory": 1000}')
+    small = scenario(attempt, LAYERWISE_FAKE_TRT_FAULTS='{"device_memory": 1000}')
     assert "cannot make an execution context" in small and "OutOfMemory" in small
 
 
-def test_files_that_are_no_engines(run: RunIn) -> None:
-    said = run("""
+def test_files_that_are_no_engines(scenario: RunIn) -> None:
+    said = scenario("""
 open("bad.engine", "wb").write(b"not an engine")
 print(error_of(lambda: opened(Loadable(), engine="bad.engine")))
 print(error_of(lambda: opened(Loadable(), engine="missing.engine")))
@@ -136,8 +122,8 @@ print(error_of(lambda: opened(Loadable(), engine="missing.engine")))
     assert "BadFile: missing.engine: No such file" in said
 
 
-def test_engines_are_kept_by_model_options_version_and_gpu(run: RunIn, trt_version: int) -> None:
-    said = run("""
+def test_engines_are_kept_by_model_options_version_and_gpu(scenario: RunIn, trt_version: int) -> None:
+    said = scenario("""
 from backends.trt.store import Store
 model, options = conv(1), TrtOptions()
 print([build_engine(model, options).cached for _ in range(2)], build_engine(conv(2), options).cached)
@@ -149,8 +135,8 @@ print(Store(trt, gpu="A").key(model, options) == Store(trt, gpu="A").key(model, 
     assert said.splitlines() == ["[False, True] False", "False", "False", "False", "True"]
 
 
-def test_progress_is_told_and_ends_a_build(run: RunIn) -> None:
-    said = run("""
+def test_progress_is_told_and_ends_a_build(scenario: RunIn) -> None:
+    said = scenario("""
 steps = []
 build_engine(conv(1), TrtOptions(fresh=True), progress=lambda *step: steps.append(step))
 print(steps)
@@ -166,8 +152,8 @@ except Cancelled as error:
     assert "cancelled" in said
 
 
-def test_a_build_in_a_thread_is_heard_of_and_given_up(run: RunIn) -> None:
-    said = run(
+def test_a_build_in_a_thread_is_heard_of_and_given_up(scenario: RunIn) -> None:
+    said = scenario(
         """
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -184,8 +170,8 @@ print(found.result(20))
     assert said.splitlines() == ["True", "LayerwiseError: the build was given up"]
 
 
-def test_runs_as_cuda_graphs_are_captured_once_for_each_shape(run: RunIn) -> None:
-    said = run("""
+def test_runs_as_cuda_graphs_are_captured_once_for_each_shape(scenario: RunIn) -> None:
+    said = scenario("""
 from cuda.bindings import runtime as cudart
 made, real = [], cudart.cudaGraphInstantiate
 def instantiate(graph, flags):
@@ -207,8 +193,8 @@ print(error_of(lambda: opened(where, run=RunOptions(cuda_graph=True)).infer({"x"
     assert "UsageError: a CUDA graph cannot hold 'y'" in lines[5]
 
 
-def test_contexts_that_run_at_once_must_agree(run: RunIn) -> None:
-    said = run("""
+def test_contexts_that_run_at_once_must_agree(scenario: RunIn) -> None:
+    said = scenario("""
 from cuda import _host
 model, before = conv(), _host.memory.used
 runner = opened(model, profiles=[range_of(1, 2, 4)], run=RunOptions(contexts=3))
@@ -222,6 +208,6 @@ print(error_of(lambda: opened(random, run=RunOptions(contexts=2)).infer({"x": np
     assert lines[:2] == ["True", "True"] and "context 2, running at the same time, gives another 'y'" in lines[2]
 
 
-def test_errors_come_with_the_code_that_was_recorded(run: RunIn) -> None:
-    said = run("print(error_of(lambda: opened(conv(1))))", LAYERWISE_FAKE_TRT_FAULTS='{"fail_build": "no kernel"}')
+def test_errors_come_with_the_code_that_was_recorded(scenario: RunIn) -> None:
+    said = scenario("print(error_of(lambda: opened(conv(1))))", LAYERWISE_FAKE_TRT_FAULTS='{"fail_build": "no kernel"}')
     assert said.strip().endswith("(no kernel) [INTERNAL_ERROR]") and said.count("no kernel") == 1

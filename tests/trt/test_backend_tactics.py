@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from trt.backend_model import SETUP
 
 from backends.trt.autotuning import Autotuning
 from backends.trt.tactic_record import Offer, Op, Record, decode_record, save_record
@@ -40,14 +39,8 @@ The selected tactic is (tactic hash, cost(in ms)):0x1, 0.5
 
 
 @pytest.fixture
-def run(in_fake: RunIn, tmp_path: Path) -> Callable[[str], str]:
-    root = str(Path(__file__).parents[2])
-
-    def go(source: str) -> str:
-        path = f"import sys; sys.path.insert(0, {root!r})\n"
-        return in_fake(path + SETUP + TACTICS + source, LAYERWISE_HOME=str(tmp_path / "home"))
-
-    return go
+def run(scenario: RunIn) -> Callable[[str], str]:
+    return lambda source: scenario(TACTICS + source)
 
 
 def test_the_log_of_nvidias_sample_is_understood_message_by_message_and_at_once() -> None:

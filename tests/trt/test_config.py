@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from trt.backend_model import SETUP
 
 from backends.errors import UsageError
 from backends.trt.capabilities import CAPABILITIES, lacks
@@ -17,17 +16,6 @@ from tui.cli.run_parser import parser
 from tui.cli.to_spec import to_request
 
 RunIn = Callable[..., str]
-
-
-@pytest.fixture
-def run(in_fake: RunIn, tmp_path: Path) -> Callable[[str], str]:
-    root = str(Path(__file__).parents[2])
-
-    def go(source: str) -> str:
-        path = f"import sys; sys.path.insert(0, {root!r})\n"
-        return in_fake(path + SETUP + source, LAYERWISE_HOME=str(tmp_path / "home"))
-
-    return go
 
 
 def options_of(line: str) -> TrtOptions:
@@ -44,7 +32,7 @@ EVERYTHING = """--tf32 --sparse-weights --version-compatible --exclude-lean-runt
 --trt-config-postprocess-script after.py"""
 
 
-def test_the_command_lines_options_reach_the_config(run: Callable[[str], str], tmp_path: Path) -> None:
+def test_the_command_lines_options_reach_the_config(scenario: Callable[[str], str], tmp_path: Path) -> None:
     (tmp_path / "after.py").write_text(
         "import json, tensorrt as trt\n"
         "def postprocess_config(builder, network, config):\n"
@@ -59,7 +47,7 @@ def test_the_command_lines_options_reach_the_config(run: Callable[[str], str], t
         "      'features': [n for n, f in features.items() if config.get_preview_feature(f)]}))\n"
     )
     text = json.dumps(to_dict(options_of(EVERYTHING)))
-    found = json.loads(run(f"""
+    found = json.loads(scenario(f"""
 from backends.trt.options import trt_options
 build_engine(conv(2), trt_options(json.loads({text!r})))
 """))  # fmt: skip
@@ -123,8 +111,11 @@ def test_profiles_come_in_the_order_of_their_options() -> None:
     ]
 
 
-def test_what_only_one_version_has_is_in_the_table(run: Callable[[str], str], trt_version: int) -> None:
-    said = run("from backends.trt.capabilities import *\nprint(json.dumps({n: able(trt, n) for n in CAPABILITIES}))")
+def test_what_only_one_version_has_is_in_the_table(scenario: Callable[[str], str], trt_version: int) -> None:
+    said = scenario("""
+from backends.trt.capabilities import *
+print(json.dumps({n: able(trt, n) for n in CAPABILITIES}))
+""")
     assert json.loads(said) == {name: row.only == trt_version for name, row in CAPABILITIES.items()}
 
     class Other:

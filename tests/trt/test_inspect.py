@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from trt.backend_model import SETUP
 
 from backends.errors import LayerwiseError
 from backends.trt.engine import Tensor
@@ -46,15 +45,8 @@ def acted(action, **fields):
 
 
 @pytest.fixture
-def run(in_fake: RunIn, tmp_path: Path) -> Callable[[str], str]:
-    """Run a scenario in a workspace of its own."""
-    root = str(Path(__file__).parents[2])
-
-    def go(source: str) -> str:
-        path = f"import sys; sys.path.insert(0, {root!r})\n"
-        return in_fake(path + SETUP + INSPECT + source, LAYERWISE_HOME=str(tmp_path / "home"))
-
-    return go
+def run(scenario: RunIn) -> Callable[[str], str]:
+    return lambda source: scenario(INSPECT + source)
 
 
 def test_an_engine_is_read_with_every_profile_and_layer(run: Callable[[str], str], trt_version: int) -> None:

@@ -1,27 +1,12 @@
 """Engines built for the shapes that are fed, where a model is dynamic and no profile is given."""
 
 from collections.abc import Callable
-from pathlib import Path
-
-import pytest
-from trt.backend_model import SETUP
 
 RunIn = Callable[..., str]
 
 
-@pytest.fixture
-def run(in_fake: RunIn, tmp_path: Path) -> Callable[[str], str]:
-    root = str(Path(__file__).parents[2])
-
-    def go(source: str) -> str:
-        path = f"import sys; sys.path.insert(0, {root!r})\n"
-        return in_fake(path + SETUP + source, LAYERWISE_HOME=str(tmp_path / "home"))
-
-    return go
-
-
-def test_the_range_widens_with_what_is_fed(run: Callable[[str], str]) -> None:
-    said = run("""
+def test_the_range_widens_with_what_is_fed(scenario: Callable[[str], str]) -> None:
+    said = scenario("""
 model = conv()
 runner = opened(model)
 print(runner.inputs[0].shape, runner.outputs)
@@ -38,16 +23,16 @@ runner.close(), runner.close()
     assert "built for the shapes that are fed (x)" in lines[5]
 
 
-def test_shapes_that_are_given_build_at_once(run: Callable[[str], str]) -> None:
-    said = run("""
+def test_shapes_that_are_given_build_at_once(scenario: Callable[[str], str]) -> None:
+    said = scenario("""
 runner = opened(conv(), shapes={"x": [3, 3, 8, 8]})
 print(type(runner).__name__, runner.infer(feed(3)).outputs["y"].shape)
 """)
     assert said.strip() == "TrtRunner (3, 4, 6, 6)"
 
 
-def test_a_network_that_a_script_makes(run: Callable[[str], str]) -> None:
-    said = run("""
+def test_a_network_that_a_script_makes(scenario: Callable[[str], str]) -> None:
+    said = scenario("""
 from pathlib import Path
 Path("net.py").write_text('''
 import tensorrt as trt
@@ -74,8 +59,8 @@ print(error_of(lambda: opened(script, network("none"))))
     assert "has no 'none'; it has: " in said[3]
 
 
-def test_marks_timing_caches_and_streamed_weights(run: Callable[[str], str]) -> None:
-    said = run("""
+def test_marks_timing_caches_and_streamed_weights(scenario: Callable[[str], str]) -> None:
+    said = scenario("""
 model = conv(2)
 runner = opened(model, network=NetworkOptions(outputs=["c"]))
 print(runner.outputs)

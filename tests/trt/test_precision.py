@@ -1,23 +1,10 @@
 """Reduced precision: by builder flags on 10, in the graph on 11 and on request; INT8 both ways; the way is told."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from trt.backend_model import SETUP
 
 RunIn = Callable[..., str]
-
-
-@pytest.fixture
-def run(in_fake: RunIn, tmp_path: Path) -> Callable[[str], str]:
-    root = str(Path(__file__).parents[2])
-
-    def go(source: str) -> str:
-        path = f"import sys; sys.path.insert(0, {root!r})\n"
-        return in_fake(path + SETUP + source, LAYERWISE_HOME=str(tmp_path / "home"))
-
-    return go
 
 
 HEADER = """
@@ -31,9 +18,9 @@ def header(options, model=None):
 
 @pytest.mark.parametrize(("option", "kind", "low"), [("fp16", "HALF", "float16"), ("bf16", "BF16", "bfloat16")])
 def test_low_precision_by_flag_on_10_and_in_the_graph_on_11(
-    run: Callable[[str], str], trt_version: int, option: str, kind: str, low: str
+    scenario: Callable[[str], str], trt_version: int, option: str, kind: str, low: str
 ) -> None:
-    said = run(HEADER + f"""
+    said = scenario(HEADER + f"""
 try:
     found, layers, told = header(TrtOptions(config=ConfigOptions({option}=True)))
     print(found["flags"], found["strongly_typed"], layers["conv"], told)
@@ -48,8 +35,8 @@ except LayerwiseError as error:
         assert f"2 nodes are {low}" in said or "the fake cannot run this network" in said
 
 
-def test_fp16_in_the_graph_on_request_is_the_same_on_both(run: Callable[[str], str]) -> None:
-    said = run(HEADER + """
+def test_fp16_in_the_graph_on_request_is_the_same_on_both(scenario: Callable[[str], str]) -> None:
+    said = scenario(HEADER + """
 found, layers, told = header(TrtOptions(config=ConfigOptions(fp16=True, graph_precision=True)))
 print(found["strongly_typed"], layers["conv"], layers["relu"], "FP16" in found["flags"])
 network = NetworkOptions(strongly_typed=True, layer_precisions={"relu": "float32"})
@@ -63,8 +50,8 @@ print(0 < difference < 0.1)
     assert said.splitlines() == ["True HALF HALF False", "True HALF FLOAT", "True"]
 
 
-def test_int8_both_ways_writes_what_it_can(run: Callable[[str], str], trt_version: int) -> None:
-    said = run(HEADER + """
+def test_int8_both_ways_writes_what_it_can(scenario: Callable[[str], str], trt_version: int) -> None:
+    said = scenario(HEADER + """
 config = ConfigOptions(int8=True, calibration_cache="c.cache", calibrator="IInt8MinMaxCalibrator")
 found, layers, told = header(TrtOptions(config=config))
 print("INT8" in found["flags"], [layer["kind"] for layer in found["layers"]].count("DEQUANTIZE") > 0)
@@ -80,8 +67,8 @@ print(os.path.isfile("c.cache") and open("c.cache", "rb").read(4))
     assert cache == "b'TRT-'" or trt_version == 11
 
 
-def test_what_cannot_be_is_told(run: Callable[[str], str], trt_version: int) -> None:
-    said = run("""
+def test_what_cannot_be_is_told(scenario: Callable[[str], str], trt_version: int) -> None:
+    said = scenario("""
 def attempt(**options):
     print(error_of(lambda: build_engine(conv(2), TrtOptions(config=ConfigOptions(**options)))))
 attempt(tactic_sources=["nonesuch"])
@@ -104,9 +91,9 @@ attempt(calibrator="Nonesuch", int8=True)
 
 
 def test_the_precision_of_a_layer_by_constraints_on_10_and_by_casts_on_11(
-    run: Callable[[str], str], trt_version: int
+    scenario: Callable[[str], str], trt_version: int
 ) -> None:
-    said = run(HEADER + """
+    said = scenario(HEADER + """
 def built(constraint, precisions, **config):
     found, layers, told = header(TrtOptions(
         config=ConfigOptions(precision_constraints=constraint, **config),
@@ -128,8 +115,8 @@ print(error_of(lambda: built("obey", {"nothing": "fp16"}, fp16=True)))
     assert "nothing" in said[4] and said[4].startswith("UsageError")
 
 
-def test_models_that_are_quantised_stay_as_they_are(run: Callable[[str], str]) -> None:
-    said = run(HEADER + """
+def test_models_that_are_quantised_stay_as_they_are(scenario: Callable[[str], str]) -> None:
+    said = scenario(HEADER + """
 def quantised(kind):
     ends = [value("x", [2, 4]), value("y", [2, 4])]
     weights = [numpy_helper.from_array(np.array(0.5, "f"), "s"), helper.make_tensor("z", kind, [], [0])]
@@ -152,8 +139,8 @@ for kind, option in ((TensorProto.INT8, "int8"), (TensorProto.FLOAT8E4M3FN, "fp8
     assert said[1] == "['QUANTIZE', 'DEQUANTIZE', 'ACTIVATION'] []"
 
 
-def test_a_name_is_itself_before_it_is_a_pattern(run: Callable[[str], str]) -> None:
-    said = run(HEADER + """
+def test_a_name_is_itself_before_it_is_a_pattern(scenario: Callable[[str], str]) -> None:
+    said = scenario(HEADER + """
 nodes = [helper.make_node("Exp", ["x"], ["a"], "n[0]"), helper.make_node("Neg", ["a"], ["y"], "n0")]
 model = bytes_of(nodes, [value("x", [2, 3])], [value("y", [2, 3])])
 for name in ("n[0]", "n[0-9]"):
