@@ -3,7 +3,10 @@
 import runpy
 import sys
 
-NAMES = ("startup", "inspect_model", "metrics", "jobs_startup", "app", "compare", "lint", "visual", "edits", "surgery_app")
+NAMES = (
+    *("startup", "inspect_model", "metrics", "jobs_startup", "app", "compare", "lint", "visual", "edits"),
+    "surgery_app",
+)
 
 
 def main() -> None:
