@@ -11,7 +11,6 @@ import importlib
 import io
 import json
 import os
-import pkgutil
 import select
 import signal
 import socket
@@ -28,8 +27,6 @@ from pathlib import Path
 from typing import NoReturn
 
 ROOT = Path(__file__).parents[2]
-FLOORS = ("backends", "surgery", "debugtools", "layerwise", "tui")
-LIBRARIES = ("onnx", "onnxruntime", "textual.app", "textual.drivers.linux_driver")
 HANGUP_OFF = "hangup off"
 
 
@@ -102,16 +99,6 @@ def _leave(server: subprocess.Popen[bytes], folder: tempfile.TemporaryDirectory[
 
 
 # ── the server ──
-
-
-def _import_all() -> None:
-    for library in LIBRARIES:
-        importlib.import_module(library)
-    for floor in FLOORS:
-        for module in pkgutil.walk_packages(importlib.import_module(floor).__path__, f"{floor}."):
-            if not module.name.endswith("__main__"):
-                with suppress(Exception):  # whoever needs it is told
-                    importlib.import_module(module.name)
 
 
 def serve(address: str) -> None:
@@ -212,5 +199,5 @@ if __name__ == "__main__":
     from backends.jobs import supervise
     from tui.__main__ import main
 
-    _import_all()
+    importlib.import_module("support.everything")
     serve(sys.argv[1])

@@ -10,7 +10,7 @@ from support.models import mlp
 
 _SCRIPTS = {
     "hang": "import time\ntime.sleep(1000)",
-    "eat": "held = []\nwhile True: held.append(bytearray(1 << 28))",
+    "eat": "held = []\nwhile True: held.append(bytes(1 << 28))",
     "fault": "import ctypes\nctypes.string_at(0)",
     "raise": "raise RuntimeError('no such image')",
 }
