@@ -84,6 +84,7 @@ class EditDesk:
     def warm(self) -> None:
         """Look up what the first edit will want to know."""
         self.overlay().state.lookups  # noqa: B018 (it is kept)
+        gc.collect()  # of the model that was open before
         gc.freeze()  # what is read stays: looking through it for garbage would stop the app for a tenth of a second
 
     def learn_types(self, file: Path) -> None:

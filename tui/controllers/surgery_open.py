@@ -1,6 +1,7 @@
 """Opening a model to edit it, and what the screens show of it."""
 
 import asyncio
+import gc
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -57,7 +58,8 @@ class OpenSurgery:
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(*args, **kwargs))
 
     def close(self) -> None:
-        """Let the thread end."""
+        """Let the thread end, and what the model takes be collected: another may be opened."""
+        gc.unfreeze()
         with suppress(OSError):
             self.result_file.unlink(missing_ok=True)
         self._thread.shutdown(wait=False, cancel_futures=True)
@@ -89,6 +91,7 @@ class OpenSurgery:
             with suppress(LayerwiseError, OSError):
                 await warm_worker(self.app).ask("edit_types", {**self.place(), "out": str(out)})
                 await self.run(self.desk.learn_types, out)
+                out.unlink()
 
     async def show(self) -> None:
         """Show the head of the history; a state that an edit no longer makes gives way to the file."""
