@@ -1,4 +1,4 @@
-"""The kernels that measure pairs of tensors, for one pair of types: compiled for the device by NVRTC, loaded, launched."""
+"""The kernels that measure pairs of tensors, for one pair of types: compiled by NVRTC, loaded, launched."""
 
 from functools import cache
 from pathlib import Path
