@@ -25,14 +25,17 @@ from backends.jobs.view import JobView
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
+_TAG = b"LAYERWISE_JOB="
 
 
 def until(check: Callable[[], T], seconds: float = 15.0) -> T:
     """The first true value of `check`; fails after so many seconds."""
     deadline = time.monotonic() + seconds
+    asked = time.monotonic()
     while not (value := check()):
         assert time.monotonic() < deadline, f"still not so after {seconds} s: {check}"
-        time.sleep(0.01)
+        time.sleep(max(0.01, time.monotonic() - asked))  # what is waited for needs the processor more
+        asked = time.monotonic()
     return value
 
 
@@ -47,13 +50,14 @@ def alive(pid: int) -> bool:
 def processes_of(workspace: Workspace) -> list[str]:
     """Command lines of the processes that belong to jobs of a workspace."""
     found = []
-    for process in psutil.process_iter():
+    for place in Path("/proc").glob("[0-9]*"):
         try:
-            words = [*process.cmdline(), process.environ().get("LAYERWISE_JOB", "")]
-        except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+            words = (place / "cmdline").read_bytes().split(b"\0")[:-1]
+            words += [word for word in (place / "environ").read_bytes().split(b"\0") if word.startswith(_TAG)]
+        except OSError:
             continue
-        if process.pid != os.getpid() and any(str(workspace.jobs) in word for word in words):
-            found.append(f"{process.pid} {' '.join(words)}")
+        if place.name != str(os.getpid()) and any(os.fsencode(workspace.jobs) in word for word in words):
+            found.append(os.fsdecode(b" ".join([place.name.encode(), *words])))
     return found
 
 
