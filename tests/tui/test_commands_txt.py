@@ -1,5 +1,6 @@
 """Command lines that people already have: each runs as it stands, on a fake TensorRT 10 and 11 and without any."""
 
+import asyncio
 import json
 import shlex
 import shutil
@@ -10,10 +11,13 @@ import onnx
 import pytest
 from support.expected_lines import LIST, SPECIAL, expected, lines, needs_tensorrt, options_of
 from support.forks import forked_line, forked_script, line_zygote
+from support.jobs import until
 from support.plans import plan_header
 from support.scenes import inputs_of, prepare
 from trt.zygote import Zygote
 
+from backends.jobs.client import JobClient
+from backends.jobs.store import Workspace
 from layerwise.comparator import RunResults
 from layerwise.json import load_json
 
@@ -43,12 +47,24 @@ def walk(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Calla
             play(zygotes[version], version, line, folder)
         except (AssertionError, OSError, LookupError, ValueError) as error:
             return f"=== {line}\n{type(error).__name__}: {error}"
+        finally:
+            end_jobs(folder)
         shutil.rmtree(place)
         return ""
 
     yield run
     for zygote in zygotes.values():
         zygote.close()
+
+
+def end_jobs(folder: Path) -> None:
+    """End the jobs that a line has left, such as those that wait for a person."""
+    for place in folder.parent.glob(f"{folder.name}-*"):
+        home = Workspace(place)
+        for view in home.list_jobs():
+            if not view.final:
+                asyncio.run(JobClient(home).cancel(view.id))
+        until(lambda home=home: all(view.final for view in home.list_jobs()))  # type: ignore[misc]
 
 
 def set_scene(folder: Path, line: str) -> None:
