@@ -83,7 +83,7 @@ def try_bundle(folder: Path, kind: str = "onnxrt") -> tuple[int, str]:
 
     kind: of the runner; TensorRT is often found by PYTHONPATH, which is let through for it.
     """
-    command = [sys.executable, "-P" if kind == "trt" else "-I", str(folder / "repro.py")]
+    command = [sys.executable, "-B", "-P" if kind == "trt" else "-I", str(folder / "repro.py")]
     try:
         done = subprocess.run(
             command, cwd=folder, capture_output=True, timeout=_TIMEOUT, check=False, encoding="utf-8", errors="replace"

@@ -1,10 +1,12 @@
 """What all screens share: a page fills the space between the bars and owns its commands."""
 
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from textual.containers import Container
+from textual.css.query import NoMatches
 from textual.events import Key
 from textual.message import Message
 from textual.widget import Widget
@@ -85,7 +87,8 @@ class Page(Commanded, Container):
         """Run `work` in place of what the group does; it is called when it starts, which it may never do."""
 
         async def run() -> None:
-            await work()
+            with suppress(NoMatches):  # parts of a page that is leaving go before it
+                await work()
 
         self.run_worker(run, group=group, exclusive=True)  # type: ignore[arg-type]
 
