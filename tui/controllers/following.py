@@ -47,7 +47,7 @@ class Follower:
     def follow(self, job: int, attempt: int = 0) -> None:
         """Take the events of a job from its first on, in place of another's."""
         self.stop()
-        self._attempt = attempt
+        self._attempt = max(1, attempt)  # 0: the list of jobs has not yet told of it
         self._task = asyncio.create_task(self._read(job))
 
     def stop(self) -> None:
