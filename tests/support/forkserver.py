@@ -28,6 +28,7 @@ from typing import NoReturn
 
 ROOT = Path(__file__).parents[2]
 HANGUP_OFF = "hangup off"
+WIDTH = 16  # bytes of a number on the socket: two may come at once
 
 
 class Forked:
@@ -35,7 +36,7 @@ class Forked:
 
     def __init__(self, asked: socket.socket) -> None:
         self._asked = asked
-        self.pid = int(asked.recv(16))
+        self.pid = int(asked.recv(WIDTH, socket.MSG_WAITALL))
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
@@ -47,7 +48,7 @@ class Forked:
         if self.returncode is None:
             if not select.select([self._asked], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0)
-            self.returncode = int(self._asked.recv(16))
+            self.returncode = int(self._asked.recv(WIDTH, socket.MSG_WAITALL))
             self._asked.close()
         return self.returncode
 
@@ -141,11 +142,15 @@ def _keep(asked: socket.socket) -> NoReturn:
         _become(order, streams)
     for stream in (0, *streams):
         os.close(stream)
-    asked.send(str(pid).encode())
+    asked.send(_number(pid))
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     with suppress(OSError):
-        asked.send(str(code).encode())
+        asked.send(_number(code))
     os._exit(0)
+
+
+def _number(value: int) -> bytes:
+    return str(value).rjust(WIDTH).encode()
 
 
 def _become(order: dict[str, object], streams: Sequence[int]) -> NoReturn:
