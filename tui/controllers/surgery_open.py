@@ -37,7 +37,7 @@ class OpenSurgery:
         self._thread = ThreadPoolExecutor(1, "surgery")
         self._desk: EditDesk | None = None
         self.groups: dict[int, int] = {}
-        self._opening = asyncio.Lock()
+        self._opening, self._warming = asyncio.Lock(), asyncio.Lock()
         kept = state.session.forms.get("surgery") or {}
         if isinstance(kept, dict):
             self.groups = {int(last): int(first) for last, first in dict(kept.get("groups", {})).items()}
@@ -84,14 +84,20 @@ class OpenSurgery:
             return self._desk is not None
 
     async def warm(self) -> None:
-        """Open, and have ready what the first edit and its check need."""
-        if await self.open():
-            await self.run(self.desk.warm)
-            out = self.result_file.with_suffix(".types")
-            with suppress(LayerwiseError, OSError):
-                await warm_worker(self.app).ask("edit_types", {**self.place(), "out": str(out)})
-                await self.run(self.desk.learn_types, out)
-                out.unlink()
+        """Open, and have ready what the first edit and its check need; once, whoever asks meanwhile."""
+        if self._warming.locked():
+            return
+        async with self._warming:
+            if await self.open():
+                await self.run(self.desk.warm)
+                await self._learn_types()
+
+    async def _learn_types(self) -> None:
+        out = self.result_file.with_suffix(".types")
+        with suppress(LayerwiseError, OSError):
+            await warm_worker(self.app).ask("edit_types", {**self.place(), "out": str(out)})
+            await self.run(self.desk.learn_types, out)
+            out.unlink()
 
     async def show(self) -> None:
         """Show the head of the history; a state that an edit no longer makes gives way to the file."""
