@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from debugtools.search.costs import running_costs, spread
 from debugtools.search.protocol import Band, BandState, Candidate, Progress, Verdict, runs
@@ -38,13 +39,12 @@ class BisectSearch:
 
     def ask(self) -> list[Candidate]:
         low, high = self._ends()
-        open_positions = [position for position in range(low + 1, high) if position not in self._told]
-        skipped = max(high - low - 1, 0) - len(open_positions)
+        skipped = [position for position in range(low + 1, high) if position in self._told]
+        if not skipped:
+            return [self.candidate(position) for position in spread(low, high, self._ways, self._costs)]
         chosen: list[int] = []
-        for ideal in spread(low, high, self._ways, self._costs):
-            if open_positions:
-                chosen.append(_near(ideal, open_positions, skipped) if skipped else ideal)
-                open_positions.remove(chosen[-1])
+        for _ in range(min(self._ways, high - low - 1 - len(skipped))):
+            chosen.append(_beside(low, high, sorted([*skipped, *chosen])))
         return [self.candidate(position) for position in chosen]
 
     def tell(self, candidate: Candidate, verdict: Verdict) -> None:
@@ -88,7 +88,16 @@ class BisectSearch:
         return [position for position, told in self._told.items() if told is verdict]
 
 
-def _near(ideal: int, positions: list[int], skipped: int) -> int:
-    """A position near `ideal`; the more were skipped the farther, to get off a stretch that cannot be judged."""
-    ordered = sorted(positions, key=lambda position: (abs(position - ideal), position))
-    return ordered[min((1 << min(skipped, 30)) - 1, len(ordered) - 1)]
+def _beside(low: int, high: int, skipped: Sequence[int]) -> int:
+    """A position between `low` and `high` that is likely off the stretch that cannot be judged.
+
+    It halves the wider side of all that was skipped; where both sides are used up, the widest gap within.
+    """
+    widest = max((low, skipped[0]), (skipped[-1], high), key=_width)
+    if _width(widest) < 2:
+        widest = max(pairwise(skipped), key=_width)
+    return sum(widest) // 2
+
+
+def _width(gap: tuple[int, int]) -> int:
+    return gap[1] - gap[0]

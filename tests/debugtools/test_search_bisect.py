@@ -99,7 +99,7 @@ def test_a_stretch_that_cannot_be_judged_is_left_quickly(n: int, data: st.DataOb
     assert high is not None and low < first <= high
     if not start <= first <= start + 40:
         assert (low, high) == (first - 1, first)
-        assert len(asked) <= 45
+        assert len(asked) <= 25
 
 
 def test_answers_that_are_not_monotone_are_said_to_be() -> None:
