@@ -1,5 +1,6 @@
 """What an action has in the worker: its parameters, its journal, and somebody to ask."""
 
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from backends.jobs.lines import LineReader
 
 _PROGRESS_EVERY = 0.05
 _LOOK_AGAIN = 10.0
+_LOOK_BESIDE = 3.0
 
 
 class JobContext:
@@ -80,25 +82,39 @@ class JobContext:
         data = reply.get("data")
         return data if isinstance(data, dict) else {}
 
-    def replies(self, idle: float | None = None) -> Iterator[dict[str, Any]]:
-        """Requests of clients to this attempt, as they come; ends when none came for `idle` seconds."""
-        return self._received("request", idle)
+    def replies(self, idle: float | None = None, beside: int = 0) -> Iterator[dict[str, Any]]:
+        """Requests of clients to this attempt, as they come; ends when none came for `idle` seconds.
 
-    def _received(self, kind: str, idle: float | None) -> Iterator[dict[str, Any]]:
+        beside: a process, not 0: it ends also within some seconds of that one's end.
+        """
+        return self._received("request", idle, beside)
+
+    def _received(self, kind: str, idle: float | None, beside: int = 0) -> Iterator[dict[str, Any]]:
         from backends.jobs.watch import Watch
 
         reader, watch = LineReader(self.folder / REPLIES), Watch()
         watch.add(self.folder / REPLIES)
         last = time.monotonic()
         try:
-            while idle is None or time.monotonic() - last < idle:
+            longest = _LOOK_BESIDE if beside else _LOOK_AGAIN
+            while (idle is None or time.monotonic() - last < idle) and (not beside or _is_there(beside)):
                 for reply in reader.read():
                     if reply.get("type") == kind and reply.get("attempt") == self.attempt:
                         yield whole_reply(self.folder, reply)
                         last = time.monotonic()
-                watch.wait(_LOOK_AGAIN if idle is None else min(_LOOK_AGAIN, last + idle - time.monotonic()))
+                watch.wait(longest if idle is None else min(longest, last + idle - time.monotonic()))
         finally:
             watch.close()
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def whole_reply(folder: Path, reply: dict[str, Any]) -> dict[str, Any]:

@@ -10,14 +10,15 @@ _IDLE = 300.0
 
 
 def serve(context: JobContext) -> dict[str, Any]:
-    """Answer requests until none came for `idle` seconds (a parameter of the job, 300 by default).
+    """Answer requests until none came for `idle` seconds (a parameter of the job, 300 by default), or until the process
+    that the parameter `beside` names has ended.
 
     A handler is called as `handler(context, params)` and returns a dict; it may keep what is costly to make
     again, an open model for example, in module state. Its answer is a row of table "answers": {"id", "ok",
     "data" or "error"}.
     """
     answered = 0
-    for request in context.replies(idle=float(context.params.get("idle", _IDLE))):
+    for request in context.replies(float(context.params.get("idle", _IDLE)), int(context.params.get("beside", 0))):
         context.row("answers", {"id": request.get("id"), **_answer(context, request)})
         answered += 1
     return {"answered": answered}

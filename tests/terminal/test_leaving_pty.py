@@ -122,3 +122,12 @@ def test_a_terminal_that_cannot_draw_is_refused_with_a_hint(model: Path, term: s
 def test_without_a_terminal_the_app_refuses_with_a_hint(model: Path) -> None:
     done = subprocess.run([*APP, str(model)], cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "layerwise run" in done.stderr
+
+
+def test_the_worker_of_the_open_model_leaves_with_an_app_that_was_killed(model: Path) -> None:
+    home = Workspace(model.parent / "home")
+    with opened(model) as terminal:
+        terminal.press("x")
+        terminal.wait_for("as the file", 60)
+        until(lambda: any(view.spec.action == "interactive" and view.state == "running" for view in home.list_jobs()))
+    until(lambda: all(view.final for view in home.list_jobs()))

@@ -1,6 +1,7 @@
 """The warm worker of the open model: one interactive job that answers small requests without a new process each."""
 
 import asyncio
+import os
 from typing import Any
 
 from backends.errors import LayerwiseError
@@ -36,7 +37,7 @@ class WarmWorker:
                 self._job = await self._client.submit(
                     JobSpec(
                         action="interactive", title=f"interactive: {self._model}", cpus=0, source="tui",
-                        params={"model": self._model}, command=["layerwise", self._model],
+                        params={"model": self._model, "beside": os.getpid()}, command=["layerwise", self._model],
                     )
                 )  # fmt: skip
             return self._job
