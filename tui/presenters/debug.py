@@ -22,7 +22,7 @@ _STARTS = (
     ("p", "precision", "which nodes must stay FP32"),
     ("t", "triage", "the accuracy flowchart, step by step, with a report"),
 )
-_BUILDS = ("n", "builds", "how often a build fails, and by which tactic")
+_BUILDS = ("N", "builds", "how often a build fails, and by which tactic")
 _LONG_WORDS = {"auto": "let the machine finish"}
 _FOUND, _POINTS = 8, 20
 

@@ -213,7 +213,7 @@ class DebugScreen(DebugFound, scope="debug"):
     def triage(self) -> None:
         self.start_search("triage")
 
-    @command("debug.builds", "builds: how often a build of the engine fails, and by which tactic", keys="n",
+    @command("debug.builds", "builds: how often a build of the engine fails, and by which tactic", keys="N",
              footer="builds", line="builds")  # fmt: skip
     def builds(self) -> None:
         self.start_search("build")
