@@ -43,6 +43,7 @@ def question(terminal: Terminal) -> int:
 
 def answer(terminal: Terminal, right: bool = True) -> None:
     """Answer as the machine suggests, or the other way, and wait for what comes of it."""
+    terminal.wait_for(lambda text: "suggests" in text and question(terminal) > 0)
     number = question(terminal)
     suggested = re.search(r"suggests\s+(good|bad)", terminal.text)
     assert suggested is not None, terminal.text
