@@ -5,6 +5,7 @@ beyond tolerance, or the model does not run); 0: it does not show here; 2: this 
 """
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 FOLDER = Path(__file__).resolve().parent
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # else onnxruntime reports hashes of the model to its makers
 
 
 def main() -> int:

@@ -1,5 +1,6 @@
 """Every test has a workspace of its own, so that no test sees the user's jobs."""
 
+import os
 import sys
 from collections.abc import Iterator
 from itertools import count
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # for tests that import onnxruntime before ours
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
 
 

@@ -18,6 +18,7 @@ from typing import Self
 import psutil
 import pyte
 from support import forkserver
+from support.told import unfinished
 
 ROOT = Path(__file__).parent.parent.parent
 APP = (sys.executable, "-m", "tui")
@@ -54,6 +55,7 @@ class Terminal:
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("SSH_", "TEXTUAL")) and k != "NO_COLOR"}
         self.started = time.monotonic()
         whole = {**clean, "TERM": "xterm-256color", "COLORTERM": "truecolor", "LC_ALL": "C.UTF-8", **(env or {})}
+        self._home = whole.get("LAYERWISE_HOME", "")
         launch = _forked if forked else _fresh
         self.process = launch(command, whole, slave, hangup)
         os.close(slave)
@@ -124,7 +126,8 @@ class Terminal:
         holds = seen if callable(seen) else lambda text: seen in text
         while not holds(self.text):
             if time.monotonic() > deadline or (self.process.poll() is not None and not self.pump(0.05)):
-                raise AssertionError(f"did not see {seen!r} (exit code {self.process.poll()}):\n{self.text}")
+                jobs = unfinished(Path(self._home)) if self._home else ""
+                raise AssertionError(f"did not see {seen!r} (exit code {self.process.poll()}):\n{self.text}\n{jobs}")
             self.pump(0.1)
         return time.monotonic() - self.started
 
