@@ -150,6 +150,7 @@ class Workbench(CommandCenter, scope="global"):
         self.query_one(TabBar).show(name)
         self.state.session.set_screen(name)
         page.shown_again()
+        page.call_after_refresh(page.laid_out)
         page.main_widget().focus()
         self._show_footer()
 

@@ -165,3 +165,17 @@ def test_a_comparison_that_fails_says_why(pair: tuple[Path, Path], tmp_path: Pat
         await bench.see("failed", "broken.onnx")
 
     with_bench(pair[1], story)
+
+
+def test_a_page_that_was_hidden_shows_what_came_meanwhile(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    async def story(bench: Bench) -> None:
+        broken = tmp_path / "broken.onnx"
+        broken.write_bytes(b"no model")
+        bad, good = [await bench.compare(compare_spec(pair[1], other)) for other in (broken, pair[0])]
+        await bench.press("2")
+        await bench.see("done: 40 rows", "/layer.0/MatMul")
+        for job, seen in ((bad, ["failed: 0 rows", "broken.onnx"]), (good, ["done: 40 rows", "/layer.0/MatMul"])):
+            await bench.press("3", "g", *"j" * bench.app.state.jobs.index_of(job), "enter")
+            await bench.see("[2 Errors]", *seen)
+
+    with_bench(pair[1], story)

@@ -60,7 +60,9 @@ class ChangesScreen(Page, scope="changes"):
 
     def shown_again(self) -> None:
         self._changed()
-        self.call_after_refresh(self._show_head)  # hidden, it had no width
+
+    def laid_out(self) -> None:
+        self._show_head()
 
     def on_resize(self, event: Resize) -> None:
         self.call_after_refresh(self._show_head)

@@ -79,7 +79,7 @@ class DebugScreen(DebugFound, scope="debug"):
     def main_widget(self) -> VirtualList | DetailPane:
         return self.query_one("#debug-body", DetailPane) if self.has_class("empty") else self._list
 
-    def shown_again(self) -> None:
+    def laid_out(self) -> None:
         self._changed()
 
     def on_resize(self, event: Resize) -> None:

@@ -98,6 +98,9 @@ class GraphBase(Page, scope="graph"):
         self._node_changed()
         self._update_status()
 
+    def laid_out(self) -> None:
+        self._show_detail()
+
     def _index_opened(self) -> None:
         if self.session.index is None:
             return

@@ -112,7 +112,7 @@ class JobTable(Page):
     def _input(self) -> LineInput:
         return self.query_one(f"#{self.SCOPE}-filter", LineInput)
 
-    def shown_again(self) -> None:
+    def laid_out(self) -> None:
         self.changed()
 
     def on_resize(self, event: Resize) -> None:

@@ -74,7 +74,7 @@ class JobsScreen(Answering, scope="jobs"):
     def main_widget(self) -> VirtualList:
         return self._list
 
-    def shown_again(self) -> None:
+    def laid_out(self) -> None:
         self._changed()
 
     def on_resize(self, event: Resize) -> None:

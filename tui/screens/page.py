@@ -104,3 +104,6 @@ class Page(Commanded, Container):
 
     def shown_again(self) -> None:
         """The page came to the front: catch up with the state."""
+
+    def laid_out(self) -> None:
+        """The page that came to the front has its size again, which it lacked while hidden: paint what has changed."""

@@ -76,7 +76,6 @@ class PerfScreen(JobTable, scope="perf"):
             line = line_of_node(index, self.perf, self.session.node)
             if line >= 0:
                 self._at = self.perf.place(line)
-        super().shown_again()
 
     # ── drawing ──
 

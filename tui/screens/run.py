@@ -71,6 +71,9 @@ class RunScreen(Page, scope="run"):
     def shown_again(self) -> None:
         self._marks_changed()
 
+    def laid_out(self) -> None:
+        self._show_below()
+
     def on_resize(self, event: Resize) -> None:
         self.call_after_refresh(self._show_below)
 

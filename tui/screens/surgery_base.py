@@ -62,6 +62,10 @@ class SurgeryBase(GraphScreen, scope="surgery"):
         super().shown_again()
         self._open_soon()
 
+    def laid_out(self) -> None:
+        super().laid_out()
+        self._surgery_changed()
+
     def _open_soon(self) -> None:
         if not self.state.surgery.opened:
             self.run_worker(self._surgeon.warm(), group="surgery-open")
