@@ -3,7 +3,7 @@ typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-constexpr int THREADS = 256, GROUP = 8, UNIT = 4, SUMS = 11, BOUNDS = 8, BAD = 4, FIRST = 6;
+constexpr int THREADS = 256, GROUP = 8, STEP = 4, UNIT = 8, SUMS = 11, BOUNDS = 8, BAD = 4, FIRST = 6;
 constexpr u32 WIDE = THREADS * UNIT, TILE = WIDE * GROUP;
 constexpr u64 NEVER = ~0ull;
 constexpr float EPSILON = 2.220446049250313e-16f;
@@ -48,12 +48,25 @@ __device__ __forceinline__ float max_or_nan(float x, float y) {
 __device__ __forceinline__ bool any_of_warp(bool mine) { return __any_sync(0xffffffffu, mine); }
 __device__ __forceinline__ u32 least_of_warp(u32 mine) { return __reduce_min_sync(0xffffffffu, mine); }
 __device__ __forceinline__ void join_warp() { __syncwarp(); }
+
+// Copies from the device's memory to the block's that go on by themselves: one begun, a batch closed, and all but the
+// last `LATER` batches of this thread there.
+__device__ __forceinline__ void begin_copy(uint4 *to, const uint4 *from) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(u32(__cvta_generic_to_shared(to))), "l"(from) : "memory");
+}
+__device__ __forceinline__ void close_batch() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int LATER> __device__ __forceinline__ void wait_for_copies() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
+}
 constexpr int WARP = 32;
 #else
 constexpr int WARP = 1;
 inline bool any_of_warp(bool mine) { return mine; }
 inline u32 least_of_warp(u32 mine) { return mine; }
 inline void join_warp() {}
+inline void begin_copy(uint4 *to, const uint4 *from) { *to = *from; }
+inline void close_batch() {}
+template <int> inline void wait_for_copies() {}
 #endif
 
 template <class T> constexpr bool SHORT = sizeof(T) == 2;
@@ -68,10 +81,29 @@ __device__ __forceinline__ float widen(Brain value) { return __uint_as_float(u32
 // Eight elements as they lie in memory.
 template <class T> struct alignas(16) Pack { u32 words[GROUP * sizeof(T) / 4]; };
 
+template <class T> constexpr int QUADS = sizeof(Pack<T>) / 16;
+
 template <class T> __device__ __forceinline__ void load(Pack<T> &to, const T *from) {
 #pragma unroll
-    for (int i = 0; i < int(sizeof(Pack<T>) / 16); i++) {
+    for (int i = 0; i < QUADS<T>; i++) {
         const uint4 quad = __ldcs(reinterpret_cast<const uint4 *>(from) + i);
+        u32 *words = to.words + 4 * i;
+        words[0] = quad.x, words[1] = quad.y, words[2] = quad.z, words[3] = quad.w;
+    }
+}
+
+// Where the threads of a block keep what is on its way to them.
+typedef uint4 Slots[THREADS];
+
+template <class T> __device__ __forceinline__ void begin_load(Slots *to, const T *from) {
+#pragma unroll
+    for (int i = 0; i < QUADS<T>; i++) begin_copy(&to[i][threadIdx.x], reinterpret_cast<const uint4 *>(from) + i);
+}
+
+template <class T> __device__ __forceinline__ void end_load(Pack<T> &to, const Slots *from) {
+#pragma unroll
+    for (int i = 0; i < QUADS<T>; i++) {
+        const uint4 quad = from[i][threadIdx.x];
         u32 *words = to.words + 4 * i;
         words[0] = quad.x, words[1] = quad.y, words[2] = quad.z, words[3] = quad.w;
     }
@@ -118,6 +150,21 @@ template <class T> struct Range {
 PACKED_RANGE(Half, "f16x2", 0x7c00u)
 PACKED_RANGE(Brain, "bf16x2", 0x7f80u)
 #endif
+
+// The least magnitude of eight elements.
+template <class T> __device__ __forceinline__ float least_of(const float *values, const Pack<T> &pack) {
+    float least = infinity();
+    if constexpr (SHORT<T>) {
+        u32 twice = ~0u;  // halves, each shifted left by one, which drops the sign
+#pragma unroll
+        for (int i = 0; i < GROUP / 2; i++) twice = __viaddmin_u16x2(pack.words[i], pack.words[i], twice);
+        least = fminf(__uint_as_float(twice << 16 >> 1), __uint_as_float((twice & 0xffff0000u) >> 1));
+    } else {
+#pragma unroll
+        for (int k = 0; k < GROUP; k++) least = fminf(least, fabsf(values[k]));
+    }
+    return least;
+}
 
 __device__ __forceinline__ float error_of(float a, float b) { return fabsf(a - b); }
 

@@ -37,11 +37,20 @@ __device__ __forceinline__ void find(u64 &to, const Pair &pair, int bound, float
     if (found != NEVER) atomicMin(&to, found);
 }
 
+__device__ void give(Record &to, const Record &from) {
+    for (int i = 0; i < SUMS; i++) to.sums[i] = from.sums[i];
+    for (int i = 0; i < BAD; i++) to.bad[i] = from.bad[i];
+    for (int i = 0; i < FIRST; i++) to.first[i] = from.first[i];
+    for (int i = 0; i < BOUNDS; i++) to.bounds[i] = from.bounds[i];
+    to.over = from.over;
+}
+
+// A block for each bound of a pair; all join the parts, the first gives all but the places.
 template <class A, class B> __device__ __forceinline__ void finish(const Pair *pairs, const Record *parts, Record *out,
                                                                    u64 first) {
     __shared__ Record half[THREADS / 2];
-    __shared__ u64 places[BOUNDS];
-    const u32 number = u32(first) + blockIdx.x;
+    __shared__ u64 place;
+    const u32 number = u32(first) + blockIdx.x / BOUNDS, bound = blockIdx.x % BOUNDS;
     const Pair pair = pairs[number];
     Record mine;
     for (int i = 0; i < SUMS; i++) mine.sums[i] = 0.0;
@@ -56,21 +65,20 @@ template <class A, class B> __device__ __forceinline__ void finish(const Pair *p
         if (threadIdx.x < width) merge(mine, half[threadIdx.x]);
         __syncthreads();
     }
-    if (threadIdx.x == 0) half[0] = mine;
-    if (threadIdx.x < BOUNDS) places[threadIdx.x] = NEVER;
+    if (threadIdx.x == 0) half[0] = mine, place = NEVER;
     __syncthreads();
-    for (int i = 0; i < BOUNDS; i++)
-        if (half[0].places[i] != NEVER) find<A, B>(places[i], pair, i, half[0].bounds[i], half[0].places[i]);
+    const u64 tile = half[0].places[bound];
+    if (tile != NEVER) find<A, B>(place, pair, bound, half[0].bounds[bound], tile);
     __syncthreads();
     if (threadIdx.x == 0) {
-        for (int i = 0; i < BOUNDS; i++) mine.places[i] = places[i];
-        out[number] = mine;
+        out[number].places[bound] = place;
+        if (bound == 0) give(out[number], mine);
     }
     __syncthreads();
 }
 
 #define KERNELS(NAME, A, B)                                                                                            \
-    extern "C" __global__ void __launch_bounds__(THREADS, 3)                                                           \
+    extern "C" __global__ void __launch_bounds__(THREADS, 2)                                                           \
         compare_##NAME(const Pair *pairs, const u32 *owner, Record *out, u64 first) {                                 \
         compare<A, B>(pairs, owner, out, first);                                                                      \
     }                                                                                                                 \

@@ -13,8 +13,9 @@ from backends.errors import UsageError
 
 Array = NDArray[Any]
 TYPES = ("float32", "float16", "bfloat16")
-TILE = 8 * 4 * THREADS  # elements that a block takes between two looks at the bounds, as in elements.cu
-MOST_BLOCKS = 1188  # a pair; nine for each multiprocessor of an H200, which runs three at a time
+TILE = 8 * 8 * THREADS  # elements that a block takes between two looks at the bounds, as in elements.cu
+MOST_BLOCKS = 1056  # a pair; eight for each multiprocessor of an H200, which runs two at a time
+BOUNDS = 8  # as in elements.cu
 NEVER = 2**64 - 1
 
 PAIR = np.dtype(
@@ -100,7 +101,7 @@ class DeviceMetrics:
             addresses = self._rows.address, self._owners.address, parts
             kernels.launch(f"compare_{run.types}", run.blocks, self.stream, *addresses, run.first_block)
             addresses = self._rows.address, parts, totals
-            kernels.launch(f"finish_{run.types}", run.pairs, self.stream, *addresses, run.first)
+            kernels.launch(f"finish_{run.types}", run.pairs * BOUNDS, self.stream, *addresses, run.first)
         self.stream.to_host(records, totals)
         return records, [rows, owners]
 

@@ -26,9 +26,10 @@ __device__ __noinline__ void note_bad(Rare &rare, float a, float b, u64 place) {
     }
 }
 
+// All sums but that of a^2.
 __device__ __forceinline__ void add(double *sums, float x, float y, float ratio) {
     const double dx = x, dy = y, gap = dx - dy, part = ratio;
-    sums[0] += dx, sums[1] += dx * dx, sums[2] += fabs(dx);
+    sums[0] += dx, sums[2] += fabs(dx);
     sums[3] += dy, sums[4] += dy * dy, sums[5] += fabs(dy);
     sums[6] += fabs(gap), sums[7] += gap * gap, sums[8] += gap * dy;
     sums[9] += part, sums[10] += part * part;
@@ -74,16 +75,15 @@ __device__ __forceinline__ void keep(Met *met, const float *low, u32 tile) {
 // Absolute errors and divisors. False where divisors are so small, or errors so large or not finite, that only the full
 // division rounds right. (A large divisor does no harm: the error is 0, or large too.)
 template <class B>
-__device__ __forceinline__ bool tame(float *error, float *divisor, const float *x, const float *y, float &worst) {
-    float least = infinity();
+__device__ __forceinline__ bool tame(float *error, float *divisor, const float *x, const float *y, const Pack<B> &b,
+                                     float &worst) {
 #pragma unroll
     for (int k = 0; k < GROUP; k++) {
         error[k] = error_of(x[k], y[k]), divisor[k] = fmaxf(fabsf(y[k]), EPSILON);
         worst = max_or_nan(worst, error[k]);
-        if (!HALF<B>) least = fminf(least, fabsf(y[k]));
     }
-    if (!HALF<B> && least < EPSILON) {
-        least = infinity();
+    if (!HALF<B> && least_of(y, b) < EPSILON) {
+        float least = infinity();
 #pragma unroll
         for (int k = 0; k < GROUP; k++) divisor[k] = divisor_of(y[k]), least = fminf(least, divisor[k]);
         if (least < 1e-21f) return false;
@@ -95,10 +95,16 @@ __device__ __forceinline__ bool tame(float *error, float *divisor, const float *
 template <class A, class B> struct Tile {
     Range<A> first;
     Range<B> second;
+    u32 least = 0x7f800000u, most = 0;  // ratios, whose bits are in their order
     float low[BOUNDS];
     __device__ __forceinline__ Tile() {
 #pragma unroll
         for (int i = 0; i < BOUNDS; i++) low[i] = infinity();
+    }
+    __device__ __forceinline__ void close() {
+        first.give(low), second.give(low + 2);
+        low[6] = __uint_as_float(least);
+        if (low[6] < infinity()) low[7] = -__uint_as_float(most);
     }
 };
 
@@ -108,7 +114,7 @@ __device__ __forceinline__ bool take(double *sums, Tile<A, B> &tile, u32 &over, 
                                      const Pack<B> &b) {
     float x[GROUP], y[GROUP], error[GROUP], ratio[GROUP], worst = 0.0f;
     unpack(x, a), unpack(y, b);
-    if (!tame<B>(error, ratio, x, y, worst)) return false;
+    if (!tame<B>(error, ratio, x, y, b, worst)) return false;
     tile.first.take(x, a), tile.second.take(y, b);
     tile.low[5] = fminf(tile.low[5], -worst);
 #pragma unroll
@@ -116,8 +122,12 @@ __device__ __forceinline__ bool take(double *sums, Tile<A, B> &tile, u32 &over, 
         ratio[k] = quotient<SHORT<B>>(error[k], ratio[k]);
         count_over(over, error[k], ratio[k], pair.atol, pair.rtol);
         tile.low[4] = fminf(tile.low[4], error[k]);
-        tile.low[6] = fminf(tile.low[6], ratio[k]), tile.low[7] = fminf(tile.low[7], -ratio[k]);
         add(sums, x[k], y[k], ratio[k]);
+    }
+#pragma unroll
+    for (int k = 0; k < GROUP; k += 2) {
+        const u32 one = __float_as_uint(ratio[k]), two = __float_as_uint(ratio[k + 1]);
+        tile.least = __vimin3_u32(tile.least, one, two), tile.most = __vimax3_u32(tile.most, one, two);
     }
     return true;
 }
@@ -142,16 +152,17 @@ __device__ __forceinline__ void take_one(Sums &mine, Rare &rare, const Pair &pai
     }
     mine.over += !(error <= pair.atol) && !(ratio <= pair.rtol);
     add(mine.sums, x, y, ratio);
+    mine.sums[1] += double(x) * x;
 }
 
-template <class A, class B> __device__ __forceinline__ bool tame_at(const Pair &pair, u64 place) {
-    float x[GROUP], y[GROUP], error[GROUP], divisor[GROUP], worst = 0.0f;
-#pragma unroll
-    for (int k = 0; k < GROUP; k++) {
-        x[k] = widen(reinterpret_cast<const A *>(pair.a)[place + k]);
-        y[k] = widen(reinterpret_cast<const B *>(pair.b)[place + k]);
-    }
-    return tame<B>(error, divisor, x, y, worst);
+// Load eight elements that lie aligned; whether they are tame.
+template <class A, class B> __device__ __forceinline__ bool tame_at(const Pair &pair, u64 place, float *x) {
+    float y[GROUP], error[GROUP], divisor[GROUP], worst = 0.0f;
+    Pack<A> a;
+    Pack<B> b;
+    load(a, reinterpret_cast<const A *>(pair.a) + place), load(b, reinterpret_cast<const B *>(pair.b) + place);
+    unpack(x, a), unpack(y, b);
+    return tame<B>(error, divisor, x, y, b, worst);
 }
 
 // One by one: what `take` refused this thread, or with `every` all of it, and what is left after the last whole group.
@@ -164,55 +175,92 @@ __device__ __forceinline__ void take_rest(Sums &mine, Rare &rare, const Pair &pa
         for (u64 group = start + threadIdx.x; group < groups && group < start + WIDE; group += THREADS) {
             const u64 place = group * GROUP, end = place + GROUP < pair.count ? place + GROUP : pair.count;
             const bool whole = end == place + GROUP;
-            if (!every && whole && (!refused || tame_at<A, B>(pair, place))) continue;
+            float x[GROUP];
+            if (!every && whole && (!refused || tame_at<A, B>(pair, place, x))) continue;
 #pragma unroll 1
             for (u64 one = place; one < end; one++) take_one<A, B>(mine, rare, pair, one);
         }
     }
 }
 
+// The sum of a^2 over what `take` took in, by itself.
+template <class A, class B> __device__ __noinline__ double squares(const Pair &pair, u32 block) {
+    const u32 groups = u32(pair.count / GROUP), step = pair.blocks * WIDE;
+    double sum = 0.0;
+    for (u32 start = block * WIDE; start < groups; start += step) {
+        for (u32 group = start + threadIdx.x; group < groups && group < start + WIDE; group += THREADS) {
+            float x[GROUP];
+            if (!tame_at<A, B>(pair, u64(group) * GROUP, x)) continue;
+#pragma unroll
+            for (int k = 0; k < GROUP; k++) sum += double(x[k]) * x[k];
+        }
+    }
+    return sum;
+}
+
+// The same from b^2 + 2 (a-b) b + (a-b)^2, which saves an addition an element; only where that loses no digit that
+// counts, as it would where a is much smaller than b.
+template <class A, class B> __device__ __forceinline__ double squares_of(const double *sums, const Pair &pair, u32 block) {
+    const double parts = sums[4] + sums[7], found = parts + 2.0 * sums[8];
+    return found >= 0.25 * parts ? found : squares<A, B>(pair, block);
+}
+
+// How many loads are on their way at once; a power of two, at most STEP.
+template <class A, class B> constexpr int STAGES = SHORT<A> && SHORT<B> ? 4 : 2;
+
 // All groups of a block's tiles, eight elements at a time. Whether some were refused.
 template <class A, class B>
-__device__ __forceinline__ bool take_groups(Sums &mine, Met *met, const Pair &pair, u32 block) {
-    constexpr bool AHEAD = SHORT<A> && SHORT<B>;  // longer ones have enough on the way by themselves
+__device__ __forceinline__ bool take_groups(Sums &mine, Met *met, Slots *slots, const Pair &pair, u32 block) {
+    constexpr int DEPTH = STAGES<A, B>, WIDTH = QUADS<A> + QUADS<B>;
     const A *a = reinterpret_cast<const A *>(pair.a);
     const B *b = reinterpret_cast<const B *>(pair.b);
     const u32 groups = u32(pair.count / GROUP), whole = groups / WIDE * WIDE, step = pair.blocks * WIDE;
     bool refused = false;
     u32 start = block * WIDE, over = 0;
-    Pack<A> x[2];
-    Pack<B> y[2];
-    const auto fetch = [&](int to, u32 group) {
-        load(x[to], a + u64(group) * GROUP), load(y[to], b + u64(group) * GROUP);
+    const auto fetch = [&](int number, u32 group) {
+        Slots *to = slots + number % DEPTH * WIDTH;
+        begin_load(to, a + u64(group) * GROUP), begin_load(to + QUADS<A>, b + u64(group) * GROUP);
+        close_batch();
     };
-    const auto end_tile = [&](Tile<A, B> &tile) {
-        tile.first.give(tile.low), tile.second.give(tile.low + 2);
-        keep(met, tile.low, start / WIDE);
-    };
-    if (AHEAD && start < whole) fetch(0, start + threadIdx.x);
+    if (start < whole)
+        for (int i = 0; i < DEPTH - 1; i++) fetch(i, start + i * THREADS + threadIdx.x);
 #pragma unroll 1
     for (; start < whole; start += step) {
         Tile<A, B> tile;
+        u32 at = start + threadIdx.x;
+#pragma unroll 1
+        for (int done = 0; done < UNIT; done += STEP) {
+            const u32 next = done + STEP < UNIT ? at + STEP * THREADS : min(start + step, whole - WIDE) + threadIdx.x;
 #pragma unroll
-        for (int i = 0; i < UNIT; i++) {
-            const u32 group = start + i * THREADS + threadIdx.x;
-            if (AHEAD)
-                fetch((i + 1) % 2, i + 1 < UNIT ? group + THREADS : min(start + step, whole - WIDE) + threadIdx.x);
-            else
-                fetch(i % 2, group);
-            if (!take(mine.sums, tile, over, pair, x[i % 2], y[i % 2])) refused = true;
+            for (int i = 0; i < STEP; i++) {
+                const int late = i + DEPTH - 1;
+                fetch(late, late < STEP ? at + late * THREADS : next + (late - STEP) * THREADS);
+                wait_for_copies<DEPTH - 1>();
+                Pack<A> x;
+                Pack<B> y;
+                const Slots *from = slots + i % DEPTH * WIDTH;
+                end_load(x, from), end_load(y, from + QUADS<A>);
+                if (!take(mine.sums, tile, over, pair, x, y)) refused = true;
+            }
+            at = next;
         }
-        end_tile(tile);
+        tile.close();
+        keep(met, tile.low, start / WIDE);
     }
+    wait_for_copies<0>();
     if (start < groups) {
         Tile<A, B> tile;
 #pragma unroll 1
         for (u32 group = start + threadIdx.x; group < groups; group += THREADS) {
-            fetch(0, group);
-            if (!take(mine.sums, tile, over, pair, x[0], y[0])) refused = true;
+            Pack<A> x;
+            Pack<B> y;
+            load(x, a + u64(group) * GROUP), load(y, b + u64(group) * GROUP);
+            if (!take(mine.sums, tile, over, pair, x, y)) refused = true;
         }
-        end_tile(tile);
+        tile.close();
+        keep(met, tile.low, start / WIDE);
     }
+    mine.sums[1] = squares_of<A, B>(mine.sums, pair, block);
     mine.over = over;
     return refused;
 }
@@ -222,6 +270,7 @@ template <class A, class B> __device__ __forceinline__ void compare(const Pair *
     __shared__ Sums half[THREADS / 2];
     __shared__ Met met[THREADS / WARP];
     __shared__ Rare rare;
+    __shared__ Slots slots[STAGES<A, B> * (QUADS<A> + QUADS<B>)];
     const u32 block = u32(first) + blockIdx.x;
     const Pair pair = pairs[owner[block]];
     const u32 own = block - pair.first_block;
@@ -233,7 +282,7 @@ template <class A, class B> __device__ __forceinline__ void compare(const Pair *
     __syncthreads();
     const bool aligned = (pair.a | pair.b) % 16 == 0;
     Sums mine = {};
-    const bool refused = aligned && take_groups<A, B>(mine, met, pair, own);
+    const bool refused = aligned && take_groups<A, B>(mine, met, slots, pair, own);
     take_rest<A, B>(mine, rare, pair, own, refused, !aligned);
     for (u32 width = THREADS / 2; width; width /= 2) {
         if (threadIdx.x >= width && threadIdx.x < 2 * width) half[threadIdx.x - width] = mine;

@@ -9,7 +9,7 @@ from pathlib import Path
 from numpy import zeros
 
 import backends.cuda
-from backends.cuda.metrics import RECORD, Array, DevicePair, runs, table
+from backends.cuda.metrics import BOUNDS, RECORD, Array, DevicePair, runs, table
 
 SOURCE = Path(__file__).with_name("cuda_on_cpu.cpp")
 
@@ -48,7 +48,7 @@ class MetricsOnCpu:
         parts, records, found = zeros(owners.size, RECORD), zeros(len(pairs), RECORD), zeros(len(pairs), RECORD)
         for run in runs(ordered, rows):
             self._call(f"compare_{run.types}", rows, owners, parts, run.blocks, run.first_block)
-            self._call(f"finish_{run.types}", rows, parts, records, run.pairs, run.first)
+            self._call(f"finish_{run.types}", rows, parts, records, run.pairs * BOUNDS, run.first)
         found[order] = records
         return found
 

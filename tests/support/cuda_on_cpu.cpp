@@ -43,7 +43,14 @@ static float reciprocal(float value) { return 1.0f / value; }
 
 static float max_or_nan(float x, float y) { return x != x || y != y ? x + y : std::fmax(x, y); }
 
-using std::min;
+using std::max, std::min;
+
+static unsigned __vimin3_u32(unsigned a, unsigned b, unsigned c) { return min(min(a, b), c); }
+static unsigned __vimax3_u32(unsigned a, unsigned b, unsigned c) { return max(max(a, b), c); }
+static unsigned __viaddmin_u16x2(unsigned a, unsigned b, unsigned c) {
+    const unsigned low = min((a + b) & 0xffffu, c & 0xffffu), high = min((a >> 16) + (b >> 16) & 0xffffu, c >> 16);
+    return high << 16 | low;
+}
 
 struct alignas(16) uint4 {
     unsigned x, y, z, w;
