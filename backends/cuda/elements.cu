@@ -151,19 +151,20 @@ PACKED_RANGE(Half, "f16x2", 0x7c00u)
 PACKED_RANGE(Brain, "bf16x2", 0x7f80u)
 #endif
 
-// The least magnitude of eight elements.
-template <class T> __device__ __forceinline__ float least_of(const float *values, const Pack<T> &pack) {
-    float least = infinity();
+// Whether no magnitude of eight elements is below EPSILON.
+template <class T> __device__ __forceinline__ bool large(const float *values, const Pack<T> &pack) {
     if constexpr (SHORT<T>) {
-        u32 twice = ~0u;  // halves, each shifted left by one, which drops the sign
+        u32 twice = ~0u;  // the least of each half, shifted left by one, which drops the sign
 #pragma unroll
         for (int i = 0; i < GROUP / 2; i++) twice = __viaddmin_u16x2(pack.words[i], pack.words[i], twice);
-        least = fminf(__uint_as_float(twice << 16 >> 1), __uint_as_float((twice & 0xffff0000u) >> 1));
+        constexpr u32 LEAST = 0x4b000000u;  // EPSILON as bfloat16, shifted so
+        return twice >= LEAST && twice << 16 >= LEAST;
     } else {
+        float least = infinity();
 #pragma unroll
         for (int k = 0; k < GROUP; k++) least = fminf(least, fabsf(values[k]));
+        return least >= EPSILON;
     }
-    return least;
 }
 
 __device__ __forceinline__ float error_of(float a, float b) { return fabsf(a - b); }

@@ -14,7 +14,7 @@ from backends.errors import UsageError
 Array = NDArray[Any]
 TYPES = ("float32", "float16", "bfloat16")
 TILE = 8 * 8 * THREADS  # elements that a block takes between two looks at the bounds, as in elements.cu
-MOST_BLOCKS = 1056  # a pair; eight for each multiprocessor of an H200, which runs two at a time
+MOST_BLOCKS = 528  # a pair; four for each multiprocessor of an H200, which runs two at a time
 BOUNDS = 8  # as in elements.cu
 NEVER = 2**64 - 1
 

@@ -82,13 +82,12 @@ __device__ __forceinline__ bool tame(float *error, float *divisor, const float *
         error[k] = error_of(x[k], y[k]), divisor[k] = fmaxf(fabsf(y[k]), EPSILON);
         worst = max_or_nan(worst, error[k]);
     }
-    if (!HALF<B> && least_of(y, b) < EPSILON) {
-        float least = infinity();
+    if (worst <= 1e15f && (HALF<B> || large(y, b))) return true;
+    if (HALF<B> || !(worst <= 1e15f)) return false;
+    float least = infinity();
 #pragma unroll
-        for (int k = 0; k < GROUP; k++) divisor[k] = divisor_of(y[k]), least = fminf(least, divisor[k]);
-        if (least < 1e-21f) return false;
-    }
-    return worst <= 1e15f;
+    for (int k = 0; k < GROUP; k++) divisor[k] = divisor_of(y[k]), least = fminf(least, divisor[k]);
+    return least >= 1e-21f;
 }
 
 // What a thread has of the tile that it is in.
@@ -217,32 +216,39 @@ __device__ __forceinline__ bool take_groups(Sums &mine, Met *met, Slots *slots, 
     const u32 groups = u32(pair.count / GROUP), whole = groups / WIDE * WIDE, step = pair.blocks * WIDE;
     bool refused = false;
     u32 start = block * WIDE, over = 0;
-    const auto fetch = [&](int number, u32 group) {
+    const auto fetch = [&](int number, const A *x, const B *y) {
         Slots *to = slots + number % DEPTH * WIDTH;
-        begin_load(to, a + u64(group) * GROUP), begin_load(to + QUADS<A>, b + u64(group) * GROUP);
-        close_batch();
+        begin_load(to, x), begin_load(to + QUADS<A>, y), close_batch();
     };
+    const auto place = [&](u32 group) { return u64(group + threadIdx.x) * GROUP; };
+    constexpr int STRIDE = THREADS * GROUP;
+    const A *x = a + place(start);
+    const B *y = b + place(start);
     if (start < whole)
-        for (int i = 0; i < DEPTH - 1; i++) fetch(i, start + i * THREADS + threadIdx.x);
+        for (int i = 0; i < DEPTH - 1; i++) fetch(i, x + i * STRIDE, y + i * STRIDE);
 #pragma unroll 1
     for (; start < whole; start += step) {
         Tile<A, B> tile;
-        u32 at = start + threadIdx.x;
 #pragma unroll 1
-        for (int done = 0; done < UNIT; done += STEP) {
-            const u32 next = done + STEP < UNIT ? at + STEP * THREADS : min(start + step, whole - WIDE) + threadIdx.x;
+        for (int done = STEP; done <= UNIT; done += STEP) {
+            const u64 next = place(done < UNIT ? start + done * THREADS : min(start + step, whole - WIDE));
+            const A *next_x = a + next;
+            const B *next_y = b + next;
 #pragma unroll
             for (int i = 0; i < STEP; i++) {
-                const int late = i + DEPTH - 1;
-                fetch(late, late < STEP ? at + late * THREADS : next + (late - STEP) * THREADS);
+                const int late = i + DEPTH - 1, left = late - STEP;
+                if (late < STEP)
+                    fetch(late, x + late * STRIDE, y + late * STRIDE);
+                else
+                    fetch(late, next_x + left * STRIDE, next_y + left * STRIDE);
                 wait_for_copies<DEPTH - 1>();
-                Pack<A> x;
-                Pack<B> y;
+                Pack<A> first;
+                Pack<B> second;
                 const Slots *from = slots + i % DEPTH * WIDTH;
-                end_load(x, from), end_load(y, from + QUADS<A>);
-                if (!take(mine.sums, tile, over, pair, x, y)) refused = true;
+                end_load(first, from), end_load(second, from + QUADS<A>);
+                if (!take(mine.sums, tile, over, pair, first, second)) refused = true;
             }
-            at = next;
+            x = next_x, y = next_y;
         }
         tile.close();
         keep(met, tile.low, start / WIDE);
@@ -252,10 +258,10 @@ __device__ __forceinline__ bool take_groups(Sums &mine, Met *met, Slots *slots, 
         Tile<A, B> tile;
 #pragma unroll 1
         for (u32 group = start + threadIdx.x; group < groups; group += THREADS) {
-            Pack<A> x;
-            Pack<B> y;
-            load(x, a + u64(group) * GROUP), load(y, b + u64(group) * GROUP);
-            if (!take(mine.sums, tile, over, pair, x, y)) refused = true;
+            Pack<A> first;
+            Pack<B> second;
+            load(first, a + u64(group) * GROUP), load(second, b + u64(group) * GROUP);
+            if (!take(mine.sums, tile, over, pair, first, second)) refused = true;
         }
         tile.close();
         keep(met, tile.low, start / WIDE);
