@@ -95,15 +95,18 @@ template <class A, class B> struct Tile {
     Range<A> first;
     Range<B> second;
     u32 least = 0x7f800000u, most = 0;  // ratios, whose bits are in their order
+    bool wanted;                        // the least error and ratio: not where the warp has met zeros before
     float low[BOUNDS];
-    __device__ __forceinline__ Tile() {
+    __device__ __forceinline__ Tile(const Met *met) {
+        const float *limits = met[threadIdx.x / WARP].limits;
+        wanted = limits[4] > 0.0f || limits[6] > 0.0f;
 #pragma unroll
         for (int i = 0; i < BOUNDS; i++) low[i] = infinity();
     }
     __device__ __forceinline__ void close() {
         first.give(low), second.give(low + 2);
         low[6] = __uint_as_float(least);
-        if (low[6] < infinity()) low[7] = -__uint_as_float(most);
+        if (low[5] < infinity()) low[7] = -__uint_as_float(most);
     }
 };
 
@@ -120,13 +123,18 @@ __device__ __forceinline__ bool take(double *sums, Tile<A, B> &tile, u32 &over, 
     for (int k = 0; k < GROUP; k++) {
         ratio[k] = quotient<SHORT<B>>(error[k], ratio[k]);
         count_over(over, error[k], ratio[k], pair.atol, pair.rtol);
-        tile.low[4] = fminf(tile.low[4], error[k]);
         add(sums, x[k], y[k], ratio[k]);
     }
 #pragma unroll
     for (int k = 0; k < GROUP; k += 2) {
-        const u32 one = __float_as_uint(ratio[k]), two = __float_as_uint(ratio[k + 1]);
-        tile.least = __vimin3_u32(tile.least, one, two), tile.most = __vimax3_u32(tile.most, one, two);
+        tile.most = __vimax3_u32(tile.most, __float_as_uint(ratio[k]), __float_as_uint(ratio[k + 1]));
+    }
+    if (tile.wanted) {
+#pragma unroll
+        for (int k = 0; k < GROUP; k += 2) {
+            tile.low[4] = fminf(fminf(tile.low[4], error[k]), error[k + 1]);
+            tile.least = __vimin3_u32(tile.least, __float_as_uint(ratio[k]), __float_as_uint(ratio[k + 1]));
+        }
     }
     return true;
 }
@@ -204,31 +212,32 @@ template <class A, class B> __device__ __forceinline__ double squares_of(const d
     return found >= 0.25 * parts ? found : squares<A, B>(pair, block);
 }
 
-// How many loads are on their way at once; a power of two, at most STEP.
-template <class A, class B> constexpr int STAGES = SHORT<A> && SHORT<B> ? 4 : 2;
+// How many groups are loaded together while as many are taken in; it divides STEP.
+template <class A, class B> constexpr int BATCH = SHORT<A> && SHORT<B> ? 2 : 1;
 
 // All groups of a block's tiles, eight elements at a time. Whether some were refused.
 template <class A, class B>
 __device__ __forceinline__ bool take_groups(Sums &mine, Met *met, Slots *slots, const Pair &pair, u32 block) {
-    constexpr int DEPTH = STAGES<A, B>, WIDTH = QUADS<A> + QUADS<B>;
+    constexpr int SIZE = BATCH<A, B>, WIDTH = QUADS<A> + QUADS<B>, STRIDE = THREADS * GROUP;
     const A *a = reinterpret_cast<const A *>(pair.a);
     const B *b = reinterpret_cast<const B *>(pair.b);
     const u32 groups = u32(pair.count / GROUP), whole = groups / WIDE * WIDE, step = pair.blocks * WIDE;
     bool refused = false;
     u32 start = block * WIDE, over = 0;
     const auto fetch = [&](int number, const A *x, const B *y) {
-        Slots *to = slots + number % DEPTH * WIDTH;
-        begin_load(to, x), begin_load(to + QUADS<A>, y), close_batch();
+        for (int i = 0; i < SIZE; i++) {
+            Slots *to = slots + (number + i) % (2 * SIZE) * WIDTH;
+            begin_load(to, x + i * STRIDE), begin_load(to + QUADS<A>, y + i * STRIDE);
+        }
+        close_batch();
     };
     const auto place = [&](u32 group) { return u64(group + threadIdx.x) * GROUP; };
-    constexpr int STRIDE = THREADS * GROUP;
     const A *x = a + place(start);
     const B *y = b + place(start);
-    if (start < whole)
-        for (int i = 0; i < DEPTH - 1; i++) fetch(i, x + i * STRIDE, y + i * STRIDE);
+    if (start < whole) fetch(0, x, y);
 #pragma unroll 1
     for (; start < whole; start += step) {
-        Tile<A, B> tile;
+        Tile<A, B> tile(met);
 #pragma unroll 1
         for (int done = STEP; done <= UNIT; done += STEP) {
             const u64 next = place(done < UNIT ? start + done * THREADS : min(start + step, whole - WIDE));
@@ -236,15 +245,14 @@ __device__ __forceinline__ bool take_groups(Sums &mine, Met *met, Slots *slots, 
             const B *next_y = b + next;
 #pragma unroll
             for (int i = 0; i < STEP; i++) {
-                const int late = i + DEPTH - 1, left = late - STEP;
-                if (late < STEP)
-                    fetch(late, x + late * STRIDE, y + late * STRIDE);
-                else
-                    fetch(late, next_x + left * STRIDE, next_y + left * STRIDE);
-                wait_for_copies<DEPTH - 1>();
+                if (i % SIZE == 0) {
+                    const int late = i + SIZE;
+                    late < STEP ? fetch(late, x + late * STRIDE, y + late * STRIDE) : fetch(0, next_x, next_y);
+                    wait_for_copies<1>();
+                }
                 Pack<A> first;
                 Pack<B> second;
-                const Slots *from = slots + i % DEPTH * WIDTH;
+                const Slots *from = slots + i % (2 * SIZE) * WIDTH;
                 end_load(first, from), end_load(second, from + QUADS<A>);
                 if (!take(mine.sums, tile, over, pair, first, second)) refused = true;
             }
@@ -255,7 +263,7 @@ __device__ __forceinline__ bool take_groups(Sums &mine, Met *met, Slots *slots, 
     }
     wait_for_copies<0>();
     if (start < groups) {
-        Tile<A, B> tile;
+        Tile<A, B> tile(met);
 #pragma unroll 1
         for (u32 group = start + threadIdx.x; group < groups; group += THREADS) {
             Pack<A> first;
@@ -276,7 +284,7 @@ template <class A, class B> __device__ __forceinline__ void compare(const Pair *
     __shared__ Sums half[THREADS / 2];
     __shared__ Met met[THREADS / WARP];
     __shared__ Rare rare;
-    __shared__ Slots slots[STAGES<A, B> * (QUADS<A> + QUADS<B>)];
+    __shared__ Slots slots[2 * BATCH<A, B> * (QUADS<A> + QUADS<B>)];
     const u32 block = u32(first) + blockIdx.x;
     const Pair pair = pairs[owner[block]];
     const u32 own = block - pair.first_block;

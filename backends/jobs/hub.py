@@ -23,6 +23,10 @@ class Change:
     def set(self) -> None:
         self._event.set()
 
+    def poll(self) -> None:
+        """Have `wait` return often: something cannot be watched."""
+        self._look_again = _POLL
+
     async def wait(self) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._look_again):
@@ -41,8 +45,10 @@ class Hub:
     def watching(self, paths: Iterable[Path], change: Change | None = None) -> Iterator[Change]:
         """While inside, `change` (a new one by default) is told of changes of files and in folders."""
         watch = self._start()
-        change = change or Change(_LOOK_AGAIN if watch.fd >= 0 else _POLL)
+        change = change or Change(_LOOK_AGAIN)
         numbers = [watch.add(path, FOLDER if path.is_dir() else _FILE) for path in paths]
+        if -1 in numbers:
+            change.poll()
         for number in numbers:
             self._told.setdefault(number, []).append(change)
         try:
