@@ -1,9 +1,12 @@
 // One pass over pairs of tensors on the device: the sums, bounds and counts of debugtools/compare/moments.py.
 //
 // Work is in float32 (float16 and bfloat16 are exact in it), sums in float64. The order of every sum depends on the
-// number of elements alone, so results repeat to the last bit on every device. All bounds are kept as minima (maxima
-// negated) with the tile where they were first met; `finish` looks up the place within it. What is rare (NaN, Inf, a
-// quotient that the short division would not round right, what is not aligned) is left to a second, slow walk.
+// tensors alone, so results repeat to the last bit on every device. All bounds are kept as minima (maxima negated) with
+// the tile where they were first met; `finish` looks up the place within it. What is rare (NaN, Inf, a quotient that
+// the short division would not round right, what is not aligned) is left to a second, slow walk.
+//
+// 16-bit types are bound by the instructions issued, not by memory: an addition in float64 takes two turns of a
+// scheduler, everything else one or more. So sums that follow from others are not taken, nor minima that cannot fall.
 __device__ void merge(Record &mine, const Record &other) {
     for (int i = 0; i < SUMS; i++) mine.sums[i] += other.sums[i];
     for (int i = 0; i < BAD; i++) mine.bad[i] += other.bad[i];
