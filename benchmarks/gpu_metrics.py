@@ -233,7 +233,7 @@ def bandwidth() -> None:
         seconds = timed(stream, work, ahead)
         rate = 2 * count * dtype.itemsize / seconds
         told = f"{dtype} pair of 1 GB each: {seconds * 1e3:.3f} ms, {rate / 1e12:.2f} TB/s"
-        check(rate >= SHARE * copy, f"{told}, {rate / copy:.0%} of the copy (asked: {SHARE:.0%})")
+        check(rate >= SHARE * copy, f"{told}, {rate / copy:.1%} of the copy (asked: {SHARE:.0%})")
 
 
 def halved(model: Path) -> Path:
