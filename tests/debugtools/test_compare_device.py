@@ -103,6 +103,16 @@ def test_nan_infinities_zeros_and_overflow(on_cpu: MetricsOnCpu, dtype: np.dtype
         agree(result, a, b)
 
 
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_squares_where_one_side_is_much_smaller(on_cpu: MetricsOnCpu, dtype: np.dtype[Any]) -> None:
+    b = example(3 * TILE + 11, dtype, dtype, 1)[1]
+    small = (b.astype(np.float32) * np.float32(1e-4)).astype(dtype)
+    cases = [(small, b), (b, small), (np.zeros_like(b), b), (-b, b)]
+    found = compare_tensors(on_cpu, [(tensor(x), tensor(y), RULE) for x, y in cases], METRICS)
+    for result, (x, y) in zip(found, cases, strict=True):
+        agree(result, x, y)
+
+
 def test_mixed_types_in_one_call_unaligned_empty_and_repeatable(on_cpu: MetricsOnCpu) -> None:
     arrays = [example(3000 + 17 * i, TYPES[i % 3], TYPES[i % 2], i) for i in range(7)]
     arrays += [(arrays[0][0][1:], arrays[0][1][1:]), (np.zeros(0, np.float32), np.zeros(0, np.float32))]
