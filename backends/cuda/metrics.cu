@@ -7,15 +7,27 @@
 //
 // 16-bit types are bound by the instructions issued, not by memory: an addition in float64 takes two turns of a
 // scheduler, everything else one or more. So sums that follow from others are not taken, nor minima that cannot fall.
-__device__ void merge(Record &mine, const Record &other) {
-    for (int i = 0; i < SUMS; i++) mine.sums[i] += other.sums[i];
-    for (int i = 0; i < BAD; i++) mine.bad[i] += other.bad[i];
-    for (int i = 0; i < FIRST; i++) mine.first[i] = other.first[i] < mine.first[i] ? other.first[i] : mine.first[i];
-    mine.over += other.over;
-    for (int i = 0; i < BOUNDS; i++) {
-        const bool tie = other.bounds[i] == mine.bounds[i] && other.places[i] < mine.places[i];
-        if (other.bounds[i] < mine.bounds[i] || tie) mine.bounds[i] = other.bounds[i], mine.places[i] = other.places[i];
-    }
+
+// What one block of `finish` joins of a pair's parts: a bound and its tile, and a share of the sums and counts.
+struct Share {
+    double sums[2];
+    u64 count, first, tile;
+    float bound;
+};
+
+__device__ __forceinline__ Share share_of(const Record &part, u32 i) {
+    return {{part.sums[i], i + BOUNDS < SUMS ? part.sums[i + BOUNDS] : 0.0},
+            i < BAD ? part.bad[i] : part.over,
+            i < FIRST ? part.first[i] : NEVER,
+            part.places[i],
+            part.bounds[i]};
+}
+
+__device__ __forceinline__ void merge(Share &mine, const Share &other) {
+    for (int i = 0; i < 2; i++) mine.sums[i] += other.sums[i];
+    mine.count += other.count, mine.first = min(mine.first, other.first);
+    const bool tie = other.bound == mine.bound && other.tile < mine.tile;
+    if (other.bound < mine.bound || tie) mine.bound = other.bound, mine.tile = other.tile;
 }
 
 __device__ __forceinline__ float quantity(int bound, float x, float y) {
@@ -40,28 +52,25 @@ __device__ __forceinline__ void find(u64 &to, const Pair &pair, int bound, float
     if (found != NEVER) atomicMin(&to, found);
 }
 
-__device__ void give(Record &to, const Record &from) {
-    for (int i = 0; i < SUMS; i++) to.sums[i] = from.sums[i];
-    for (int i = 0; i < BAD; i++) to.bad[i] = from.bad[i];
-    for (int i = 0; i < FIRST; i++) to.first[i] = from.first[i];
-    for (int i = 0; i < BOUNDS; i++) to.bounds[i] = from.bounds[i];
-    to.over = from.over;
+__device__ __forceinline__ void give(Record &to, u32 i, const Share &from, u64 place) {
+    to.sums[i] = from.sums[0], to.bounds[i] = from.bound, to.places[i] = place;
+    if (i + BOUNDS < SUMS) to.sums[i + BOUNDS] = from.sums[1];
+    if (i < BAD) to.bad[i] = from.count;
+    if (i == BAD) to.over = from.count;
+    if (i < FIRST) to.first[i] = from.first;
 }
 
-// A block for each bound of a pair; all join the parts, the first gives all but the places.
+// A block for each bound of a pair.
 template <class A, class B> __device__ __forceinline__ void finish(const Pair *pairs, const Record *parts, Record *out,
                                                                    u64 first) {
-    __shared__ Record half[THREADS / 2];
+    __shared__ Share half[THREADS / 2];
     __shared__ u64 place;
     const u32 number = u32(first) + blockIdx.x / BOUNDS, bound = blockIdx.x % BOUNDS;
     const Pair pair = pairs[number];
-    Record mine;
-    for (int i = 0; i < SUMS; i++) mine.sums[i] = 0.0;
-    for (int i = 0; i < BAD; i++) mine.bad[i] = 0;
-    for (int i = 0; i < FIRST; i++) mine.first[i] = NEVER;
-    for (int i = 0; i < BOUNDS; i++) mine.bounds[i] = infinity(), mine.places[i] = NEVER;
-    mine.over = 0;
-    for (u32 part = threadIdx.x; part < pair.blocks; part += THREADS) merge(mine, parts[pair.first_block + part]);
+    Share mine = {{0.0, 0.0}, 0, NEVER, NEVER, infinity()};
+    for (u32 part = threadIdx.x; part < pair.blocks; part += THREADS) {
+        merge(mine, share_of(parts[pair.first_block + part], bound));
+    }
     for (u32 width = THREADS / 2; width; width /= 2) {
         if (threadIdx.x >= width && threadIdx.x < 2 * width) half[threadIdx.x - width] = mine;
         __syncthreads();
@@ -70,13 +79,9 @@ template <class A, class B> __device__ __forceinline__ void finish(const Pair *p
     }
     if (threadIdx.x == 0) half[0] = mine, place = NEVER;
     __syncthreads();
-    const u64 tile = half[0].places[bound];
-    if (tile != NEVER) find<A, B>(place, pair, bound, half[0].bounds[bound], tile);
+    if (half[0].tile != NEVER) find<A, B>(place, pair, bound, half[0].bound, half[0].tile);
     __syncthreads();
-    if (threadIdx.x == 0) {
-        out[number].places[bound] = place;
-        if (bound == 0) give(out[number], mine);
-    }
+    if (threadIdx.x == 0) give(out[number], bound, mine, place);
     __syncthreads();
 }
 
