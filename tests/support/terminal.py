@@ -111,10 +111,12 @@ class Terminal:
     def until_silent(self, silence: float = 0.3, limit: float = 20.0) -> int:
         """Read until nothing came for `silence` seconds; returns the bytes read."""
         total, deadline, last = 0, time.monotonic() + limit, time.monotonic()
-        while time.monotonic() < min(deadline, last + silence):
+        while time.monotonic() < deadline:
             count = self.pump(min(deadline, last + silence) - time.monotonic())
             if count:
                 total, last = total + count, time.monotonic()
+            elif time.monotonic() >= last + silence:  # what came while this process was kept waiting is read first
+                break
         return total
 
     def wait_for(self, seen: str | Callable[[str], bool], limit: float = 20.0) -> float:
