@@ -22,7 +22,7 @@ def encode_line(value: dict[str, Any]) -> bytes:
 
     Numpy scalars and arrays become numbers and lists, NaN stays bare.
     """
-    return json.dumps(value, default=_plain, separators=(",", ":")).encode("ascii") + b"\n"
+    return _ENCODER.encode(value).encode("ascii") + b"\n"
 
 
 def _plain(value: Any) -> Any:
@@ -33,6 +33,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     return str(value)
+
+
+_ENCODER = json.JSONEncoder(default=_plain, separators=(",", ":"))
 
 
 def decode_line(line: bytes) -> dict[str, Any] | None:

@@ -26,17 +26,27 @@ def fuse(a: Array, b: Array, how: Arithmetic, atol: float, rtol: float, *, infin
     """
     plain = a.flags.c_contiguous and b.flags.c_contiguous
     bits: Any = _BITS.get(a.dtype.itemsize) if plain and a.dtype == b.dtype else None
-    first, second = _flat(a), _flat(b)
+    first = _flat(a)
+    second = first if a is b else _flat(b)
     with np.errstate(all="ignore"):
         kernel: FloatKernel = _KERNELS[how.kind](how, atol, rtol, infinities_equal)
         for at in range(0, a.size, CHUNK):
-            kernel.take(first[at : at + CHUNK], second[at : at + CHUNK], at, bits)
+            chunk = first[at : at + CHUNK]
+            kernel.take(chunk, chunk if second is first else second[at : at + CHUNK], at, bits)
     return kernel.totals
 
 
 def measure(a: Array, how: Arithmetic) -> Side:
     """Return the statistics of one array alone."""
     return fuse(a, a, how, 0.0, 0.0).a
+
+
+def sum_of_squares(a: Array, how: Arithmetic) -> float:
+    """Return the sum of squared magnitudes of one array, in float64."""
+    flat = _flat(a)
+    with np.errstate(all="ignore"):
+        kernel: FloatKernel = _KERNELS[how.kind](how, 0.0, 0.0, False)
+        return sum(kernel.squares(flat[at : at + CHUNK]) for at in range(0, a.size, CHUNK))
 
 
 def _flat(a: Array) -> Any:
@@ -49,13 +59,16 @@ class _ComplexKernel(FloatKernel):
     def __init__(self, how: Arithmetic, atol: float, rtol: float, infinities_equal: bool) -> None:
         super().__init__(Arithmetic("float", np.dtype(np.float64), how.epsilon), atol, rtol, infinities_equal)
 
+    def squares(self, x: Array) -> float:
+        magnitude = np.abs(x.astype(np.complex128))
+        return dot(magnitude, magnitude)
+
     def take(self, x: Array, y: Array, at: int, bits: Any) -> None:
         totals = self.totals
         left, right = np.abs(x.astype(np.complex128)), np.abs(y.astype(np.complex128))
         error = np.abs(x.astype(np.complex128) - y)
         self._side(totals.a, left, left, at)
         low, high = self._side(totals.b, right, right, at)
-        totals.difference += dot(error, error)
         totals.product += float(np.vdot(y, x - y).real)
         ratio = np.divide(error, self._denominator(right, low, high))
         self._errors(error, error.copy(), ratio, at)

@@ -26,7 +26,6 @@ class IntKernel(FloatKernel):
         self._side(totals.b, right, right64, at)
         error = np.abs(np.subtract(left, right, out=self._buffer(2, n)), out=self._buffer(2, n))
         error64 = np.subtract(left64, right64, out=self.scratch.doubles[2][:n])
-        totals.difference += dot(error64, error64)
         totals.product += dot(error64, right64)
         ratio = np.divide(error, np.abs(right, out=self._buffer(3, n)), out=self.scratch.doubles[3][:n])
         self._errors(error, np.abs(error64, out=error64), ratio, at)
@@ -51,7 +50,6 @@ class WideKernel(IntKernel):
         error, sign = wide_difference(x, y)
         size = np.where(error == _MOST, np.abs(left64 - right64), error)  # beyond uint64, doubles still tell the size
         error64 = np.multiply(size, sign, out=self.scratch.doubles[2][:n])
-        totals.difference += dot(error64, error64)
         totals.product += dot(error64, right64)
         ratio = np.divide(error, wide_magnitude(y), out=self.scratch.doubles[3][:n])
         self._errors(error, np.abs(error64, out=error64), ratio, at)

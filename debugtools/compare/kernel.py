@@ -11,6 +11,7 @@ from debugtools.compare.moments import Moments, Side, Totals
 
 Array = NDArray[Any]
 CHUNK = 65536
+_PROBE = 64  # elements, of which one mostly differs where anything does
 _DOT = 8192  # BLAS starts threads for longer ones, which on a busy machine cost more than they give
 EPSILON = 2.220446049250313e-16
 _ZERO = np.zeros(1)
@@ -21,7 +22,6 @@ class _Scratch:
     """Buffers of one thread, made once."""
 
     def __init__(self) -> None:
-        self.ones = np.ones(CHUNK)
         self.mask = np.empty(CHUNK, np.bool_)
         self.mask2 = np.empty(CHUNK, np.bool_)
         self.doubles = [np.empty(CHUNK) for _ in range(4)]
@@ -50,6 +50,11 @@ def dot(x: Array, y: Array) -> float:
     return total
 
 
+def add_up(x: Array) -> float:
+    """The sum of a float64 vector; np.sum asks more questions of short ones."""
+    return float(np.add.reduce(x))
+
+
 class FloatKernel:
     """Floating pairs, and floating against integer."""
 
@@ -62,15 +67,27 @@ class FloatKernel:
 
     def take(self, x: Array, y: Array, at: int, bits: Any) -> None:
         """Take in one chunk of both sides; `bits` is the unsigned type to compare them by, or None."""
-        same = bits is not None and bool(np.equal(x.view(bits), y.view(bits), out=self.scratch.mask[: x.size]).all())
-        if not (same and self._take_equal(x, at)):
+        if not (self._same(x, y, bits) and self._take_equal(x, at)):
             self._take_different(x, y, at)
+
+    def squares(self, x: Array) -> float:
+        """The sum of squared magnitudes of one chunk, in float64."""
+        double = self._double(self._lift(x, 0), 0)
+        return dot(double, double)
+
+    def _same(self, x: Array, y: Array, bits: Any) -> bool:
+        if x is y or bits is None:
+            return x is y
+        left, right = x.view(bits), y.view(bits)
+        if not (left[:_PROBE] == right[:_PROBE]).all():
+            return False
+        return bool(np.equal(left, right, out=self.scratch.mask[: x.size]).all())
 
     def _take_equal(self, x: Array, at: int) -> bool:
         totals, n = self.totals, x.size
         value = self._lift(x, 0)
         double = self._double(value, 0)
-        total = dot(double, self.scratch.ones[:n])
+        total = add_up(double)
         low, high = value.min().item(), value.max().item()
         if total - total != 0.0 or not self._equal_errors(value, low, high, at):
             return False
@@ -103,19 +120,19 @@ class FloatKernel:
         if self.infinities_equal:  # Polygraphy goes on in float64 then, and so in its last bits
             self._forgive_infinities(left, right, error, error64)
             error, magnitude = error.astype(np.float64), magnitude.astype(np.float64)
-        totals.difference += dot(error64, error64)
         totals.product += dot(error64, right64)
         np.abs(error64, out=error64)
         self._errors(error, error64, np.divide(error, magnitude, out=magnitude), at)
 
     def _errors(self, error: Array, error64: Array, ratio: Array, at: int) -> None:
-        totals, n, ones = self.totals, error.size, self.scratch.ones
+        totals, n = self.totals, error.size
         worst = totals.abs.bounds(error, at)[1]
         worst_ratio = totals.rel.bounds(ratio, at)[1]
         squares = dot(error64, error64)
-        totals.abs.add(dot(error64, ones[:n]), squares, n)
+        totals.difference += squares
+        totals.abs.add(add_up(error64), squares, n)
         ratio64 = self._double(ratio, 3)
-        totals.rel.add(dot(ratio64, ones[:n]), dot(ratio64, ratio64), n)
+        totals.rel.add(add_up(ratio64), dot(ratio64, ratio64), n)
         if not worst <= self.atol and not worst_ratio <= self.rtol:
             totals.over += self._count_over(error, ratio)
 
@@ -143,7 +160,7 @@ class FloatKernel:
 
     def _side(self, side: Side, values: Array, double: Array, at: int) -> tuple[float, float]:
         n = values.size
-        total = dot(double, self.scratch.ones[:n])
+        total = add_up(double)
         low, high = side.moments.bounds(values, at)
         side.moments.add(total, dot(double, double), n)
         side.magnitude += self._magnitude(double, total, low, high)
@@ -157,7 +174,7 @@ class FloatKernel:
         if high <= 0:
             return -total
         n = double.size
-        return dot(np.abs(double, out=self.scratch.doubles[3][:n]), self.scratch.ones[:n])
+        return add_up(np.abs(double, out=self.scratch.doubles[3][:n]))
 
     def _lift(self, values: Array, index: int) -> Array:
         if values.dtype == self.how.work:

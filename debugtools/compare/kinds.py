@@ -1,6 +1,7 @@
 """Which arithmetic a pair of dtypes is compared in."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -31,6 +32,7 @@ class Arithmetic:
     epsilon: bool = False
 
 
+@lru_cache(256)
 def arithmetic(first: np.dtype[Any], second: np.dtype[Any]) -> Arithmetic:
     """Choose exact integers where both sides are integers or bool, else Polygraphy's promotion.
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-SEGMENT, ENGINE = 16 << 20, 256 << 20
+SEGMENT, ENGINE = 32 << 20, 256 << 20
 WAITING = 256 << 20
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # glibc's mallopt
 _LARGE_BLOCK, _LARGEST_BLOCK = 1 << 18, 32 << 20
@@ -23,7 +23,7 @@ class Limits:
 
     segment: int = SEGMENT
     waiting: int = WAITING
-    ahead: int = 4 * SEGMENT
+    ahead: int = SEGMENT
 
 
 def limits(budget: int | None, resident: int, *, built: bool = False) -> Limits:

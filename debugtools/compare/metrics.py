@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from backends.errors import LayerwiseError
 from backends.tensors import dtype_name
 from debugtools.compare import order
-from debugtools.compare.fused import fuse, measure
+from debugtools.compare.fused import fuse, measure, sum_of_squares
 from debugtools.compare.indices import indices_mismatches
 from debugtools.compare.kinds import Arithmetic, arithmetic
 from debugtools.compare.moments import Moments, Number, Side, Totals
 from debugtools.compare.perceptual import lpips_distance
 from debugtools.compare.shapes import match_shapes
 from debugtools.compare.spec import MetricName
-from debugtools.compare.tolerance import Rule
+from debugtools.compare.tolerance import Rule, rounding_bound
 
 Array = NDArray[Any]
 
@@ -90,7 +90,7 @@ def compare_arrays(
         return _fail(result, a, b, metrics, f"types cannot be compared: {result.dtypes[0]} and {result.dtypes[1]}")
     if how.kind == "string":
         return _compare_strings(result, a, b, metrics)
-    if rule.auto:
+    if rule.auto and rounding_bound(result.dtypes):
         result.rule = rule = rule.derived(result.dtypes, _rms(b), depth)
     totals = fuse(a, b, how, rule.atol, rule.rtol, infinities_equal=rule.infinities_equal)
     conclude(result, totals, a.size)
@@ -256,8 +256,7 @@ def _fail(result: Comparison, a: Array, b: Array, metrics: Sequence[MetricName],
 
 
 def _rms(b: Array) -> float:
-    side = array_stats(b)
-    return root_mean_square(side.moments.squares, side.moments.count) if side else 0.0
+    return root_mean_square(sum_of_squares(b, arithmetic(b.dtype, b.dtype)), b.size)
 
 
 def root_mean_square(squares: float, count: int) -> float:

@@ -86,10 +86,10 @@ class Walk:
 
     def __iter__(self) -> Iterator[Met]:
         for number, here in enumerate(self._here):
-            made = self._made()
+            made = dict(self._made())
             for tensor in here:
                 if tensor in made:
-                    self._note(tensor, made[tensor])
+                    made[tensor] = self._noted(tensor, made[tensor])
             yield from self._meet(here, made)
             for tensor in self._over.pop(number, ()):
                 self._reference.drop(self._points[tensor].name)
@@ -106,14 +106,17 @@ class Walk:
             self.stopped = str(error)
             return {}
 
-    def _note(self, tensor: str, array: Array) -> None:
-        """Remember a tensor's type, and whether it is the reference's."""
+    def _noted(self, tensor: str, array: Array) -> Array:
+        """Remember a tensor's type, and whether it is the reference's, which then stands for it."""
         self._types[tensor] = array.dtype
         point = self._points[tensor]
-        if same_bits(point.plain(array), self._reference.get(point.name)):
-            self._same.add(tensor)
-            if self._cut.nodes[self._cut.maker[tensor]].op_type == "Constant":
-                self._own.add(tensor)
+        reference = self._reference.get(point.name)
+        if not same_bits(point.plain(array), reference):
+            return array
+        self._same.add(tensor)
+        if self._cut.nodes[self._cut.maker[tensor]].op_type == "Constant":
+            self._own.add(tensor)
+        return array if point.layout else reference
 
     def _meet(self, here: Sequence[str], made: Mapping[str, Array]) -> Iterator[Met]:
         same = not self._local.varies
