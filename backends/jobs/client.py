@@ -97,15 +97,18 @@ class JobClient:
     async def watch(self, interval: float = 0.25) -> AsyncIterator[Views]:
         """All jobs now, and again whenever one of them has changed, at most once an `interval` (seconds)."""
         views: Views = []
-        watched: set[Path] = set()
+        watched: dict[Path, ExitStack] = {}
         with self._hub.watching([self.workspace.jobs]) as change, ExitStack() as watches:
             while True:
                 views = await asyncio.to_thread(self.workspace.list_jobs, views)
-                fresh = {view.folder for view in views if not view.final} - watched
+                going = {view.folder for view in views if not view.final}
+                for folder in watched.keys() - going:
+                    watched.pop(folder).close()
+                fresh = going - watched.keys()
+                for folder in fresh:
+                    watched[folder] = watches.enter_context(ExitStack())
+                    watched[folder].enter_context(self._hub.watching([folder / JOURNAL, folder / LOCK], change))
                 if fresh:
-                    paths = [folder / name for folder in fresh for name in (JOURNAL, LOCK)]
-                    watches.enter_context(self._hub.watching(paths, change))
-                    watched |= fresh
                     continue
                 yield views
                 await asyncio.sleep(interval)

@@ -19,17 +19,23 @@ class Change:
     def __init__(self, look_again: float) -> None:
         self._event = asyncio.Event()
         self._look_again = look_again
+        self._unwatched = 0
 
     def set(self) -> None:
         self._event.set()
 
-    def poll(self) -> None:
-        """Have `wait` return often: something cannot be watched."""
-        self._look_again = _POLL
+    @contextmanager
+    def polling(self, unwatched: int) -> Iterator[None]:
+        """While inside, `wait` returns often if that many paths, of which none is told of, are not 0."""
+        self._unwatched += unwatched
+        try:
+            yield
+        finally:
+            self._unwatched -= unwatched
 
     async def wait(self) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._look_again):
+            async with asyncio.timeout(_POLL if self._unwatched else self._look_again):
                 await self._event.wait()
         self._event.clear()
 
@@ -47,12 +53,11 @@ class Hub:
         watch = self._start()
         change = change or Change(_LOOK_AGAIN)
         numbers = [watch.add(path, FOLDER if path.is_dir() else _FILE) for path in paths]
-        if -1 in numbers:
-            change.poll()
         for number in numbers:
             self._told.setdefault(number, []).append(change)
         try:
-            yield change
+            with change.polling(numbers.count(-1)):
+                yield change
         finally:
             for number in numbers:
                 self._forget(number, change)

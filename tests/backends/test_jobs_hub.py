@@ -39,3 +39,22 @@ def test_without_descriptors_it_is_looked_for(tmp_path: Path) -> None:
         return time.monotonic() - since
 
     assert asyncio.run(starved()) < 5
+
+
+def test_once_nothing_is_unwatched_any_more_it_sleeps_again(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    async def rest() -> bool:
+        hub = Hub()
+        with hub.watching([tmp_path / "file"]) as change:
+            with hub.watching([tmp_path / "not yet"], change):
+                await asyncio.wait_for(change.wait(), 5)
+            try:
+                await asyncio.wait_for(change.wait(), 1)
+            except TimeoutError:
+                return True
+            finally:
+                hub.close()
+        return False
+
+    assert asyncio.run(rest())

@@ -1,7 +1,6 @@
 """What all screens share: a page fills the space between the bars and owns its commands."""
 
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -87,8 +86,10 @@ class Page(Commanded, Container):
         """Run `work` in place of what the group does; it is called when it starts, which it may never do."""
 
         async def run() -> None:
-            with suppress(NoMatches):  # parts of a page that is leaving go before it
+            try:
                 await work()
+            except NoMatches as error:  # parts of a page that is leaving go before it, and no refresh comes after
+                self.call_after_refresh(_fail, error)
 
         self.run_worker(run, group=group, exclusive=True)  # type: ignore[arg-type]
 
@@ -107,3 +108,7 @@ class Page(Commanded, Container):
 
     def laid_out(self) -> None:
         """The page that came to the front has its size again, which it lacked while hidden: paint what has changed."""
+
+
+def _fail(error: Exception) -> None:
+    raise error
