@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from support.big_graph import chain_model
 from textual.css.query import NoMatches
 
 from tui.screens.page import Page
