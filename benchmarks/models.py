@@ -69,6 +69,32 @@ def make_heavy(folder: Path, name: str) -> Path:
     return path
 
 
+def make_gpu_bound(folder: Path) -> Path:
+    """Write `gpu_bound.onnx` to `folder` unless it is there: 97 large products, small inputs and outputs.
+
+    Each takes a GPU longer than the host takes to start it, so that the host is never waited for.
+    """
+    path = folder / "gpu_bound.onnx"
+    if path.exists():
+        return path
+    random, rows, wide, narrow = np.random.default_rng(0), 4096, 2048, 64
+    sizes = {"first": (narrow, wide), **{f"w{i}": (wide, wide) for i in range(8)}, "last": (wide, narrow)}
+    weights = [numpy_helper.from_array(_values(random, size, ("Gemm", 1)), name) for name, size in sizes.items()]
+    names = ["first", *(f"w{i % 8}" for i in range(95)), "last"]
+    nodes = []
+    for i, name in enumerate(names):
+        nodes.append(onnx.helper.make_node("MatMul", [f"x{i}", name], [f"y{i}"]))
+        nodes.append(onnx.helper.make_node("Relu", [f"y{i}"], [f"x{i + 1}"]))
+    ends = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [rows, narrow])
+        for name in ("x0", f"x{len(names)}")
+    ]
+    graph = onnx.helper.make_graph(nodes, "gpu_bound", ends[:1], ends[1:], weights)
+    folder.mkdir(parents=True, exist_ok=True)
+    onnx.save(onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 17)]), path)
+    return path
+
+
 def _roles(graph: onnx.GraphProto) -> Mapping[str, tuple[str, int]]:
     """Who reads a tensor, as which input; DenseNet's scales change shape on the way, so look past that."""
     readers = {name: (node, place) for node in reversed(graph.node) for place, name in enumerate(node.input)}
