@@ -99,9 +99,9 @@ def _figures(state: PerfState, cells: int, glyphs: Glyphs) -> Line:
     latency = run.get("latency") or {}
     batch = f", batch {run['batch']}" if run.get("batch") else ""
     name = shown(f"{run.get('runner')}{batch}", 60)
-    text = f"   median {ms_text(latency.get('median'))} ms"
-    text += "".join(f"   p{key} {ms_text(value)}" for key, value in (latency.get("percentiles") or {}).items())
-    text += f"   {sig(run.get('items_per_second'), 3)} {'items' if run.get('batch') else 'runs'}/s"
+    text = f"  median {ms_text(latency.get('median'))} ms"
+    text += "".join(f"  p{key} {ms_text(value)}" for key, value in (latency.get("percentiles") or {}).items())
+    text += f"  {sig(run.get('items_per_second'), 3)} {'items' if run.get('batch') else 'runs'}/s"
     room = max(10, cells - len(text))
     return [(fit(name, min(room, len(name)), glyphs.ellipsis, keep="start"), "strong"), (text, "")]
 
