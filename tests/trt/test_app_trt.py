@@ -62,7 +62,7 @@ def test_a_run_is_built_watched_cancelled_and_run_and_its_engine_looked_into(
         if trt_version == 10:  # the screens know no versions: each of the slow ends is gone to once
             return
         await bench.press("6", "colon", *"bench --trt --duration 0 --warm-up-time 0", "enter")
-        await bench.see(f"done: {2 * LAYERS} layers", "layer /layer.", "trt   median")
+        await bench.see(f"done: {2 * LAYERS} layers", "layer /layer.", "trt  median")
 
     async def opened(bench: Bench) -> None:
         await bench.see("an engine has no graph to browse")

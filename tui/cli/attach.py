@@ -1,6 +1,5 @@
 """`layerwise attach [ID]`: the view of a job from its start, whoever runs it, and the place to answer what it asks."""
 
-import asyncio
 from argparse import Namespace
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -9,7 +8,7 @@ import msgspec
 
 from backends.errors import LayerwiseError, UsageError
 from backends.jobs.folder import raw_spec
-from tui.cli.follow import Follower, messages
+from tui.cli.follow import Follower, messages, run_interruptibly
 from tui.cli.json_output import Collector, print_json
 from tui.cli.log import WARNING, Log, shown_lines
 from tui.cli.parser import Parser
@@ -36,7 +35,7 @@ def run_attach(args: Namespace, log: Log) -> int:
     collector = Collector()
     try:
         if args.json:
-            asyncio.run(Follower(job, collector.event).run())
+            run_interruptibly(Follower(job, collector.event).run())
         else:
             follow_job(job, log)
     except KeyboardInterrupt:
@@ -63,7 +62,7 @@ def follow_job(job: int, log: Log) -> None:
     searching = str(raw_spec(view.folder).get("action")).startswith("debug_")
     with progress(log) as show:
         asker = VerdictAsker(log, show) if searching else Asker(log, show)
-        asyncio.run(Follower(job, report, show, asker).run())
+        run_interruptibly(Follower(job, report, show, asker).run())
 
 
 def _report(view: "JobView", log: Log) -> Listener:

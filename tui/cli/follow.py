@@ -1,8 +1,10 @@
 """Following a job's events to its end, and having its open question attended to meanwhile."""
 
 import asyncio
+import signal
+from collections.abc import Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from backends.errors import UsageError
 from tui.cli.log import INFO, LEVELS, WARNING, Log, shown_lines
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from backends.jobs.client import JobClient
     from tui.cli.asking import Asker
 
+Result = TypeVar("Result")
 _ENDED = ("running", "done", "failed", "cancelled", "lost")
 
 
@@ -89,3 +92,27 @@ def messages(log: Log) -> Listener:
             log.say(level, shown_lines(event.get("text")))
 
     return say
+
+
+def run_interruptibly(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run `work`; KeyboardInterrupt at once on SIGINT, which by itself may not wake a loop that waits."""
+    return asyncio.run(_interruptible(work))
+
+
+async def _interruptible(work: Coroutine[Any, Any, Result]) -> Result:
+    loop, task, interrupted = asyncio.get_running_loop(), asyncio.current_task(), asyncio.Event()
+    assert task is not None
+
+    def interrupt() -> None:
+        interrupted.set()
+        task.cancel()
+
+    loop.add_signal_handler(signal.SIGINT, interrupt)
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if interrupted.is_set():
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)

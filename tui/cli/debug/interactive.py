@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from backends.text import shown
 from tui.cli.asking import Asker, read_input
 from tui.cli.debug.report import SearchReport, measured_text
-from tui.cli.follow import Follower
+from tui.cli.follow import Follower, run_interruptibly
 from tui.cli.log import CRITICAL, START, WARNING, Log
 from tui.cli.progress import Bar, NoBar
 from tui.cli.submit import card_text, exit_code, submit
@@ -28,7 +28,7 @@ def converse(job: "JobSpec", report: SearchReport, log: Log) -> int:
     log.say(START, "Starting interactive debugging session since no `--check` command was provided", source="tools")
     number = submit(job)
     try:
-        answered = asyncio.run(_converse(number, report, log))
+        answered = run_interruptibly(_converse(number, report, log))
     except KeyboardInterrupt:
         answered = False
     if not answered:
