@@ -1,18 +1,27 @@
 """The command `layerwise`: a file opens the app, a word runs a command. Imports only what the word needs."""
 
-import io
 import os
 import sys
 from pathlib import Path
 
 from backends.errors import LayerwiseError
 from tui.cli.registry import COMMANDS, Branch, Leaf, branch_overview, overview, unknown
+from tui.cli.streams import forgiving_streams, lost_output, open_closed_streams
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line `argv` (sys.argv by default) and return its exit code; never raises for user errors."""
     words = sys.argv[1:] if argv is None else argv
-    _prepare_streams()
+    open_closed_streams()
+    with forgiving_streams():
+        code = _told(words)
+        lost = lost_output()
+        if lost:
+            print(f"[!] {lost}", file=sys.stderr)
+    return code or (1 if lost else 0)
+
+
+def _told(words: list[str]) -> int:
     try:
         return _dispatch(words)
     except LayerwiseError as error:
@@ -22,21 +31,6 @@ def main(argv: list[str] | None = None) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        _close_stdout()
-        return 1
-
-
-def _prepare_streams() -> None:
-    """Open those that a daemon starts us without, and say each line when it is said, whatever reads it.
-
-    What the encoding of the output lacks is written as an escape.
-    """
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
 
 
 def _dispatch(words: list[str]) -> int:
@@ -95,11 +89,6 @@ def _open_app(model: Path | None) -> int:
 def _print(text: str, code: int = 0) -> int:
     print(text, file=sys.stderr if code else sys.stdout)
     return code
-
-
-def _close_stdout() -> None:
-    """Whoever read our output has gone: keep the interpreter's own flush at exit from complaining."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

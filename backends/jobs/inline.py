@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from backends.jobs.events import Event
@@ -15,22 +15,34 @@ if TYPE_CHECKING:
     from backends.jobs.spec import JobSpec
     from backends.jobs.store import Workspace
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 
 def run_inline(spec: "JobSpec", on_event: Callable[[Event], None], workspace: "Workspace") -> JobView:
     """Make a job, see it through, tell `on_event` of every event as it comes, and return the job as it ended.
 
     SIGINT and SIGTERM cancel the job (a second one kills it); after SIGHUP it goes on untold. Call it from
-    the main thread for that; from any other thread signals are left alone. An exception of `on_event` cancels
-    the job.
+    the main thread for that; from any other thread signals are left alone. `on_event` is called in a thread of its
+    own: a slow one holds up nothing, and what it raises is raised here once the job has ended.
     """
-    folder, lock = workspace.create(spec)
-    supervision = Supervision(folder, lock, on_event)
-    try:
-        with _signals(supervision):
-            supervision.run()
-    finally:
-        os.close(lock)
+    with ExitStack() as stack:
+        with _held_back():
+            folder, lock = workspace.create(spec)
+            stack.callback(os.close, lock)
+            supervision = Supervision(folder, lock, on_event)
+            stack.enter_context(_signals(supervision))
+        supervision.run()
     return workspace.view(int(folder.name))
+
+
+@contextmanager
+def _held_back() -> Iterator[None]:
+    """Inside, signals wait: one that ends this process now would leave a job that was made and never ran."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
@@ -38,11 +50,7 @@ def _signals(supervision: Supervision) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    handlers = {
-        signal.SIGINT: supervision.stop,
-        signal.SIGTERM: supervision.stop,
-        signal.SIGHUP: supervision.stop_telling,
-    }
+    handlers = dict(zip(_SIGNALS, (supervision.stop, supervision.stop, supervision.stop_telling), strict=True))
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     wakeup = signal.set_wakeup_fd(supervision.sleeper.wake_fd, warn_on_full_buffer=False)
     try:

@@ -46,6 +46,11 @@ class Sleeper:
         with suppress(BlockingIOError):
             os.read(self._read, 512)
 
+    def wake(self) -> None:
+        """End the sleep, from any thread; after `close` nothing happens."""
+        with suppress(OSError):
+            os.write(self.wake_fd, b"\0")
+
     def close(self) -> None:
         os.close(self._read)
         os.close(self.wake_fd)

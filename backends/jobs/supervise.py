@@ -24,6 +24,7 @@ from backends.jobs.view import JobView
 
 if TYPE_CHECKING:
     from backends.jobs.spare import SpareWorker
+    from backends.jobs.telling import Teller
 
 GRACE = 2.0
 INFINITY = float("inf")
@@ -34,7 +35,7 @@ _LOOK_AGAIN = 2.0
 
 class Supervision:
     """One attempt of one job. `lock` is the descriptor that holds the job's lock; `on_event` is told of every
-    event of this attempt; `spare` is a worker that waits for it.
+    event, in a thread of its own (see `Teller`); `spare` is a worker that waits for it.
     """
 
     def __init__(
@@ -48,12 +49,12 @@ class Supervision:
         self.lock = lock
         self.view = JobView(folder)
         self.sleeper = Sleeper()
-        self._on_event = on_event
+        self._teller = self._told(on_event) if on_event is not None else None
         self._spare = spare
         self._spec = raw_spec(folder)
         self._replies = LineReader(folder / REPLIES)
-        self._listener_error: BaseException | None = None
         self._stops_asked = 0
+        self._untold = False
         self._stopped = ""
         self._kill_at = self._deadline = INFINITY
         self._left = 0.0
@@ -63,29 +64,47 @@ class Supervision:
         self._stops_asked += 1
 
     def stop_telling(self, *_: object) -> None:
-        """Go on without `on_event`: whoever was told has gone away."""
-        self._on_event = None
+        """Go on without `on_event`: whoever was told has gone away. A signal handler may ask for it."""
+        if self._teller is not None:
+            self._teller.stop()
+            self._untold = True
 
     def run(self) -> str:
         """See the attempt through and return its final state.
 
-        An exception of `on_event` cancels the attempt and is raised again. Raises OSError when not even the
-        reserve of a full disk was enough to write the end down: the job then reads `lost`.
+        What `on_event` raises ends the telling, not the job, and is raised once the job has ended. Raises OSError
+        when not even the reserve of a full disk was enough to write the end down: the job then reads `lost`.
         """
         try:
             ending = self._attempt()
             state = conclude(self.folder, self.view.attempt, ending)
-            self._tell()
         finally:
-            self.sleeper.close()
-        if self._listener_error is not None:
-            raise self._listener_error
+            self._finish_telling()
         return state
+
+    def _told(self, on_event: Callable[[Event], None]) -> "Teller":
+        from backends.jobs.telling import Teller
+
+        return Teller(self.folder, on_event, self.sleeper.wake)
+
+    def _finish_telling(self) -> None:
+        """Wait until all is told, unless nobody listens any more or the end is asked for meanwhile."""
+        teller, asked = self._teller, self._stops_asked
+        if teller is not None:
+            teller.finish()
+            while not (teller.ended or self._untold or self._stops_asked > asked):
+                self.sleeper.sleep(None)
+            if not teller.ended:  # it may wake the sleeper yet
+                return
+            teller.join()
+        self.sleeper.close()
+        if teller is not None and teller.error is not None:
+            raise teller.error
 
     def _attempt(self) -> Ending:
         held: dict[str, int] | None = None
         try:
-            self._tell(always=True)
+            self._look()
             held = self._take_leases()
             return Ending(stopped="cancel") if held is None else self._work(held)
         except LayerwiseError as error:
@@ -129,7 +148,7 @@ class Supervision:
     def _say(self, kind: str, /, **fields: object) -> None:
         with journal(self.folder) as writer:
             writer.write(kind, **fields)
-        self._tell(always=True)
+        self._look()
 
     def _work(self, held: dict[str, int]) -> Ending:
         kills, log_from = oom_kills(), _size(self.folder / LOG)
@@ -163,7 +182,7 @@ class Supervision:
     def _arrange(self, worker: WorkerProcess) -> None:
         self.sleeper.process(worker.pidfd)
         self.sleeper.watch(self.folder / REPLIES)
-        if self._on_event is not None:
+        if self._teller is not None:
             self.sleeper.watch(self.folder / JOURNAL)
         self._deadline = time.monotonic() + (self._spec.get("timeout") or INFINITY)
 
@@ -200,16 +219,14 @@ class Supervision:
             self._deadline = time.monotonic() + self._left
         return self._stops_asked > 0 or any(reply.get("type") == "cancel" for reply in replies)
 
-    def _tell(self, *, always: bool = False) -> None:
-        if self._on_event is None and not always:
-            return
-        for event in self.view.news():
-            try:
-                if self._on_event is not None:
-                    self._on_event(event)
-            except BaseException as error:
-                self._listener_error, self._on_event = error, None
-                self.stop()
+    def _look(self) -> None:
+        """See where the attempt stands."""
+        self.view.refresh()
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._teller is not None:
+            self._teller.look()
 
 
 def time_running(folder: Path, attempt: int) -> tuple[float, bool]:

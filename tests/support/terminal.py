@@ -43,7 +43,7 @@ class Terminal:
 
     def __init__(
         self, command: Sequence[str], *, columns: int = 120, rows: int = 40, env: Mapping[str, str] | None = None,
-        hangup: bool = True, forked: bool = False,
+        hangup: bool = True, forked: bool = False, cwd: Path = ROOT,
     ) -> None:  # fmt: skip
         self.screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self.screen)
@@ -57,7 +57,7 @@ class Terminal:
         whole = {**clean, "TERM": "xterm-256color", "COLORTERM": "truecolor", "LC_ALL": "C.UTF-8", **(env or {})}
         self._home = whole.get("LAYERWISE_HOME", "")
         launch = _forked if forked else _fresh
-        self.process = launch(command, whole, slave, hangup)
+        self.process = launch(command, whole, slave, hangup, cwd)
         os.close(slave)
 
     def __enter__(self) -> Self:
@@ -162,15 +162,19 @@ class Terminal:
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
 
-def _fresh(command: Sequence[str], env: Mapping[str, str], slave: int, hangup: bool) -> subprocess.Popen[bytes]:
+def _fresh(
+    command: Sequence[str], env: Mapping[str, str], slave: int, hangup: bool, cwd: Path
+) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        command, stdin=slave, stdout=slave, stderr=slave, cwd=ROOT, close_fds=True, env=env,
+        command, stdin=slave, stdout=slave, stderr=slave, cwd=cwd, close_fds=True, env=env,
         preexec_fn=lambda: _own_terminal(hangup),  # noqa: PLW1509 (no threads here)
     )  # fmt: skip
 
 
-def _forked(words: Sequence[str], env: Mapping[str, str], slave: int, hangup: bool) -> forkserver.Forked:
-    return forkserver.start(words, ROOT, env, [slave] * 3, terminal="hangup" if hangup else forkserver.HANGUP_OFF)
+def _forked(
+    words: Sequence[str], env: Mapping[str, str], slave: int, hangup: bool, cwd: Path
+) -> forkserver.Forked:
+    return forkserver.start(words, cwd, env, [slave] * 3, terminal="hangup" if hangup else forkserver.HANGUP_OFF)
 
 
 def _own_terminal(hangup: bool) -> None:

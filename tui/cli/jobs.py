@@ -13,6 +13,7 @@ from tui.cli import values
 from tui.cli.json_output import print_json
 from tui.cli.log import Log
 from tui.cli.parser import Parser
+from tui.cli.streams import reader_gone
 from tui.cli.submit import card_text
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def run_logs(args: Namespace, log: Log) -> int:
     while args.follow:
         ended = workspace.view(args.job).final
         offset = _print_from(path, offset)
-        if ended:
+        if ended or reader_gone():
             break
         time.sleep(_POLL)
     return 0

@@ -161,15 +161,25 @@ class Log:
         self._write(line, _COLOURS.get(level, ""), stream)
 
     def _write(self, line: str, colour: str, stream: TextIO) -> None:
-        if self._file:
-            self._file.write(line + "\n")
-            self._file.flush()
+        self._keep(line)
         coloured = colour and self.colors and stream.isatty()
         text = f"\x1b[{colour}m{line}\x1b[0m" if coloured else line
         if self.printer is not None and stream is sys.stdout:
             self.printer(text)
         else:
             print(text, file=stream)
+
+    def _keep(self, line: str) -> None:
+        """Write a line to the file; one that takes no more is said once and left."""
+        file = self._file
+        if file is None:
+            return
+        try:
+            file.write(line + "\n")
+            file.flush()
+        except OSError as error:
+            self._file = None
+            self.error(f"--log-file {shown(file.name)}: {error.strerror}; nothing more goes there")
 
 
 def shown_lines(text: object, limit: int | None = None) -> str:
