@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ TAG = "LAYERWISE_JOB"
 ROOT = str(Path(__file__).parents[2])
 # glibc 2.35 and later: large blocks in large pages; a session of 100 MB opens in half the time. Others ignore it.
 LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
-_GUARD = 'trap "" TERM INT HUP; read _; kill -9 0'
+_GUARD = 'trap "" TERM INT HUP; read _; "$@"; kill -9 0'
 _DEFAULT_SIGNALS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGPIPE)
 
 
@@ -88,8 +88,20 @@ def spawn_detached(command: Sequence[str], keep: Sequence[int] = ()) -> None:
         raise OSError(f"the supervisor could not be started (status {status})")
 
 
+def start_guard(group: int, env: Mapping[str, str]) -> tuple[int, int]:
+    """Start what kills the group, and all that bears the tag of `env`, once the descriptor returned second is closed.
+
+    Returns its process id first.
+    """
+    read_end, alive = os.pipe()
+    command = ["/bin/sh", "-c", _GUARD, "sh", *python("backends.jobs.sweeper")]
+    guard = spawn(command, env, group=group, stdin=read_end)
+    os.close(read_end)
+    return guard, alive
+
+
 class WorkerProcess:
-    """A worker, and a guard in its process group that kills the group when this process is gone.
+    """A worker, and a guard in its process group that kills all it has started when this process is gone.
 
     Start it from a thread that lives as long as the job: the kernel kills the worker when that thread ends.
     """
@@ -98,9 +110,7 @@ class WorkerProcess:
         self, command: Sequence[str], env: Mapping[str, str], *, output: Path | None = None, keep: Sequence[int] = ()
     ) -> None:
         self.pid = spawn(command, env, output=output, keep=keep)
-        read_end, self._alive = os.pipe()
-        self._guard = spawn(["/bin/sh", "-c", _GUARD], env, group=self.pid, stdin=read_end)
-        os.close(read_end)
+        self._guard, self._alive = start_guard(self.pid, env)
         self.pidfd = os.pidfd_open(self.pid) if hasattr(os, "pidfd_open") else -1
 
     def exited(self) -> bool:
@@ -134,17 +144,20 @@ def start_worker(folder: Path, attempt: int, env: Mapping[str, str], keep: Seque
     return WorkerProcess(command, {**env, TAG: str(folder)}, output=folder / LOG, keep=keep)
 
 
-def tagged_processes(folder: Path) -> list[int]:
-    """Processes that were started by a job's worker or its children, wherever they have moved to since."""
-    tags = {os.fsencode(f"{TAG}={tag}") for tag in tags_of(folder)}
+def tagged_processes(tags: Collection[str]) -> list[int]:
+    """Processes that were started by a worker with one of these tags or by its children, wherever they have moved to
+    since; not this one and its parent.
+    """
+    marks = {os.fsencode(f"{TAG}={tag}") for tag in tags}
+    ours = {os.getpid(), os.getppid()}
     found = []
     for entry in os.scandir("/proc"):
-        if entry.name.isdecimal() and int(entry.name) != os.getpid():
+        if entry.name.isdecimal() and int(entry.name) not in ours:
             try:
                 fd = os.open(f"/proc/{entry.name}/environ", os.O_RDONLY | os.O_CLOEXEC)
             except OSError:
                 continue
-            if not tags.isdisjoint(_all_of(fd).split(b"\0")):
+            if not marks.isdisjoint(_all_of(fd).split(b"\0")):
                 found.append(int(entry.name))
     return found
 
@@ -162,10 +175,15 @@ def _all_of(fd: int) -> bytes:
 
 
 def sweep(folder: Path) -> int:
-    """Kill what a dead worker has left behind; returns how many processes that were."""
+    """Kill what a dead worker of a job has left behind; returns how many processes that were."""
+    return sweep_tagged(tags_of(folder))
+
+
+def sweep_tagged(tags: Collection[str]) -> int:
+    """Kill the processes with one of these tags; returns how many they were."""
     swept = 0
     for _ in range(10):
-        found = tagged_processes(folder)
+        found = tagged_processes(tags)
         if not found:
             break
         for pid in found:

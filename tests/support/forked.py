@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from backends.jobs import supervise
 from backends.jobs.folder import LOG
-from backends.jobs.process import _GUARD, TAG, WorkerProcess, spawn
+from backends.jobs.process import TAG, WorkerProcess, start_guard
 from backends.jobs.spare_worker import _write_to
 from backends.jobs.worker import work
 
@@ -35,9 +35,7 @@ class ForkedWorker(WorkerProcess):
         if self.pid == 0:
             _become_worker(folder, attempt, env, keep)
         os.setpgid(self.pid, self.pid)
-        read_end, self._alive = os.pipe()
-        self._guard = spawn(["/bin/sh", "-c", _GUARD], env, group=self.pid, stdin=read_end)
-        os.close(read_end)
+        self._guard, self._alive = start_guard(self.pid, {**env, TAG: str(folder)})
         self.pidfd = os.pidfd_open(self.pid)
 
 

@@ -23,6 +23,7 @@ NAMES = (
     "exit_three",
     "eat_memory",
     "hang",
+    "command",
     "stubborn",
     "native_hang",
     "ask",
@@ -110,6 +111,11 @@ def native_hang(context: JobContext) -> dict[str, Any]:
     for _ in range(2):
         ctypes.PyDLL(None).pthread_mutex_lock(mutex)
     return {}
+
+
+def command(context: JobContext) -> dict[str, Any]:
+    """Runs a command of parameters to its end."""
+    return {"code": subprocess.run(context.params["command"], check=False).returncode}
 
 
 def ask(context: JobContext) -> dict[str, Any]:

@@ -1,0 +1,91 @@
+"""Children in sessions of their own die with a job whose supervisor is killed: at once, and with nobody looking."""
+
+import json
+import os
+import sys
+from itertools import product
+from pathlib import Path
+
+import pytest
+from support import forkserver
+from support.debugging import saved
+from support.jobs import alive, jobs_home, kill, pids_of, submit, submit_warm, until
+from support.models import mlp
+
+from backends.jobs.store import Workspace
+
+__all__ = ["jobs_home"]
+
+_CHECK = """
+import json, os, subprocess, sys, time
+def session(): os.setsid()
+def group(): os.setpgid(0, 0)
+def daemon():
+    os.setsid()
+    if os.fork(): os._exit(0)
+def stubborn():
+    os.setsid()
+    import signal
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP): signal.signal(number, signal.SIG_IGN)
+def chain():
+    for _ in range(3):
+        os.setsid() if os.getsid(0) != os.getpid() else None
+        if os.fork(): os._exit(0)
+children = {}
+for way in (session, group, daemon, stubborn, chain):
+    read, write = os.pipe()
+    if os.fork() == 0:
+        way()
+        os.write(write, str(os.getpid()).encode())
+        os.execvp(sys.executable, [sys.executable, "-ISc", "import time; time.sleep(3600)", way.__name__])
+    os.close(write)
+    children[way.__name__] = int(os.read(read, 20))
+open(sys.argv[1] + ".new", "w").write(json.dumps(children))
+os.rename(sys.argv[1] + ".new", sys.argv[1])
+time.sleep(3600)
+"""
+KINDS = ("session", "group", "daemon", "stubborn", "chain")
+
+
+def _children(file: Path) -> dict[str, int]:
+    until(file.exists)
+    found: dict[str, int] = json.loads(file.read_text())
+    assert set(found) == set(KINDS) and all(map(alive, found.values()))
+    return found
+
+
+def _gone_at_once(pids: list[int]) -> None:
+    """Nobody has asked about the job meanwhile: that alone would sweep it."""
+    until(lambda: not any(map(alive, pids)), 3.0)
+
+
+@pytest.mark.parametrize(("start", "victim"), list(product(["detached", "warm"], ["supervisor", "both"])))
+def test_strays_of_a_detached_job(jobs_home: Workspace, tmp_path: Path, start: str, victim: str) -> None:
+    (tmp_path / "check.py").write_text(_CHECK)
+    params = {"command": [sys.executable, str(tmp_path / "check.py"), str(tmp_path / "pids")]}
+    job = (submit if start == "detached" else submit_warm)(jobs_home, "command", params)
+    children = _children(tmp_path / "pids")
+    worker, supervisor = pids_of(jobs_home, job)
+    kill(supervisor)
+    if victim == "both" and alive(worker):
+        kill(worker)
+    _gone_at_once([worker, *children.values()])
+
+
+@pytest.mark.parametrize("what", ["reduce", "bisect", "repeat"])
+def test_strays_of_a_killed_command_line(tmp_path: Path, what: str) -> None:
+    bad, _ = saved(tmp_path, mlp(), "/fc0/MatMul")
+    (tmp_path / "check.py").write_text(_CHECK)
+    words = ["debug", what, bad.name, "--check", sys.executable, "check.py", "pids"]
+    with Path(os.devnull).open("r+") as nothing:
+        command = forkserver.start(words, tmp_path, os.environ, [nothing.fileno()] * 3)
+    children = _children(next_file(tmp_path))
+    command.kill()
+    command.wait(10)
+    _gone_at_once([*children.values()])
+
+
+def next_file(folder: Path) -> Path:
+    """The check runs in a folder of its own in the job's."""
+    home = Workspace()
+    return until(lambda: next(home.jobs.glob("*/artifacts/**/pids"), None))
