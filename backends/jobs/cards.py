@@ -22,16 +22,23 @@ _HALF = 1400
 class Ending(NamedTuple):
     """What the supervisor saw. status: exit code or -signal, None when the supervisor is gone too.
 
-    stopped: "cancel" or "timeout" when the supervisor ended it; oom: the kernel killed something for memory
-    meanwhile;
-    error: why no worker was started; log_from: where in log.txt this attempt begins.
+    stopped: "cancel" or "timeout" when the supervisor asked the worker to end; killed: and then killed it; oom: the
+    kernel killed something for memory meanwhile; error: why no worker was started; log_from: where in log.txt this
+    attempt begins.
     """
 
     status: int | None = None
     stopped: str = ""
+    killed: bool = False
     oom: bool = False
     error: str = ""
     log_from: int = 0
+
+    @property
+    def obeyed(self) -> bool:
+        """Whether it ended because it was asked to; a worker may fail by itself in the same moment."""
+        by_us = (None, -signal.SIGTERM, 128 + signal.SIGTERM, *([-signal.SIGKILL] if self.killed else []))
+        return self.stopped != "" and self.status in by_us
 
 
 def events_of_attempt(folder: Path, attempt: int) -> list[Event]:
@@ -48,9 +55,9 @@ def outcome(folder: Path, attempt: int, ending: Ending) -> tuple[str, dict[str, 
     kinds = {event["type"] for event in events}
     if "result" in kinds:
         return "done", None
-    if ending.stopped == "cancel":
+    if ending.obeyed and ending.stopped == "cancel":
         return "cancelled", None
-    if "card" in kinds and not ending.stopped:
+    if "card" in kinds and not ending.obeyed:
         return "failed", None
     card = make_card(folder, *_story(folder, ending, events), events=events)
     return ("lost" if card["kind"] == "lost" else "failed"), card
@@ -92,7 +99,7 @@ def _story(folder: Path, ending: Ending, events: list[Event]) -> tuple[str, str,
     log = _log_tail(folder, ending.log_from)
     if ending.error:
         return "error", ending.error, ""
-    if ending.stopped == "timeout":
+    if ending.obeyed:
         return "timeout", "ran longer than its timeout and was stopped", _stack(log)
     if ending.status is None:
         return "lost", _LOST, ""

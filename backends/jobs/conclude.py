@@ -3,13 +3,14 @@
 Only the holder of the job's lock may do it, after the worker is dead.
 """
 
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from backends.jobs.cards import Ending, outcome
-from backends.jobs.events import EventWriter
-from backends.jobs.folder import release_reserve
+from backends.jobs.events import EventWriter, last_events
+from backends.jobs.folder import LOG, release_reserve
 from backends.jobs.process import sweep
 
 
@@ -32,7 +33,16 @@ def _write(folder: Path, attempt: int, state: str, card: dict[str, object] | Non
     with journal(folder) as writer:
         if card is not None:
             writer.write("card", **card)
-        writer.write("state", state=state, attempt=attempt)
+        when = {"ended": _last_sign(folder)} if state == "lost" else {}
+        writer.write("state", state=state, attempt=attempt, **when)
+
+
+def _last_sign(folder: Path) -> float:
+    """When the job was last seen alive: nobody saw it end."""
+    times = [event["t"] for event in last_events(folder) if event["type"] != "card"][-1:]
+    with suppress(OSError):
+        times.append((folder / LOG).stat().st_mtime)
+    return float(min(time.time(), max(times, default=time.time())))
 
 
 @contextmanager

@@ -56,6 +56,7 @@ class Supervision:
         self._stops_asked = 0
         self._untold = False
         self._stopped = ""
+        self._killed = False
         self._kill_at = self._deadline = INFINITY
         self._left = 0.0
 
@@ -160,7 +161,7 @@ class Supervision:
             until = min(self._kill_at, self._deadline) - time.monotonic()
             self.sleeper.sleep(None if until == INFINITY else until, deaf=_DEAF)
         status = worker.bury()
-        return Ending(status, self._stopped, oom_kills() > kills, "", log_from)
+        return Ending(status, self._stopped, self._killed, oom_kills() > kills, "", log_from)
 
     def _start(self, held: dict[str, int]) -> WorkerProcess:
         wanted = self._spec.get("gpus", 0)
@@ -194,7 +195,7 @@ class Supervision:
             self._check_timeout(worker)
         if now >= self._kill_at or self._stops_asked > 1:
             worker.signal_group(signal.SIGKILL)
-            self._kill_at = INFINITY
+            self._killed, self._kill_at = True, INFINITY
 
     def _check_timeout(self, worker: WorkerProcess) -> None:
         """Stop the worker unless it spent the time waiting for an answer."""

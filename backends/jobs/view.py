@@ -18,7 +18,8 @@ class JobView:
 
     state: queued, running, waiting, done, failed, cancelled or lost; reason: why it is queued.
     progress: the last {"done", "total", "unit", "text"}; question: the open one, {"id", "question"}.
-    created, started, ended: unix seconds, started and ended of the latest attempt.
+    created, started, ended: unix seconds, started and ended of the latest attempt; a lost one ended when it was last
+    seen alive.
     card, result: of the latest attempt. counts: rows of each table over all attempts. bytes_on_disk: of the
     folder.
     """
@@ -115,7 +116,7 @@ class JobView:
             self.gpus = event.get("gpus", self.gpus)
             self.question = None
         elif self.final:
-            self.ended = event["t"]
+            self.ended = float(event.get("ended", event["t"]))
             self.question = None
 
     def _new_attempt(self, attempt: int) -> None:

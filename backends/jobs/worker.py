@@ -22,6 +22,8 @@ from backends.jobs.folder import release_reserve
 from backends.trt.monitor import give_up, hear
 
 _PR_SET_PDEATHSIG = 1
+_CANCELLED = 128 + signal.SIGTERM
+_asked_to_end: list[bool] = []
 
 
 class Cancelled(BaseException):
@@ -38,7 +40,10 @@ def work(folder: Path, attempt: int, kept: list[int]) -> NoReturn:
     """Do the attempt and end this process. kept: descriptors that hold the job's lock and leases."""
     _keep_to_myself(kept)
     _prepare()
-    status = _run(JobContext(folder.resolve(), attempt))
+    try:
+        status = _run(JobContext(folder.resolve(), attempt))
+    except Cancelled:  # while another end was being written down
+        status = _CANCELLED
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
@@ -77,6 +82,7 @@ def _prepare() -> None:
 
 
 def _raise_cancelled(*_: object) -> NoReturn:
+    _asked_to_end.append(True)
     give_up()
     raise Cancelled
 
@@ -99,8 +105,10 @@ def _run(context: JobContext) -> int:
         context.writer.write("result", data=result or {})
         return 0
     except Cancelled:
-        return 128 + signal.SIGTERM
+        return _CANCELLED
     except BaseException as error:
+        if _asked_to_end:  # what raised it met Cancelled on the way
+            return _CANCELLED
         resource.setrlimit(resource.RLIMIT_AS, limits)
         return _report(context, error)
 

@@ -25,6 +25,8 @@ NAMES = (
     "hang",
     "command",
     "stubborn",
+    "crash_when_asked",
+    "error_when_asked",
     "native_hang",
     "ask",
     "children",
@@ -102,6 +104,19 @@ def stubborn(context: JobContext) -> dict[str, Any]:
     context.log("ignoring SIGTERM")
     time.sleep(3600)
     return {}
+
+
+def crash_when_asked(context: JobContext) -> dict[str, Any]:
+    signal.signal(signal.SIGTERM, lambda *_: os.abort())
+    return hang(context)
+
+
+def error_when_asked(context: JobContext) -> dict[str, Any]:
+    """What stops it makes it fail on the way out, as a library does that cannot close."""
+    try:
+        return hang(context)
+    finally:
+        raise ValueError("cannot close")
 
 
 def native_hang(context: JobContext) -> dict[str, Any]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from backends.jobs.view import JobView
 
 _POLL = 0.2
+_ENDS_WITHIN = 10.0
 _NEWEST = 20
 
 
@@ -95,11 +96,25 @@ def fill_cancel(parser: Parser) -> None:
 
 
 def run_cancel(args: Namespace, log: Log) -> int:
-    """Ask the jobs to stop; they are killed if they do not."""
-    for job in args.jobs:
-        _ask(_client().cancel(_number(job)))
-        log.finish(f"Job {job}: cancelled")
+    """Ask the jobs to stop, and say how each ended; they are killed if they do not stop."""
+    client = _client()
+    numbers = [_number(job) for job in args.jobs]
+    for job in numbers:
+        _ask(client.cancel(job))
+    for job in numbers:
+        state = client.workspace.view(job).outcome if _ask(_has_ended(client, job)) else ""
+        log.verdict(state != "", f"Job {job}: {state or 'asked to stop, and has not ended yet'}")
     return 0
+
+
+async def _has_ended(client: "JobClient", job: int) -> bool:
+    """Whether it ended within what a worker has to stop, and its supervisor to say so."""
+    try:
+        async with asyncio.timeout(_ENDS_WITHIN):
+            await client.wait(job)
+    except TimeoutError:
+        return False
+    return True
 
 
 def fill_retry(parser: Parser) -> None:

@@ -1,0 +1,107 @@
+"""How a job ended is said as it was: over every way a worker can end and every moment it can be asked to."""
+
+import asyncio
+import os
+import signal
+import time
+from itertools import product
+from pathlib import Path
+
+import pytest
+from support.cli import layerwise
+from support.jobs import events_of, jobs_home, kill, pids_of, submit, until, wait_for
+
+from backends.jobs.cards import Ending, outcome
+from backends.jobs.client import JobClient
+from backends.jobs.conclude import conclude, journal
+from backends.jobs.spec import JobSpec
+from backends.jobs.store import Workspace
+from backends.jobs.view import JobView
+
+__all__ = ["jobs_home"]
+
+STATUSES = (0, 1, 3, 74, 128 + signal.SIGTERM, *(-number for number in (signal.SIGTERM, signal.SIGKILL,
+            signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGINT)), None)  # fmt: skip
+WROTE = ("nothing", "card", "result")
+
+
+@pytest.mark.parametrize("stopped", ["", "cancel", "timeout"])
+def test_the_words_for_an_end(jobs_home: Workspace, stopped: str) -> None:
+    for status, wrote, killed in product(STATUSES, WROTE, [False, True]):
+        folder, lock = jobs_home.create(JobSpec(action="test_rows"))
+        os.close(lock)
+        with journal(folder) as writer:
+            writer.write("state", state="running", attempt=1)
+            if wrote == "card":
+                writer.write("card", kind="error", summary="it said why")
+            if wrote == "result":
+                writer.write("result", data={})
+        state, card = outcome(folder, 1, Ending(status, stopped, killed))
+        ours = status in (None, -signal.SIGTERM, 128 + signal.SIGTERM) or (status == -signal.SIGKILL and killed)
+        case = (status, wrote, stopped, killed)
+        if wrote == "result":
+            assert (state, card) == ("done", None), case
+        elif stopped == "cancel" and ours:
+            assert (state, card) == ("cancelled", None), case
+        elif wrote == "card" and not (stopped and ours):
+            assert (state, card) == ("failed", None), case
+        else:
+            assert card is not None and state == ("lost" if status is None and not stopped else "failed"), case
+            assert (card["kind"] == "timeout") == (stopped == "timeout" and ours), case
+
+
+ENDS = {"hang": "cancelled", "stubborn": "cancelled", "error_when_asked": "cancelled", "crash_when_asked": "failed"}
+
+
+@pytest.mark.parametrize(("action", "state"), ENDS.items())
+def test_only_what_ended_because_it_was_asked_to_is_cancelled(jobs_home: Workspace, action: str, state: str) -> None:
+    job = submit(jobs_home, action)
+    until(lambda: any(event["type"] in ("log", "row") for event in events_of(jobs_home, job)))
+    asyncio.run(JobClient(jobs_home).cancel(job))
+    view = wait_for(jobs_home, job, "failed", "cancelled")
+    assert view.state == state
+    assert (view.card or {}).get("kind") == (None if state == "cancelled" else "signal")
+
+
+@pytest.mark.parametrize("end", ["hang", "stubborn", "crash_when_asked"])
+def test_cancel_says_how_it_ended(jobs_home: Workspace, tmp_path: Path, end: str) -> None:
+    job = submit(jobs_home, end)
+    until(lambda: any(event["type"] in ("log", "row") for event in events_of(jobs_home, job)))
+    done = layerwise("jobs", "cancel", str(job), cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout == f"[I] Job {job}: {'failed' if end == 'crash_when_asked' else 'cancelled'}\n"
+
+
+@pytest.mark.parametrize("ago", [60.0, 86_400.0])
+@pytest.mark.parametrize("events", range(1, 11))
+def test_a_lost_job_ended_when_it_was_last_seen(
+    jobs_home: Workspace, ago: float, events: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    then = time.time() - ago
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "time", lambda: then)
+        folder, lock = jobs_home.create(JobSpec(action="test_rows"))
+        with journal(folder) as writer:
+            writer.write("state", state="running", attempt=1)
+            for number in range(events):
+                writer.write("row", table="layers", row={"i": number})
+    os.close(lock)
+    view = jobs_home.view(1)
+    assert view.state == "lost" and view.ended == view.started == pytest.approx(then, abs=0.001)
+
+
+def test_a_killed_job_that_nobody_looked_at(jobs_home: Workspace) -> None:
+    job = submit(jobs_home, "hang")
+    worker, supervisor = pids_of(jobs_home, job)
+    last = max(event["t"] for event in events_of(jobs_home, job))
+    kill(supervisor)
+    kill(worker)
+    until(lambda: JobView(jobs_home.jobs / str(job)).final or jobs_home.view(job).final)
+    assert jobs_home.view(job).ended == pytest.approx(last, abs=1.0)
+
+
+def test_conclude_is_what_a_look_does(jobs_home: Workspace) -> None:
+    folder, lock = jobs_home.create(JobSpec(action="test_rows"))
+    assert conclude(folder, 1, Ending()) == "lost"
+    os.close(lock)
+    assert jobs_home.view(1).state == "lost"
