@@ -26,7 +26,7 @@ async def open_model(state: AppState) -> None:
             return
         index = await graph_index(state, model)
     except LayerwiseError as error:
-        state.session.set_opening("")
+        state.session.set_problem(str(error))
         state.say(str(error), "bad")
         return
     state.session.set_opening("")

@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from backends.text import shown
 from tui.presenters.bars import size_text
-from tui.presenters.text import Line, spread
+from tui.presenters.text import Line, spread, wrap_runs
 
 if TYPE_CHECKING:
     from tui.state.graph import NodeRows
@@ -15,6 +16,13 @@ def count_line(rows: "NodeRows") -> Line:
     if rows.index is None or rows.matches is None:
         return []
     return [(f"{len(rows.matches):,} of {rows.index.n_nodes:,}", "strong" if rows.narrowed else "dim")]
+
+
+def problem_lines(problem: str, cells: int) -> list[Line]:
+    """Why there is no graph, in place of its nodes; none where nothing is wrong."""
+    if not problem or cells <= 0:
+        return []
+    return wrap_runs([("No graph: ", "bad"), (shown(problem), "")], cells)
 
 
 def status_line(

@@ -11,7 +11,7 @@ from textual.timer import Timer
 from tui.controllers.graph import GraphController
 from tui.presenters.around import around_lines
 from tui.presenters.graph_rows import header
-from tui.presenters.graph_status import count_line, status_line
+from tui.presenters.graph_status import count_line, problem_lines, status_line
 from tui.presenters.node_detail import NodeDetail
 from tui.presenters.text import Line
 from tui.screens.graph_list import NodeModel
@@ -87,7 +87,7 @@ class GraphBase(Page, scope="graph"):
         session.on_marks.subscribe(self._marks_changed)
         session.on_errors.subscribe(self._errors_changed)
         session.on_node.subscribe(self._node_changed)
-        session.on_opening.subscribe(self._update_status)
+        session.on_opening.subscribe(self._opening_changed)
         if session.index is not None:
             self._index_opened()
 
@@ -127,6 +127,11 @@ class GraphBase(Page, scope="graph"):
 
     def _after_resize(self) -> None:
         self._update_head()
+        self._opening_changed()
+
+    def _opening_changed(self) -> None:
+        """A model that cannot be shown says why in the place of its nodes."""
+        self._list.set_instead(problem_lines(self.session.problem, self._list.size.width - GUTTER))
         self._update_status()
 
     def on_detail_pane_resized(self) -> None:

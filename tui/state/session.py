@@ -49,7 +49,8 @@ class NodeError(msgspec.Struct, frozen=True):
 class Session:
     """One model being looked at. Plain data with signals; no widget, no process.
 
-    index: the model's graph once it is open; opening: how far that is. node: the selected node, shared by all screens.
+    index: the model's graph once it is open; opening: how far that is; problem: why it cannot be.
+    node: the selected node, shared by all screens.
     errors: node number -> its worst error in the comparison on view.
     Every change that is to survive a restart goes through a method here, which emits `on_saved_change`.
     """
@@ -58,7 +59,7 @@ class Session:
         saved = saved or Saved()
         self.model = model
         self.index: GraphIndex | None = None
-        self.opening = ""
+        self.opening = self.problem = ""
         self.marks: set[str] = set(saved.marks)
         self.node = saved.node
         self.screen = saved.screen
@@ -86,7 +87,12 @@ class Session:
 
     def set_opening(self, progress: str) -> None:
         """Say how far the indexing of the model is; empty when there is nothing to wait for."""
-        self.opening = progress
+        self.opening, self.problem = progress, ""
+        self.on_opening.emit()
+
+    def set_problem(self, problem: str) -> None:
+        """Say why the model's graph cannot be shown."""
+        self.opening, self.problem = "", problem
         self.on_opening.emit()
 
     def select_node(self, node: int) -> None:

@@ -82,6 +82,7 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
         self.glyphs = glyphs
         self.cursor = 0
         self.top = 0
+        self._instead: tuple[Line, ...] = ()
 
     @property
     def rows_shown(self) -> int:
@@ -91,6 +92,8 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
     # ── drawing ──
 
     def line(self, y: int) -> Line:
+        if not len(self.model) and y < len(self._instead):
+            return [(" " * GUTTER, ""), *self._instead[y]]
         index = self.top + y
         row = self._row(index)
         at_cursor = index == self.cursor and index < len(self.model)
@@ -103,6 +106,11 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
     def sync(self) -> None:
         """Paint the rows on screen whose content changed. Call after the model's data changed."""
         self._clamp()
+        self.refresh()
+
+    def set_instead(self, lines: Sequence[Line]) -> None:
+        """Show `lines` while there are no rows."""
+        self._instead = tuple(lines)
         self.refresh()
 
     def set_model(self, model: RowModel, cursor: int = 0) -> None:
