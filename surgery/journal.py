@@ -53,7 +53,7 @@ class Journal:
         stream = -1
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            stream = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            stream = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(stream, fcntl.LOCK_EX)
             self.read()
             if not self._offset:
