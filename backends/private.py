@@ -22,6 +22,11 @@ def keep_alone(given: int | None) -> None:
         _given = before if given is None else given
 
 
+def given_umask() -> int | None:
+    """What `keep_alone` was given, or found; None where this process has the user's umask."""
+    return _given
+
+
 def user_umask() -> int:
     """The umask of the user whose command this is."""
     if _given is not None:

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,6 +23,7 @@ _FILE = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
 _FOLDER = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_DIRECTORY
 _record: Path | None = None
 _swept: set[Path] = set()
+_aside: "tuple[TemporaryFolder, str | None] | None" = None
 
 
 def record_in(record: Path | None) -> None:
@@ -116,6 +118,29 @@ def temporary_folder() -> Iterator[Path]:
         yield folder.path
     finally:
         folder.discard()
+
+
+def keep_aside() -> None:
+    """Give this process, what it calls and its children a folder for temporary files, which goes with its job.
+
+    Where the system has none they go where they would have gone.
+    """
+    global _aside
+    usual = os.environ.get("TMPDIR")
+    with suppress(OSError):
+        _aside = TemporaryFolder(Path(usual or "/tmp") / "layerwise"), usual
+        os.environ["TMPDIR"] = str(_aside[0].path.absolute())
+        if "tempfile" in sys.modules:
+            sys.modules["tempfile"].tempdir = None
+
+
+def environment_of_user() -> dict[str, str]:
+    """This process's environment, with the folder for temporary files that the user has."""
+    found = dict(os.environ)
+    if _aside is not None:
+        del found["TMPDIR"]
+        found |= {"TMPDIR": _aside[1]} if _aside[1] is not None else {}
+    return found
 
 
 def _held(fd: int, path: Path) -> bool:

@@ -15,7 +15,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     timeout: seconds of running, time spent waiting for an answer not counted; None is no limit.
     memory: limit of the worker's address space in bytes, None is none; not for CUDA, which reserves far more
     than it uses.
-    env: added to the worker's environment. umask: what the user's new files have; None, that of who starts the job.
+    env: added to the worker's environment. umask: of the user's own files; None: of who starts the job.
     """
 
     action: str

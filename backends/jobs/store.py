@@ -16,7 +16,7 @@ from backends.jobs.events import JOURNAL
 from backends.jobs.folder import LOCK, REPLIES, SPEC, disk_use, is_own_job, make_reserve, read_own, write_own
 from backends.jobs.own import open_root, own_folder
 from backends.jobs.view import JobView
-from backends.private import keep_private, user_umask
+from backends.private import given_umask, keep_private
 from backends.text import shown
 
 if TYPE_CHECKING:
@@ -240,8 +240,8 @@ class Workspace:
 def _encoded(spec: "JobSpec") -> bytes:
     import msgspec
 
-    if spec.umask is None:
-        spec = msgspec.structs.replace(spec, umask=user_umask())
+    if spec.umask is None and given_umask() is not None:
+        spec = msgspec.structs.replace(spec, umask=given_umask())
     try:
         return msgspec.json.encode(spec)
     except UnicodeEncodeError as error:

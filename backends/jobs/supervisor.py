@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from backends.jobs import locks
 from backends.jobs.folder import LOCK
 from backends.jobs.supervise import Supervision
-from backends.private import keep_alone
 
 if TYPE_CHECKING:
     from backends.jobs.spare import SpareWorker
@@ -25,7 +24,6 @@ def main(arguments: list[str]) -> int:
     if lock is None:
         return 1
     os.set_inheritable(lock, False)
-    keep_alone(None)
     os.chdir("/")
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -12,12 +12,10 @@ from pathlib import Path
 
 from backends.jobs.spare import SpareWorker
 from backends.jobs.supervisor import see_through
-from backends.private import keep_alone
 
 
 def main(arguments: list[str]) -> int:
     os.chdir("/")
-    keep_alone(None)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with socket.socket(fileno=int(arguments[1])) as client:

@@ -20,7 +20,7 @@ from backends.jobs.cards import DISK_ERRORS, DISK_FULL_EXIT, is_out_of_memory, m
 from backends.jobs.context import JobContext
 from backends.jobs.folder import TEMPORARY, release_reserve
 from backends.private import keep_alone, keep_private
-from backends.temporary import record_in
+from backends.temporary import keep_aside, record_in
 from backends.trt.monitor import give_up, hear
 
 _PR_SET_PDEATHSIG = 1
@@ -77,6 +77,7 @@ def _keep_private(context: JobContext) -> None:
     keep_alone(given if isinstance(given, int) else None)
     keep_private(context.folder.parents[1])
     record_in(context.folder / TEMPORARY)
+    keep_aside()
 
 
 def _prepare() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from backends.feeds import save_feeds
+from backends.private import user_umask
 from backends.results import IterationResult, RunResults
 from debugtools.judging.protocol import Array, Artifact
 
@@ -39,8 +40,9 @@ class CheckFolder:
 
 @contextmanager
 def plain_writer(path: Path) -> Iterator[BinaryIO]:
-    """For files that live for one run: nobody waits for the disk."""
+    """For files that live for one run, or are moved to the user's own: nobody waits for the disk."""
     with path.open("wb") as stream:
+        path.chmod(0o666 & ~user_umask())
         yield stream
 
 
