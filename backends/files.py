@@ -11,7 +11,7 @@ from typing import BinaryIO, Self
 
 from backends.errors import placing
 from backends.private import settle
-from backends.temporary import open_named, sweep_once
+from backends.temporary import open_named
 from backends.unnamed import give_name, scratch_file, unnamed_file
 
 _MOST_LINKS = 40
@@ -51,7 +51,6 @@ class _Draft:
             return
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
-        sweep_once(target.parent)
         unnamed = unnamed_file(target.parent)
         if unnamed is not None:
             self.stream = unnamed

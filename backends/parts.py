@@ -15,7 +15,6 @@ from typing import BinaryIO, Protocol
 
 from backends.files import atomic_writer, destination, publish
 from backends.paced import PacedStream
-from backends.temporary import sweep_once
 from backends.unnamed import scratch_file, second_door, unnamed_file
 
 GAP = 1 << 40  # bytes from one text to the next
@@ -35,7 +34,6 @@ class Parts(Protocol):
 def open_parts(path: Path, count: int) -> Parts:
     """Open `count` texts that are to become the file `path`. `between` must allow spaces behind it."""
     target = destination(path)
-    sweep_once(target.parent)
     file = unnamed_file(target.parent) if count > 1 else None
     if file is not None:
         if _can_collapse(file.fileno(), count):

@@ -65,6 +65,7 @@ def is_ours(name: str) -> bool:
 
 def open_named(target: Path) -> tuple[int, Path]:
     """Make a temporary file beside `target`, locked while its descriptor is open. Raises OSError."""
+    sweep_once(target.parent)
     while True:
         path = name_beside(target)
         fd = os.open(path, _FILE | os.O_CREAT | os.O_EXCL, 0o600)
@@ -197,7 +198,10 @@ def remove_dead(path: Path) -> None:
 
 
 def sweep_record(record: Path) -> None:
-    """Remove what a record names: in its folder as it is, elsewhere if its writer is dead. Needs the job's lock."""
+    """Remove what a record names: in its folder as it is, elsewhere if its writer is dead. Needs the job's lock.
+
+    The record itself stays: a disk that was full gets no block back by which the next attempt could fail later.
+    """
     try:
         fd = os.open(record, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -207,15 +211,11 @@ def sweep_record(record: Path) -> None:
         if facts.st_uid != os.geteuid() or not stat.S_ISREG(facts.st_mode):
             return
         names = set(stream.read(_LONGEST_RECORD).split(b"\0")) - {b""}
-    paths = [Path(os.fsdecode(name)) for name in names]
-    for path in paths:
+    for path in (Path(os.fsdecode(name)) for name in names):
         if path.is_relative_to(record.parent):
             _remove(path)
         elif is_ours(path.name):
             remove_dead(path)
-    if not any(map(os.path.lexists, paths)):
-        with suppress(OSError):
-            record.unlink()
 
 
 def _remove(path: Path) -> None:

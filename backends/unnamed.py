@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from backends.temporary import lock, name_beside, open_named
+from backends.temporary import lock, name_beside, open_named, sweep_once
 
 FLAG: int | None = getattr(os, "O_TMPFILE", None)
 _OPEN_FILES = Path("/proc/self/fd")
@@ -16,6 +16,7 @@ _OPEN_FILES = Path("/proc/self/fd")
 
 def unnamed_file(folder: Path) -> BinaryIO | None:
     """Open a new file of `folder` for reading and writing, for `give_name`. None where that is not to be had."""
+    sweep_once(folder)
     if FLAG is not None and _OPEN_FILES.is_dir():
         with suppress(OSError):
             return os.fdopen(os.open(folder, FLAG | os.O_RDWR | os.O_CLOEXEC, 0o600), "w+b")

@@ -36,6 +36,8 @@ NAMES = (
     "fill_spill",
     "limited",
     "fork_lock",
+    "write",
+    "spill",
 )
 EXTRA_REQUESTS = ",".join(
     f"test_{name}=support.jobactions:{name}" for name in ("add", "echo", "refuse", "broken", "segfault", "hang")
@@ -192,6 +194,28 @@ def limited(context: JobContext) -> dict[str, Any]:
     """Rows until the journal may not grow any more; the limit holds for this process alone."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (context.params["bytes"], resource.RLIM_INFINITY))
     return fill_journal(context)
+
+
+def write(context: JobContext) -> dict[str, Any]:
+    """Writes a file for the user, and dies at some line of that."""
+    from support.writers import WAYS, Lines, limit_system
+
+    limit_system(context.params["system"])
+    with Lines(context.params["last"]):
+        WAYS[context.params["way"]][1](Path(context.params["path"]))
+    return {}
+
+
+def spill(context: JobContext) -> dict[str, Any]:
+    """Puts tensors aside, and dies."""
+    import numpy as np
+
+    from debugtools.compare.store import ArrayStore
+
+    store = ArrayStore(0, context.artifacts / "waiting")
+    for number in range(context.params["files"]):
+        store.put(number, np.ones(10))
+    return kill_self(context)
 
 
 _calls: list[dict[str, Any]] = []
