@@ -38,6 +38,7 @@ NAMES = (
     "fork_lock",
     "write",
     "spill",
+    "untidy",
 )
 EXTRA_REQUESTS = ",".join(
     f"test_{name}=support.jobactions:{name}" for name in ("add", "echo", "refuse", "broken", "segfault", "hang")
@@ -216,6 +217,16 @@ def spill(context: JobContext) -> dict[str, Any]:
     for number in range(context.params["files"]):
         store.put(number, np.ones(10))
     return kill_self(context)
+
+
+def untidy(context: JobContext) -> dict[str, Any]:
+    """Writes as native libraries do: with the mode that the process has for new files."""
+    folder = context.artifacts / "native" / "deep"
+    folder.mkdir(parents=True)
+    for number, mode in enumerate((0o666, 0o777, 0o644)):
+        os.close(os.open(folder / f"{number}", os.O_CREAT | os.O_WRONLY, mode & 0o666))
+    subprocess.run(["sh", "-c", f"mkdir {folder}/made; echo x > {folder}/made/file"], check=True)
+    return {}
 
 
 _calls: list[dict[str, Any]] = []
