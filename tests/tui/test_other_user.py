@@ -11,9 +11,10 @@ from pathlib import Path
 import onnx
 import psutil
 import pytest
+from support.bench import chain_pair
 from support.cli import fresh_layerwise, layerwise
 from support.jobs import jobs_home, processes_of, ready_pair, submit, until, wait_for
-from support.models import mlp, with_external_weights
+from support.models import mlp
 from support.other_user import OTHER, as_other, entries, loose, needs_root, open_place, reached, signalled
 
 from backends.jobs.client import JobClient
@@ -23,26 +24,26 @@ from tui.state.session import SessionStore
 __all__ = ["jobs_home", "open_place"]
 
 COMMANDS = (
-    "run m.onnx --onnxrt --onnxrt --mark-all --save-inputs in.json --save-outputs out.json --save-results res",
-    "run m.onnx --onnxrt --save-outputs out.safetensors --save-inputs feeds --save-onnx made/new/saved.onnx",
-    "run bad.onnx --onnxrt --reference-model m.onnx --mark-all",
-    "debug locate bad.onnx --reference-model m.onnx --onnxrt",
-    "debug reduce bad.onnx --reference-model m.onnx --onnxrt -o small.onnx",
-    "debug reduce bad.onnx -o smaller.onnx --check false",
+    "run m.onnx --onnxrt --onnxrt --mark-all --save-inputs in.json --save-outputs out.json",
+    "run m.onnx --onnxrt --save-outputs res --save-inputs feeds --save-onnx made/new/saved.onnx",
+    "run wrong.onnx --onnxrt --reference-model chain.onnx --mark-all",
+    "debug locate wrong.onnx --reference-model chain.onnx --onnxrt",
+    "debug reduce wrong.onnx --reference-model chain.onnx --onnxrt -o small.onnx",
     "debug bundle -o bug",
-    "surgeon edit m.onnx --delete relu_0 --save-edits edits.json --script edits.py -o cut.onnx",
+    "debug reduce m.onnx -o smaller.onnx --check false",
+    "surgeon edit m.onnx --delete /fc0/Relu --save-edits edits.json --script edits.py -o cut.onnx",
     "surgeon sanitize m.onnx --fold-constants -o clean.onnx",
     "convert m.onnx --fp-to-fp16 -o half.onnx",
     "inspect model m.onnx --visual -o page.html",
     "check lint m.onnx",
     "bench m.onnx --onnxrt --iterations 2 --warm-up 0",
-    "triage bad.onnx --onnxrt --reference-model m.onnx -o triage",
+    "triage wrong.onnx --onnxrt --reference-model chain.onnx -o triage",
 )
 UMASK = 0o002
 ASKED = (
     "in.json", "out.json", "res", "feeds", "made", "made/new", "made/new/saved.onnx", "small.onnx", "bug",
     "bug/repro.py", "bug/model.onnx", "bug/inputs.npz", "edits.json", "edits.py", "cut.onnx", "clean.onnx", "half.onnx",
-    "page.html", "triage", "triage/report.md",
+    "page.html", "triage",
 )  # fmt: skip
 
 
@@ -51,8 +52,7 @@ def folder(open_place: Path) -> Path:
     made = open_place / "models"
     made.mkdir()
     onnx.save(mlp(), made / "m.onnx")
-    onnx.save(mlp(seed=1), made / "bad.onnx")
-    with_external_weights(mlp(), made / "outside.onnx")
+    chain_pair(made)
     return made
 
 
@@ -79,6 +79,7 @@ def used(open_place: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 @needs_root
 def test_another_user_reaches_nothing(used: Workspace, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _check_what_was_asked_for(folder)
     assert loose(used.root) == []
     monkeypatch.setenv("LAYERWISE_EXTRA_ACTIONS", "test_hang=support.jobactions:hang")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join((os.environ["PYTHONPATH"], f"{Path(__file__).parents[1]}")))
@@ -136,13 +137,14 @@ def _connected(names: list[str]) -> list[str]:
     return found
 
 
-def test_what_was_asked_for_has_the_users_mode(used: Workspace, folder: Path) -> None:
-    """And so all that lies in folders asked for; nothing is left beside it."""
+def _check_what_was_asked_for(folder: Path) -> None:
+    """It has the user's mode, all that lies in folders too, and nothing is left beside it."""
     for name in ASKED:
         assert (folder / name).exists(), name
+    assert len(entries(folder / "triage")) > 1
     for path in entries(folder)[1:]:
         usual = 0o777 if path.is_dir() else 0o666
-        wanted = 0o644 if path.name in {"m.onnx", "bad.onnx", "outside.onnx", "weights.bin"} else usual & ~UMASK
+        wanted = 0o644 if path.name in {"m.onnx", "chain.onnx", "wrong.onnx"} else usual & ~UMASK
         assert stat.S_IMODE(path.lstat().st_mode) == wanted, path
         assert not path.name.startswith("."), path
 
