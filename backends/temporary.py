@@ -132,7 +132,7 @@ def keep_aside() -> None:
         _aside = TemporaryFolder(Path(usual or "/tmp") / "layerwise"), usual
         os.environ["TMPDIR"] = str(_aside[0].path.absolute())
         if "tempfile" in sys.modules:
-            sys.modules["tempfile"].tempdir = None
+            vars(sys.modules["tempfile"])["tempdir"] = None
 
 
 def environment_of_user() -> dict[str, str]:

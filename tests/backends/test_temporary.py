@@ -12,7 +12,6 @@ from support.jobs import jobs_home, run
 from support.writers import SYSTEMS, WAYS, kill_points, lines_of, write
 
 from backends.jobs import supervise
-from backends.jobs.client import JobClient
 from backends.jobs.store import Workspace
 from backends.jobs.view import JobView
 
@@ -169,7 +168,6 @@ def test_spilled_tensors_of_a_killed_comparison_go(jobs_home: Workspace, monkeyp
         view: JobView = run(jobs_home, "spill", {"files": files})
         assert view.state == "failed"
         assert not list(view.folder.rglob("*.raw"))
-    assert JobClient(jobs_home).workspace is jobs_home
 
 
 def test_the_lock_of_a_temporary_file_is_seen_by_others(place: Path) -> None:
