@@ -14,20 +14,19 @@ import math
 import os
 import shutil
 import struct
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from backends.errors import BadFile, placing
-from backends.files import WholeOrNothing, atomic_writer
+from backends.files import WholeOrNothing, atomic_writer, destination, publish
 from backends.npy import Array
 from backends.paced import PacedStream
 from backends.tensors import dtype_name, to_numpy
 from backends.text import shown
-from backends.unnamed import publish, unnamed_file
+from backends.unnamed import scratch_file, unnamed_file
 
 _NAMES = {
     "bool": "BOOL", "uint8": "U8", "int8": "I8", "uint16": "U16", "int16": "I16", "uint32": "U32",
@@ -51,10 +50,11 @@ class DumpWriter(WholeOrNothing):
         self._entries: dict[str, dict[str, Any]] = {}
         self._extra: dict[str, dict[str, Any]] = {}
         self._offset = 0
-        unnamed = unnamed_file(self.path.parent)
-        self._in_place = unnamed is not None
         with placing(self.path):
-            self._file = unnamed or cast(BinaryIO, tempfile.TemporaryFile(dir=self.path.parent))  # noqa: SIM115
+            self._target = destination(self.path)
+            unnamed = unnamed_file(self._target.parent)
+            self._file = unnamed or scratch_file(self._target.parent)
+        self._in_place = unnamed is not None
         self._file.seek(ROOM)
         self._spool = PacedStream(self._file)
 
@@ -88,7 +88,7 @@ class DumpWriter(WholeOrNothing):
         if self._in_place and self._offset >= LARGE and len(header) <= ROOM - 8:
             self._file.seek(0)
             self._file.write(struct.pack("<Q", ROOM - 8) + header.ljust(ROOM - 8))
-            publish(self._file, self.path)
+            publish(self._file, self._target)
         else:
             self._copy(header + b" " * (-len(header) % 8))
         self._file.close()

@@ -1,7 +1,8 @@
 """Writing files so that nothing half-written is ever taken for whole."""
 
+import errno
 import os
-import tempfile
+import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -9,29 +10,144 @@ from types import TracebackType
 from typing import BinaryIO, Self
 
 from backends.errors import placing
+from backends.private import settle
+from backends.temporary import open_named
+from backends.unnamed import give_name, scratch_file, unnamed_file
+
+_MOST_LINKS = 40
 
 
 @contextmanager
 def atomic_writer(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a temporary file beside `path`; on success sync it and rename it to `path`, on error remove it.
+    """Open a file that is nowhere to be seen; on success sync it and put it in place of `path`, on error drop it.
 
+    What is replaced leaves its mode; a symbolic link stays one. A device or a pipe is given all of it at the end.
     Raises OSError as the file system gives it (a full disk among them), Unwritable where no file can be; `path` is
     then as it was before.
     """
-    target = Path(path)
     with placing(path):
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:64]}.", suffix=".tmp")
+        target = destination(path)
+        draft = _Draft(target)
     try:
-        with os.fdopen(handle, "wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        usual_mode(Path(name))
+        yield draft.stream
+        draft.stream.flush()
         with placing(path):
-            Path(name).replace(target)
+            draft.publish()
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        draft.discard()
         raise
+
+
+class _Draft:
+    """What is to become `target`: without a name where the file system can, else with a temporary one."""
+
+    def __init__(self, target: Path) -> None:
+        self._target, self._name = target, Path()
+        self._is_special = _is_special(target)
+        if self._is_special:
+            from tempfile import gettempdir
+
+            self.stream = scratch_file(Path(gettempdir()))
+            return
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+        unnamed = unnamed_file(target.parent)
+        if unnamed is not None:
+            self.stream = unnamed
+            return
+        fd, self._name = open_named(target)
+        self.stream = os.fdopen(fd, "w+b")
+
+    def publish(self) -> None:
+        if self._is_special:
+            _pour(self.stream, self._target)
+        elif not self._name.name:
+            publish(self.stream, self._target)
+        else:
+            os.fsync(self.stream.fileno())
+            settle(self.stream.fileno(), self._target)
+            self._name.replace(self._target)
+        self.stream.close()
+
+    def discard(self) -> None:
+        try:
+            self.stream.close()
+        except OSError:  # what was not written yet finds the disk full
+            pass
+        finally:
+            if self._name.name:
+                self._name.unlink(missing_ok=True)
+
+
+def publish(file: BinaryIO, target: Path) -> None:
+    """Sync an unnamed file and put it in place of `target`; where links are refused its content is copied.
+
+    OSError if it cannot be written out or cannot replace what is there; `target` is then as it was before.
+    """
+    file.flush()
+    os.fsync(file.fileno())
+    settle(file.fileno(), target)
+    if not give_name(file, target):
+        _copy(file, target)
+
+
+def _copy(file: BinaryIO, target: Path) -> None:
+    import shutil
+
+    from backends.paced import PacedStream
+
+    fd, name = open_named(target)
+    try:
+        with os.fdopen(fd, "w+b") as stream:
+            copy = PacedStream(stream)
+            file.seek(0)
+            shutil.copyfileobj(file, copy, 1 << 20)
+            copy.flush()
+            os.fsync(fd)
+            settle(fd, target)
+            name.replace(target)
+    except BaseException:
+        name.unlink(missing_ok=True)
+        raise
+
+
+def destination(path: str | os.PathLike[str]) -> Path:
+    """Where a file is written that is to be `path`: at the end of symbolic links.
+
+    PermissionError at a link that somebody else left in a folder that all may write to; OSError where links go round.
+    """
+    target = Path(path)
+    if _is_special(target):
+        return target
+    for _ in range(_MOST_LINKS):
+        try:
+            found = target.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            return target
+        if not stat.S_ISLNK(found.st_mode):
+            return target
+        folder = target.parent.stat()
+        if folder.st_mode & 0o1002 == 0o1002 and found.st_uid not in (os.geteuid(), folder.st_uid):
+            raise PermissionError(errno.EACCES, "a link of another user's is there", str(path))
+        target = target.parent / target.readlink()
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+
+
+def _is_special(target: Path) -> bool:
+    """Whether a device or a pipe is there, which no file may replace."""
+    try:
+        mode = target.stat().st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)
+
+
+def _pour(stream: BinaryIO, target: Path) -> None:
+    import shutil
+
+    stream.seek(0)
+    with target.open("wb", buffering=0) as opened:
+        shutil.copyfileobj(stream, opened, 1 << 20)
 
 
 class WholeOrNothing:
@@ -63,17 +179,6 @@ def atomic_write(path: str | os.PathLike[str], data: bytes | str) -> None:
         stream.write(data.encode() if isinstance(data, str) else data)
 
 
-def usual_mode(path: Path) -> None:
-    """Give a file the permissions of any new one: temporary files, and onnx's external data, are the owner's alone."""
-    path.chmod(0o666 & ~_umask())
-
-
 def user_path(text: str) -> Path:
     """The path a user typed: `~` is the home folder, or itself where there is no such user."""
     return Path(os.path.expanduser(text.strip()))  # noqa: PTH111 (Path.expanduser raises)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

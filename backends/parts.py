@@ -8,15 +8,14 @@ before. Elsewhere all but the first wait in files of their own.
 import ctypes
 import errno
 import os
-import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from backends.files import atomic_writer
+from backends.files import atomic_writer, destination, publish
 from backends.paced import PacedStream
-from backends.unnamed import publish, second_door, unnamed_file
+from backends.unnamed import scratch_file, second_door, unnamed_file
 
 GAP = 1 << 40  # bytes from one text to the next
 LARGE = 1 << 20  # bytes of a text that is not copied
@@ -34,10 +33,11 @@ class Parts(Protocol):
 
 def open_parts(path: Path, count: int) -> Parts:
     """Open `count` texts that are to become the file `path`. `between` must allow spaces behind it."""
-    file = unnamed_file(path.parent) if count > 1 else None
+    target = destination(path)
+    file = unnamed_file(target.parent) if count > 1 else None
     if file is not None:
         if _can_collapse(file.fileno(), count):
-            return _Apart(path, file, count)
+            return _Apart(target, file, count)
         file.close()
     return _Files(path, count)
 
@@ -88,7 +88,7 @@ class _Files:
         self._stack = ExitStack()
         self.streams = [PacedStream(self._stack.enter_context(atomic_writer(path)))]
         for _ in range(1, count):
-            file = self._stack.enter_context(tempfile.TemporaryFile(dir=path.parent))  # noqa: SIM115
+            file = self._stack.enter_context(scratch_file(destination(path).parent))
             self.streams.append(PacedStream(file))
 
     def close(self, between: bytes, end: bytes) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from backends.errors import BadFile, UsageError
 from backends.onnxrt_session import in_words
+from backends.private import usual_mode
 from backends.quantize_spec import QuantizeSpec
 from backends.text import shown
 
@@ -41,6 +42,7 @@ def quantize(
     extra: dict[str, Any] = {"ActivationSymmetric": not spec.asymmetric, "WeightSymmetric": True}
     if spec.percentile is not None:
         extra["CalibPercentile"] = spec.percentile
+    measured = spec.cache is not None and Path(spec.cache).exists()
     with _quiet(), in_words("onnxruntime cannot quantise the model"):
         ort.quantize_static(
             model,
@@ -57,6 +59,8 @@ def quantize(
             extra_options=extra,
             **_cache(spec.cache),
         )
+    if spec.cache is not None and not measured and Path(spec.cache).is_file():
+        usual_mode(Path(spec.cache))
 
 
 def _check_types(op_types: Collection[str], registry: Any) -> None:

@@ -5,19 +5,19 @@ own.
 """
 
 import json
-import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
 from backends.dumps import DumpWriter
 from backends.errors import placing
+from backends.files import destination
 from backends.json_arrays import CLASS, write_array
 from backends.npy import Array
 from backends.paced import PacedStream
 from backends.parts import open_parts
 from backends.results_io import OBSERVED, RESULTS_FORMAT
+from backends.temporary import TemporaryFolder
 
 _LINE = ["\n" + "    " * level for level in range(8)]
 
@@ -106,16 +106,15 @@ class FolderSink:
     """One JSON file an iteration, in a temporary folder that gets its name at the end."""
 
     def __init__(self, path: Path, runners: Sequence[str]) -> None:
-        self._target = path
         self._runners = runners
         with placing(path):
-            self._folder: Path | None = Path(tempfile.mkdtemp(prefix=f".{path.name[:64]}.", dir=path.parent))
+            self._target = destination(path)
+            self._folder = TemporaryFolder(self._target)
         self._open: dict[int, tuple[JsonSink, set[int]]] = {}
 
     def _sink(self, iteration: int) -> tuple[JsonSink, set[int]]:
-        assert self._folder is not None
         if iteration not in self._open:
-            sink = JsonSink(self._folder / f"{iteration:010d}.json", self._runners)
+            sink = JsonSink(self._folder.path / f"{iteration:010d}.json", self._runners)
             self._open[iteration] = sink, set(range(len(self._runners)))
         return self._open[iteration]
 
@@ -131,19 +130,15 @@ class FolderSink:
             sink.close()
 
     def close(self) -> None:
-        assert self._folder is not None
         for sink, _ in self._open.values():
             sink.close()
         self._open.clear()
-        self._folder.chmod(0o755)
-        self._folder.replace(self._target)
-        self._folder = None
+        self._folder.publish(self._target)
 
     def abort(self) -> None:
         for sink, _ in self._open.values():
             sink.abort()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.discard()
 
 
 class DumpSink:

@@ -4,25 +4,33 @@ Linux only (O_TMPFILE, open(2)), and not on every file system.
 """
 
 import os
-import secrets
-import shutil
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
-from backends.files import atomic_writer
-from backends.paced import PacedStream
+from backends.temporary import lock, name_beside, open_named, sweep_once
 
 FLAG: int | None = getattr(os, "O_TMPFILE", None)
 _OPEN_FILES = Path("/proc/self/fd")
 
 
 def unnamed_file(folder: Path) -> BinaryIO | None:
-    """Open a new file of `folder` for reading and writing, for `publish`. None where that is not to be had."""
+    """Open a new file of `folder` for reading and writing, for `give_name`. None where that is not to be had."""
+    sweep_once(folder)
     if FLAG is not None and _OPEN_FILES.is_dir():
         with suppress(OSError):
-            return os.fdopen(os.open(folder, FLAG | os.O_RDWR | os.O_CLOEXEC, 0o666), "w+b")
+            return os.fdopen(os.open(folder, FLAG | os.O_RDWR | os.O_CLOEXEC, 0o600), "w+b")
     return None
+
+
+def scratch_file(folder: Path) -> BinaryIO:
+    """Open a file of `folder` that never gets a name, for reading and writing. OSError as the system gives it."""
+    file = unnamed_file(folder)
+    if file is not None:
+        return file
+    fd, path = open_named(folder / "scratch")
+    path.unlink()
+    return cast(BinaryIO, os.fdopen(fd, "w+b"))
 
 
 def second_door(file: BinaryIO, offset: int) -> BinaryIO:
@@ -32,29 +40,28 @@ def second_door(file: BinaryIO, offset: int) -> BinaryIO:
     return opened
 
 
-def publish(file: BinaryIO, target: Path) -> None:
-    """Sync the file and give it its name, in place of what had it; where links are refused its content is copied.
+def give_name(file: BinaryIO, target: Path) -> bool:
+    """Put an unnamed file where `target` is, in place of what is there; False where the file system refuses links.
 
-    OSError if it cannot be written out or cannot replace what is there; `target` is then as it was before.
+    OSError if it cannot replace what is there, which is then as it was before.
     """
-    file.flush()
-    os.fsync(file.fileno())
-    name = target.with_name(f".{target.name[:64]}.{secrets.token_hex(8)}.tmp")
+    if not os.path.lexists(target):
+        with suppress(OSError):
+            _link(file, target)
+            return True
+    lock(file.fileno())
+    name = name_beside(target)
     try:
-        os.link(_OPEN_FILES / str(file.fileno()), name, src_dir_fd=file.fileno())  # with it linkat, which follows
+        _link(file, name)
     except OSError:
-        _copy(file, target)
-        return
+        return False
     try:
         name.replace(target)
     except OSError:
         name.unlink(missing_ok=True)
         raise
+    return True
 
 
-def _copy(file: BinaryIO, target: Path) -> None:
-    file.seek(0)
-    with atomic_writer(target) as stream:
-        copy = PacedStream(stream)
-        shutil.copyfileobj(file, copy, 1 << 20)
-        copy.flush()
+def _link(file: BinaryIO, name: Path) -> None:
+    os.link(_OPEN_FILES / str(file.fileno()), name, src_dir_fd=file.fileno())  # with it linkat, which follows

@@ -1,7 +1,6 @@
 """Polygraphy's JSON: inputs, results and anything made of dicts, lists, numbers, text and arrays."""
 
 import os
-import tempfile
 from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 from backends import accuracy, json_arrays, json_format, results, results_io
 from backends.files import atomic_write
+from backends.temporary import temporary_folder
 from layerwise.comparator.accuracy import AccuracyResults
 from layerwise.comparator.accuracy import from_floor as lifted_accuracy
 from layerwise.comparator.struct import RunResults
@@ -35,8 +35,8 @@ def load_json(src: PathLike, description: str | None = None) -> Any:
 
 def from_json(src: str) -> Any:
     """Read JSON text."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "text.json"
+    with temporary_folder() as folder:
+        path = folder / "text.json"
         atomic_write(path, src)
         return load_json(path)
 

@@ -19,6 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from backends.feeds import save_feeds
 from backends.files import atomic_write
+from backends.private import make_folder
 from surgery.precision import emulate_precision
 
 Array = NDArray[Any]
@@ -46,7 +47,7 @@ class DemoPaths(NamedTuple):
 
 def make_demo(folder: Path) -> DemoPaths:
     """Write the demo pair and one feed dict to `folder`, about 14 MB. OSError as the file system gives it."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     paths = DemoPaths(folder / "encoder_fp32.onnx", folder / "encoder_fp16.onnx", folder / "inputs.json")
     model = demo_model()
     atomic_write(paths.fp32, model.SerializeToString())

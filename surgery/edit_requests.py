@@ -13,6 +13,7 @@ import onnx
 from backends.errors import UsageError
 from backends.files import atomic_write
 from backends.model import ModelFile
+from backends.private import make_folder
 from backends.record_values import read_value
 from backends.tensors import format_shape
 from backends.text import shown
@@ -64,7 +65,7 @@ def answer_result(context: "JobContext", params: dict[str, Any]) -> dict[str, An
 
 def _write(params: dict[str, Any], data: bytes) -> None:
     out = Path(params["out"])
-    out.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(out.parent)
     atomic_write(out, data)
 
 

@@ -19,6 +19,7 @@ import onnx
 from backends.errors import BadFile, UsageError
 from backends.files import atomic_write
 from backends.jobs.store import default_root
+from backends.private import make_folder
 from backends.protos import parse_model
 from surgery.edits import Edit, EditError, edit_from, edits_from_json
 from surgery.journal import Journal, Line
@@ -204,7 +205,7 @@ class History:
             return
         with suppress(OSError, ValueError):  # then it is computed again
             file = self._record_file(number)
-            file.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(file.parent)
             atomic_write(file, structure.proto().SerializeToString())
 
     def _recorded(self, entry: Entry, before: Structure) -> Structure | None:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from backends.errors import LayerwiseError
+from backends.private import make_folder
 from backends.text import shown
 
 Line = dict[str, Any]
@@ -52,8 +53,8 @@ class Journal:
         """
         stream = -1
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            stream = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            make_folder(self.path.parent)
+            stream = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(stream, fcntl.LOCK_EX)
             self.read()
             if not self._offset:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto
 
 from backends.protos import all_tensors
+from backends.temporary import note
 from surgery.node_types import FLOAT
 from surgery.precision import Rewrite, rounded
 from surgery.precision_plan import ONNX_TYPE, LowType, Plan, node_label
@@ -58,6 +59,7 @@ class Lowering:
         weights = list(self._model.graph.initializer)
         del self._model.graph.initializer[:]
         fill(self._model, source)  # those of bodies and attributes
+        note(self.folder / _FILE)
         with (self.folder / _FILE).open("wb") as stream:
             for tensor in weights:
                 if tensor.data_location == TensorProto.EXTERNAL:
@@ -82,6 +84,7 @@ class Lowering:
         """Give a weights file a second name in `folder`; None where the file system cannot."""
         if location not in self._links:
             name = f"source{len(self._links)}.bin"
+            note(self.folder / name)
             (self.folder / name).unlink(missing_ok=True)
             try:
                 os.link((source / location).resolve(), self.folder / name)

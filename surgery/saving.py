@@ -8,6 +8,7 @@ import onnx
 
 from backends.errors import LayerwiseError, UsageError
 from backends.files import atomic_writer
+from backends.private import make_folder
 from backends.protos import all_tensors
 from backends.text import shown
 from surgery.streamed import embed, is_external, nbytes, place, write_apart, write_streamed
@@ -39,7 +40,7 @@ def save(
         if file.exists() and not overwrite:
             raise UsageError(f"{shown(str(file))} is there already: choose another name, or say to overwrite it")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         _write(model, weights, own, path, data, structure.folder)
     except (OSError, ValueError) as error:
         raise LayerwiseError(f"{shown(str(path))} cannot be written: {shown(str(error), 300)}") from None

@@ -8,6 +8,7 @@ from typing import BinaryIO, NamedTuple
 from backends.errors import LayerwiseError
 from backends.files import atomic_writer
 from backends.model import ModelFile
+from backends.private import make_folder
 from backends.structure import read_tensor
 from backends.text import shown
 from backends.wire import BYTES, Source, put_varint
@@ -86,7 +87,7 @@ def fits_in_one_file(model: ModelFile, pieces: Sequence[Piece]) -> bool:
 def save_pieces(path: Path, pieces: Iterable[Piece]) -> None:
     """Write what the pieces stand for to `path`, whole or not at all. LayerwiseError if that cannot be."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         with atomic_writer(path) as stream:
             write_pieces(stream, pieces)
     except OSError as error:

@@ -10,16 +10,19 @@ from pathlib import Path
 
 from backends.jobs.cards import Ending, outcome
 from backends.jobs.events import EventWriter, last_events
-from backends.jobs.folder import LOG, release_reserve
+from backends.jobs.folder import LOG, TEMPORARY, release_reserve
 from backends.jobs.process import sweep
+from backends.temporary import sweep as sweep_temporary
+from backends.temporary import sweep_record
 
 
 def conclude(folder: Path, attempt: int, ending: Ending) -> str:
-    """Kill what the worker left behind and write the final state, with a card if need be; returns the state.
+    """Kill and remove what the worker left behind and write the final state, with a card if need be; returns the state.
 
     On a full disk the reserve is given back first. Raises OSError when even that does not help.
     """
     sweep(folder)
+    sweep_files(folder)
     state, card = outcome(folder, attempt, ending)
     try:
         _write(folder, attempt, state, card)
@@ -27,6 +30,12 @@ def conclude(folder: Path, attempt: int, ending: Ending) -> str:
         release_reserve(folder)
         _write(folder, attempt, state, card)
     return state
+
+
+def sweep_files(folder: Path) -> None:
+    """Remove the temporary files that dead writers of the job left, wherever they are. Needs the job's lock."""
+    sweep_record(folder / TEMPORARY)
+    sweep_temporary(folder / "artifacts")
 
 
 def _write(folder: Path, attempt: int, state: str, card: dict[str, object] | None) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from backends.jobs.events import Event, EventWriter, read_events
-from backends.jobs.folder import REPLIES, raw_spec
+from backends.jobs.folder import REPLIES, raw_spec, read_own
 from backends.jobs.lines import LineReader
 
 _PROGRESS_EVERY = 0.05
@@ -124,4 +124,4 @@ def whole_reply(folder: Path, reply: dict[str, Any]) -> dict[str, Any]:
         return reply
     import json
 
-    return {**reply, **json.loads((folder / "artifacts" / Path(str(name)).name).read_bytes())}
+    return {**reply, **json.loads(read_own(folder / "artifacts" / Path(str(name)).name))}

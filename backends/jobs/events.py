@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from backends.jobs.folder import read_own
 from backends.jobs.lines import MAX_LINE, LineReader, LineWriter, encode_line, last_lines
 
 VERSION = 1
@@ -48,7 +49,7 @@ class EventWriter:
         from backends.files import atomic_write
 
         artifacts = self._folder / "artifacts"
-        artifacts.mkdir(exist_ok=True)
+        artifacts.mkdir(0o700, exist_ok=True)
         atomic_write(artifacts / f"event-{n}.json", encode_line(fields))
         return f"event-{n}.json"
 
@@ -100,7 +101,7 @@ def whole_event(folder: Path, value: Event) -> Event | None:
     if name is None:
         return value
     try:
-        fields = json.loads((folder / "artifacts" / Path(str(name)).name).read_bytes())
+        fields = json.loads(read_own(folder / "artifacts" / Path(str(name)).name))
     except (OSError, ValueError, RecursionError):
         return None
     return {**fields, **value} if isinstance(fields, dict) else None

@@ -5,8 +5,10 @@ Only a cache: it may be deleted at any time and is made again from the job folde
 
 import sqlite3
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
+from backends.jobs.folder import write_own
 from backends.jobs.view import JobView
 
 _TABLE = "CREATE TABLE IF NOT EXISTS jobs (id INTEGER PRIMARY KEY, view TEXT NOT NULL)"
@@ -46,6 +48,9 @@ class _Connection:
     """An SQLite connection that commits and closes at the end of its `with`."""
 
     def __init__(self, path: Path) -> None:
+        with suppress(OSError):
+            write_own(path, b"", 0)  # SQLite gives its other files the mode of this one
+            path.chmod(0o600)
         self._database = sqlite3.connect(path, timeout=1.0)
 
     def __enter__(self) -> sqlite3.Connection:

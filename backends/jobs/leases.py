@@ -9,21 +9,21 @@ import hashlib
 import os
 from pathlib import Path
 
-from backends.errors import LayerwiseError, UsageError
+from backends.errors import UsageError
 from backends.jobs import locks
+from backends.jobs.own import check_above, own_folder
+
+_VARIABLE = "LAYERWISE_LEASES"
 
 
 def leases_root() -> Path:
     """The folder of the lock files, never on a network file system: LAYERWISE_LEASES or
     /tmp/layerwise-leases-UID.
     """
-    chosen = os.environ.get("LAYERWISE_LEASES")
+    chosen = os.environ.get(_VARIABLE)
     root = Path(chosen) if chosen else Path(f"/tmp/layerwise-leases-{os.getuid()}")
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if root.lstat().st_uid != os.getuid():
-        raise LayerwiseError(
-            f"{root} belongs to another user: set LAYERWISE_LEASES to a folder of your own on this machine"
-        )
+    check_above(root, _VARIABLE)
+    own_folder(root, _VARIABLE)
     return root
 
 
@@ -52,7 +52,7 @@ class Line:
     """One waiter's place in the line for `count` of the things called `names`."""
 
     def __init__(self, folder: Path, names: list[str], count: int, word: str) -> None:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        own_folder(folder, _VARIABLE)
         self.folder = folder
         self.reason = f"waiting for {count} {word}{'s' * (count > 1)}: all {len(names)} taken"
         self._names = names

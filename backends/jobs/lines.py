@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from backends.jobs.folder import is_own
+
 MAX_LINE = 4096
 _CHUNK = 1 << 20
 _END_OF_BROKEN = b"#\n"  # also what lacks only its newline stays broken: it was never counted
@@ -51,7 +53,7 @@ class LineWriter:
     """Appends lines; the first write ends a broken one that it finds. Not to be used in forked children."""
 
     def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         self._broken = self._unfinished()
 
     def _unfinished(self) -> bool:
@@ -71,7 +73,10 @@ class LineWriter:
 
 
 class LineReader:
-    """Reads the whole lines that were added since the last call; remembers only an offset."""
+    """Reads the whole lines that were added since the last call; remembers only an offset.
+
+    A file that another user made has none.
+    """
 
     def __init__(self, path: Path, offset: int = 0) -> None:
         self.path = path
@@ -86,7 +91,8 @@ class LineReader:
         except FileNotFoundError:
             return
         try:
-            yield from self._whole_lines(fd)
+            if is_own(fd):
+                yield from self._whole_lines(fd)
         finally:
             os.close(fd)
 

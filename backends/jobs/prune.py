@@ -8,7 +8,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from backends.jobs import locks
-from backends.jobs.folder import LOCK, SPEC, disk_use
+from backends.jobs.conclude import sweep_files
+from backends.jobs.folder import LOCK, SPEC, disk_use, write_own
 from backends.jobs.view import JobView
 
 if TYPE_CHECKING:
@@ -49,10 +50,11 @@ def _remove(workspace: "Workspace", view: JobView) -> bool:
     lock = locks.hold_within(view.folder / LOCK, 0.1)
     if lock is None:
         return False
+    sweep_files(view.folder)
     trash = workspace.jobs / f".trash-{view.id}-{time.time_ns()}"
     try:
         with suppress(OSError):  # on a full disk; then an id may be given twice
-            workspace.last_file.write_text(str(max([workspace.last_pruned(), *workspace.numbers()])))
+            write_own(workspace.last_file, str(max([workspace.last_pruned(), *workspace.numbers()])).encode())
         view.folder.rename(trash)
     finally:
         os.close(lock)

@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> NoReturn:
 
 def _write_to(log: Path) -> None:
     """Make the log what is printed to, native prints too."""
-    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     for stream in (1, 2):
         os.dup2(file, stream)
     os.close(file)

@@ -15,7 +15,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     timeout: seconds of running, time spent waiting for an answer not counted; None is no limit.
     memory: limit of the worker's address space in bytes, None is none; not for CUDA, which reserves far more
     than it uses.
-    env: added to the worker's environment.
+    env: added to the worker's environment. umask: of the user's own files; None: of who starts the job.
     """
 
     action: str
@@ -28,4 +28,5 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     timeout: float | None = None
     memory: int | None = None
     env: dict[str, str] = {}
+    umask: int | None = None
     source: Literal["cli", "tui"] = "cli"

@@ -11,10 +11,12 @@ from backends.errors import BadFile, LayerwiseError, UsageError
 from backends.files import user_path
 from backends.jobs import locks
 from backends.jobs.cards import Ending
-from backends.jobs.conclude import conclude, journal
+from backends.jobs.conclude import conclude, journal, sweep_files
 from backends.jobs.events import JOURNAL
-from backends.jobs.folder import LOCK, REPLIES, SPEC, disk_use, make_reserve
+from backends.jobs.folder import LOCK, REPLIES, SPEC, disk_use, is_own_job, make_reserve, read_own, write_own
+from backends.jobs.own import open_root, own_folder
 from backends.jobs.view import JobView
+from backends.private import given_umask, keep_private
 from backends.text import shown
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ def load_spec(folder: Path) -> "JobSpec":
     from backends.jobs.spec import JobSpec
 
     try:
-        return msgspec.json.decode((folder / SPEC).read_bytes(), type=JobSpec)
+        return msgspec.json.decode(read_own(folder / SPEC), type=JobSpec)
     except (OSError, msgspec.MsgspecError, RecursionError) as error:
         raise BadFile(folder / SPEC, str(error)) from error
 
@@ -53,8 +55,10 @@ class Workspace:
         self.root = (root if root is not None else default_root()).absolute()
         self.jobs = self.root / "jobs"
         self.cache = self.root / "cache"
+        open_root(self.root)
         for folder in (self.jobs, self.cache):
-            _make_folder(folder)
+            own_folder(folder)
+        keep_private(self.root)
 
     @property
     def leases(self) -> Path:
@@ -74,13 +78,13 @@ class Workspace:
         if lock is None:
             raise LayerwiseError(f"{folder}: another process holds the lock of a job that was only just made")
         try:
-            (folder / "artifacts").mkdir()
-            (folder / REPLIES).touch()
+            (folder / "artifacts").mkdir(0o700)
+            write_own(folder / REPLIES, b"")
             make_reserve(folder)
             with journal(folder) as writer:
                 writer.write("state", state="queued", attempt=1)
             part = folder / f".{SPEC}"
-            part.write_bytes(data)
+            write_own(part, data)
             part.rename(folder / SPEC)
             self.ring()
         except OSError as error:
@@ -94,7 +98,7 @@ class Workspace:
         while True:
             number += 1
             try:
-                (self.jobs / str(number)).mkdir()
+                (self.jobs / str(number)).mkdir(0o700)
             except FileExistsError:
                 continue
             except OSError as error:
@@ -124,16 +128,16 @@ class Workspace:
 
     def ring(self) -> None:
         """Write the bell: a touch of a file that is there already changes no file that a watch would tell of."""
-        self.bell.write_bytes(b"")
+        write_own(self.bell, b"")
 
     def ids(self) -> list[int]:
-        """The jobs there are, oldest first."""
-        return sorted(number for number in self.numbers() if (self.jobs / str(number) / SPEC).exists())
+        """The jobs there are, oldest first. One that another user put there is none."""
+        return sorted(number for number in self.numbers() if is_own_job(self.jobs / str(number)))
 
     def folder(self, job: int | str) -> Path:
         """The folder of a job. Raises UsageError when there is no such job."""
         folder = self.jobs / str(job)
-        if not str(job).isdecimal() or not (folder / SPEC).exists():
+        if not str(job).isdecimal() or not is_own_job(folder):
             raise UsageError(f"there is no job {job}: `layerwise jobs` lists those there are")
         return folder
 
@@ -210,6 +214,8 @@ class Workspace:
                 os.close(lock)
             raise UsageError(f"job {job} is {view.state}: cancel it, or wait until it has ended")
         try:
+            sweep_files(view.folder)
+            view.folder.chmod(0o700)
             make_reserve(view.folder)
             with journal(view.folder) as writer:
                 writer.write("state", state="queued", attempt=view.attempt + 1)
@@ -234,19 +240,12 @@ class Workspace:
 def _encoded(spec: "JobSpec") -> bytes:
     import msgspec
 
+    if spec.umask is None and given_umask() is not None:
+        spec = msgspec.structs.replace(spec, umask=given_umask())
     try:
         return msgspec.json.encode(spec)
     except UnicodeEncodeError as error:
         raise UsageError(f"{shown(str(error.object), 300)}: a name in it is not UTF-8; rename the file") from error
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LayerwiseError(
-            f"{folder} cannot be made ({error.strerror}): set LAYERWISE_HOME to a folder of yours"
-        ) from error
 
 
 def _no_space(error: OSError, folder: Path) -> LayerwiseError:

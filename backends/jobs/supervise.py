@@ -21,6 +21,7 @@ from backends.jobs.memory import oom_kills
 from backends.jobs.process import LARGE_PAGES, WorkerProcess, environment, start_worker
 from backends.jobs.sleeper import Sleeper
 from backends.jobs.view import JobView
+from backends.private import keep_private
 
 if TYPE_CHECKING:
     from backends.jobs.spare import SpareWorker
@@ -52,6 +53,7 @@ class Supervision:
         self._teller = self._told(on_event) if on_event is not None else None
         self._spare = spare
         self._spec = raw_spec(folder)
+        keep_private(folder.parents[1])
         self._replies = LineReader(folder / REPLIES)
         self._stops_asked = 0
         self._untold = False

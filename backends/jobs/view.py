@@ -116,7 +116,7 @@ class JobView:
             self.gpus = event.get("gpus", self.gpus)
             self.question = None
         elif self.final:
-            self.ended = float(event.get("ended", event["t"]))
+            self.ended = event["t"] if event.get("ended") is None else float(event["ended"])
             self.question = None
 
     def _new_attempt(self, attempt: int) -> None:

@@ -18,7 +18,9 @@ from backends.errors import LayerwiseError
 from backends.jobs.actions import find_action
 from backends.jobs.cards import DISK_ERRORS, DISK_FULL_EXIT, is_out_of_memory, make_card
 from backends.jobs.context import JobContext
-from backends.jobs.folder import release_reserve
+from backends.jobs.folder import TEMPORARY, release_reserve
+from backends.private import keep_alone, keep_private
+from backends.temporary import keep_aside, record_in
 from backends.trt.monitor import give_up, hear
 
 _PR_SET_PDEATHSIG = 1
@@ -41,7 +43,9 @@ def work(folder: Path, attempt: int, kept: list[int]) -> NoReturn:
     _keep_to_myself(kept)
     _prepare()
     try:
-        status = _run(JobContext(folder.resolve(), attempt))
+        context = JobContext(folder.resolve(), attempt)
+        _keep_private(context)
+        status = _run(context)
     except Cancelled:  # while another end was being written down
         status = _CANCELLED
     for stream in (sys.stdout, sys.stderr):
@@ -70,6 +74,15 @@ def _keep_to_myself(descriptors: list[int]) -> None:
                 os.close(fd)
 
     os.register_at_fork(after_in_child=close_all)
+
+
+def _keep_private(context: JobContext) -> None:
+    """Keep the workspace its user's alone, and let the job know the temporary files of this attempt."""
+    given = context.raw.get("umask")
+    keep_alone(given if isinstance(given, int) else None)
+    keep_private(context.folder.parents[1])
+    record_in(context.folder / TEMPORARY)
+    keep_aside()
 
 
 def _prepare() -> None:

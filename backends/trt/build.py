@@ -8,6 +8,7 @@ from typing import Any
 
 from backends.errors import LayerwiseError
 from backends.files import atomic_write
+from backends.private import make_folder
 from backends.runner import Loadable
 from backends.scripts import call_script
 from backends.text import shown
@@ -184,7 +185,7 @@ class Builder:
 def save_engine(data: bytes, path: Path) -> None:
     """Write an engine, whole or not at all. LayerwiseError if that cannot be."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         atomic_write(path, data)
     except OSError as error:
         raise LayerwiseError(f"{shown(str(path))} cannot be written: {error.strerror}") from None

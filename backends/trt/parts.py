@@ -5,7 +5,6 @@ sizes themselves, become constants (TensorRT would have to be told the range of 
 whole model say of inputs, outputs and files is not a part's; nodes that they name and the part lacks are passed over.
 """
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -21,6 +20,7 @@ from backends.protos import parse_model
 from backends.results import IterationResult
 from backends.runner import Loadable, RunnerBase, check_names
 from backends.specs import FeedSpec, RunnerSpec
+from backends.temporary import temporary_folder
 from backends.trt.late import described
 from backends.trt.options import TrtOptions, to_dict
 from backends.trt.runner import TrtRunner, opened_now
@@ -102,8 +102,8 @@ def _calibrating(options: TrtOptions, feed: Mapping[str, Array]) -> AbstractCont
 
 @contextmanager
 def _calibrated_on(options: TrtOptions, feed: Mapping[str, Array]) -> "Iterator[TrtOptions]":
-    with tempfile.TemporaryDirectory(prefix="layerwise-") as folder:
-        path = Path(folder) / "feed.safetensors"
+    with temporary_folder() as folder:
+        path = folder / "feed.safetensors"
         save_feeds(path, [{name: array for name, array in feed.items() if not _may_be_sizes(array)}])
         config = msgspec.structs.replace(
             options.config, calibration=FeedSpec(files=[str(path)]), calibration_cache=None

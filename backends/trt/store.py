@@ -13,6 +13,7 @@ import msgspec
 
 from backends.files import atomic_write
 from backends.jobs.store import Workspace
+from backends.private import make_folder
 from backends.runner import Loadable
 from backends.trt.options import TrtOptions
 
@@ -60,7 +61,7 @@ class Store:
         """Keep an engine for the next time; those that were not used for longest go. A full disk is no error."""
         place = self.place(model, options)
         try:
-            place.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(place.parent)
             atomic_write(place, data)
             kept = sorted(place.parent.glob("*.engine"), key=lambda path: path.stat().st_mtime)
             for old in kept[: -_fitting([path.stat().st_size for path in kept], short_lived=options.short_lived)]:

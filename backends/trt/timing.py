@@ -5,6 +5,7 @@ from typing import Any
 
 from backends.errors import BadFile, LayerwiseError
 from backends.files import atomic_write
+from backends.private import make_folder
 from backends.text import shown
 from backends.trt.logger import Messages
 
@@ -48,7 +49,7 @@ def save_timing_cache(config: Any, file: Path) -> None:
             before = config.create_timing_cache(file.read_bytes())
             if before is not None:
                 cache.combine(before, False)
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(file.parent)
         atomic_write(file, bytes(memoryview(cache.serialize())))
     except OSError as error:
         raise LayerwiseError(f"{shown(str(file))} cannot be written: {error.strerror}") from None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from backends.private import make_folder
 from backends.trt.options import Shapes, TrtOptions
 from backends.trt.tactic_record import decode_record, read_bounded, save_record
 from debugtools.builds.building import Building
@@ -64,7 +65,7 @@ class Maker:
         if self._last is not None and self._last[0] == trial:
             return self._last[1]
         place = self._folder / trial
-        place.mkdir(parents=True, exist_ok=True)
+        make_folder(place)
         chosen = forced or self._drawn(trial, place / _CHOSEN)
         started = time.perf_counter()
         data, told = self._build(self._with(place, chosen))

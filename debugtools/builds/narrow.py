@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from backends.private import make_folder
 from backends.text import shown
 from debugtools.builds.choosing import mixed
 from debugtools.builds.desk import BuildDesk
@@ -107,7 +108,7 @@ class Narrowing:
 
         def mix(items: Sequence[int], trial: str) -> Path:
             target = self._maker.tactics(trial).with_name("mixed.json")
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(target.parent)
             mixed(good, bad, [names[item] for item in items], target)
             return target
 

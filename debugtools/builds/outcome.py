@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backends.errors import placing
+from backends.private import make_folder
 from backends.text import shown
 from debugtools.builds.choosing import joined
 from debugtools.builds.maker import Maker
@@ -58,6 +59,6 @@ def _excluded(found: Sequence[Suspect], trials: Sequence[Trial], narrow: Narrowe
     if not layers:
         return None
     with placing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         joined(layers, path)
     return str(path)

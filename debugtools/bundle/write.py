@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from backends.errors import LayerwiseError, UsageError
 from backends.files import atomic_write, atomic_writer
+from backends.private import make_folder, usual_folder_mode
 from backends.specs import RunnerSpec
 from backends.tensors import EXTENDED_NAMES, dtype_name, dtype_row
 from backends.text import shown
@@ -62,7 +63,9 @@ def write_bundle(fault: Fault, folder: Path) -> Path:
             f"a bundle's script runs onnxruntime or TensorRT; it cannot show a fault of {fault.runner.kind}"
         )
     try:
-        folder.mkdir(parents=True)
+        make_folder(folder.parent)
+        folder.mkdir(0o700)
+        usual_folder_mode(folder)
     except FileExistsError:
         raise UsageError(f"{shown(str(folder))} exists already: name a new folder for the bundle") from None
     except OSError as error:
@@ -72,7 +75,7 @@ def write_bundle(fault: Fault, folder: Path) -> Path:
     facts["inputs"] = _tensors(folder / "inputs.npz", fault.feed, {})
     facts["outputs"] = _tensors(folder / "golden.npz", fault.golden, fault.rules)
     for name, script in _SCRIPTS[fault.runner.kind].items():
-        shutil.copyfile(Path(__file__).resolve().parents[2] / "backends" / script, folder / name)
+        _copy(Path(__file__).resolve().parents[2] / "backends" / script, folder / name)
     atomic_write(folder / "repro.json", json.dumps(facts, indent=2))
     atomic_write(folder / "README.md", readme(fault.title, fault.nodes, fault.measured, fault.command, facts))
     return folder
@@ -99,11 +102,16 @@ def _copy_model(model: Path, folder: Path) -> None:
 
     with ModelFile(model) as file:
         weights = {ref.file.resolve() for ref in file.weights().values()} - {model.resolve()}
-    shutil.copyfile(model, folder / "model.onnx")
+    _copy(model, folder / "model.onnx")
     for path in weights:
         target = folder / path.relative_to(model.parent.resolve())
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, target)
+        make_folder(target.parent)
+        _copy(path, target)
+
+
+def _copy(source: Path, target: Path) -> None:
+    with atomic_writer(target) as stream, source.open("rb") as opened:
+        shutil.copyfileobj(opened, stream, 1 << 20)
 
 
 def _tensors(path: Path, tensors: Mapping[str, Array], rules: Mapping[str, Rule]) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ import msgspec
 from backends.errors import LayerwiseError, UsageError
 from backends.files import atomic_write
 from backends.model import ModelFile
+from backends.private import make_folder
 from backends.text import shown
 from backends.trt.inspect_support import Refusal, Support
 from backends.trt.library import tensorrt
@@ -105,7 +106,7 @@ class _Partitioned:
 
 def _write(path: Path, text: str) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         atomic_write(path, text)
     except OSError as error:
         raise LayerwiseError(f"{shown(str(path))} cannot be written: {error.strerror}") from None

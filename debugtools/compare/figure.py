@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from backends.errors import MissingDependency, placing
+from backends.files import atomic_writer
+from backends.private import make_folder
 
 _DPI = 150
 
@@ -27,5 +29,6 @@ def figure(title: str, width: float = 6.4) -> Any:
 def save(made: Any, path: Path) -> None:
     """Write a figure as PNG; its title is the file's too."""
     with placing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        made.savefig(path, metadata={"Title": made.get_suptitle()})
+        make_folder(path.parent)
+    with atomic_writer(path) as stream:
+        made.savefig(stream, format=path.suffix[1:] or "png", metadata={"Title": made.get_suptitle()})

@@ -9,6 +9,7 @@ import msgspec
 
 from backends.errors import UsageError
 from backends.model import ModelFile
+from backends.temporary import note
 from debugtools.compare.spec import CompareSpec
 
 
@@ -23,6 +24,7 @@ def converted(spec: CompareSpec, folder: Path) -> Iterator[CompareSpec]:
     options = spec.model_options
     if spec.model is None:
         raise UsageError("--fp-to-fp16 needs a model")
+    note(folder)
     try:
         with ModelFile(spec.model, options.external_data_dir, options.ignore_external_data) as model:
             path = in_half(model, folder)

@@ -6,8 +6,8 @@ from pathlib import Path
 import onnx
 
 from backends.errors import LayerwiseError, UsageError
-from backends.files import usual_mode
 from backends.model import ModelFile, load_model
+from backends.private import make_folder, usual_mode
 from backends.protos import all_tensors
 from backends.text import shown
 from debugtools.compare.marks import any_marks, marked_tensors
@@ -33,7 +33,7 @@ def save_model(spec: CompareSpec) -> None:
         set_outputs(model, marked_tensors(spec.marks, GraphCut(model)), _types(spec.model))
     path = Path(options.save_onnx)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         write_onnx(model, path, options.save_external_data, options.external_data_size_threshold)
     except (OSError, ValueError) as error:
         raise LayerwiseError(f"--save-onnx {shown(str(path))}: {shown(str(error), 300)}") from None
@@ -80,6 +80,7 @@ def write_onnx(
             )
             for file in {place(tensor)[0] for tensor in all_tensors(model) if is_external(tensor)}:
                 usual_mode(path.parent / file)
+        usual_mode(part)
         part.rename(path)
     finally:
         part.unlink(missing_ok=True)

@@ -21,6 +21,8 @@ from backends.accuracy import (
 from backends.accuracy import passed as accuracy_passed
 from backends.errors import UsageError, placing
 from backends.feeds_writer import FeedsWriter
+from backends.files import atomic_writer
+from backends.private import make_folder
 from backends.results_writer import open_results_writer
 from backends.text import shown
 from debugtools.compare.metrics import Comparison, worst
@@ -52,9 +54,10 @@ class Savers:
         if self._blob:
             folder = self._blob / f"{iteration:010d}"
             with placing(folder):
-                folder.mkdir(parents=True, exist_ok=True)
+                make_folder(folder)
             for name, array in feed.items():
-                array.tofile(folder / f"{_file_name(name)}.bin")
+                with atomic_writer(folder / f"{_file_name(name)}.bin") as stream:
+                    array.tofile(stream)
 
     def output(self, iteration: int, side: int, name: str, array: Array) -> None:
         """Save one output of a runner; outputs that were loaded are not saved again."""

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from backends.temporary import note
+
 Array = NDArray[Any]
 
 
@@ -34,6 +36,7 @@ class ArrayStore:
         self._folder.mkdir(parents=True, exist_ok=True)
         path = self._folder / f"{self._files}.raw"
         self._files += 1
+        note(path)
         np.ascontiguousarray(array).reshape(-1).view(np.uint8).tofile(path)
         self._spilled[key] = path, array.dtype, array.shape
 

@@ -1,6 +1,5 @@
 """Precision written into a graph before TensorRT parses it: always on 11, on request on 10."""
 
-import tempfile
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ from backends.quantization import takes_caches
 from backends.quantize_spec import CALIBRATORS, QuantizeSpec
 from backends.runner import Loadable
 from backends.specs import FeedSpec
+from backends.temporary import temporary_folder
 from backends.text import shown
 from backends.trt.calibration import without_effect
 from backends.trt.options import ConfigOptions, TrtOptions
@@ -61,14 +61,14 @@ def reduced(model: Loadable, options: TrtOptions, tell: Tell) -> Iterator[Loadab
     config, structure = options.config, inlined(_structure(model))
     named = _there(structure, options)
     apart = labels(list(every_node(structure.nodes)), named, ()) if named else set()
-    with tempfile.TemporaryDirectory(prefix="layerwise-") as folder:
+    with temporary_folder() as folder:
         if config.fp8 and not _holds_fp8(structure):
             raise UsageError("--fp8: a strongly typed network has FP8 where the model has QuantizeLinear and "
                              "DequantizeLinear nodes of that type, and this model has none")  # fmt: skip
         if config.int8 and is_quantised(structure):
             tell("INT8: the model has quantisation nodes of its own; nothing is calibrated.")
         elif config.int8:
-            context: Any = _Quiet(Path(folder), tell)
+            context: Any = _Quiet(folder, tell)
             structure, _ = quantised(structure, _quantize_spec(config, tell), apart, context)
         low: LowType | None = "float16" if config.fp16 else "bfloat16" if config.bf16 else None
         if low is not None:
@@ -77,7 +77,7 @@ def reduced(model: Loadable, options: TrtOptions, tell: Tell) -> Iterator[Loadab
         elif named:
             structure = _named_alone(structure, named, tell)
         structure = with_end_types(structure, _end_types(structure, options.network.tensor_dtypes, tell))
-        path = Path(folder) / "reduced.onnx"
+        path = folder / "reduced.onnx"
         save(structure, path, external=path.with_name("reduced.data"), overwrite=True)
         yield Loadable(data=path.read_bytes(), folder=path.parent)
 

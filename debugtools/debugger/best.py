@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from backends.errors import LayerwiseError
 from backends.files import atomic_writer
+from backends.private import make_folder
 from backends.text import shown
 from debugtools.judging.protocol import Artifact
 from debugtools.judging.subject import Subject
@@ -73,7 +74,7 @@ class Best:
 def write_model(artifact: Artifact, path: Path) -> None:
     """Write a candidate to where a user keeps it, whole or not at all."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         artifact.write(path, atomic_writer)
     except OSError as error:
         raise LayerwiseError(f"{shown(str(path))} cannot be written: {error.strerror or error}") from error

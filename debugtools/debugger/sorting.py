@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from backends.private import make_folder
 from backends.text import shown
 from debugtools.search.protocol import Verdict
 
@@ -33,7 +34,7 @@ class Sorter:
                 self._context.log(f"{shown(str(target))} already exists and stays; {shown(name)} is skipped.", "error")
             else:
                 self._context.log(f"Moving {shown(name)} to {shown(str(target))}")
-                target.parent.mkdir(parents=True, exist_ok=True)
+                make_folder(target.parent)
                 shutil.move(source, target)
 
 

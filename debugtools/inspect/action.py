@@ -11,6 +11,7 @@ import onnx
 from backends.errors import BadFile, UsageError, placing
 from backends.files import atomic_write
 from backends.model import ModelFile
+from backends.private import make_folder
 from backends.results import RunResults
 from backends.runner import Loadable
 from backends.stats import array_stats
@@ -72,7 +73,7 @@ class Described(NamedTuple):
 
 def _painted(model: onnx.ModelProto, path: Path, context: "JobContext") -> dict[str, Any]:
     with placing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         atomic_write(path, model.SerializeToString())
     context.log(f"Saving the layers in ONNX's format (to look at, not to run) to: {shown(str(path))}")
     return {"path": str(path), "nodes": len(model.graph.node)}

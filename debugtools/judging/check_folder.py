@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from backends.feeds import save_feeds
+from backends.private import user_umask
 from backends.results import IterationResult, RunResults
+from backends.temporary import note
 from debugtools.judging.protocol import Array, Artifact
 
 SMALL = 16 << 20  # bytes of tensors that are written as JSON
@@ -21,6 +23,7 @@ class CheckFolder:
 
     def __init__(self, path: Path, home: Path, names: Collection[str]) -> None:
         self.path, self._home = path, home
+        note(path)
         path.mkdir(parents=True)
         for entry in os.scandir(home):
             if entry.name not in names and not path.is_relative_to(entry.path):
@@ -39,8 +42,9 @@ class CheckFolder:
 
 @contextmanager
 def plain_writer(path: Path) -> Iterator[BinaryIO]:
-    """For files that live for one run: nobody waits for the disk."""
+    """For files that live for one run, or are moved to the user's own: nobody waits for the disk."""
     with path.open("wb") as stream:
+        path.chmod(0o666 & ~user_umask())
         yield stream
 
 

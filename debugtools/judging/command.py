@@ -1,7 +1,6 @@
 """A command as a judge: exit code and output decide."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -14,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from backends.errors import UsageError, placing
+from backends.private import make_folder, user_umask
+from backends.temporary import environment_of_user
 from backends.text import shown
 from debugtools.debugger.spec import CheckSpec, DebugSpec
 from debugtools.judging.check_folder import CheckFolder, plain_writer, write_golden, write_inputs
@@ -102,11 +103,13 @@ class CommandJudge:
     def _run(self, folder: CheckFolder, stops: int) -> int | None:
         """The exit code, -N for signal N; None if it did not end in time."""
         place = folder.path.parent
-        env = {key: value for key, value in os.environ.items() if (key, value) != ("CUDA_VISIBLE_DEVICES", "")}
+        env = environment_of_user()
+        if not env.get("CUDA_VISIBLE_DEVICES"):
+            env.pop("CUDA_VISIBLE_DEVICES", None)
         with (place / "stdout.txt").open("wb") as out, (place / "stderr.txt").open("wb") as err:
             process = subprocess.Popen(
                 folder.words(self._command), cwd=folder.path, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                env=env | self._check.environment,
+                env=env | self._check.environment, umask=user_umask(),
             )  # fmt: skip
         with self._lock:
             self._running.add(process)
@@ -140,7 +143,7 @@ class CommandJudge:
 def _make_folder(folder: Path) -> None:
     """Make the folder that candidates go to. UsageError where there can be none."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     except OSError as error:
         raise UsageError(f"--iter-artifact: {shown(str(folder))} cannot be made: {error.strerror}") from None
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from backends.errors import LayerwiseError
 from backends.files import atomic_writer
+from backends.private import make_folder
 from backends.text import shown
 from debugtools.judging.check_folder import write_golden, write_inputs
 from debugtools.judging.protocol import Artifact, Auto, Judge, Judgement, OneAtATime, Undo
@@ -58,7 +59,7 @@ class PersonJudge(OneAtATime):
 
     def _write(self, artifact: Artifact) -> dict[str, Path]:
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self._path.parent)
             artifact.write(self._path, atomic_writer)
             files = {"model": self._path}
             if artifact.gives:

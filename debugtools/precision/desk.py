@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backends.errors import LayerwiseError
+from backends.private import make_folder
 from backends.text import shown
 from debugtools.debugger.desk import Files
 from debugtools.debugger.plans import Plan
@@ -42,7 +43,7 @@ class Best:
             return
         started = time.monotonic()
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path.parent)
             self._choices.write(self.items, self.path)
         except OSError as error:
             raise LayerwiseError(f"{shown(str(self.path))} cannot be written: {error.strerror or error}") from error

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from backends.errors import LayerwiseError, UsageError
+from backends.private import make_folder
 from debugtools.triage.finding import Case, Finding
 from debugtools.triage.flow import END, FIRST, STEPS, check_answers, follow
 from debugtools.triage.report import write_reports
@@ -43,7 +44,7 @@ class Triage:
         self.context, self.spec = context, spec
         folder = Path(spec.output) if spec.output else context.artifacts / "triage"
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
         except OSError as error:
             raise LayerwiseError(f"{folder} cannot be made: {error.strerror}") from error
         self.case = Case(spec, SubJobs(context, spec.compare), folder)

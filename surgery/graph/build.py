@@ -10,6 +10,7 @@ import numpy as np
 
 from backends.errors import BadFile
 from backends.model import ModelFile
+from backends.private import make_folder
 from backends.tensors import Dim
 from backends.text import shown
 from backends.wire import WireError
@@ -57,7 +58,7 @@ def build_index(
             gc.enable()
     meta["warnings"] = warnings
     report(4, _STEPS)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     write_columns(folder / INDEX_FILE, columns, meta)
     report(_STEPS, _STEPS)
     return GraphIndex.open(folder)

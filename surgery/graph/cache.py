@@ -12,6 +12,7 @@ from pathlib import Path
 from backends.errors import BadFile
 from backends.files import atomic_write
 from backends.model import ModelFile
+from backends.private import make_folder
 from surgery.graph.names import FORMAT, INDEX_FILE
 
 _LONGEST_NAME = 64
@@ -50,7 +51,7 @@ def place_for(cache_root: Path, model: ModelFile) -> Path:
 def remember(cache_root: Path, model: ModelFile, folder: Path, external_data_dir: str | None) -> None:
     """Note that the index of `model` is in `folder`, for `index_folder`."""
     files = cache_root / "files"
-    files.mkdir(parents=True, exist_ok=True)
+    make_folder(files)
     atomic_write(files / _file_key(model.path, external_data_dir, model.ignore_external_data), folder.name)
 
 

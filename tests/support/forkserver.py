@@ -1,7 +1,7 @@
 """Programs as forks of one process that has imported everything: the same code, without starting Python again.
 
 The server is this file run as a script; one a test process, started when it is first asked. What a program inherits is
-imported modules only: environment, folder, module path and streams are those it would have been started with.
+imported modules only: environment, umask, folder, module path and streams are those it would have been started with.
 """
 
 import atexit
@@ -69,11 +69,17 @@ def start(
     """
     asked = socket.socket(socket.AF_UNIX)
     asked.connect(_address())
-    order = {"words": list(words), "cwd": str(cwd), "env": dict(env), "terminal": terminal}
+    order = {"words": list(words), "cwd": str(cwd), "env": dict(env), "terminal": terminal, "umask": _umask()}
     message = json.dumps(order).encode()
     socket.send_fds(asked, [len(message).to_bytes(4, "big")], list(streams))
     asked.sendall(message)
     return Forked(asked)
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 @cache
@@ -158,6 +164,7 @@ def _become(order: dict[str, object], streams: Sequence[int]) -> NoReturn:
         os.dup2(stream, number)
     os.closerange(3, 64)
     os.setsid()
+    os.umask(int(str(order["umask"])))
     if order["terminal"]:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
         signal.signal(signal.SIGHUP, signal.SIG_IGN if order["terminal"] == HANGUP_OFF else signal.SIG_DFL)

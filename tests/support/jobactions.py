@@ -39,6 +39,9 @@ NAMES = (
     "fill_spill",
     "limited",
     "fork_lock",
+    "write",
+    "spill",
+    "untidy",
 )
 EXTRA_REQUESTS = ",".join(
     f"test_{name}=support.jobactions:{name}" for name in ("add", "echo", "refuse", "broken", "segfault", "hang")
@@ -213,6 +216,38 @@ def limited(context: JobContext) -> dict[str, Any]:
     """Rows until the journal may not grow any more; the limit holds for this process alone."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (context.params["bytes"], resource.RLIM_INFINITY))
     return fill_journal(context)
+
+
+def write(context: JobContext) -> dict[str, Any]:
+    """Writes a file for the user, and dies at some line of that."""
+    from support.writers import WAYS, Lines, limit_system
+
+    limit_system(context.params["system"])
+    with Lines(context.params["last"]):
+        WAYS[context.params["way"]][1](Path(context.params["path"]))
+    return {}
+
+
+def spill(context: JobContext) -> dict[str, Any]:
+    """Puts tensors aside, and dies."""
+    import numpy as np
+
+    from debugtools.compare.store import ArrayStore
+
+    store = ArrayStore(0, context.artifacts / "waiting")
+    for number in range(context.params["files"]):
+        store.put(number, np.ones(10))
+    return kill_self(context)
+
+
+def untidy(context: JobContext) -> dict[str, Any]:
+    """Writes as native libraries do: with the mode that the process has for new files."""
+    folder = context.artifacts / "native" / "deep"
+    folder.mkdir(parents=True)
+    for number, mode in enumerate((0o666, 0o777, 0o644)):
+        os.close(os.open(folder / f"{number}", os.O_CREAT | os.O_WRONLY, mode & 0o666))
+    subprocess.run(["sh", "-c", f"mkdir {folder}/made; echo x > {folder}/made/file"], check=True)
+    return {}
 
 
 _calls: list[dict[str, Any]] = []

@@ -70,7 +70,9 @@ def _pair() -> list[str]:
     folder = Workspace().cache / "demo"
     paths = [folder / name for name in _FILES]
     if not all(path.is_file() for path in paths):
-        made = subprocess.run([sys.executable, "-c", _MAKE, str(folder)], capture_output=True, text=True, check=False)
+        made = subprocess.run(
+            [sys.executable, "-c", _MAKE, str(folder)], capture_output=True, text=True, check=False, umask=0o077
+        )
         if made.returncode:
             raise LayerwiseError(f"the demo's models could not be made: {shown(made.stderr[-2000:])}")
     return [str(path) for path in paths]

@@ -3,7 +3,6 @@
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backends.errors import UsageError
@@ -111,11 +110,10 @@ def _opened(args: Namespace) -> Iterator["ModelFile"]:
         if not args.fp_to_fp16:
             yield model
             return
-        from tempfile import TemporaryDirectory
-
+        from backends.temporary import temporary_folder
         from surgery.half import in_half
 
-        with TemporaryDirectory() as folder, ModelFile(in_half(model, Path(folder))) as half:
+        with temporary_folder() as folder, ModelFile(in_half(model, folder)) as half:
             half.path = model.path
             yield half
 

@@ -3,12 +3,12 @@
 import shlex
 from argparse import Namespace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from backends.errors import UsageError
+from backends.temporary import temporary_folder
 from backends.text import shown
 from debugtools.inspect.spec import InspectSpec
 from tui.cli.direct import DirectContext
@@ -69,8 +69,8 @@ def _page(spec: InspectSpec, args: Namespace, log: Log) -> int:
     from tui.cli.visual import write_page
 
     name = Path(spec.engine or spec.model or "").name
-    with TemporaryDirectory() as folder:
-        picture = str(Path(folder) / f"{name}.onnx")
+    with temporary_folder() as folder:
+        picture = str(folder / f"{name}.onnx")
         collector = Collector()
         code = run_here(inspect_job(msgspec.structs.replace(spec, picture=picture), args), collector.event, log)
         if code:

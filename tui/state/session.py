@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from backends.files import atomic_write
+from backends.private import make_folder
 from tui.state.signal import Signal
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ class SessionStore:
         """Write the session whole. Raises OSError."""
         if session.model is None:
             return
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         atomic_write(self._file(session.model), msgspec.json.encode(session.saved()))
         atomic_write(self.folder / "last.json", msgspec.json.encode(Saved(model=str(session.model))))
 

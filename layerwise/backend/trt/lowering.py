@@ -1,6 +1,5 @@
 """Reduced precision on TensorRT 11, which has no flags for it: written into the graph before it is parsed."""
 
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ import msgspec
 from backends.errors import UsageError
 from backends.runner import Loadable
 from backends.specs import FeedSpec
+from backends.temporary import temporary_folder
 from backends.trt.capabilities import able
 from backends.trt.late import described
 from backends.trt.library import tensorrt
@@ -71,7 +71,7 @@ def _calibrated(options: ConfigOptions, calibrator: Any, model: Loadable) -> Ite
     if not options.int8 or not isinstance(calibrator, GraphCalibrator):
         yield options
         return
-    with tempfile.TemporaryDirectory(prefix="layerwise-") as folder:
+    with temporary_folder() as folder:
         calibrator.set_input_metadata(TensorMetadata.from_infos(described(model)[0]))
         cached = calibrator.cache is not None and Path(calibrator.cache).is_file()
         batches = [] if cached else [{k: _array(v) for k, v in feed.items()} for feed in calibrator.data_loader]
@@ -79,8 +79,8 @@ def _calibrated(options: ConfigOptions, calibrator: Any, model: Loadable) -> Ite
             raise UsageError(EMPTY)
         feeds = None
         if batches:
-            save_json(batches, Path(folder) / "batches.json")
-            feeds = FeedSpec(files=[str(Path(folder) / "batches.json")])
+            save_json(batches, folder / "batches.json")
+            feeds = FeedSpec(files=[str(folder / "batches.json")])
         yield msgspec.structs.replace(options, calibration=feeds, calibration_cache=calibrator.cache)
 
 

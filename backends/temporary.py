@@ -1,0 +1,223 @@
+"""Temporary files and folders that have a name: known to their job, and told from a user's own by name and lock.
+
+The name ends in random digits and their digest, and whoever writes holds an flock, which the kernel gives up when he
+dies: the next writer in the folder removes what nobody holds. A job's worker also notes each name, before it is there,
+in a record that is gone through when the job ends, is retried or pruned.
+"""
+
+import fcntl
+import os
+import re
+import shutil
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from backends.private import usual_folder_mode
+
+_NAME = re.compile(r"(\..{0,24}\.[0-9a-f]{16})([0-9a-f]{16})\.tmp", re.DOTALL)
+_LONGEST_RECORD = 64 << 20
+_FILE = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+_FOLDER = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_DIRECTORY
+_record: Path | None = None
+_swept: set[Path] = set()
+_aside: "tuple[TemporaryFolder, str | None] | None" = None
+
+
+def record_in(record: Path | None) -> None:
+    """Note from now on in this file what `note` is told."""
+    global _record
+    _record = record
+
+
+def note(path: Path) -> None:
+    """Note a temporary file of this process's job that is to be made; nothing outside of jobs. Raises OSError."""
+    if _record is None:
+        return
+    fd = os.open(_record, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        os.write(fd, b"\0%s\0" % os.fsencode(path.absolute()))
+    finally:
+        os.close(fd)
+
+
+def name_beside(target: Path) -> Path:
+    """A new name for a temporary file of `target`, noted. Raises OSError."""
+    head = f".{target.name[:24]}.{os.urandom(8).hex()}"
+    path = target.with_name(f"{head}{_digest(head)}.tmp")
+    note(path)
+    return path
+
+
+def _digest(head: str) -> str:
+    from hashlib import blake2b
+
+    return blake2b(os.fsencode(head), digest_size=8, key=b"layerwise temporary").hexdigest()
+
+
+def is_ours(name: str) -> bool:
+    """Whether it is a name that `name_beside` gave."""
+    found = _NAME.fullmatch(name)
+    return found is not None and _digest(found[1]) == found[2]
+
+
+def open_named(target: Path) -> tuple[int, Path]:
+    """Make a temporary file beside `target`, locked while its descriptor is open. Raises OSError."""
+    sweep_once(target.parent)
+    while True:
+        path = name_beside(target)
+        fd = os.open(path, _FILE | os.O_CREAT | os.O_EXCL, 0o600)
+        if _held(fd, path):
+            return fd, path
+
+
+class TemporaryFolder:
+    """A folder beside `target` that is the owner's alone, until it is given that name. Raises OSError."""
+
+    def __init__(self, target: Path) -> None:
+        sweep_once(target.parent)
+        while True:
+            self.path = name_beside(target)
+            self.path.mkdir(0o700)
+            self._fd = os.open(self.path, _FOLDER)
+            if _held(self._fd, self.path):
+                return
+
+    def publish(self, target: Path) -> None:
+        """Give it its name, and the permissions of the empty folder that it replaces, or those of any new one."""
+        try:
+            old = target.stat()
+        except FileNotFoundError:
+            usual_folder_mode(self.path)
+        else:
+            with suppress(OSError):
+                os.chown(self.path, old.st_uid, old.st_gid)
+            self.path.chmod(old.st_mode & 0o7777)
+        self.path.replace(target)
+        self._close()
+
+    def discard(self) -> None:
+        """Remove it, unless it has its name."""
+        if self._fd >= 0:
+            shutil.rmtree(self.path, ignore_errors=True)
+            self._close()
+
+    def _close(self) -> None:
+        fd, self._fd = self._fd, -1
+        os.close(fd)
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder among the system's temporary files; gone at the end. Raises OSError."""
+    from tempfile import gettempdir
+
+    folder = TemporaryFolder(Path(gettempdir()) / "layerwise")
+    try:
+        yield folder.path
+    finally:
+        folder.discard()
+
+
+def keep_aside() -> None:
+    """Give this process, what it calls and its children a folder for temporary files, which goes with its job.
+
+    Where the system has none they go where they would have gone.
+    """
+    global _aside
+    usual = os.environ.get("TMPDIR")
+    with suppress(OSError):
+        _aside = TemporaryFolder(Path(usual or "/tmp") / "layerwise"), usual
+        os.environ["TMPDIR"] = str(_aside[0].path.absolute())
+        if "tempfile" in sys.modules:
+            vars(sys.modules["tempfile"])["tempdir"] = None
+
+
+def environment_of_user() -> dict[str, str]:
+    """This process's environment, with the folder for temporary files that the user has."""
+    found = dict(os.environ)
+    if _aside is not None:
+        del found["TMPDIR"]
+        found |= {"TMPDIR": _aside[1]} if _aside[1] is not None else {}
+    return found
+
+
+def _held(fd: int, path: Path) -> bool:
+    """Lock what was just made; False if it was swept before, then `fd` is closed."""
+    with suppress(OSError):  # no locks on this file system: then nobody sweeps it but the job
+        fcntl.flock(fd, fcntl.LOCK_EX)
+    if _is(fd, path):
+        return True
+    os.close(fd)
+    return False
+
+
+def lock(fd: int) -> None:
+    """Lock a file that is to be given a temporary name."""
+    with suppress(OSError):
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _is(fd: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def sweep_once(folder: Path) -> None:
+    """`sweep` a folder the first time that this process writes there."""
+    if folder not in _swept:
+        _swept.add(folder)
+        sweep(folder)
+
+
+def sweep(folder: Path) -> None:
+    """Remove the temporary files and folders of dead writers from a folder. What cannot be told from others stays."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for name in [entry.name for entry in entries if entry.name.endswith(".tmp") and is_ours(entry.name)]:
+            remove_dead(folder / name)
+
+
+def remove_dead(path: Path) -> None:
+    """Remove a temporary file or folder of this user's if nobody holds it."""
+    with suppress(OSError):
+        found = path.lstat()
+        is_folder = stat.S_ISDIR(found.st_mode)
+        if found.st_uid != os.geteuid() or not (is_folder or stat.S_ISREG(found.st_mode)):
+            return
+        fd = os.open(path, _FOLDER if is_folder else _FILE)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is(fd, path):
+                shutil.rmtree(path) if is_folder else path.unlink()
+        finally:
+            os.close(fd)
+
+
+def sweep_record(record: Path) -> None:
+    """Remove what a record names: in its folder as it is, elsewhere if its writer is dead. Needs the job's lock.
+
+    The record itself stays: a disk that was full gets no block back by which the next attempt could fail later.
+    """
+    try:
+        fd = os.open(record, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return
+    with os.fdopen(fd, "rb") as stream:
+        facts = os.fstat(fd)
+        if facts.st_uid != os.geteuid() or not stat.S_ISREG(facts.st_mode):
+            return
+        names = set(stream.read(_LONGEST_RECORD).split(b"\0")) - {b""}
+    for path in (Path(os.fsdecode(name)) for name in names):
+        if path.is_relative_to(record.parent):
+            _remove(path)
+        elif is_ours(path.name):
+            remove_dead(path)
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()

@@ -1,0 +1,353 @@
+"""A workspace is its user's alone, whatever the umask and whoever put something there."""
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from itertools import product
+from pathlib import Path
+
+import pytest
+from support.forked import ForkedWorker
+from support.jobs import events_of, jobs_home, run, until
+from support.other_user import OTHER, as_other, entries, loose, needs_root, open_place
+from support.writers import WAYS, forked
+
+from backends.errors import LayerwiseError, UsageError
+from backends.files import atomic_write
+from backends.jobs import supervise
+from backends.jobs.client import send
+from backends.jobs.inline import run_inline
+from backends.jobs.leases import leases_root
+from backends.jobs.spec import JobSpec
+from backends.jobs.store import Workspace
+from tui.state.session import SessionStore
+
+__all__ = ["jobs_home", "open_place"]
+
+UMASKS = (0o000, 0o002, 0o022, 0o027, 0o077, 0o007)
+
+
+@pytest.fixture
+def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervise, "start_worker", ForkedWorker)
+
+
+def modes(root: Path) -> set[str]:
+    return {stat.filemode(path.lstat().st_mode) for path in entries(root) if not path.is_symlink()}
+
+
+@pytest.mark.parametrize("before", ["nothing", "loose", "an empty folder"])
+def test_folders_and_files_are_their_users_alone(
+    jobs_home: Workspace, tmp_path: Path, before: str, forked_workers: None
+) -> None:
+    """Under every umask, in workspaces made now and before; what the user asked for has his usual mode."""
+    for umask in UMASKS:
+        root, folder = tmp_path / f"home{umask:o}", tmp_path / f"place{umask:o}"
+        folder.mkdir()
+        if before != "nothing":
+            root.mkdir()
+            root.chmod(0o777)
+        if before == "loose":
+            for name in ("jobs", "cache", "sessions"):
+                (root / name).mkdir()
+                (root / name).chmod(0o777)
+            (root / "index.sqlite").touch()
+            (root / "index.sqlite").chmod(0o666)
+        assert forked(lambda: _use(root, folder, umask)) == 0  # noqa: B023
+        if before == "loose":
+            (root / "sessions").chmod(0o700)  # was there, and the root protects it
+        assert loose(root) == [], f"umask {umask:o}"
+        assert modes(root) <= {"drwx------", "-rw-------"}
+        wanted = {stat.filemode(stat.S_IFREG | 0o666 & ~umask), stat.filemode(stat.S_IFDIR | 0o777 & ~umask)}
+        assert {stat.filemode(path.lstat().st_mode) for path in entries(folder)[1:]} == wanted, f"umask {umask:o}"
+
+
+def _use(root: Path, folder: Path, umask: int) -> int:
+    """What commands and the app do with a workspace."""
+    os.umask(umask)
+    home = Workspace(root)
+    for way, (name, _) in WAYS.items():
+        place = folder / way / name
+        place.parent.mkdir()
+        params = {"way": way, "system": "all", "path": str(place), "last": -1}
+        view = run_inline(JobSpec(action="test_write", params=params), lambda event: None, home)
+        assert view.state == "done", view.card
+    assert run(home, "untidy").state == "done"
+    assert run(home, "big_row").state == "done"
+    view = run(home, "spill", {"files": 3})
+    send(view.folder, {"type": "reply", "attempt": 1, "data": "x" * 10_000})
+    assert len(home.list_jobs()) == len(WAYS) + 3
+    home.prune([1])
+    _, lock = home.reopen(view.id)
+    os.close(lock)
+    home.view(view.id)
+    store = SessionStore(home.root)
+    session = store.load(None)
+    session.model = folder / "m.onnx"
+    store.save(session)
+    store.save(session)
+    return 0
+
+
+@needs_root
+@pytest.mark.parametrize("where", ["root", "jobs", "cache", "leases"])
+def test_what_belongs_to_another_user_is_refused(where: str, open_place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = open_place / "home"
+    monkeypatch.setenv("LAYERWISE_LEASES", str(root / "leases"))
+    Workspace(root)
+    leases_root()
+    theirs = root if where == "root" else root / where
+    os.chown(theirs, OTHER, OTHER)
+    for mode in (0o700, 0o755, 0o777, 0o1777):
+        theirs.chmod(mode)
+        with pytest.raises(LayerwiseError, match=r"belongs to another user: set LAYERWISE_[A-Z]+ to a folder"):
+            leases_root() if where == "leases" else Workspace(root)
+        assert stat.S_IMODE(theirs.stat().st_mode) == mode
+
+
+ABOVE = [
+    (mode, uid, gid, depth, link)
+    for mode, uid, gid, depth, link in product(
+        (0o755, 0o775, 0o777, 0o1777, 0o2775), (0, OTHER), (0, OTHER), (1, 2), (False, True)
+    )
+]
+
+
+@needs_root
+def test_folders_above_are_safe_as_sshd_has_it(open_place: Path) -> None:
+    """Of 80: one above is another's, or may be written to by others and is not sticky."""
+    for number, (mode, uid, gid, depth, link) in enumerate(ABOVE):
+        above = open_place / str(number)
+        root = above / "a" / "home" if depth == 2 else above / "home"
+        root.mkdir(parents=True, mode=0o700)
+        named = root
+        if link:
+            named = open_place / f"link{number}"
+            named.symlink_to(root)
+        os.chown(above, uid, gid)
+        above.chmod(mode)
+        open_to_others = not mode & 0o1000 and (mode & 0o002 or (mode & 0o020 and gid != 0))
+        if uid != 0 or open_to_others:
+            with pytest.raises(LayerwiseError, match=r"others can rename what is in .*: set LAYERWISE_HOME"):
+                Workspace(named)
+            assert list(root.iterdir()) == []
+        else:
+            assert (Workspace(named).jobs).is_dir()
+
+
+@needs_root
+def test_a_link_of_another_user_is_no_workspace(open_place: Path) -> None:
+    (open_place / "mine").mkdir(mode=0o700)
+    for name, target in (("home", "mine"), ("way", ".")):
+        (open_place / name).symlink_to(open_place / target)
+        os.lchown(open_place / name, OTHER, OTHER)
+    for root in (open_place / "home", open_place / "way" / "mine"):
+        with pytest.raises(LayerwiseError, match="set LAYERWISE_HOME"):
+            Workspace(root)
+    assert list((open_place / "mine").iterdir()) == []
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o775, 0o722])
+def test_a_folder_for_all_is_no_workspace(tmp_path: Path, mode: int) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "notes.txt").touch()
+    (tmp_path / "shared").chmod(mode)
+    with pytest.raises(LayerwiseError, match="may be written to by others: set LAYERWISE_HOME to a folder of yours"):
+        Workspace(tmp_path / "shared")
+    assert stat.S_IMODE((tmp_path / "shared").stat().st_mode) == mode
+    with pytest.raises(LayerwiseError, match="set LAYERWISE_HOME"):
+        Workspace(Path("/tmp"))
+
+
+def test_a_folder_with_other_things_in_it_keeps_its_mode(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project").chmod(0o755)
+    (tmp_path / "project" / "notes.txt").touch()
+    for _ in range(2):
+        home = Workspace(tmp_path / "project")
+        home.list_jobs()
+        assert stat.S_IMODE(home.root.stat().st_mode) == 0o755
+        assert loose(home.jobs) == loose(home.cache) == []
+
+
+def _theirs(path: Path) -> None:
+    os.lchown(path, OTHER, OTHER)
+
+
+def _linked(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
+
+
+def _hard_linked_from_theirs(path: Path) -> None:
+    other = path.with_name("theirs")
+    path.rename(other)
+    os.link(other, path)
+    _theirs(other)
+
+
+PLANTED = {
+    "folder": _theirs,
+    "spec": lambda folder: _theirs(folder / "spec.json"),
+    "spec, a link to one's own": lambda folder: _linked(folder / "spec.json"),
+    "spec, a hard link": lambda folder: _hard_linked_from_theirs(folder / "spec.json"),
+    "folder, a link": _linked,
+}
+
+
+@needs_root
+@pytest.mark.parametrize("planted", PLANTED)
+@pytest.mark.parametrize("how", ["retry", "view", "list", "worker", "prune"])
+def test_a_planted_job_is_never_run(
+    jobs_home: Workspace, planted: str, how: str, tmp_path: Path, forked_workers: None
+) -> None:
+    params = {"way": "text", "system": "all", "path": str(tmp_path / "ran"), "last": -1}
+    good = run(jobs_home, "rows").id
+    number = run_inline(JobSpec(action="test_write", params=params), lambda event: None, jobs_home).id
+    (tmp_path / "ran").unlink()
+    folder = jobs_home.jobs / str(number)
+    PLANTED[planted](folder)
+    if how == "retry":
+        with pytest.raises(UsageError, match=f"there is no job {number}"):
+            jobs_home.reopen(number)
+    elif how == "view":
+        with pytest.raises(UsageError, match=f"there is no job {number}"):
+            jobs_home.view(number)
+    elif how == "list":
+        assert [view.id for view in jobs_home.list_jobs()] == [good]
+        assert jobs_home.ids() == [good]
+    elif how == "worker" and "folder" not in planted:
+        pid = ForkedWorker(folder, 2, dict(os.environ), [])
+        until(pid.exited)
+        pid.bury()
+    else:
+        assert jobs_home.prune()[0] == [good]
+    assert not (tmp_path / "ran").exists()
+    assert run(jobs_home, "rows").state == "done"
+
+
+@needs_root
+@pytest.mark.parametrize("name", ["replies.jsonl", "events.jsonl"])
+def test_lines_of_another_user_are_not_read(jobs_home: Workspace, name: str, forked_workers: None) -> None:
+    """A cancel that somebody else wrote stops nothing, his journal tells nothing."""
+    view = run(jobs_home, "rows", {"n": 3})
+    _, lock = jobs_home.reopen(view.id)
+    path = view.folder / name
+    os.chown(path, OTHER, OTHER)
+    with path.open("a") as stream:
+        stream.write('{"type": "cancel", "attempt": 2}\n')
+    if name == "events.jsonl":
+        assert events_of(jobs_home, view.id) == []
+    else:
+        assert supervise.Supervision(view.folder, lock).run() == "done"
+    os.close(lock)
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o000])
+def test_a_file_that_is_replaced_keeps_its_mode(jobs_home: Workspace, tmp_path: Path, umask: int) -> None:
+    """By all that write; in the user's process and in a worker's."""
+    for (way, (name, function)), mode in product(WAYS.items(), (0o600, 0o640, 0o444, 0o755, 0o666)):
+        target = tmp_path / f"{mode:o}" / way / name
+        target.parent.mkdir(parents=True)
+        if target.suffix:
+            target.write_text("old")
+        else:
+            target.mkdir()
+        target.chmod(mode | 0o700 * target.is_dir())
+        assert forked(lambda: _write(function, target, umask)) == 0  # noqa: B023
+        assert stat.S_IMODE(target.stat().st_mode) == mode | 0o700 * target.is_dir(), way
+
+
+def _write(function: Callable[[Path], None], path: Path, umask: int = 0o022) -> int:
+    os.umask(umask)
+    function(path)
+    return 0
+
+
+LINKS = ["relative", "absolute", "chain", "dangling", "into another folder", "to a folder on the way"]
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_a_link_stays_a_link(tmp_path: Path, link: str) -> None:
+    for way, (name, function) in WAYS.items():
+        place = tmp_path / way
+        (place / "far").mkdir(parents=True)
+        real = place / ("far" if "folder" in link else ".") / f"real{Path(name).suffix}"
+        if link != "dangling" and real.suffix:
+            real.write_text("old")
+            real.chmod(0o640)
+        named = place / name
+        if link == "chain":
+            (place / "between").symlink_to(real.name)
+            named.symlink_to("between")
+        elif link == "to a folder on the way":
+            (place / "near").symlink_to("far")
+            named.symlink_to(f"near/{real.name}")
+        else:
+            named.symlink_to(real if link == "absolute" else os.path.relpath(real, place))
+        if link != "dangling" and not real.suffix:
+            real.mkdir()
+        assert forked(lambda: _write(function, named)) == 0, way  # noqa: B023
+        assert named.is_symlink() and not real.is_symlink()
+        assert real.is_dir() if not real.suffix else real.read_bytes() != b"old"
+        assert not list(place.rglob("*.tmp"))
+
+
+def test_links_that_go_round_are_refused_and_stay(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(OSError, match="cannot be written"):
+        atomic_write(tmp_path / "a", "x")
+    assert (tmp_path / "a").is_symlink() and (tmp_path / "b").is_symlink()
+
+
+@needs_root
+def test_a_link_that_another_user_left_in_a_folder_for_all_is_not_followed(open_place: Path) -> None:
+    precious = open_place / "precious"
+    precious.write_text("old")
+    shared = open_place / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    (shared / "out.txt").symlink_to(precious)
+    os.lchown(shared / "out.txt", OTHER, OTHER)
+    with pytest.raises(OSError, match="cannot be written"):
+        atomic_write(shared / "out.txt", "x")
+    assert precious.read_text() == "old"
+
+
+@needs_root
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o644])
+def test_a_file_of_another_user_stays_his(open_place: Path, mode: int) -> None:
+    """Root keeps owner and group; where another user replaces it, his own group may do no more than all."""
+    for _, function in WAYS.values():
+        path = open_place / f"out{mode:o}.json"
+        path.write_text("old")
+        os.chown(path, OTHER, OTHER)
+        path.chmod(mode)
+        _write(function, path)
+        found = path.stat()
+        assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (OTHER, OTHER, mode)
+    path.chmod(0o664)
+    open_place.chmod(0o777)
+    os.chown(path, 0, 0)
+    assert as_other(lambda: _write(lambda path: atomic_write(path, "x"), path)) == 0
+    found = path.stat()
+    assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (OTHER, OTHER, 0o644)
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> Iterator[tuple[Path, int]]:
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    yield tmp_path / "pipe", reader
+    os.close(reader)
+
+
+def test_a_pipe_and_a_device_are_written_to_and_stay(pipe: tuple[Path, int], tmp_path: Path) -> None:
+    path, reader = pipe
+    atomic_write(path, "through")
+    assert os.read(reader, 100) == b"through"
+    (tmp_path / "null").symlink_to(os.devnull)
+    atomic_write(tmp_path / "null", "gone")
+    assert (tmp_path / "null").is_symlink() and stat.S_ISCHR(Path(os.devnull).stat().st_mode)
+    assert stat.S_ISFIFO(path.stat().st_mode)

@@ -1,0 +1,181 @@
+"""What killed writers left goes with the next writer there, or with their job; nothing that is the user's does."""
+
+import fcntl
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from support import writers
+from support.forked import ForkedWorker
+from support.jobs import jobs_home, run
+from support.writers import SYSTEMS, WAYS, kill_points, lines_of, write
+
+from backends.jobs import supervise
+from backends.jobs.store import Workspace
+from backends.jobs.view import JobView
+
+__all__ = ["jobs_home"]
+
+LOOKALIKES = (
+    ".out.txt.abcd1234.tmp", ".out.json.k3x9_z1a.tmp", "out.tmp", ".out.tmp", ".out..tmp", ".out.part",
+    f".out.json.{'0' * 32}.tmp", f".out.json.{'0123456789abcdef' * 2}.tmp", f".out.{'f' * 32}.tmp",
+)  # fmt: skip
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the user's own files in it, and his folder for temporary ones."""
+    folder, aside = tmp_path / "place", tmp_path / "aside"
+    for made in (folder, aside):
+        made.mkdir()
+        for name in LOOKALIKES:
+            (made / name).write_text(f"{name} is the user's")
+        (made / f".mine.{'0' * 32}.tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(aside))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    return folder
+
+
+def names(folder: Path) -> set[str]:
+    return {f"{made.name}/{path.name}" for made in (folder, folder.parent / "aside") for path in made.iterdir()}
+
+
+def remove(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("way", WAYS)
+def test_the_next_writer_removes_what_killed_ones_left(place: Path, way: str, system: str) -> None:
+    target = place / WAYS[way][0]
+    before = names(place)
+    lines = lines_of(way, system, target)
+    wanted = names(place)
+    whole = contents(place)
+    least, killed = (4 if way.startswith("large") else 8), 0
+    for number, last in enumerate(kill_points(lines, least, seed=len(way) + len(system))):
+        replaced = number % 2 == 1 and target.is_file()
+        if not replaced:
+            remove(target)
+        remove(place / "out.data")
+        old = target.read_bytes() if replaced else None
+        killed += write(way, system, target, last) == -9  # another way may be a few lines shorter
+        if target.is_file():
+            assert target.read_bytes() in (old, whole[target.name]), last
+        assert names(place) >= before
+        remove(target)
+        assert write(way, system, target) == 0
+        assert (names(place), contents(place)) == (wanted, whole), last
+    assert killed > least // 2
+
+
+def test_what_is_being_written_stays_and_what_was_copied_stays(place: Path) -> None:
+    """A live writer's file, a copy of a dead one's under another name, one that another user has."""
+    from backends.temporary import open_named
+
+    fd, live = open_named(place / "out.txt")
+    folder_fd, dead = open_named(place / "out.txt")
+    os.close(folder_fd)
+    shutil.copy(dead, dead.with_name(f"{dead.name}.kept"))
+    shutil.copy(dead, dead.with_name(dead.name.replace("out", "mine")))
+    kept = names(place) - {f"place/{dead.name}"}
+    assert write("text", "all", place / "out.txt") == 0
+    assert names(place) == kept | {"place/out.txt"}
+    os.close(fd)
+    assert write("text", "all", place / "out.txt") == 0
+    assert not live.exists()
+
+
+def test_a_fork_that_lives_on_keeps_what_it_writes(place: Path) -> None:
+    from backends.temporary import TemporaryFolder, sweep
+
+    folder = TemporaryFolder(place / "out")
+    assert writers.forked(lambda: sweep(place) or 0) == 0  # type: ignore[func-returns-value]
+    assert folder.path.is_dir()
+    folder.discard()
+    assert not folder.path.exists()
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("way", ["text", "model and data", "results", "folder of results", "temporary folder", "feeds"])
+def test_a_job_takes_its_temporary_files_along(
+    jobs_home: Workspace, place: Path, way: str, system: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker is killed at some line: nothing is left when the job has ended, though nobody writes there again."""
+    monkeypatch.setattr(supervise, "start_worker", ForkedWorker)
+    target = place / WAYS[way][0]
+    target.write_text("what was there") if target.suffix else None
+    before = names(place)
+    lines = lines_of(way, system, target)
+    killed = 0
+    for last in kill_points(lines - lines // 10, 6, seed=len(way)):
+        if not target.suffix:
+            remove(target)
+        view = run(jobs_home, "write", {"way": way, "system": system, "path": str(target), "last": last})
+        killed += view.state == "failed" and "SIGKILL" in (view.card or {})["summary"]
+        assert names(place) - {f"place/{target.name}", "place/out.data"} == before - {f"place/{target.name}"}, last
+        assert not [path for path in view.folder.rglob(".*") if path.suffix == ".tmp"]
+    assert killed > 3
+
+
+@pytest.mark.parametrize("sweeper", ["list", "retry", "prune"])
+def test_what_a_lost_job_left_goes(
+    jobs_home: Workspace, place: Path, sweeper: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Worker and supervisor die together."""
+    monkeypatch.setattr(supervise, "start_worker", ForkedWorker)
+    before = names(place)
+    lines = lines_of("results", "no unnamed files", place / "out.json")
+    remove(place / "out.json")
+    for last in kill_points(lines, 8, seed=1):
+        params = {"way": "results", "system": "no unnamed files", "path": str(place / "out.json"), "last": last}
+        assert writers.forked(lambda: _lose(jobs_home, params)) == -9  # noqa: B023
+        (number,) = jobs_home.ids()
+        if sweeper == "list":
+            jobs_home.list_jobs()
+        elif sweeper == "retry":
+            _, lock = jobs_home.reopen(number)
+            os.close(lock)
+        assert sweeper == "prune" or names(place) - {"place/out.json"} == before
+        jobs_home.view(number)
+        jobs_home.prune()
+        assert names(place) - {"place/out.json"} == before
+        remove(place / "out.json")
+
+
+def _lose(home: Workspace, params: dict[str, object]) -> int:
+    """Run the job in this process, which dies as soon as the worker is dead."""
+    monkeyed = supervise.WorkerProcess.bury
+
+    def bury(worker: supervise.WorkerProcess) -> int:
+        monkeyed(worker)
+        os.kill(os.getpid(), 9)
+        return 0
+
+    ForkedWorker.bury = bury  # type: ignore[method-assign]
+    run(home, "write", params)
+    return 0
+
+
+def test_spilled_tensors_of_a_killed_comparison_go(jobs_home: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervise, "start_worker", ForkedWorker)
+    for files in range(1, 21):
+        view: JobView = run(jobs_home, "spill", {"files": files})
+        assert view.state == "failed"
+        assert not list(view.folder.rglob("*.raw"))
+
+
+def test_the_lock_of_a_temporary_file_is_seen_by_others(place: Path) -> None:
+    from backends.temporary import open_named
+
+    fd, path = open_named(place / "out.txt")
+    other = os.open(path, os.O_RDONLY)
+    with pytest.raises(BlockingIOError):
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    for opened in (fd, other):
+        os.close(opened)

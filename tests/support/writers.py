@@ -1,0 +1,156 @@
+"""All that writes a file or a folder for the user, and dying at one line of it."""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+import numpy as np
+
+from backends import temporary, unnamed
+from backends.feeds import save_feeds
+from backends.files import atomic_write, atomic_writer
+from backends.results import IterationResult, RunResults
+
+TRACED = (
+    "files.py", "temporary.py", "unnamed.py", "private.py", "dumps.py", "feeds_writer.py", "results_writer.py",
+    "results_sinks.py", "parts.py", "paced.py", "json_format.py",
+)  # fmt: skip
+LARGE = 270_000  # float64 elements: two of them are more than what is copied
+
+
+def _results(path: Path, size: int = 3, iterations: int = 2) -> None:
+    made = RunResults()
+    for name in ("a", "b"):
+        made.append(name, [IterationResult({"y": np.arange(float(size))}, 0.5, name) for _ in range(iterations)])
+    made.save(path)
+
+
+def _feeds(path: Path) -> None:
+    save_feeds(path, [{"x": np.arange(3.0)}, {"x": np.arange(4.0)}])
+
+
+def _two(path: Path) -> None:
+    """Like a model and what it refers to: one open while the other is written."""
+    with atomic_writer(path) as stream:
+        atomic_write(path.with_name("out.data"), b"weights")
+        stream.write(b"model")
+
+
+def _in_folder(path: Path) -> None:
+    """A file of a temporary folder, as conversions have it on the way."""
+    from backends.temporary import temporary_folder
+
+    with temporary_folder() as folder:
+        (folder / "half.onnx").write_bytes(b"half")
+        atomic_write(path, (folder / "half.onnx").read_bytes())
+
+
+WAYS: dict[str, tuple[str, Callable[[Path], None]]] = {
+    "text": ("out.txt", lambda path: atomic_write(path, "x" * 5000)),
+    "model and data": ("out.onnx", _two),
+    "results": ("out.json", _results),
+    "folder of results": ("out", _results),
+    "large results": ("out.json", lambda path: _results(path, LARGE, 1)),
+    "dump of results": ("out.safetensors", _results),
+    "large dump": ("out.safetensors", lambda path: _results(path, LARGE, 1)),
+    "feeds": ("out.json", _feeds),
+    "folder of feeds": ("out", _feeds),
+    "temporary folder": ("out.onnx", _in_folder),
+}
+SYSTEMS = ("all", "no unnamed files", "no links")
+
+
+def limit_system(system: str) -> None:
+    """Have this process meet a file system that lacks something."""
+    if system == "no unnamed files":
+        unnamed.FLAG = None
+    if system == "no links":
+        os.link = _refuse
+
+
+def _refuse(*_: object, **__: object) -> NoReturn:
+    raise PermissionError
+
+
+class Lines:
+    """Counts the lines that our writers run in this process, and kills it before the one numbered `last`."""
+
+    def __init__(self, last: int = -1) -> None:
+        self.count, self.last = 0, last
+
+    def __enter__(self) -> "Lines":
+        threading.settrace(self._enter)
+        sys.settrace(self._enter)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(None)
+        threading.settrace(None)  # type: ignore[arg-type]
+
+    def _enter(self, frame: FrameType, event: str, argument: Any) -> Any:
+        path = frame.f_code.co_filename
+        return self._line if "/backends/" in path and path.endswith(TRACED) else None
+
+    def _line(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "line":
+            self.count += 1
+            if self.count == self.last:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return self._line
+
+
+def forked(work: Callable[[], int]) -> int:
+    """What `work` returns in a fork of this process, which must be a small number; -N if signal N killed it."""
+    pid = os.fork()
+    if pid == 0:
+        code = 99
+        try:
+            code = work()
+        except BaseException:
+            sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def lines_of(way: str, system: str, path: Path) -> int:
+    """How many lines a way of writing runs."""
+    read_end, write_end = os.pipe()
+
+    def work() -> int:
+        limit_system(system)
+        with Lines() as lines:
+            WAYS[way][1](path)
+        os.write(write_end, str(lines.count).encode())
+        return 0
+
+    assert forked(work) == 0
+    os.close(write_end)
+    count = int(os.read(read_end, 20))
+    os.close(read_end)
+    return count
+
+
+def write(way: str, system: str, path: Path, last: int = -1) -> int:
+    """Write in a fork that dies at line `last`; 0, or -9."""
+
+    def work() -> int:
+        temporary._swept.clear()  # as in a process that begins
+        limit_system(system)
+        with Lines(last):
+            WAYS[way][1](path)
+        return 0
+
+    return forked(work)
+
+
+def kill_points(count: int, least: int, seed: int) -> list[int]:
+    """Line numbers: some anywhere, and some of the last ones, where the file gets its name."""
+    random = np.random.default_rng(seed)
+    end = range(max(1, count - least), count + 1)
+    return sorted({*map(int, random.integers(1, count + 1, least)), *map(int, random.choice(list(end), least // 2))})
