@@ -16,7 +16,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return _dispatch(words)
     except LayerwiseError as error:
-        from tui.cli.log import shown_lines
+        from backends.text import shown_lines
 
         print(f"[!] {shown_lines(error)}", file=sys.stderr)
         return error.exit_code

@@ -6,6 +6,7 @@ from typing import Any
 
 from backends.errors import LayerwiseError
 from backends.files import atomic_write
+from backends.shell import shell_line
 from backends.text import shown
 from debugtools.triage.finding import Case
 from debugtools.triage.report_html import page
@@ -16,7 +17,7 @@ Row = Mapping[str, Any]
 def write_reports(case: Case, rows: Sequence[Row], job: Mapping[str, Any]) -> dict[str, str]:
     """Write report.txt, .json and .html into the case's folder; their paths. LayerwiseError if that cannot be."""
     document = {
-        "command": " ".join(map(str, job.get("command", []))),
+        "command": shell_line(job.get("command", [])),
         "steps": list(rows),
         "suspects": case.data("extract", "suspects") or [],
         "bundle": case.data("report", "bundle"),
@@ -40,7 +41,7 @@ def text_lines(document: Mapping[str, Any]) -> Iterator[str]:
     """The report as plain lines."""
     yield "Triage"
     if document["command"]:
-        yield f"$ {shown(document['command'], 2000)}"
+        yield f"$ {document['command']}"
     for number, row in enumerate(document["steps"]):
         yield ""
         who = " (you)" if row["by"] == "user" else ""

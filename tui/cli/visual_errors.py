@@ -10,7 +10,7 @@ from backends.errors import LayerwiseError
 from backends.jobs.events import read_events
 from backends.jobs.store import Workspace
 from backends.jobs.view import JobView
-from backends.text import shown
+from backends.shell import shell_line
 from debugtools.compare.spec import CompareSpec
 from surgery.graph import GraphIndex
 from surgery.visual.errors import NodeErrors
@@ -76,5 +76,5 @@ def _facts(view: JobView, index: GraphIndex, rows: Iterable[dict[str, object]]) 
         **({"passes if": rule_text(spec)} if spec else {}),
         "ran": time.strftime("%Y-%m-%d %H:%M", time.localtime(view.created)),
         **({"note": "the model's file has changed since"} if newer else {}),
-        "again": shown(" ".join(view.spec.command), 300),
+        "again": shell_line(view.spec.command),
     }  # fmt: skip
