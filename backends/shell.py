@@ -42,6 +42,15 @@ def shell_words(line: str) -> list[str]:
     return shlex.split(plain_quotes(line))
 
 
+def unquoted(word: str) -> str:
+    """A word as it was before it was quoted; text that is no one word stays."""
+    try:
+        words = shell_words(word)
+    except ValueError:
+        return word
+    return words[0] if len(words) == 1 else word
+
+
 def plain_quotes(line: str) -> str:
     """A line whose $'…' are quoted as `shlex` reads it."""
     return _TOKENS.sub(lambda found: found[0] if found[1] is None else shlex.quote(_unescaped(found[1])), line)

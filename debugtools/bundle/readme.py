@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from backends.text import shown
+from backends.text import shown, shown_lines
 
 _LISTED = 20
 _MARKUP = re.compile(r"[\\`*\[\]<>!&|~]")
@@ -25,7 +25,7 @@ def readme(
         numbers = (f"    {key}: {shown(str(value), 400)}" for key, value in measured.items())
         lines += ["## Measured where it was found", "", *numbers, ""]
     lines += ["## Files", "", *_files(facts), "", "## Where it was found", "", *_where(facts, command), ""]
-    return "\n".join(lines)
+    return shown_lines("\n".join(lines)) + "\n"
 
 
 def _files(facts: Mapping[str, Any]) -> list[str]:

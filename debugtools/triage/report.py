@@ -7,7 +7,7 @@ from typing import Any
 from backends.errors import LayerwiseError
 from backends.files import atomic_write
 from backends.shell import shell_line
-from backends.text import shown
+from backends.text import shown, shown_lines
 from debugtools.triage.finding import Case
 from debugtools.triage.report_html import page
 
@@ -23,7 +23,7 @@ def write_reports(case: Case, rows: Sequence[Row], job: Mapping[str, Any]) -> di
         "bundle": case.data("report", "bundle"),
     }
     texts = {
-        "txt": "\n".join(text_lines(document)) + "\n",
+        "txt": shown_lines("\n".join(text_lines(document))) + "\n",
         "json": json.dumps(document, indent=2),
         "html": page(document),
     }

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from backends.errors import UsageError
+from backends.shell import unquoted
 from backends.specs import RunnerSpec
 from backends.text import shown
 from debugtools.compare.spec import CompareSpec, MarkSpec
@@ -87,7 +88,7 @@ class GraphController:
     # ── finding ──
 
     def find(self, text: str) -> int:
-        """The node that `text` means: `#12` or `12`, a node's or tensor's name, else the first match of a search.
+        """The node that `text` means: `#12` or `12`, a name of a node or tensor (quoted too), else a search's first.
 
         Raises UsageError when there is none.
         """
@@ -95,12 +96,13 @@ class GraphController:
         number = text.removeprefix("#")
         if number.isdecimal() and int(number) < index.n_nodes:
             return int(number)
-        node = index.find_node(text) if text else -1
-        if node >= 0:
-            return node
-        tensor = index.find_tensor(text) if text else -1
-        if tensor >= 0:
-            return self._node_of(tensor)
+        for name in (text, unquoted(text)):
+            node = index.find_node(name) if name else -1
+            if node >= 0:
+                return node
+            tensor = index.find_tensor(name) if name else -1
+            if tensor >= 0:
+                return self._node_of(tensor)
         matches = index.search(text)
         if not text or not len(matches):
             raise UsageError(f"no node or tensor {shown(text, 80)}")
