@@ -6,6 +6,10 @@ from collections.abc import Iterable
 
 _TOKENS = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.|\$'((?:[^'\\]|\\.)*)'""", re.DOTALL)
 _ESCAPES = re.compile(rb"\\(?:x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
+_KEYWORDS = frozenset((
+    "if", "then", "elif", "else", "fi", "case", "esac", "for", "select", "while", "until", "do", "done", "in",
+    "function", "time", "coproc", "exec", "eval", "source", ".", ":",
+))  # fmt: skip
 _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"e": b"\x1b", b"a": b"\a", b"b": b"\b"}
 
 
@@ -16,7 +20,7 @@ def shell_line(words: Iterable[object], most: int | None = None) -> str:
     quoted, so that a cut opens none of it.
     """
     quoted = [shell_word(str(word)) for word in words]
-    if quoted and quoted[0][0] not in "'$" and set("=%") & set(quoted[0]):  # an assignment, a job of the shell's
+    if quoted and (quoted[0] in _KEYWORDS or re.match(r"\w+\+?=|%", quoted[0])):
         quoted[0] = f"'{quoted[0]}'"
     line = " ".join(quoted)
     if most is None or len(line) <= most:
