@@ -4,32 +4,44 @@ import json
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 from support.cli import layerwise
 from support.hostile import Bash, assert_harmless, hostile_file, hostile_names
 from support.models import mlp
-from support.visual_page import page_data
+from support.visual_page import indexed, page_data
 
 from backends.jobs.cards import make_card
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
 from backends.shell import shell_line, shell_words
+from backends.specs import RunnerSpec
+from debugtools.bench.spec import BenchSpec
 from debugtools.bundle.readme import readme
-from debugtools.compare.spec import CompareSpec
+from debugtools.compare.spec import CompareSpec, MarkSpec
 from debugtools.triage.finding import Case
 from debugtools.triage.report import write_reports
 from debugtools.triage.spec import TriageSpec
+from tui.cli.bench.line import command_line as bench_line
+from tui.cli.line import command_line
 from tui.cli.submit import TITLE, card_text
+from tui.controllers.edit_complete import Completions
+from tui.controllers.error_export import yank_targets as error_copies
+from tui.controllers.perf import yank_targets as bench_copies
 from tui.controllers.yank import Copy, block_copy, yank
 from tui.presenters.glyphs import UNICODE
 from tui.presenters.jobs import card_lines
 from tui.presenters.run_form import command_lines
 from tui.presenters.text import plain
+from tui.state.errors import ErrorsState
+from tui.state.presets import apply_preset, preset
+from tui.state.run_form import RunForm
+from tui.state.run_reader import words as read_words
 
 NAMES = hostile_names(200, seed=11)
 COMMAND = ["layerwise", "run", *NAMES]
@@ -53,8 +65,7 @@ def test_a_line_gives_bash_each_word_as_it_is(bash: Bash, interactive: bool) -> 
     ]
 
 
-@WAYS
-def test_names_that_are_copied_run_nothing(bash: Bash, interactive: bool, tmp_path: Path) -> None:
+def test_names_that_are_copied_run_nothing(bash: Bash, tmp_path: Path) -> None:
     lines: list[str] = []
     names = [*NAMES, "if", "while", "PATH=/", "A+=b", "time", "exec", "%1", "{", "!", ".", ":"]
     for name in names:
@@ -64,7 +75,8 @@ def test_names_that_are_copied_run_nothing(bash: Bash, interactive: bool, tmp_pa
         assert_harmless((tmp_path / "yank.txt").read_text())
     yank(Copy("c", "command", tuple(COMMAND[:-5])), tmp_path, lines.append)
     assert len(lines) > 2 * len(names) - 20  # very long ones only go to the file
-    assert bash.run([*lines, "layerwise end"], interactive=interactive)[-1] == ["layerwise", "end"]
+    for interactive in (False, True):
+        assert bash.run([*lines, "layerwise end"], interactive=interactive)[-1] == ["layerwise", "end"]
     assert [shell_words(shell_line([name])) for name in names] == [[name] for name in names]
 
 
@@ -104,11 +116,10 @@ def places(tmp_path: Path) -> Iterator[tuple[str, str]]:
     yield "Run form", plain(wide[0]).removeprefix("$ ")
 
 
-@WAYS
-def test_every_place_that_shows_the_command_of_a_job(bash: Bash, interactive: bool, tmp_path: Path) -> None:
+def test_every_place_that_shows_the_command_of_a_job(bash: Bash, tmp_path: Path) -> None:
     found = list(places(tmp_path))
     assert len({place for place, _ in found}) == len(found) == 8
-    ran = bash.run([line for _, line in found], interactive=interactive)
+    ran = bash.run([line for _, line in found], interactive=True)
     for (place, _), words in zip(found, ran, strict=True):
         assert words == COMMAND, place
 
@@ -116,7 +127,7 @@ def test_every_place_that_shows_the_command_of_a_job(bash: Bash, interactive: bo
 def test_a_crash_card_and_a_title_that_are_cut_open_no_quote(bash: Bash, tmp_path: Path) -> None:
     folder, _ = Workspace().create(JobSpec(action="none", command=COMMAND))
     lines = []
-    for name in NAMES:
+    for name in NAMES[::2]:
         spec = json.dumps({"action": "none", "command": ["layerwise", name, name]})
         (folder / "spec.json").write_text(spec)
         card = make_card(folder, "signal", name)
@@ -126,13 +137,44 @@ def test_a_crash_card_and_a_title_that_are_cut_open_no_quote(bash: Bash, tmp_pat
         assert len(titled) <= TITLE
         lines.append(titled)
     ran = bash.run(lines, interactive=True)
-    assert len(ran) == len(lines) == 3 * len(NAMES)
-    for name, (one, two, title) in zip(NAMES, zip(*[iter(ran)] * 3, strict=True), strict=True):
+    assert len(ran) == len(lines) == 3 * len(NAMES[::2])
+    for name, (one, two, title) in zip(NAMES[::2], zip(*[iter(ran)] * 3, strict=True), strict=True):
         short = len(shell_line(["layerwise", name, name])) <= 400
         again = ["layerwise", name, name] if short else ["layerwise", "jobs", "retry", "1"]
         assert one == two == again
         kept = len(title) - (title[-1] == "…")
         assert title[:kept] == ["layerwise", "run", name, "m.onnx", name, "--mark", name][:kept]
+
+
+def test_all_that_can_be_copied_in_the_app(bash: Bash) -> None:
+    errors, lines = ErrorsState(), list[str]()
+    errors.spec = CompareSpec(model="m.onnx", runners=[RunnerSpec(kind="onnxrt")] * 2, marks=MarkSpec(names=NAMES[:50]))
+    bench = BenchSpec(model="m.onnx", raw_inputs=dict.fromkeys(NAMES[50:100], "x"))
+    for i, name in enumerate(NAMES):
+        row = {"i": i, **dict.fromkeys(("node", "tensor", "op", "layer", "note", "name"), name)}
+        place = errors.table.add(row)
+        for copy in (*error_copies(errors, place), *bench_copies(bench, row)):
+            if copy.what != "command" or not i:
+                lines.append(copy.line)
+            if copy.what != "command" and not copy.block:
+                assert shell_words(copy.line) == [name]
+    assert bash.run(lines, interactive=True) == [command_line(errors.spec), bench_line(bench)]
+
+
+def test_completions_and_ready_comparisons_read_back_as_the_names(tmp_path: Path) -> None:
+    values = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["N"]) for name in NAMES]
+    nodes = [helper.make_node("Relu", [a], [b], name=f"{b}n") for a, b in pairwise(NAMES)]
+    index = indexed(helper.make_model(helper.make_graph(nodes, "g", values[:1], values[-1:])), tmp_path)
+    offers = Completions(index, range(len(nodes)))
+    for name in NAMES[1:]:
+        one = Completions(index, [NAMES.index(name) - 1])
+        assert shell_words(one.of("rename", "")[0]) == [f"{name}n"]
+        assert shell_words(one.of("rename-tensor", "")[0]) == [name]
+    assert len(offers.of("delete", "")) == 50
+    ready = apply_preset(preset("complex inputs"), RunForm(), [(name, ["N"]) for name in NAMES])
+    assert read_words(ready.shapes) == [f"{name}:[1]" for name in NAMES]
+    assert read_words(ready.val_range) == [f"{name}:[-1,1]" for name in NAMES]
+    assert_harmless(ready.shapes + ready.val_range)
 
 
 @pytest.fixture
@@ -162,8 +204,8 @@ def test_what_commands_print_of_hostile_files(bash: Bash, folder: Path, seed: in
         ("run", *sides, "--gen-script", "-", "--", suspect), ("bench", "--onnxrt", f"--nsys={name}", "--", suspect),
         ("template", "onnx-gs", "-o", "-", "--", suspect), ("jobs", "show", "3"), ("check", "lint", "--", suspect),
         ("inspect", "model", "--visual", "-o", "p.html", "--", suspect), ("run", suspect, f"--nope={name}"),
-        ("surgeon", "edit", "--delete", "/fc1/Relu", f"--script={name}.py", "-o", "e.onnx", "--", suspect), ("jobs", "show", "1"),
-        ("jobs", "show", "2"),
+        ("surgeon", "edit", "--delete", "/fc1/Relu", f"--script={name}.py", "-o", "e.onnx", "--", suspect),
+        ("jobs", "show", "1"), ("jobs", "show", "2"),
     ]  # fmt: skip
     lines: list[str] = []
     for argv in argvs:
@@ -175,7 +217,7 @@ def test_what_commands_print_of_hostile_files(bash: Bash, folder: Path, seed: in
     ran = bash.run([line for line in lines if line != "python repro.py"], interactive=bool(seed % 2))
     known = {suspect, *sides, str(folder / f"b {name}"), f"--output={name}", f"{name}.py"}
     known |= {word for argv in argvs for word in argv}
-    assert len(ran) >= 18 and all(["layerwise", *argv] in ran for argv in argvs if argv[0] in ("debug", "surgeon"))
+    assert len(ran) >= 18 and all(["layerwise", *argv] in ran for argv in argvs if argv[1] in ("locate", "edit"))
     for words in ran:
         assert words[0] in ("layerwise", "nsys", "python")
         assert [word for word in words if not re.fullmatch(r"[\w./,:=\[\]@%+-]+", word) and word not in known] == []
