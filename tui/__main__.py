@@ -82,7 +82,9 @@ def _open_path(word: str, rest: list[str]) -> int:
     if not path.exists() and not path.suffix and os.sep not in word:
         raise unknown(word, list(COMMANDS))
     if rest:
-        raise unknown(rest[0], [f"{name} {word}" for name in ("run", "inspect model")])
+        from backends.shell import shell_line
+
+        raise unknown(rest[0], [shell_line([*name, word]) for name in (["run"], ["inspect", "model"])])
     return _open_app(path)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from backends.errors import LayerwiseError, UsageError
+from backends.text import shown
 from debugtools.triage.finding import Case, Finding
 from debugtools.triage.flow import END, FIRST, STEPS, check_answers, follow
 from debugtools.triage.report import write_reports
@@ -45,7 +46,7 @@ class Triage:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise LayerwiseError(f"{folder} cannot be made: {error.strerror}") from error
+            raise LayerwiseError(f"{shown(str(folder))} cannot be made: {error.strerror}") from error
         self.case = Case(spec, SubJobs(context, spec.compare), folder)
         self.rows: list[Row] = []
         self._asks = spec.ask

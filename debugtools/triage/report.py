@@ -31,7 +31,7 @@ def write_reports(case: Case, rows: Sequence[Row], job: Mapping[str, Any]) -> di
         for suffix, text in texts.items():
             atomic_write(case.folder / f"report.{suffix}", text)
     except OSError as error:
-        raise LayerwiseError(f"the report cannot be written to {case.folder}: {error.strerror}") from error
+        raise LayerwiseError(f"the report cannot be written to {shown(str(case.folder))}: {error.strerror}") from error
     paths = {suffix: str(case.folder / f"report.{suffix}") for suffix in texts}
     bundle = case.data("report", "bundle")
     return paths | ({"bundle": bundle} if bundle else {})

@@ -48,6 +48,19 @@ def test_filter_goto_and_choosers_take_hostile_names(terminal: Terminal) -> None
     assert_harmless(terminal)
 
 
+@pytest.mark.parametrize("words", [("--onnx",), ("--gen-script", "-"), ("--mark-all",)])
+def test_a_command_on_a_terminal_with_its_bar_obeys_no_name(tmp_path: Path, words: tuple[str, ...]) -> None:
+    model = hostile_model(tmp_path / f"{HOSTILE[0]}{HOSTILE[2]}\u202e\x9b31m.onnx")
+    env = {"LAYERWISE_HOME": str(tmp_path / "home")}
+    with Terminal(["run", str(model), "--onnxrt", *words], forked=True, env=env) as terminal:
+        while terminal.process.poll() is None or terminal.pump(0.05):
+            terminal.pump(0.05)
+        raw = bytes(terminal.raw)
+    assert len(raw) > 200
+    ours = rb"\x1b\[[0-9;]*[mKAG]|\x1b\[\?25[lh]|\x1b\[[0-9]*[AB]|\r"
+    assert not re.search(rb"[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80\xae|\nlines", re.sub(ours, b"", raw))
+
+
 def copied(terminal: Terminal) -> list[str]:
     """What the clipboard was given, in order."""
     return [base64.b64decode(text).decode() for text in re.findall(rb"\x1b\]52;c;([A-Za-z0-9+/=]*)\x07", terminal.raw)]

@@ -80,7 +80,7 @@ COMMANDS = (
 @pytest.mark.parametrize("seed", range(4))
 def test_no_command_lets_a_path_or_name_steer_the_terminal(tmp_path: Path, seed: int) -> None:
     """Each command with one of four sets of paths, which are not UTF-8 in the last."""
-    names = [hostile.hostile_file(10 * seed + number, 70, utf8=seed < 3) for number in range(6)]
+    names = [f"{seed}\ntouch X\n{hostile.hostile_file(10 * seed + n, 60, utf8=seed < 3)}" for n in range(6)]
     words = dict(zip((MODEL, OTHER, NEW, NAME, DATA, SCRIPT), names, strict=True))
     words[SCRIPT] += ".py"
     hostile_model(tmp_path / words[MODEL])
@@ -90,7 +90,9 @@ def test_no_command_lets_a_path_or_name_steer_the_terminal(tmp_path: Path, seed:
     (tmp_path / words[SCRIPT]).write_text(script)
     for command in COMMANDS[seed::4]:
         argv = [_SLOT.sub(lambda slot: words[slot[0]], word) for word in command]
-        assert_harmless(layerwise(*argv, cwd=tmp_path))
+        done = layerwise(*argv, cwd=tmp_path)
+        assert_harmless(done)
+        assert not re.search(r"^\s*touch X", done.stdout + done.stderr, re.MULTILINE)
     assert_harmless(layerwise("jobs", "list", cwd=tmp_path))
     for job in range(1, 1 + len(json.loads(layerwise("jobs", "list", "--json", cwd=tmp_path).stdout))):
         assert_harmless(layerwise("jobs", "show", str(job), cwd=tmp_path))
