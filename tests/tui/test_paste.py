@@ -1,5 +1,6 @@
 """Lines that are shown to be copied: pasted into bash they run their own command with just its words, no other."""
 
+import ast
 import json
 import re
 from collections.abc import Iterator
@@ -163,13 +164,14 @@ def test_all_that_can_be_copied_in_the_app(bash: Bash) -> None:
 
 def test_completions_and_ready_comparisons_read_back_as_the_names(tmp_path: Path) -> None:
     values = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["N"]) for name in NAMES]
-    nodes = [helper.make_node("Relu", [a], [b], name=f"{b}n") for a, b in pairwise(NAMES)]
+    nodes = [helper.make_node("Relu", [a], [b], name=f"{b}n", text=b) for a, b in pairwise(NAMES)]
     index = indexed(helper.make_model(helper.make_graph(nodes, "g", values[:1], values[-1:])), tmp_path)
     offers = Completions(index, range(len(nodes)))
     for name in NAMES[1:]:
         one = Completions(index, [NAMES.index(name) - 1])
         assert shell_words(one.of("rename", "")[0]) == [f"{name}n"]
         assert shell_words(one.of("rename-tensor", "")[0]) == [name]
+        assert len(shell_words(one.of("attr", "")[0])) == 1
     assert len(offers.of("delete", "")) == 50
     ready = apply_preset(preset("complex inputs"), RunForm(), [(name, ["N"]) for name in NAMES])
     assert read_words(ready.shapes) == [f"{name}:[1]" for name in NAMES]
@@ -212,6 +214,9 @@ def test_what_commands_print_of_hostile_files(bash: Bash, folder: Path, seed: in
         done = layerwise(*argv, cwd=folder)
         assert_harmless(done.stdout + done.stderr)
         lines += told(done.stdout)
+        if "-" in argv:
+            ast.parse(done.stdout)
+    ast.parse((folder / f"{name}.py").read_text())
     lines += told((folder / f"{name}.py").read_text()) + told((folder / f"b {name}" / "README.md").read_text())
     lines.append(page_data(folder / "p.html")["errors"]["facts"]["again"])
     ran = bash.run([line for line in lines if line != "python repro.py"], interactive=bool(seed % 2))
