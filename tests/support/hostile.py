@@ -10,8 +10,8 @@ from pathlib import Path
 PIECES = (
     "$(touch X)", "`touch X`", "${X:=y}", "$((1/0))", "$HOME", "$'\\x41'", '$"x"', "\\", "\\\\n", "\\x41", "'", '"',
     "'\"'\"'", "''", "!!", '"""', "'''", "!-1", "!layerwise", "!?touch?:p", "^a^b", ";touch X;", "&&touch X",
-    "||touch X", "|tee X", "&", ">X", ">>X", "2>&1", "<X", "<<X", "<<<X", "<(touch X)", ">(touch X)", "*", "?", "[a-z]*",
-    "{a,b}", "{1..9}", "~", "~root", "~+", "#", " # ", "=", "PATH=/", "%1", "%s%n", "(", ")", "(touch X)",
+    "||touch X", "|tee X", "&", ">X", ">>X", "2>&1", "<X", "<<X", "<<<X", "<(touch X)", ">(touch X)", "*", "?",
+    "[a-z]*", "{a,b}", "{1..9}", "~", "~root", "~+", "#", " # ", "=", "PATH=/", "%1", "%s%n", "(", ")", "(touch X)",
     "{ touch X; }", "if", "time", "\n", "\r", "\r\n", "\ntouch X\n", "\rtouch X\r", "\t", "\t\t", "\v", "\f",
     "\b\b\b", "\a", "\x1b[31m", "\x1b[2J", "\x1b]0;t\x07", "\x1b]52;c;dG91Y2ggWA==\x07", "\x1b]8;;http://x\x1b\\",
     "\x1b[201~touch X\n", "\x1bP+q\x1b\\", "\x9b31m", "\x9d52;c;eA==\x9c", "\x7f", "\x85", "\x01", "\x04", "\x03",

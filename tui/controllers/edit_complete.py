@@ -8,7 +8,7 @@ import onnx.defs
 
 from backends.errors import LayerwiseError
 from backends.files import user_path
-from backends.shell import shell_word, unquoted
+from backends.shell import shell_word, shell_words
 from surgery.graph import GraphIndex
 from tui.controllers.edit_words import FAMILIES, LOW, fields
 
@@ -51,7 +51,7 @@ class Completions:
         own = {name: text for node in self._nodes[:MOST] for name, text in self._graph.attributes(node)}
         known = [name for node in self._nodes[:1] for name in schema_attributes(self._graph.node_op(node))]
         offers = [*(f"{name}={text.replace(' ', '')}" for name, text in own.items()), *(f"{n}=" for n in known)]
-        return [offer if unquoted(offer) == offer else shell_word(offer) for offer in offers if offer.startswith(last)]
+        return [_typed(offer) for offer in offers if offer.startswith(last)]
 
     def _own_name(self, words: list[str], last: str) -> Offers:
         return [shell_word(self._graph.node_name(node)) for node in self._nodes[:1]]
@@ -114,6 +114,15 @@ def files(words: list[str], last: str) -> Offers:
         return []
     base = last[: len(last) - len(start)]
     return [f"{base}{entry.name}{'/' if entry.is_dir() else ''}" for entry in found if Path(entry.name).name]
+
+
+def _typed(word: str) -> str:
+    """The word, quoted where it would be read as another."""
+    try:
+        same = shell_words(word) == [word]
+    except ValueError:
+        same = False
+    return word if same else shell_word(word)
 
 
 def _nothing(words: list[str], last: str) -> Offers:
