@@ -4,7 +4,7 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from backends.text import shown
+from backends.text import shown, shown_lines
 
 _PLACE = frozenset({
     errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EROFS, errno.ELOOP, errno.ENAMETOOLONG,
@@ -12,9 +12,12 @@ _PLACE = frozenset({
 
 
 class LayerwiseError(Exception):
-    """Something the user can act on. Shown as one message, never as a traceback."""
+    """Something the user can act on. Shown as one message, never as a traceback; names in it are safe to print."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return shown_lines(super().__str__())
 
 
 class UsageError(LayerwiseError):

@@ -31,7 +31,7 @@ def main() -> int:
     try:
         found = _run(onnxruntime, facts)
     except Exception as error:
-        print(f"FAILED: the model does not run: {type(error).__name__}: {error}"[:2000])
+        print(f"FAILED: the model does not run: {type(error).__name__}: {ascii(str(error))[1:-1]}"[:2000])
         return 1
     if not facts["outputs"]:
         print("the model runs: the fault does not show here")
@@ -43,8 +43,9 @@ def main() -> int:
 
 
 def _run(onnxruntime: Any, facts: dict[str, Any]) -> list[Any]:
+    onnxruntime.set_default_logger_severity(4)
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
+    options.log_severity_level = 4  # else it prints errors itself, names of nodes raw among them
     if facts["graph_optimization_level"]:
         options.graph_optimization_level = getattr(
             onnxruntime.GraphOptimizationLevel, facts["graph_optimization_level"]

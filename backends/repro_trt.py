@@ -34,7 +34,7 @@ def main() -> int:
         engine = _engine(tensorrt, facts["tensorrt"])
         found = _Run(tensorrt, runtime, engine, facts).outputs()
     except Exception as error:
-        print(f"FAILED: the model does not run: {type(error).__name__}: {error}"[:2000])
+        print(f"FAILED: the model does not run: {type(error).__name__}: {ascii(str(error))[1:-1]}"[:2000])
         return 1
     if not facts["outputs"]:
         print("the model runs: the fault does not show here")

@@ -23,9 +23,14 @@ def shown(text: str, limit: int | None = None) -> str:
         cut = True
     else:
         cut = False
-    if not (text.isascii() and text.isprintable()):
+    if not text.isprintable():
         text = "".join(_escape(c) if unicodedata.category(c) in _ESCAPED else c for c in text)
     if limit is not None and (cut or len(text) > limit):
         head = max(1, (limit - 1) // 2)
         return text[:head] + "…" + text[len(text) - max(0, limit - 1 - head) :]
     return text
+
+
+def shown_lines(text: object, limit: int | None = None) -> str:
+    """Return a message that may quote names, safe to print, its line breaks kept; `limit` is that of a line."""
+    return "\n".join(shown(line, limit) for line in str(text).removesuffix("\n").split("\n"))

@@ -14,10 +14,10 @@ from backends.model import ModelFile
 from backends.record_values import Value
 from backends.records import Node
 from backends.structure import Tensor
-from backends.text import shown
+from backends.text import shown, shown_lines
 from backends.type_names import type_name
 from backends.wire import WireError
-from surgery.model_view import Elided, GraphView, array_text, open_view, shown_lines
+from surgery.model_view import Elided, GraphView, array_text, open_view
 
 TAB = " " * 4
 

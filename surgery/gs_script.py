@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from backends.files import atomic_write, atomic_writer
+from backends.shell import shell_line
 from backends.text import shown
 from surgery.edits import Edit
 from surgery.script.delta import Delta, unsupported
@@ -19,10 +20,8 @@ from surgery.structure import Graph, Structure, function_name
 from surgery.types import types_of
 from surgery.wire_pieces import ONE_FILE_LIMIT
 
-_HEAD = '''"""Edits of a model with onnx-graphsurgeon.
-
-    {usage}
-"""
+_HEAD = '''"""Edits of a model with onnx-graphsurgeon."""
+# {usage}
 import sys
 {imports}
 import numpy as np
@@ -47,8 +46,8 @@ def export_script(before: Structure, steps: Sequence[tuple[Edit, Structure]], pa
     lines: list[str] = []
     structure = before
     for edit, after in steps:
-        found = _step(structure, after, stored, serial)
-        lines += ["", f"# {edit.describe()}", *found] if found else ["", f"# {edit.describe()}: nothing to do"]
+        found, told = _step(structure, after, stored, serial), shown(edit.describe())
+        lines += ["", f"# {told}", *found] if found else ["", f"# {told}: nothing to do"]
         structure = after
     lines += _declarations(before, structure)
     text = _head(path, stored, is_new) + _helpers(lines) + _opening(before, path, stored, is_new)
@@ -103,8 +102,8 @@ def _declarations(before: Structure, after: Structure) -> list[str]:
 
 
 def _head(path: Path, stored: Stored, is_new: bool) -> str:
-    usage = f"python {shown(path.name)} {'' if is_new else 'MODEL.onnx '}NEW.onnx"
-    return _HEAD.format(usage=usage.replace("\\", "/"), imports="from pathlib import Path\n" if stored.arrays else "")
+    usage = shell_line(["python", path.name, *([] if is_new else ["MODEL.onnx"]), "NEW.onnx"])
+    return _HEAD.format(usage=usage, imports="from pathlib import Path\n" if stored.arrays else "")
 
 
 def _helpers(lines: Sequence[str]) -> str:

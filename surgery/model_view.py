@@ -10,7 +10,7 @@ from backends.record_attributes import Attribute, read_attribute
 from backends.record_values import Value, read_initializer, read_sparse_initializer, read_type, read_value
 from backends.records import Graph, Model, Node, read_graph, read_model, read_node
 from backends.structure import Tensor
-from backends.text import shown
+from backends.text import shown, shown_lines
 from backends.type_names import type_name
 from backends.wire import MAX_DEPTH, WireError
 
@@ -141,11 +141,6 @@ def array_text(view: GraphView, tensor: Tensor) -> str:
         return shown_lines(str(view.array(tensor)))
     except LayerwiseError as error:
         return f"<{shown(str(error), 300)}>"
-
-
-def shown_lines(text: str) -> str:
-    """Return text of several lines with each line safe to show."""
-    return "\n".join(shown(line) for line in text.splitlines())
 
 
 def _distinct(values: Iterable[Value]) -> list[Value]:

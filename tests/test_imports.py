@@ -1,6 +1,8 @@
 """What a face does not use, it does not import: start-up time and crash isolation depend on it."""
 
+import ast
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -56,3 +58,20 @@ onnx.checker.check_model(model)
 assert len(onnx.shape_inference.infer_shapes(model).graph.value_info) == len(model.graph.value_info) > 100
 """
     assert "onnx" in imported(code)
+
+
+def test_everything_the_faces_print_goes_through_the_places_that_escape() -> None:
+    """Names come from models, files and command lines: what prints them makes them harmless, in three places alone."""
+    doors = {"tui/cli/log.py", "tui/cli/json_output.py", "tui/__main__.py"}
+    for path in [*ROOT.glob("tui/**/*.py"), *ROOT.glob("layerwise/**/*.py")]:
+        calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+        prints = {"print", "sys.stdout.write", "sys.stderr.write", "os.write"} & set(map(ast.unparse, calls))
+        assert not prints or str(path.relative_to(ROOT)) in doors, path
+    draws = [path for path in ROOT.glob("tui/**/*.py") if "Segment(" in path.read_text()]
+    assert draws == [ROOT / "tui/widgets/lines.py"]
+
+
+def test_only_one_place_quotes_for_the_shell() -> None:
+    named = {str(path.relative_to(ROOT)) for floor in ("backends", "surgery", "debugtools", "tui", "layerwise")
+             for path in ROOT.glob(f"{floor}/**/*.py") if re.search(r"\bshlex\b", path.read_text())}  # fmt: skip
+    assert named == {"backends/shell.py", "tui/state/run_trt.py"}  # the latter reads groups between semicolons

@@ -26,7 +26,7 @@ def _told(words: list[str]) -> int:
     try:
         return _dispatch(words)
     except LayerwiseError as error:
-        from tui.cli.log import shown_lines
+        from backends.text import shown_lines
 
         print(f"[!] {shown_lines(error)}", file=sys.stderr)
         return error.exit_code
@@ -87,7 +87,9 @@ def _open_path(word: str, rest: list[str]) -> int:
     if not path.exists() and not path.suffix and os.sep not in word:
         raise unknown(word, list(COMMANDS))
     if rest:
-        raise unknown(rest[0], [f"{name} {word}" for name in ("run", "inspect model")])
+        from backends.shell import shell_line
+
+        raise unknown(rest[0], [shell_line([*name, word]) for name in (["run"], ["inspect", "model"])])
     return _open_app(path)
 
 

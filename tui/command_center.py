@@ -159,4 +159,4 @@ class CommandCenter(Commanded, App[None], scope="global"):
         return line_completions(value, self.scopes(), lambda found, text: self._owner(found).completions(found, text))
 
     def on_page_yank(self, message: Page.Yank) -> None:
-        self.state.say(*yank(message.text, self.state.workspace.root, self.copy_to_clipboard))
+        self.state.say(*yank(message.copy, self.state.workspace.root, self.copy_to_clipboard))

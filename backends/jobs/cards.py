@@ -77,7 +77,7 @@ def make_card(
         "summary": summary[:600],
         "detail": clipped(detail),
         "last_event": last and {key: _short(value) for key, value in last.items() if key != "v"},
-        "command": command_of(folder)[:400],
+        "command": command_of(folder),
         **more,
     }
 

@@ -12,10 +12,11 @@ reserve         some KB that are given back when the disk is full, so that the f
 import errno
 import json
 import os
-import shlex
 import stat
 from pathlib import Path
 from typing import Any
+
+from backends.shell import shell_line
 
 SPEC = "spec.json"
 REPLIES = "replies.jsonl"
@@ -25,6 +26,7 @@ TEMPORARY = "temporary"
 _TAG = "tag"
 _RESERVE = "reserve"
 _RESERVE_BYTES = 16384
+_LONGEST_LINE = 400  # characters: a card fits in one line of the journal
 
 
 def is_own_job(folder: Path) -> bool:
@@ -69,9 +71,10 @@ def raw_spec(folder: Path) -> dict[str, Any]:
 
 
 def command_of(folder: Path) -> str:
-    """The command line that does the job again."""
-    command = raw_spec(folder).get("command") or ["layerwise", "jobs", "retry", folder.name]
-    return shlex.join(str(part) for part in command)
+    """A line for the shell that does the job again: its retry where its own command is long, or not known."""
+    command = raw_spec(folder).get("command")
+    line = shell_line(command) if isinstance(command, list) else ""
+    return line if 0 < len(line) <= _LONGEST_LINE else shell_line(["layerwise", "jobs", "retry", folder.name])
 
 
 def mark_tag(folder: Path, tag: str) -> None:

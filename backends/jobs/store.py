@@ -76,7 +76,7 @@ class Workspace:
         folder = self._allocate()
         lock = locks.hold_within(folder / LOCK, _LOST_LOCK_WAIT)
         if lock is None:
-            raise LayerwiseError(f"{folder}: another process holds the lock of a job that was only just made")
+            raise LayerwiseError(f"{shown(str(folder))}: another process holds the lock of a new job")
         try:
             (folder / "artifacts").mkdir(0o700)
             write_own(folder / REPLIES, b"")
@@ -138,7 +138,7 @@ class Workspace:
         """The folder of a job. Raises UsageError when there is no such job."""
         folder = self.jobs / str(job)
         if not str(job).isdecimal() or not is_own_job(folder):
-            raise UsageError(f"there is no job {job}: `layerwise jobs` lists those there are")
+            raise UsageError(f"there is no job {shown(str(job), 40)}: `layerwise jobs` lists those there are")
         return folder
 
     def view(self, job: int | str) -> JobView:
@@ -253,4 +253,4 @@ def _no_space(error: OSError, folder: Path) -> LayerwiseError:
         return LayerwiseError(
             f"no space left on the disk of {folder}: free some (`layerwise jobs prune`) and try again"
         )
-    return LayerwiseError(f"{folder} cannot be written: {error.strerror}")
+    return LayerwiseError(f"{shown(str(folder))} cannot be written: {error.strerror}")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from backends.errors import LayerwiseError
 from backends.model import ModelFile
+from backends.text import shown
 from debugtools.bench.exports import profile_text, write
 from debugtools.bench.layers import Origins, layer_information, profile_rows, read_graph
 from debugtools.bench.profile_child import profile
@@ -28,7 +29,7 @@ class Profiling:
             try:
                 self._profile(number, name, batch)
             except LayerwiseError as error:
-                self._context.warn(f"{name}: {error}")
+                self._context.warn(f"{shown(name, 120)}: {error}")
         return self._rows
 
     def _profile(self, number: int, name: str, batch: int | None) -> None:

@@ -1,6 +1,5 @@
 """The job action `bundle`: a failing part of a suspect, cut out and written as a repro bundle that is then tried."""
 
-import shlex
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ import msgspec
 from backends.errors import LayerwiseError, UsageError
 from backends.files import atomic_writer
 from backends.runner import Loadable, open_runner
+from backends.shell import shell_line
 from backends.text import shown
 from debugtools.bundle.engine import ends_of, settle
 from debugtools.bundle.spec import BundleSpec
@@ -87,7 +87,7 @@ def _write(context: "JobContext", spec: BundleSpec, subject: Subject) -> Path:
         title=spec.title or f"{_named(subject, nodes[0])} gives wrong numbers",
         nodes=[f"#{i} {_named(subject, i)}" for i in nodes],
         measured=numbers,
-        command=shlex.join(map(str, context.raw.get("command", []))),
+        command=shell_line(context.raw.get("command", [])),
     )
     return write_bundle(fault, Path(spec.output))
 

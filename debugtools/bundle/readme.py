@@ -1,11 +1,13 @@
 """The README of a repro bundle: the text of a bug report."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from backends.text import shown
+from backends.text import shown, shown_lines
 
 _LISTED = 20
+_MARKUP = re.compile(r"[\\`*\[\]<>!&|~]")
 
 
 def readme(
@@ -20,9 +22,10 @@ def readme(
         lines += [f"    … and {len(nodes) - _LISTED} more"] if len(nodes) > _LISTED else []
         lines.append("")
     if measured:
-        lines += ["## Measured where it was found", "", *(f"    {key}: {value}" for key, value in measured.items()), ""]
+        numbers = (f"    {key}: {shown(str(value), 400)}" for key, value in measured.items())
+        lines += ["## Measured where it was found", "", *numbers, ""]
     lines += ["## Files", "", *_files(facts), "", "## Where it was found", "", *_where(facts, command), ""]
-    return "\n".join(lines)
+    return shown_lines("\n".join(lines)) + "\n"
 
 
 def _files(facts: Mapping[str, Any]) -> list[str]:
@@ -42,8 +45,9 @@ def _where(facts: Mapping[str, Any], command: str) -> list[str]:
     lines = [f"    {package} {version}" for package, version in facts["versions"].items()]
     how = facts.get("tensorrt") or {"providers": facts.get("providers")}
     lines += [f"    {facts['machine']}", *(f"    {key}: {shown(str(value), 400)}" for key, value in how.items())]
-    return [*lines, f"    $ {shown(command, 2000)}"] if command else lines
+    return [*lines, f"    $ {command}"] if command else lines
 
 
 def _plain(text: str) -> str:
-    return shown(text, 200).replace("`", "'").replace("<", "‹").replace(">", "›")
+    """Text outside of code blocks: its punctuation is no markup."""
+    return _MARKUP.sub(r"\\\g<0>", shown(text, 200))

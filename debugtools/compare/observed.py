@@ -147,7 +147,7 @@ class ObservedRows:
         drawn = [(name, source) for name in outputs if (source := self._comparer.places.random(name))]
         if drawn:
             name, source = drawn[0]
-            told = f"{shown(name, 120)} comes from random numbers ({source})"
+            told = f"{shown(name, 120)} comes from random numbers ({shown(str(source), 120)})"
             more = f", and {len(drawn) - 1} outputs more do" if len(drawn) > 1 else ""
             self._frame.context.warn(f"{told}{more}: the canary does not watch what is drawn anew in each run")
 

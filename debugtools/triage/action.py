@@ -8,6 +8,7 @@ import msgspec
 
 from backends.errors import LayerwiseError, UsageError
 from backends.private import make_folder
+from backends.text import shown
 from debugtools.triage.finding import Case, Finding
 from debugtools.triage.flow import END, FIRST, STEPS, check_answers, follow
 from debugtools.triage.report import write_reports
@@ -46,7 +47,7 @@ class Triage:
         try:
             make_folder(folder)
         except OSError as error:
-            raise LayerwiseError(f"{folder} cannot be made: {error.strerror}") from error
+            raise LayerwiseError(f"{shown(str(folder))} cannot be made: {error.strerror}") from error
         self.case = Case(spec, SubJobs(context, spec.compare), folder)
         self.rows: list[Row] = []
         self._asks = spec.ask

@@ -6,7 +6,8 @@ from typing import Any
 
 from backends.errors import LayerwiseError
 from backends.files import atomic_write
-from backends.text import shown
+from backends.shell import shell_line
+from backends.text import shown, shown_lines
 from debugtools.triage.finding import Case
 from debugtools.triage.report_html import page
 
@@ -16,13 +17,13 @@ Row = Mapping[str, Any]
 def write_reports(case: Case, rows: Sequence[Row], job: Mapping[str, Any]) -> dict[str, str]:
     """Write report.txt, .json and .html into the case's folder; their paths. LayerwiseError if that cannot be."""
     document = {
-        "command": " ".join(map(str, job.get("command", []))),
+        "command": shell_line(job.get("command", [])),
         "steps": list(rows),
         "suspects": case.data("extract", "suspects") or [],
         "bundle": case.data("report", "bundle"),
     }
     texts = {
-        "txt": "\n".join(text_lines(document)) + "\n",
+        "txt": shown_lines("\n".join(text_lines(document))) + "\n",
         "json": json.dumps(document, indent=2),
         "html": page(document),
     }
@@ -30,7 +31,7 @@ def write_reports(case: Case, rows: Sequence[Row], job: Mapping[str, Any]) -> di
         for suffix, text in texts.items():
             atomic_write(case.folder / f"report.{suffix}", text)
     except OSError as error:
-        raise LayerwiseError(f"the report cannot be written to {case.folder}: {error.strerror}") from error
+        raise LayerwiseError(f"the report cannot be written to {shown(str(case.folder))}: {error.strerror}") from error
     paths = {suffix: str(case.folder / f"report.{suffix}") for suffix in texts}
     bundle = case.data("report", "bundle")
     return paths | ({"bundle": bundle} if bundle else {})
@@ -40,7 +41,7 @@ def text_lines(document: Mapping[str, Any]) -> Iterator[str]:
     """The report as plain lines."""
     yield "Triage"
     if document["command"]:
-        yield f"$ {shown(document['command'], 2000)}"
+        yield f"$ {document['command']}"
     for number, row in enumerate(document["steps"]):
         yield ""
         who = " (you)" if row["by"] == "user" else ""

@@ -23,7 +23,7 @@ def page(document: Mapping[str, Any]) -> str:
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
     return (
         f'<!doctype html><html lang="en"><head>{head}<title>Triage</title><style>{_STYLE}</style></head>\n'
-        f"<body><h1>Triage</h1>\n<pre>$ {_text(document['command'], 2000)}</pre>\n{body}\n</body></html>\n"
+        f"<body><h1>Triage</h1>\n<pre>$ {escape(document['command'])}</pre>\n{body}\n</body></html>\n"
     )
 
 

@@ -1,10 +1,11 @@
 """What a comparison says about a model's nodes, as the page shows it."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from backends.shell import shell_line
 from backends.text import shown
 
 METRICS = ("rel_l2", "max_abs", "max_rel", "local", "local_abs", "ampl")
@@ -14,7 +15,7 @@ _TEXT = 300
 
 @dataclass(frozen=True, slots=True)
 class NodeErrors:
-    """title: which comparison; facts: what else to say of it.
+    """title: which comparison; facts: what else to say of it; command: what makes it again.
 
     rows: node number -> the row of its worst tensor, with the names of a job's table "layers".
     """
@@ -22,14 +23,17 @@ class NodeErrors:
     title: str
     rows: Mapping[int, Mapping[str, Any]]
     facts: Mapping[str, str] = field(default_factory=dict)
+    command: Sequence[str] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Columns by node, plain JSON."""
         nodes = sorted(self.rows)
         rows = [self.rows[node] for node in nodes]
+        facts = {shown(name, 40): shown(text, _TEXT) for name, text in self.facts.items()}
+        again = {"again": shell_line(self.command)} if self.command else {}
         return {
             "title": shown(self.title, _TEXT),
-            "facts": {shown(name, 40): shown(text, _TEXT) for name, text in self.facts.items()},
+            "facts": {**facts, **again},
             "node": nodes,
             "tensor": [shown(str(row.get("tensor", "")), _TEXT) for row in rows],
             "passed": [row.get("passed") if isinstance(row.get("passed"), bool) else None for row in rows],

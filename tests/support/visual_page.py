@@ -1,7 +1,12 @@
 """Opening a graph's page in a browser, and doing with it what a person does."""
 
+import json
+import re
+from base64 import b64decode
 from collections.abc import Iterator
+from gzip import decompress
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
@@ -32,6 +37,13 @@ def indexed(model: onnx.ModelProto | Path, folder: Path) -> GraphIndex:
         path.write_bytes(model.SerializeToString())
     with ModelFile(path) as file:
         return build_index(file, folder / "index")
+
+
+def page_data(path: Path) -> dict[str, Any]:
+    """What a page has inside."""
+    found = re.search(r'id="data">([^<]*)<', path.read_text(encoding="utf-8"))
+    assert found
+    return dict(json.loads(decompress(b64decode(found[1]))))
 
 
 def opened(browser: Browser, folder: Path, index: GraphIndex, errors: NodeErrors | None = None) -> None:

@@ -40,7 +40,7 @@ def parsed(what: str, line: str):  # type: ignore[no-untyped-def]
     FILLS[what](parser)
     add_logging(parser)
     args = parser.parse_args(line.split())
-    args.command = f"layerwise debug {what} {line}"
+    args.words = ["layerwise", "debug", what, *line.split()]
     return args, to_debug(args, what)
 
 

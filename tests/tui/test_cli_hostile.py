@@ -3,7 +3,7 @@
 import json
 import os
 import random
-import unicodedata
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support import hostile
 from support.cli import Done, layerwise
 from support.models import conv_net
 
@@ -33,11 +34,68 @@ def hostile_model(path: Path) -> Path:
     return path
 
 
+_SLOT = re.compile(r"MODEL|OTHER|NEW|NAME|DATA|SCRIPT")
+
+
 def assert_harmless(done: Done) -> None:
-    for char in done.stdout + done.stderr:
-        assert char in "\n" or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp"), repr(char)
+    hostile.assert_harmless(done.stdout + done.stderr)
     assert "Traceback" not in done.stdout + done.stderr
     assert max(map(len, done.stdout.splitlines() or [""])) < 20_000
+
+
+MODEL, OTHER, NEW, NAME, DATA, SCRIPT = "MODEL", "OTHER", "NEW", "NAME", "DATA", "SCRIPT"
+COMMANDS = (
+    ("run", MODEL, "--onnxrt", "--onnx"), ("run", MODEL, "--onnxrt", "--mark", NAME), ("run", NEW, "--onnxrt"),
+    ("run", MODEL, "--onnxrt", "--save-outputs", f"{NEW}/{NEW}"), ("run", MODEL, "--onnxrt", "--load-inputs", MODEL),
+    ("run", MODEL, "--onnxrt", "--load-inputs", DATA), ("run", MODEL, "--onnxrt", f"--{NAME}"),
+    ("run", MODEL, "--onnxrt", f"--atol={NAME}"), ("run", MODEL, "--onnxrt", "--providers", NAME),
+    ("run", MODEL, "--onnxrt", "--data-loader-script", SCRIPT), ("run", MODEL, "--onnxrt", "--log-file", f"{NEW}/x"),
+    ("run", MODEL, "--runner", NAME), ("run", MODEL, "--onnxrt", f"--verbosity={NAME}"), ("run", MODEL, NAME, NAME),
+    ("run", MODEL, "--onnxrt", "--load-outputs", DATA), ("run", MODEL, "--onnxrt", "--custom-ops", NEW),
+    ("run", MODEL, "--onnxrt", "--gen-script", f"{NEW}/x"), ("run", MODEL, "--onnxrt", f"--rename={NAME}=x"),
+    ("run", MODEL, "--onnxrt", f"--input-shapes={NAME}:[1]"), ("run", MODEL, "--onnxrt", "--save-onnx", f"{NEW}/x"),
+    ("inspect", "model", MODEL, "--show", "layers", "attrs", "weights"), ("inspect", "model", NEW),
+    ("inspect", "model", DATA), ("inspect", "model", MODEL, "--visual", "-o", NEW), ("inspect", "data", DATA, "-s"),
+    ("inspect", "data", MODEL), ("inspect", "data", NEW), ("inspect", "diff", MODEL, OTHER, "--all"),
+    ("inspect", "diff", MODEL, DATA), ("inspect", "sparsity", MODEL), ("inspect", NAME), ("inspect", "tactics", DATA),
+    ("inspect", "capability", MODEL), ("check", "lint", MODEL), ("check", "lint", OTHER), ("check", "accuracy", DATA),
+    ("check", "compatibility", OTHER, "--onnxrt"), ("convert", MODEL, "-o", NEW),
+    ("convert", MODEL, "-o", f"{NEW}.onnx"),
+    ("convert", MODEL, "--fp-to-fp16", "-o", f"{NEW}.onnx", "--keep-fp32", NAME), ("data", "concat", DATA, "-o", NEW),
+    ("data", "to-json", MODEL, "-o", NEW), ("surgeon", "extract", MODEL, "--inputs", f"{NAME}:auto:auto", "-o", NEW),
+    ("surgeon", "sanitize", MODEL, "--fold-constants", "-o", f"{NEW}.onnx"), ("surgeon", NAME), ("plugin", NAME),
+    ("surgeon", "edit", MODEL, f"--delete={NAME}", "-o", NEW), ("surgeon", "replay", DATA, MODEL, "-o", NEW),
+    ("surgeon", "insert", MODEL, "--inputs", NAME, "--outputs", NAME, "--op", NAME, "-o", NEW),
+    ("surgeon", "prune", MODEL, "-o", f"{NEW}/x"), ("surgeon", "weight-strip", MODEL, "-o", f"{NEW}.onnx"),
+    ("plugin", "list", MODEL, "--plugin-dir", NEW), ("template", "onnx-gs", MODEL, "-o", "-"),
+    ("template", "trt-config", NEW, "-o", "-"), ("bench", MODEL, f"--nsys={NAME}"), ("bench", NEW), ("bench", DATA),
+    ("debug", "reduce", MODEL, "-o", f"{NEW}.onnx", "--check", "false", NAME), ("debug", "bundle", NAME),
+    ("debug", "locate", MODEL, "--onnxrt", "--onnx"), ("debug", "reduce", MODEL, "--check", NEW), ("debug", NAME),
+    ("triage", MODEL, "--onnxrt", "--onnx", f"--answer={NAME}=no"), ("jobs", "show", NAME), ("jobs", "cancel", NAME),
+    ("attach", NAME), ("jobs",), ("jobs", "list", "--json"), (NAME,), (f"{NEW}/x.onnx",), (f"{MODEL}", NAME),
+    ("run", "--help"), ("demo", NAME),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_command_lets_a_path_or_name_steer_the_terminal(tmp_path: Path, seed: int) -> None:
+    """Each command with one of four sets of paths, which are not UTF-8 in the last."""
+    names = [f"{seed}\ntouch X\n{hostile.hostile_file(10 * seed + n, 60, utf8=seed < 3)}" for n in range(6)]
+    words = dict(zip((MODEL, OTHER, NEW, NAME, DATA, SCRIPT), names, strict=True))
+    words[SCRIPT] += ".py"
+    hostile_model(tmp_path / words[MODEL])
+    hostile_model(tmp_path / words[OTHER])
+    (tmp_path / words[DATA]).write_text(json.dumps({words[NAME]: [words[NAME], {"_polygraphy_class": words[NAME]}]}))
+    script = f"print({NAMES[0]!r})\n\ndef load_data():\n    raise ValueError({NAMES[1]!r})"
+    (tmp_path / words[SCRIPT]).write_text(script)
+    for command in COMMANDS[seed::4]:
+        argv = [_SLOT.sub(lambda slot: words[slot[0]], word) for word in command]
+        done = layerwise(*argv, cwd=tmp_path)
+        assert_harmless(done)
+        assert not re.search(r"^\s*touch X", done.stdout + done.stderr, re.MULTILINE)
+    assert_harmless(layerwise("jobs", "list", cwd=tmp_path))
+    for job in range(1, 1 + len(json.loads(layerwise("jobs", "list", "--json", cwd=tmp_path).stdout))):
+        assert_harmless(layerwise("jobs", "show", str(job), cwd=tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,13 @@ import json
 import os
 import re
 import time
-from base64 import b64decode
-from gzip import decompress
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.big_graph import hostile_model
 from support.cli import Done, layerwise
 from support.sample_models import mlp
+from support.visual_page import page_data
 
 
 @pytest.fixture
@@ -36,18 +34,12 @@ def compare(folder: Path) -> None:
     assert done.returncode == 1, done.stdout + done.stderr
 
 
-def data(path: Path) -> dict[str, Any]:
-    found = re.search(r'id="data">([^<]*)<', path.read_text(encoding="utf-8"))
-    assert found
-    return dict(json.loads(decompress(b64decode(found[1]))))
-
-
 def test_the_page_is_named_after_the_model_and_replaces_an_older_one(folder: Path) -> None:
     for _ in range(2):
         done = visual(folder, "good.onnx", "--visual")
         assert done.returncode == 0, done.stdout + done.stderr
         assert "good.html" in done.stdout
-        assert data(folder / "good.html")["errors"] is None
+        assert page_data(folder / "good.html")["errors"] is None
 
 
 @pytest.mark.parametrize("option", ["--save-visual", "-o", "--output"])
@@ -92,7 +84,7 @@ def test_the_newest_comparison_of_the_model_colours_the_page(folder: Path) -> No
     compare(folder)
     done = visual(folder, "./bad.onnx", "--visual", "--json")
     assert json.loads(done.stdout)["job"] == 2
-    made = data(folder / "bad.html")
+    made = page_data(folder / "bad.html")
     errors, names = made["errors"], made["nodes"]["names"]
     verdicts = zip(errors["node"], errors["passed"], strict=True)
     failing = [names[made["nodes"]["name"][node]] for node, ok in verdicts if not ok]
@@ -106,11 +98,11 @@ def test_the_newest_comparison_of_the_model_colours_the_page(folder: Path) -> No
 def test_a_model_that_changed_since_is_told(folder: Path) -> None:
     compare(folder)
     visual(folder, "bad.onnx", "--visual")
-    assert "note" not in data(folder / "bad.html")["errors"]["facts"]
+    assert "note" not in page_data(folder / "bad.html")["errors"]["facts"]
     later = time.time() + 60
     os.utime(folder / "bad.onnx", (later, later))
     visual(folder, "bad.onnx", "--visual")
-    assert data(folder / "bad.html")["errors"]["facts"]["note"] == "the model's file has changed since"
+    assert page_data(folder / "bad.html")["errors"]["facts"]["note"] == "the model's file has changed since"
     (folder / "bad.onnx").write_bytes(hostile_model(folder / "other.onnx").read_bytes())
     assert json.loads(visual(folder, "bad.onnx", "--visual", "--json").stdout)["job"] is None
 
@@ -120,7 +112,7 @@ def test_another_models_comparison_colours_nothing_unless_asked_for(folder: Path
     assert json.loads(visual(folder, "good.onnx", "--visual", "--json").stdout)["job"] is None
     asked = visual(folder, "good.onnx", "--visual", "--job", "1", "--json")
     assert json.loads(asked.stdout)["job"] == 1
-    assert data(folder / "good.html")["errors"]["passed"].count(False) == 4
+    assert page_data(folder / "good.html")["errors"]["passed"].count(False) == 4
 
 
 def test_what_is_no_file_is_left_alone(folder: Path) -> None:
@@ -144,4 +136,4 @@ def test_hostile_names_reach_no_terminal(folder: Path) -> None:
     done = visual(folder, "\x1b[31mhostile\u202e.onnx", "--visual")
     assert done.returncode == 0, done.stdout + done.stderr
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", done.stdout + done.stderr)
-    assert data(folder / "\x1b[31mhostile\u202e.html")["title"] == "\\x1b[31mhostile\\u202e.onnx"
+    assert page_data(folder / "\x1b[31mhostile\u202e.html")["title"] == "\\x1b[31mhostile\\u202e.onnx"

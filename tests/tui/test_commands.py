@@ -13,7 +13,7 @@ from backends.errors import BadFile
 from tui import workbench
 from tui.commands import REGISTRY, by_verb, going_on, in_scopes
 from tui.controllers.command_line import line_completions, parse_line
-from tui.controllers.yank import CLIPBOARD_LIMIT, safe_to_paste, shell_line, yank
+from tui.controllers.yank import CLIPBOARD_LIMIT, Copy, block_copy, yank
 from tui.keymaps import read_keymap
 from tui.presenters.bars import footer_line
 from tui.presenters.text import plain, width
@@ -92,14 +92,14 @@ def test_a_keymap_file_is_read_and_a_wrong_one_named(tmp_path: Path) -> None:
 
 def test_what_is_copied_cannot_steer_a_shell(tmp_path: Path) -> None:
     copied: list[str] = []
-    yank("one\ntwo", tmp_path, copied.append)
-    yank("\x1b[201~rm", tmp_path, copied.append)
-    assert copied == ["one\ntwo", "\\x1b[201~rm"]
-    assert (tmp_path / "yank.txt").read_text() == "\x1b[201~rm"
-    assert shell_line(["a b", "\x1b'\n"]) == "'a b' $'\\x1b\\x27\\x0a'"
-    assert safe_to_paste(shell_line(["\x1b[201~", "\u202e"]))
-    assert yank("x" * (CLIPBOARD_LIMIT + 1), tmp_path, copied.append)[1] == "warn"
-    assert len(copied) == 2
+    yank(Copy("n", "name", ("one\ntwo",)), tmp_path, copied.append)
+    assert (tmp_path / "yank.txt").read_text() == "$'one\\x0atwo'"
+    yank(Copy("n", "names", ("\x1b[201~rm", "$(touch X)")), tmp_path, copied.append)
+    yank(block_copy("r", "row", "node $(touch X)\n  at \x1b[0m  1\n"), tmp_path, copied.append)
+    assert copied == ["$'one\\x0atwo'", "$'\\x1b[201~rm' '$(touch X)'", "'node $(touch X) at \\x1b[0m 1'"]
+    assert (tmp_path / "yank.txt").read_text() == "node $(touch X)\n  at \\x1b[0m  1"
+    assert yank(Copy("n", "name", ("x" * (CLIPBOARD_LIMIT + 1),)), tmp_path, copied.append)[1] == "warn"
+    assert len(copied) == 3
 
 
 def test_no_private_name_of_ours_hides_one_of_textuals() -> None:

@@ -7,7 +7,7 @@ import termios
 from contextlib import suppress
 
 from backends.text import shown
-from tui.cli.log import Log
+from tui.cli.log import Log, put
 from tui.cli.progress import Bar
 from tui.presenters.questions import body_lines
 from tui.presenters.text import plain
@@ -40,16 +40,16 @@ class Asker:
         words = "   ".join(f"{key} {shown(word, 40)}".strip() for key, word in question.choices())
         try:
             while True:
-                print(f"{words or 'your answer'} > ", end="", flush=True)
+                put(f"{words or 'your answer'} > ", end="")
                 text = await _line()
                 if text is None:
-                    print(f"the question waits: layerwise attach {question.job}")
+                    put(f"the question waits: layerwise attach {question.job}")
                     return None
                 word = question.answer(text.strip())
                 if word is not None:
                     return word
         except asyncio.CancelledError as error:
-            print(*error.args)
+            put(*error.args)
             raise
 
 

@@ -8,9 +8,10 @@ import msgspec
 
 from backends.errors import LayerwiseError, UsageError
 from backends.jobs.folder import raw_spec
+from backends.text import shown_lines
 from tui.cli.follow import Follower, messages, run_interruptibly
 from tui.cli.json_output import Collector, print_json
-from tui.cli.log import WARNING, Log, shown_lines
+from tui.cli.log import WARNING, Log
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
 from tui.cli.submit import Listener, card_text, exit_code

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from backends.errors import UsageError
+from backends.text import shown
 from tui.cli.json_output import print_json
 from tui.cli.log import Log
 from tui.cli.options import COMPARE_NAMES
@@ -45,7 +46,8 @@ def run_accuracy(args: Namespace, log: Log) -> int:
     present = {_metric(result) for result in saved.results}
     missing = [metric for metric in metrics if metric not in present] if args.compare else []
     if missing:
-        raise UsageError(f"{args.path} holds no results of {', '.join(missing)}; it has: {', '.join(sorted(present))}")
+        there = shown(", ".join(sorted(present)), 200)
+        raise UsageError(f"{shown(args.path)} holds no results of {', '.join(missing)}; it has: {there}")
     if args.compare:
         saved = replace(saved, results=[result for result in saved.results if _metric(result) in metrics])
     checked = _reevaluated(saved, metrics, tolerance(args), "average" if args.check_average else "per_sample")

@@ -1,19 +1,18 @@
 """`layerwise check compatibility`: which backends take a model, operator by operator."""
 
-import shlex
 from argparse import Namespace
 from typing import Any
 
 import msgspec
 
 from backends.errors import UsageError
-from backends.text import shown
+from backends.text import shown, shown_lines
 from debugtools.compatibility.spec import CompatibilitySpec
 from tui.cli import options, options_run
 from tui.cli.json_output import Collector, print_json
 from tui.cli.line import command_line
 from tui.cli.lint import given
-from tui.cli.log import INFO, LEVELS, WARNING, Log, shown_lines
+from tui.cli.log import INFO, LEVELS, WARNING, Log
 from tui.cli.options_trt import add_trt
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
@@ -53,8 +52,7 @@ def run_compatibility(args: Namespace, log: Log) -> int:
         feeds=request.feeds,
     )
     command = ["layerwise", "check", "compatibility", *command_line(request)[2:]]
-    title = shlex.join(command[1:])[:200]
-    job = job_spec("compatibility", msgspec.to_builtins(spec), title, command, gpus=gpus_for(request, None))
+    job = job_spec("compatibility", msgspec.to_builtins(spec), command, gpus=gpus_for(request, None))
     if args.json:
         collector = Collector()
         code = run_here(job, collector.event, log)

@@ -1,6 +1,5 @@
 """`layerwise convert`: a model in another precision, opset or format."""
 
-import shlex
 from argparse import Namespace
 from pathlib import Path
 from typing import Any, Literal
@@ -8,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from backends.errors import UsageError
-from backends.text import shown
+from backends.text import shown, shown_lines
 from backends.trt.options import ENGINE_SUFFIXES
 from debugtools.convert.spec import ConvertSpec
 from tui.cli import options, options_run, values
@@ -17,7 +16,7 @@ from tui.cli.convert_options import add_conversions, quantize_spec
 from tui.cli.inspect_trt import picture_job
 from tui.cli.json_output import Collector, print_json
 from tui.cli.lint import given
-from tui.cli.log import LEVELS, WARNING, Log, shown_lines
+from tui.cli.log import LEVELS, WARNING, Log
 from tui.cli.options_trt import add_tensorflow, add_trt
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
@@ -56,8 +55,7 @@ def run_convert(args: Namespace, log: Log) -> int:
     elif target == "picture":
         job = picture_job(args)
     else:
-        words = shlex.split(args.command)
-        job = job_spec("convert", msgspec.to_builtins(to_convert(args, target)), shlex.join(words[1:])[:200], words)
+        job = job_spec("convert", msgspec.to_builtins(to_convert(args, target)), args.words)
     collector = Collector()
     if args.json:
         code = run_here(job, collector.event, log)

@@ -1,6 +1,5 @@
 """`layerwise convert … -o x.engine`: from parsed options to a build of TensorRT's."""
 
-import shlex
 from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,8 +44,7 @@ def engine_job(args: Namespace) -> "JobSpec":
         "overwrite": args.overwrite or args.output is None,
         "verbose": bool(args.verbose or args.extra_verbose),
     }
-    words = shlex.split(args.command)
-    return job_spec("build_engine", fields, shlex.join(words[1:])[:200], words, gpus=trt_gpus())
+    return job_spec("build_engine", fields, args.words, gpus=trt_gpus())
 
 
 def with_shapes(options: TrtOptions, args: Namespace) -> TrtOptions:

@@ -2,6 +2,7 @@
 
 from argparse import Namespace
 
+from backends.text import shown
 from tui.cli.direct import DirectContext
 from tui.cli.log import Log
 from tui.cli.parser import Parser
@@ -34,5 +35,5 @@ def run_merge(args: Namespace, log: Log) -> int:
 
 
 def _tell(made: dict[str, object], log: Log) -> int:
-    log.finish(f"Saved {made['iterations']} iteration(s) to {made['output']}")
+    log.finish(f"Saved {made['iterations']} iteration(s) to {shown(str(made['output']))}")
     return 0

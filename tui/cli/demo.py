@@ -1,6 +1,5 @@
 """`layerwise demo`: a small transformer against its FP16 form, in the app on a terminal, as a table elsewhere."""
 
-import shlex
 import subprocess
 import sys
 from argparse import Namespace
@@ -8,10 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from backends.errors import LayerwiseError
+from backends.shell import shell_line
 from backends.text import shown
 from tui.cli import run_parser
 from tui.cli.json_output import Collector
-from tui.cli.log import Log
+from tui.cli.log import Log, put
 from tui.cli.parser import Parser
 from tui.cli.run import run_job
 from tui.cli.submit import run_here, submit
@@ -47,9 +47,9 @@ def run_demo(args: Namespace, log: Log) -> int:
     rows = table.tables.get("layers", [])
     if not rows:
         return code
-    print(_INTRO)
+    put(_INTRO + "\n")
     for text in (*folded_table(rows), "", *_ending(rows, job.command, suspect)):
-        print(text)
+        put(text)
     return 0
 
 
@@ -60,8 +60,8 @@ def _ending(rows: list[dict[str, Any]], command: list[str], suspect: str) -> Ite
         amplified = f", its input's error times {sig(row['ampl'])}" if row.get("ampl") else ""
         yield f"  #{row['i']} {row['op']} {shown(row['node'])}: {verdict(row)}{amplified}"
     yield ""
-    yield f"The same comparison:  {shlex.join(command)}"
-    yield f"In the app:           layerwise {shlex.quote(suspect)}"
+    yield f"The same comparison:  {shell_line(command)}"
+    yield f"In the app:           {shell_line(('layerwise', suspect))}"
 
 
 def _pair() -> list[str]:

@@ -4,9 +4,9 @@ from argparse import Namespace
 from pathlib import Path
 
 from backends.errors import LayerwiseError, UsageError
-from backends.text import shown
+from backends.text import shown, shown_lines
 from tui.cli.json_output import print_json
-from tui.cli.log import INFO, Log, shown_lines
+from tui.cli.log import INFO, Log
 from tui.cli.options import COMPARE_NAMES
 from tui.cli.options_compare import add_thresholds
 from tui.cli.parser import Parser

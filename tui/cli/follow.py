@@ -7,7 +7,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from backends.errors import UsageError
-from tui.cli.log import INFO, LEVELS, WARNING, Log, shown_lines
+from backends.text import shown_lines
+from tui.cli.log import INFO, LEVELS, WARNING, Log
 from tui.cli.submit import Listener
 from tui.state.questions import Question, read_question
 

@@ -1,12 +1,12 @@
 """`--gen-script`: a Python script over the public API that does what a comparison's command line would."""
 
-import shlex
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from backends.errors import LayerwiseError, UsageError
+from backends.shell import shell_line
 from backends.specs import FeedSpec, RunnerSpec
 from backends.text import shown
 from backends.trt.options import ENGINE_SUFFIXES, trt_options
@@ -65,7 +65,7 @@ def write_script(text: str, path: str) -> None:
 def _head(spec: CompareSpec) -> Iterator[str]:
     yield "#!/usr/bin/env python3"
     yield "# The same as:"
-    yield f"#     {shown(shlex.join(command_line(spec)))}"
+    yield f"#     {shell_line(command_line(spec))}"
     left_out = {
         "--save-heatmaps": spec.save_heatmaps, "--save-error-metrics-plot": spec.save_error_plots,
         "--tolerance auto": spec.tolerance.auto, "--memory-budget": spec.memory_budget,
@@ -76,7 +76,7 @@ def _head(spec: CompareSpec) -> Iterator[str]:
             yield f"# {option} has no counterpart here: it is what `layerwise run` does in its own process."
     for runner in spec.runners:
         if runner.kind == "trt":
-            yield from (f"# {remark}" for remark in remarks(trt_options(runner.options), spec.feeds))
+            yield from (f"# {shown(remark)}" for remark in remarks(trt_options(runner.options), spec.feeds))
 
 
 class Body:

@@ -90,7 +90,7 @@ def _describe(args: Namespace, show: list[str], log: Log) -> int:
             extra = {} if unbounded is None else {"unbounded_dds": unbounded}
             print_json(describe_model_json(model, show, inferred) | extra)
             return 0
-        log.info(f"Loading model: {model.path}")
+        log.info(f"Loading model: {shown(str(model.path))}")
         context = DirectContext({}, log)
         lines = describe_model(model, show, inferred)
         context.log(next(lines), "out")

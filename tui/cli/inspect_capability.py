@@ -1,18 +1,17 @@
 """`layerwise inspect capability`: what TensorRT's parser takes of a model, and why not the rest."""
 
-import shlex
 from argparse import Namespace
 from typing import Any
 
 import msgspec
 
 from backends.errors import UsageError
-from backends.text import shown
+from backends.text import shown, shown_lines
 from debugtools.capability.spec import CapabilitySpec
 from tui.cli import options
 from tui.cli.json_output import Collector, print_json
 from tui.cli.lint import given
-from tui.cli.log import LEVELS, WARNING, Log, shown_lines
+from tui.cli.log import LEVELS, WARNING, Log
 from tui.cli.options_trt import add_trt
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
@@ -44,9 +43,8 @@ def fill_capability(parser: Parser) -> None:
 
 def run_capability(args: Namespace, log: Log) -> int:
     """Ask TensorRT; 0 if it could be asked, whatever it said."""
-    words = shlex.split(args.command)
     spec = to_capability(args)
-    job = job_spec("capability", msgspec.to_builtins(spec), shlex.join(words[1:])[:200], words, gpus=trt_gpus())
+    job = job_spec("capability", msgspec.to_builtins(spec), args.words, gpus=trt_gpus())
     collector = Collector()
     if args.json:
         code = run_here(job, collector.event, log)

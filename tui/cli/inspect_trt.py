@@ -1,6 +1,5 @@
 """`layerwise inspect model` on engines, network scripts and, with `--convert-to trt`, on ONNX models."""
 
-import shlex
 from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,12 +8,12 @@ import msgspec
 
 from backends.errors import UsageError
 from backends.temporary import temporary_folder
-from backends.text import shown
+from backends.text import shown, shown_lines
 from debugtools.inspect.spec import InspectSpec
 from tui.cli.direct import DirectContext
 from tui.cli.json_output import Collector, print_json
 from tui.cli.lint import given
-from tui.cli.log import LEVELS, WARNING, Log, shown_lines
+from tui.cli.log import LEVELS, WARNING, Log
 from tui.cli.progress import progress
 from tui.cli.run import trt_gpus
 from tui.cli.submit import job_spec, run_here
@@ -49,8 +48,7 @@ def describe_trt(args: Namespace, show: list[str], log: Log) -> int:
 
 def inspect_job(spec: InspectSpec, args: Namespace) -> "JobSpec":
     """The job that describes an engine or network."""
-    words = shlex.split(args.command)
-    return job_spec("inspect_trt", msgspec.to_builtins(spec), shlex.join(words[1:])[:200], words, gpus=trt_gpus())
+    return job_spec("inspect_trt", msgspec.to_builtins(spec), args.words, gpus=trt_gpus())
 
 
 def picture_job(args: Namespace) -> "JobSpec":

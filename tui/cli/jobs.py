@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backends.errors import LayerwiseError
+from backends.shell import shell_line
 from backends.text import shown
 from tui.cli import values
 from tui.cli.json_output import print_json
-from tui.cli.log import Log
+from tui.cli.log import Log, put
 from tui.cli.parser import Parser
 from tui.cli.streams import reader_gone
 from tui.cli.submit import card_text
@@ -37,13 +38,13 @@ def run_list(args: Namespace, log: Log) -> int:
         print_json([describe(view) for view in views])
         return 0
     if not views:
-        print("no jobs")
+        put("no jobs")
         return 0
-    print(f"{'job':>5}  {'state':<9}  {'started':<16}  {'ran':>8}  {'progress':>12}  {'disk':>7}  what")
+    put(f"{'job':>5}  {'state':<9}  {'started':<16}  {'ran':>8}  {'progress':>12}  {'disk':>7}  what")
     for view in views:
-        print(_line(view))
+        put(_line(view))
     if older:
-        print(f"{older} older: layerwise jobs list --all")
+        put(f"{older} older: layerwise jobs list --all")
     return 0
 
 
@@ -62,11 +63,11 @@ def run_show(args: Namespace, log: Log) -> int:
         return 0
     for key, value in describe(view).items():
         if key not in ("card", "result") and value not in (None, "", {}, []):
-            print(f"{key:<9}  {shown(_in_words(key, value), 2000)}")
+            put(f"{key:<9}  {shown(_in_words(key, value), None if key == 'command' else 2000)}")
     if view.result is not None:
-        print(f"{'result':<9}  layerwise attach {view.id} reports it; jobs show {view.id} --json has it whole")
+        put(f"{'result':<9}  layerwise attach {view.id} reports it; jobs show {view.id} --json has it whole")
     if view.card:
-        print(card_text(view.card, view.id))
+        put(card_text(view.card, view.id))
     return 0
 
 
@@ -172,7 +173,7 @@ def describe(view: "JobView") -> dict[str, Any]:
         "attempt": view.attempt,
         "title": spec.get("title"),
         "action": spec.get("action"),
-        "command": " ".join(spec.get("command") or []),
+        "command": shell_line(spec.get("command") or []),
         "cwd": spec.get("cwd"),
         "created": view.created,
         "started": view.started,
@@ -233,7 +234,7 @@ def _line(view: "JobView") -> str:
     what = _spec(view).get("title") or _spec(view).get("action") or "?"
     return (
         f"{view.id:>5}  {view.outcome:<9}  {started}  {ran:>8}  {done:>12}  {size(view.bytes_on_disk):>7}  "
-        f"{shown(str(what), 100)}"
+        f"{shown(str(what), 200)}"
     )
 
 
@@ -255,7 +256,7 @@ def _print_from(path: Path, offset: int) -> int:
     except OSError:
         return offset
     for line in data.decode(errors="replace").splitlines():
-        print(shown(line))
+        put(shown(line))
     return offset + len(data)
 
 

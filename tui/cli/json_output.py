@@ -17,9 +17,14 @@ def strict(value: Any) -> Any:
     return value
 
 
+def ascii_json(value: Any) -> str:
+    """`value` as JSON without a character that a terminal obeys."""
+    return json.dumps(value, indent=2, allow_nan=False).replace("\x7f", "\\u007f")
+
+
 def print_json(value: Any) -> None:
     """Print `value` as strict JSON, ASCII only so that no name reaches a terminal raw."""
-    sys.stdout.write(json.dumps(strict(value), indent=2, allow_nan=False) + "\n")
+    sys.stdout.write(ascii_json(strict(value)) + "\n")
 
 
 class Collector:

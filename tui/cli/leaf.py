@@ -1,15 +1,15 @@
 """Runs one command: its parser, its log, the frame of RUNNING and PASSED lines."""
 
 import importlib
-import shlex
 import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable
 
 from backends.errors import LayerwiseError
-from backends.text import shown
-from tui.cli.log import START, Log, make_log, shown_lines
+from backends.shell import shell_line
+from backends.text import shown_lines
+from tui.cli.log import START, Log, make_log
 from tui.cli.options import add_logging
 from tui.cli.parser import Parser
 from tui.cli.registry import Leaf
@@ -26,7 +26,8 @@ def run_leaf(words: str, leaf: Leaf, argv: list[str]) -> int:
     log = make_log(args)
     if getattr(args, "json", False):
         log.only_errors_to_stderr()
-    args.command = shown(shlex.join(["layerwise", *words.split(), *argv]))
+    args.words = ["layerwise", *words.split(), *argv]
+    args.command = shell_line(args.words)
     framed = leaf.timed and not any(getattr(args, name, None) for name in ("gen_script", "detach", "nsys"))
     started = time.monotonic()
     if framed:

@@ -1,20 +1,19 @@
 """`layerwise check lint`: is a model sound, and which of its nodes are at fault?"""
 
 import json
-import shlex
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from backends.text import shown
+from backends.text import shown, shown_lines
 from debugtools.compare.spec import CompareSpec
 from debugtools.lint.spec import LintSpec
 from tui.cli import options, options_run
 from tui.cli.json_output import Collector, print_json
 from tui.cli.line import command_line
-from tui.cli.log import ERROR, INFO, LEVELS, WARNING, Log, shown_lines
+from tui.cli.log import ERROR, INFO, LEVELS, WARNING, Log
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
 from tui.cli.report_lines import name
@@ -53,8 +52,7 @@ def run_lint(args: Namespace, log: Log) -> int:
         output=args.output,
     )
     command = ["layerwise", "check", "lint", *(word for word in command_line(request)[2:] if word != "--onnxrt")]
-    title = shlex.join(command[1:])[:200]
-    job = job_spec("lint", msgspec.to_builtins(spec), title, command, gpus=gpus_for(request, None))
+    job = job_spec("lint", msgspec.to_builtins(spec), command, gpus=gpus_for(request, None))
     if args.json:
         collector = Collector()
         code = run_here(job, collector.event, log)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TextIO
 
 from backends.errors import UsageError
-from backends.text import shown
+from backends.text import shown, shown_lines
 
 LEVELS = {
     "ULTRA_VERBOSE": -20,
@@ -113,9 +113,9 @@ class Log:
         """FINISH where something passed, ERROR where it failed."""
         self.say(FINISH if passed else ERROR, text, source, above=2)
 
-    def continued(self, line: str) -> None:
-        """One more line of the message before it."""
-        self._write(line, "", sys.stderr if self.to_stderr else sys.stdout)
+    def continued(self, text: str) -> None:
+        """More lines of the message before it."""
+        self._write(shown_lines(text), "", sys.stderr if self.to_stderr else sys.stdout)
 
     @contextmanager
     def indent(self, level: int = 1) -> Iterator[None]:
@@ -155,7 +155,7 @@ class Log:
 
     def _emit(self, level: int, prefix: str, message: str) -> None:
         tab = _TAB * self.depth
-        lines = message.splitlines() or [""]
+        lines = shown_lines(message).split("\n")
         line = prefix + tab + ("\n" + tab + " " * len(prefix)).join(lines)
         stream = sys.stderr if level >= CRITICAL or self.to_stderr else sys.stdout
         self._write(line, _COLOURS.get(level, ""), stream)
@@ -182,9 +182,9 @@ class Log:
             self.error(f"--log-file {shown(file.name)}: {error.strerror}; nothing more goes there")
 
 
-def shown_lines(text: object, limit: int | None = None) -> str:
-    """A message that may quote names from a model or a command line: safe to print, its line breaks kept."""
-    return "\n".join(shown(line, limit) for line in str(text).splitlines())
+def put(text: object = "", end: str = "\n") -> None:
+    """Print text that may quote names on stdout, whatever the level of a log."""
+    print(shown_lines(text), end=end, flush=not end)
 
 
 def make_log(args: Namespace) -> Log:

@@ -1,6 +1,5 @@
 """`layerwise plugin list|match|replace`: what plugins can take the place of, by Polygraphy's pattern files."""
 
-import shlex
 from argparse import Namespace
 from typing import Any
 
@@ -87,9 +86,8 @@ def run_autotune(args: Namespace, log: Log) -> int:
 
 def _run(what: str, args: Namespace, log: Log, **more: Any) -> int:
     given = {"model": args.model_file, "plugins": args.plugin_dir, "external_data_dir": args.external_data_dir}
-    words = shlex.split(args.command)
     params = {"what": what, **given, "overwrite": args.overwrite, **more}
-    job = job_spec("plugins", params, shlex.join(words[1:])[:200], words)
+    job = job_spec("plugins", params, args.words)
     collector = Collector()
     if not args.json:
         return run_here(job, lambda event: tell(event, log), log)

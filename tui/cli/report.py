@@ -6,9 +6,10 @@ more than a few, only the failures are printed as they come and the rest is coun
 
 from typing import Any
 
+from backends.text import shown_lines
 from debugtools.compare.spec import CompareSpec
 from tui.cli import report_lines as lines
-from tui.cli.log import INFO, LEVELS, WARNING, Log, shown_lines
+from tui.cli.log import INFO, LEVELS, WARNING, Log
 from tui.cli.report_lines import Row
 from tui.cli.report_summary import Totals, essence
 

@@ -1,12 +1,12 @@
 """What a comparison comes to: pass rates, timings, and the essence of the layer table."""
 
 import math
-import shlex
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
+from backends.shell import shell_line
 from backends.text import shown
 from debugtools.compare.spec import CompareSpec, MarkSpec, unsaved
 from tui.cli import report_lines as lines
@@ -117,7 +117,7 @@ def _next(spec: CompareSpec, totals: Totals, job: object) -> Iterator[str]:
     bad = totals.first_bad
     if bad is not None and spec.model:
         closer = _closer(spec, bad)
-        yield f"next         {shown(shlex.join(command_line(closer)), 2000)}"
+        yield f"next         {shell_line(command_line(closer))}"
     if job is not None:
         yield (f"             layerwise attach {job}" if bad is not None else f"next         layerwise attach {job}")
 

@@ -1,7 +1,6 @@
 """`layerwise run`: from options to a comparison job and its report."""
 
 import os
-import shlex
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from debugtools.compare.spec import CompareSpec
 from tui.cli import values
 from tui.cli.json_output import Collector, print_json
 from tui.cli.line import command_line
-from tui.cli.log import Log
+from tui.cli.log import Log, put
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
 from tui.cli.report import CompareReport
@@ -67,7 +66,7 @@ def _write_script(spec: CompareSpec, path: str) -> int:
     from tui.cli.gen_script import script, write_script
 
     if path == "-":
-        print(script(spec), end="")
+        put(script(spec))
     else:
         write_script(script(spec), path)
     return 0
@@ -78,7 +77,7 @@ def run_job(spec: CompareSpec, args: Namespace) -> "JobSpec":
     timeout = values.parse_duration(args.timeout) if args.timeout else None
     gpus = gpus_for(spec, args.gpus)
     command = command_line(spec) + (["--timeout", args.timeout] if args.timeout else [])
-    return job_spec("compare", msgspec.to_builtins(spec), shlex.join(command[1:])[:200], command, timeout, gpus)
+    return job_spec("compare", msgspec.to_builtins(spec), command, timeout, gpus)
 
 
 def gpus_for(spec: "CompareSpec | BenchSpec", asked: int | None) -> int:

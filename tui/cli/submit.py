@@ -1,34 +1,37 @@
 """Hands a job over: supervised by this process with its events as they come, or detached."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from backends.text import shown
-from tui.cli.log import CRITICAL, FINISH, Log, shown_lines
+from backends.shell import shell_line
+from backends.text import shown, shown_lines
+from tui.cli.log import CRITICAL, FINISH, Log
 
 if TYPE_CHECKING:
     from backends.jobs.spec import JobSpec
     from backends.jobs.view import JobView
 
 Listener = Callable[[dict[str, Any]], None]
+TITLE = 100
+"""Characters of a job's title."""
 
 
 def job_spec(
     action: str,
     params: dict[str, Any],
-    title: str,
     command: list[str],
     timeout: float | None = None,
     gpus: int = 0,
+    title: Sequence[str] = (),
 ) -> "JobSpec":
-    """A job of the command line, run where the user is."""
+    """A job of the command line, run where the user is. title: words; those of the command where it has no other."""
     from backends.jobs.spec import JobSpec
 
     return JobSpec(
         action=action,
         params=params,
-        title=title,
+        title=shell_line(title or command[1:], TITLE),
         command=command,
         cwd=str(Path.cwd()),
         timeout=timeout,
@@ -87,6 +90,5 @@ def card_text(card: dict[str, Any], job: object) -> str:
         text.append(f"last event: {shown(str(card['last_event']), 300)}")
     if card.get("command"):
         command = card["command"]
-        words = command if isinstance(command, str) else " ".join(map(str, command))
-        text.append(f"reproduce:  {shown(words, 2000)}")
+        text.append(f"reproduce:  {command if isinstance(command, str) else shell_line(command)}")
     return "\n".join([*text, f"log:        layerwise jobs logs {job}"])

@@ -1,7 +1,5 @@
 """`layerwise template onnx-gs`: a script to edit a model with onnx-graphsurgeon, to be finished by hand."""
 
-import shlex
-import sys
 from argparse import Namespace
 from pathlib import Path
 
@@ -10,7 +8,7 @@ from backends.text import shown
 from tui.cli import options
 from tui.cli.gen_script import model_loader, write_script
 from tui.cli.lint import given
-from tui.cli.log import Log
+from tui.cli.log import Log, put
 from tui.cli.options_trt import add_tensorflow, add_trt
 from tui.cli.parser import Parser
 from tui.cli.to_spec import NO_TENSORRT
@@ -60,7 +58,7 @@ def run_onnx_gs(args: Namespace, log: Log) -> int:
     output = str(path.with_name(f"{path.stem}_updated{path.suffix}"))
     lines = [
         "#!/usr/bin/env python3",
-        f"# Made by: {shown(shlex.join(shlex.split(args.command)))}",
+        f"# Made by: {args.command}",
         "",
         "import onnx",
         "import onnx_graphsurgeon as gs",
@@ -77,7 +75,7 @@ def run_onnx_gs(args: Namespace, log: Log) -> int:
 def save_script(args: Namespace, text: str) -> None:
     """Write the script where --output says; "-" prints it. UsageError for a file that is there already."""
     if args.output == "-":
-        sys.stdout.write(text)
+        put(text)
         return
     if Path(args.output).exists() and not args.overwrite:
         raise UsageError(f"{shown(args.output)} is there already: choose another name, or say --overwrite")

@@ -1,6 +1,5 @@
 """`layerwise template trt-network|trt-config`: scripts over TensorRT's own API, to be finished by hand."""
 
-import shlex
 from argparse import Namespace
 from pathlib import Path
 
@@ -114,6 +113,6 @@ def _asked(args: Namespace) -> tuple[CompareSpec, TrtOptions]:
 def _head(args: Namespace, told: list[str], body: Body) -> str:
     body.use("", "tensorrt")
     body.use("layerwise", "func")
-    made_by = f"Made by: {shlex.join(shlex.split(args.command))}"
+    made_by = f"Made by: {args.command}"
     lines = ["#!/usr/bin/env python3", *(f"# {shown(line)}" for line in (made_by, *told)), ""]
     return "\n".join([*lines, *body.own_imports(), ""])

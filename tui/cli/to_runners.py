@@ -89,7 +89,7 @@ def parse_runner(text: str) -> RunnerSpec:
     fields = _json_fields(text) if text.lstrip().startswith("{") else _short_fields(text)
     try:
         return msgspec.convert(fields, RunnerSpec)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:
         kinds = ", ".join(get_args(RunnerKind))
         raise UsageError(f"--runner {shown(text, 120)}: {shown(str(error), 200)} (kinds: {kinds})") from None
 

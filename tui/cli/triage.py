@@ -1,6 +1,5 @@
 """`layerwise triage`: the debug-accuracy flowchart, each step measured, with a report and a repro bundle at its end."""
 
-import shlex
 from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from backends.errors import UsageError
-from backends.text import shown
+from backends.text import shown, shown_lines
 from debugtools.triage.flow import STEPS, check_answers
 from debugtools.triage.spec import TriageSpec
 from tui.cli import options, options_compare, options_run, options_trt, values
 from tui.cli.json_output import Collector, print_json
 from tui.cli.line import command_line
-from tui.cli.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log, shown_lines
+from tui.cli.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
 from tui.cli.run_parser import parser as run_parser
@@ -114,9 +113,8 @@ def triage_job(spec: TriageSpec, args: Namespace) -> "JobSpec":
     """The job. It runs nothing itself, so it takes no slot and no GPU: its steps' jobs do."""
     from msgspec.structs import replace
 
-    command = triage_line(spec)
     timeout = values.parse_duration(args.timeout) if args.timeout else None
-    job = job_spec("triage", msgspec.to_builtins(spec), shlex.join(command[1:])[:200], command, timeout)
+    job = job_spec("triage", msgspec.to_builtins(spec), triage_line(spec), timeout)
     return replace(job, cpus=0)
 
 

@@ -82,7 +82,7 @@ def _index_folder(args: Namespace, workspace: Workspace, log: Log) -> Path | Non
         "ignore_external_data": args.ignore_external_data,
     }  # fmt: skip
     command = ["layerwise", "inspect", "model", args.model_file, "--visual"]
-    spec = msgspec.structs.replace(job_spec("index", params, f"index {args.model_file}", command), cpus=0)
+    spec = msgspec.structs.replace(job_spec("index", params, command, title=("index", args.model_file)), cpus=0)
     collector = Collector()
     with progress(log) as show:
 

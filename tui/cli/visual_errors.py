@@ -10,7 +10,6 @@ from backends.errors import LayerwiseError
 from backends.jobs.events import read_events
 from backends.jobs.store import Workspace
 from backends.jobs.view import JobView
-from backends.text import shown
 from debugtools.compare.spec import CompareSpec
 from surgery.graph import GraphIndex
 from surgery.visual.errors import NodeErrors
@@ -51,7 +50,8 @@ def errors_of(view: JobView, index: GraphIndex) -> NodeErrors:
             table.accuse(row)
     nodes.publish(final=True)
     rows = {node: table.row(error.place) for node, error in session.errors.items()}
-    return NodeErrors(f"job {view.id}, {view.state}: {_sides(view)}", rows, _facts(view, index, rows.values()))
+    return NodeErrors(f"job {view.id}, {view.state}: {_sides(view)}", rows, _facts(view, index, rows.values()),
+                      view.spec.command)  # fmt: skip
 
 
 def _spec(view: JobView) -> CompareSpec | None:
@@ -76,5 +76,4 @@ def _facts(view: JobView, index: GraphIndex, rows: Iterable[dict[str, object]]) 
         **({"passes if": rule_text(spec)} if spec else {}),
         "ran": time.strftime("%Y-%m-%d %H:%M", time.localtime(view.created)),
         **({"note": "the model's file has changed since"} if newer else {}),
-        "again": shown(" ".join(view.spec.command), 300),
     }  # fmt: skip

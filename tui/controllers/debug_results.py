@@ -1,7 +1,6 @@
 """What the user does with what a search has found: a node, a bundle, a copy."""
 
 import asyncio
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,9 +8,12 @@ import msgspec
 
 from backends.errors import UsageError
 from backends.jobs.spec import JobSpec
+from backends.shell import shell_line
 from debugtools.bundle.spec import BundleSpec
 from debugtools.compare.spec import CompareSpec
+from tui.cli.submit import TITLE
 from tui.controllers.run import wants_gpu
+from tui.controllers.yank import Copy
 from tui.state.debugging import DebugState
 from tui.state.questions import Question
 from tui.state.shared import AppState
@@ -44,7 +46,7 @@ class DebugResults:
         which = [*(["--nodes", *map(str, nodes)] if nodes else []),
                  *(["--iteration", str(iteration)] if iteration else [])]  # fmt: skip
         bundle = JobSpec(
-            action="bundle", params=msgspec.to_builtins(spec), title=f"bundle {target}",
+            action="bundle", params=msgspec.to_builtins(spec), title=shell_line(["bundle", target], TITLE),
             command=["layerwise", "debug", "bundle", str(job), "-o", str(target), *which],
             gpus=await asyncio.to_thread(wants_gpu, compare), cwd=self._app.workspace.view(job).spec.cwd, source="tui",
         )  # fmt: skip
@@ -56,21 +58,21 @@ class DebugResults:
         self.written = str(target)
         return f"{view.result.get('summary', 'bundle written')}: {_from_here(target)}"
 
-    def yank_targets(self, debug: DebugState, question: Question | None) -> list[tuple[str, str, str]]:
-        """(key, what, text) of what can be copied."""
+    def yank_targets(self, debug: DebugState, question: Question | None) -> list[Copy]:
+        """What can be copied."""
         targets = []
         view = next((view for view in self._app.jobs.views if view.id == debug.job), None)
         spec = self._app.jobs.spec(view) if view else None
         if spec is not None and spec.command:
-            targets.append(("c", "command", shlex.join(spec.command)))
+            targets.append(Copy("c", "command", tuple(spec.command)))
         artifact = question.more.get("artifact") if question else None
         if isinstance(artifact, dict):
-            targets += [(str(what)[0], str(what), str(path)) for what, path in artifact.items()]
+            targets += [Copy(str(what)[:1], str(what), (str(path),)) for what, path in artifact.items()]
         files = (debug.result or {}).get("files") or {}
-        targets += [(str(what)[0], str(what), str(path)) for what, path in files.items()]
+        targets += [Copy(str(what)[:1], str(what), (str(path),)) for what, path in files.items()]
         path = debug.model_path()
-        targets += [("f", "found model", path)] if path else []
-        return [*targets, ("b", "bundle", self.written)] if self.written else targets
+        targets += [Copy("f", "found model", (path,))] if path else []
+        return [*targets, Copy("b", "bundle", (self.written,))] if self.written else targets
 
 
 def _from_here(path: Path) -> str:

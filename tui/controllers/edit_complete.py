@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from shlex import quote
 
 import onnx.defs
 
 from backends.errors import LayerwiseError
 from backends.files import user_path
+from backends.shell import shell_word, shell_words
 from surgery.graph import GraphIndex
 from tui.controllers.edit_words import FAMILIES, LOW, fields
 
@@ -51,14 +51,14 @@ class Completions:
         own = {name: text for node in self._nodes[:MOST] for name, text in self._graph.attributes(node)}
         known = [name for node in self._nodes[:1] for name in schema_attributes(self._graph.node_op(node))]
         offers = [*(f"{name}={text.replace(' ', '')}" for name, text in own.items()), *(f"{n}=" for n in known)]
-        return [offer for offer in offers if offer.startswith(last)]
+        return [_typed(offer) for offer in offers if offer.startswith(last)]
 
     def _own_name(self, words: list[str], last: str) -> Offers:
-        return [quote(self._graph.node_name(node)) for node in self._nodes[:1]]
+        return [shell_word(self._graph.node_name(node)) for node in self._nodes[:1]]
 
     def _names(self, words: list[str], last: str) -> Offers:
         found = self._graph.search(f'name:"{last}"')[:MOST] if last else self._nodes[:MOST]
-        return (quote(name) for name in map(self._graph.node_name, map(int, found)) if name)
+        return (shell_word(name) for name in map(self._graph.node_name, map(int, found)) if name)
 
     def _tensors(self, words: list[str], last: str) -> Offers:
         graph = self._graph
@@ -66,7 +66,7 @@ class Completions:
         found = graph.search(f'"{last}"')[:MOST] if last else self._nodes[:MOST]
         made = [graph.tensor_name(t) for node in found for t in graph.node_outputs(int(node)) if t >= 0]
         whole = [name for name in made if last.lower() in name.lower()]
-        return map(quote, [*whole, *inputs] if last else [*made, *inputs])
+        return map(shell_word, [*whole, *inputs] if last else [*made, *inputs])
 
     def _extract(self, words: list[str], last: str) -> Offers:
         if not words:
@@ -114,6 +114,15 @@ def files(words: list[str], last: str) -> Offers:
         return []
     base = last[: len(last) - len(start)]
     return [f"{base}{entry.name}{'/' if entry.is_dir() else ''}" for entry in found if Path(entry.name).name]
+
+
+def _typed(word: str) -> str:
+    """The word, quoted where it would be read as another."""
+    try:
+        same = shell_words(word) == [word]
+    except ValueError:
+        same = False
+    return word if same else shell_word(word)
 
 
 def _nothing(words: list[str], last: str) -> Offers:

@@ -1,6 +1,5 @@
 """From what is typed in Surgery to edits."""
 
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from glob import escape
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import msgspec
 
 from backends.errors import UsageError
+from backends.shell import shell_words
 from backends.text import shown
 from surgery.edits import AnyEdit, Constant, Edit, Tensor, edit_from
 from surgery.edits.attributes import SetAttribute, SetOp
@@ -27,7 +27,7 @@ FAMILIES: Mapping[str, type[Edit]] = {str(kind.__struct_config__.tag): kind for 
 def words(text: str) -> list[str]:
     """What is typed as words; quotes keep spaces together. UsageError for a quote that does not end."""
     try:
-        return shlex.split(text)
+        return shell_words(text)
     except ValueError as error:
         raise UsageError(f"{shown(text, 60)}: {error}") from None
 

@@ -1,12 +1,12 @@
 """The layer error table as text and JSON: for the clipboard and for files."""
 
 import json
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 from backends.files import atomic_writer
 from tui.cli.line import command_line
+from tui.controllers.yank import Copy, block_copy
 from tui.presenters.error_detail import row_text
 from tui.presenters.errors import head_lines, heading, row_line
 from tui.presenters.glyphs import UNICODE
@@ -43,17 +43,17 @@ def json_lines(errors: ErrorsState) -> Iterator[str]:
     yield "]"
 
 
-def yank_targets(errors: ErrorsState, place: int) -> list[tuple[str, str, str]]:
-    """(key, what, text) of all that can be copied for a row."""
+def yank_targets(errors: ErrorsState, place: int) -> list[Copy]:
+    """All that can be copied for a row."""
     targets = []
     if place >= 0:
         row = errors.table.row(place)
         targets = [
-            ("t", "tensor", str(row.get("tensor", ""))),
-            ("n", "node", str(row.get("node", ""))),
-            ("r", "row as text", row_text(row, errors.facts.runners)),
-            ("j", "row as JSON", json.dumps(row)),
+            Copy("t", "tensor", (str(row.get("tensor", "")),)),
+            Copy("n", "node", (str(row.get("node", "")),)),
+            block_copy("r", "row as text", row_text(row, errors.facts.runners)),
+            block_copy("j", "row as JSON", json.dumps(row)),
         ]
     if errors.spec is not None:
-        targets.append(("c", "command", shlex.join(command_line(errors.spec))))
+        targets.append(Copy("c", "command", tuple(command_line(errors.spec))))
     return targets

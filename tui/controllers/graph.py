@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from backends.errors import UsageError
+from backends.shell import unquoted
 from backends.specs import RunnerSpec
 from backends.text import shown
 from debugtools.compare.spec import CompareSpec, MarkSpec
 from surgery.graph import GraphIndex
 from tui.cli.line import command_line
 from tui.controllers.warm import warm_worker
-from tui.controllers.yank import shell_line
+from tui.controllers.yank import Copy
 from tui.state.session import Session
 from tui.state.shared import AppState
 
@@ -87,7 +88,7 @@ class GraphController:
     # ── finding ──
 
     def find(self, text: str) -> int:
-        """The node that `text` means: `#12` or `12`, a node's or tensor's name, else the first match of a search.
+        """The node that `text` means: `#12` or `12`, a name of a node or tensor (quoted too), else a search's first.
 
         Raises UsageError when there is none.
         """
@@ -95,12 +96,13 @@ class GraphController:
         number = text.removeprefix("#")
         if number.isdecimal() and int(number) < index.n_nodes:
             return int(number)
-        node = index.find_node(text) if text else -1
-        if node >= 0:
-            return node
-        tensor = index.find_tensor(text) if text else -1
-        if tensor >= 0:
-            return self._node_of(tensor)
+        for name in (text, unquoted(text)):
+            node = index.find_node(name) if name else -1
+            if node >= 0:
+                return node
+            tensor = index.find_tensor(name) if name else -1
+            if tensor >= 0:
+                return self._node_of(tensor)
         matches = index.search(text)
         if not text or not len(matches):
             raise UsageError(f"no node or tensor {shown(text, 80)}")
@@ -131,18 +133,18 @@ class GraphController:
 
     # ── the same from the command line ──
 
-    def yank_targets(self) -> list[tuple[str, str, str]]:
-        """(key, what, text) of what can be copied for the selected node."""
+    def yank_targets(self) -> list[Copy]:
+        """What can be copied for the selected node."""
         index, node = self.index, self._session.node
         outputs = [index.tensor_name(tensor) for tensor in index.node_outputs(node) if tensor >= 0]
-        targets = [("n", "node name", index.node_name(node))] if index.node_name(node) else []
+        targets = [Copy("n", "node name", (index.node_name(node),))] if index.node_name(node) else []
         if outputs:
-            targets.append(("t", "tensor name", outputs[0]))
+            targets.append(Copy("t", "tensor name", (outputs[0],)))
         if len(outputs) > 1:
-            targets.append(("a", "all outputs", "\n".join(outputs)))
+            targets.append(Copy("a", "all outputs", tuple(outputs)))
         if self._session.marks:
-            targets.append(("m", "marked names", "\n".join(sorted(self._session.marks))))
-        return [*targets, ("c", "command line", shell_line(self.command()))]
+            targets.append(Copy("m", "marked names", tuple(sorted(self._session.marks))))
+        return [*targets, Copy("c", "command line", tuple(self.command()))]
 
     def command(self) -> list[str]:
         """The command line that compares what is marked now."""

@@ -1,18 +1,20 @@
 """Following the newest bench of the open model, starting another, and which node a layer is."""
 
 import asyncio
-import shlex
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from backends.errors import LayerwiseError
 from backends.jobs.spec import JobSpec
+from backends.shell import shell_line, shell_words
 from backends.specs import RunnerSpec
 from debugtools.bench.spec import BenchSpec
 from tui.cli.bench.line import command_line
+from tui.cli.submit import TITLE
 from tui.controllers.following import Event, Follower
 from tui.controllers.run import wants_gpu
+from tui.controllers.yank import Copy
 from tui.state.about import newest_of_model
 from tui.state.perf import PerfState
 from tui.state.shared import AppState
@@ -75,7 +77,7 @@ class BenchStarter:
             from tui.cli.bench.to_spec import parsed, to_bench
 
             try:
-                args = parsed([*shlex.split(words), "--model", str(model)])
+                args = parsed([*shell_words(words), "--model", str(model)])
             except ValueError as error:
                 raise LayerwiseError(f"these are no options: {error}") from None
             return msgspec.structs.replace(to_bench(args).spec, profile=True)
@@ -99,7 +101,7 @@ def bench_job(spec: BenchSpec) -> JobSpec:
     """The job of a bench that the app starts; it leases a GPU if a runner asks for one."""
     command = command_line(spec)
     return JobSpec(
-        action="bench", params=msgspec.to_builtins(spec), title=shlex.join(command[1:])[:200], command=command,
+        action="bench", params=msgspec.to_builtins(spec), title=shell_line(command[1:], TITLE), command=command,
         gpus=wants_gpu(spec), source="tui",
     )  # fmt: skip
 
@@ -122,8 +124,8 @@ def line_of_node(index: "GraphIndex", perf: PerfState, node: int) -> int:
     return next((line for line, fit in enumerate(fits) if fit), -1)
 
 
-def yank_targets(spec: BenchSpec | None, row: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """(key, what, text) of all that can be copied for a layer."""
-    targets = [(key, what, str(row[name])) for key, what, name in
+def yank_targets(spec: BenchSpec | None, row: dict[str, Any]) -> list[Copy]:
+    """All that can be copied for a layer."""
+    targets = [Copy(key, what, (str(row[name]),)) for key, what, name in
                (("l", "layer", "name"), ("n", "node", "node"), ("t", "tensor", "tensor")) if row.get(name)]  # fmt: skip
-    return [*targets, *([("c", "command", shlex.join(command_line(spec)))] if spec is not None else [])]
+    return [*targets, *([Copy("c", "command", tuple(command_line(spec)))] if spec is not None else [])]

@@ -1,10 +1,10 @@
 """Jobs as styled text: a row each, the details of one, and the summary in the title bar."""
 
-import shlex
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from backends.shell import shell_line
 from backends.text import shown
 from tui.presenters.glyphs import Glyphs
 from tui.presenters.numbers import age_text, bar, size_text, span_text
@@ -120,7 +120,7 @@ def detail_lines(
     text = str((view.progress or {}).get("text") or "")
     lines.append([(shown(", ".join([*facts, *([text] if text else [])])), "")])
     if spec is not None and spec.command:
-        lines += wrap_runs([("$ ", "dim"), (shown(shlex.join(spec.command)), "")], cells, indent=2)[:4]
+        lines += wrap_runs([("$ ", "dim"), (shell_line(spec.command), "")], cells, indent=2)[:4]
     if spec is not None and spec.cwd:
         lines.append([("from     ", "dim"), (shown(spec.cwd), "dim")])
     lines.append([("kept in  ", "dim"), (shown(str(view.folder)), "dim")])

@@ -1,10 +1,10 @@
 """The Run form as styled text."""
 
-import shlex
 from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
 
+from backends.shell import shell_word
 from backends.text import shown
 from tui.presenters.glyphs import Glyphs
 from tui.presenters.numbers import size_text
@@ -80,7 +80,7 @@ def command_lines(words: Sequence[str], cells: int) -> list[Line]:
     """The equivalent command line, wrapped."""
     lines: list[Line] = []
     text = "$"
-    for word in map(shlex.quote, words):
+    for word in map(shell_word, words):
         if len(text) + 1 + len(word) > cells and len(text) > 3:
             lines += wrap_runs([(shown(text), "")], cells, indent=4)
             text = "   "

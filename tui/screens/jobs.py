@@ -1,7 +1,6 @@
 """The Jobs screen: all jobs of the workspace, live, and what the one under the cursor says."""
 
 import asyncio
-import shlex
 import time
 
 from textual import on
@@ -14,6 +13,7 @@ from backends.text import shown
 from tui.commands import command
 from tui.controllers.engines import engines_of
 from tui.controllers.jobs import JobActions, read_tail
+from tui.controllers.yank import Copy, block_copy
 from tui.presenters.jobs import card_text, detail_lines, event_lines, heading, log_lines, row_line
 from tui.presenters.text import Line
 from tui.screens.answering import Answering
@@ -215,9 +215,9 @@ class JobsScreen(Answering, scope="jobs"):
         if view is None:
             return
         spec = self.state.jobs.spec(view)
-        targets = [("f", "folder", str(view.folder))]
+        targets = [Copy("f", "folder", (str(view.folder),))]
         if spec is not None and spec.command:
-            targets.insert(0, ("c", "command", shlex.join(spec.command)))
+            targets.insert(0, Copy("c", "command", tuple(spec.command)))
         if view.card is not None:
-            targets.append(("k", "crash card", card_text(view.card, self.state.glyphs)))
+            targets.append(block_copy("k", "crash card", card_text(view.card, self.state.glyphs)))
         self.offer_copies(targets)

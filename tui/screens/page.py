@@ -11,6 +11,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from tui.commands import Command, Commanded, in_scopes
+from tui.controllers.yank import Copy
 from tui.screens.pick import PickScreen, yank_choices
 from tui.state.session import Session
 from tui.state.shared import AppState
@@ -39,11 +40,11 @@ class Page(Commanded, Container):
             self.path = path
 
     class Yank(Message):
-        """Copy `text` to the terminal's clipboard and to a file."""
+        """Copy to the terminal's clipboard and to a file."""
 
-        def __init__(self, text: str) -> None:
+        def __init__(self, copy: Copy) -> None:
             super().__init__()
-            self.text = text
+            self.copy = copy
 
     class TypeLine(Message):
         """Open the `:` line with `text` on it, and `hint` beside it."""
@@ -93,15 +94,15 @@ class Page(Commanded, Container):
 
         self.run_worker(run, group=group, exclusive=True)  # type: ignore[arg-type]
 
-    def offer_copies(self, targets: Sequence[tuple[str, str, str]]) -> None:
-        """Let the user copy one of (key, what, text)."""
+    def offer_copies(self, targets: Sequence[Copy]) -> None:
+        """Let the user copy one of them."""
         choices = yank_choices(targets)
         if choices:
             self.app.push_screen(PickScreen("Copy", choices, self.state.glyphs), self._copied)
 
-    def _copied(self, text: object) -> None:
-        if isinstance(text, str):
-            self.post_message(self.Yank(text))
+    def _copied(self, copy: object) -> None:
+        if isinstance(copy, Copy):
+            self.post_message(self.Yank(copy))
 
     def shown_again(self) -> None:
         """The page came to the front: catch up with the state."""

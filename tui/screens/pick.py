@@ -12,6 +12,7 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 
 from backends.text import shown
+from tui.controllers.yank import Copy
 from tui.presenters.glyphs import ASCII, Glyphs
 from tui.presenters.text import Line, plain
 from tui.widgets.line_input import LineInput
@@ -121,9 +122,9 @@ class PickScreen(ModalScreen[object]):
         self._close(None)
 
 
-def yank_choices(targets: Sequence[tuple[str, str, str]]) -> list[Choice]:
-    """Rows of a copy menu from (key, what, text); the text comes back."""
+def yank_choices(targets: Sequence[Copy]) -> list[Choice]:
+    """Rows of a copy menu; what is picked comes back."""
     return [
-        Choice([(f"{key}  ", "key"), (f"{what:<14} ", "dim"), (shown(text, 200), "")], text, key)
-        for key, what, text in targets
+        Choice([(f"{copy.key}  ", "key"), (f"{copy.what:<14} ", "dim"), (shown(copy.line, 200), "")], copy, copy.key)
+        for copy in targets
     ]

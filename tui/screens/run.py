@@ -1,6 +1,5 @@
 """The Run screen: a form that becomes a comparison, its cost and its command line."""
 
-import shlex
 
 from textual import on
 from textual.app import ComposeResult
@@ -10,6 +9,7 @@ from backends.errors import LayerwiseError
 from backends.files import user_path
 from tui.commands import command
 from tui.controllers.run import RunController
+from tui.controllers.yank import Copy
 from tui.presenters.run_form import command_lines, cost_line, field_line, preset_lines, problem_lines
 from tui.presenters.text import Line
 from tui.screens.page import Page
@@ -223,7 +223,7 @@ class RunScreen(Page, scope="run"):
     def yank(self) -> None:
         words = self._control.command()
         if words:
-            self.post_message(self.Yank(shlex.join(words)))
+            self.post_message(self.Yank(Copy("", "command", tuple(words))))
         else:
             self.state.say("there is no command line yet: the form is not complete", "warn")
 

@@ -1,9 +1,9 @@
 """Edits by single keys: of the node under the cursor, or of all marked ones."""
 
 from collections.abc import Sequence
-from shlex import quote
 
 from backends.errors import LayerwiseError
+from backends.shell import shell_word
 from tui.commands import Command, command
 from tui.screens.pick import Choice, PickScreen
 from tui.screens.surgery_base import SurgeryBase
@@ -58,7 +58,7 @@ class SurgeryEdits(SurgeryBase, scope="surgery"):
     @command("surgery.rename", "rename the node", keys="R", footer="rename", line="rename NAME")
     async def rename(self, text: str = "") -> None:
         nodes = self._chosen()
-        await self._typed("rename", text, quote(self._control.index.node_name(nodes[0])) if nodes else "")
+        await self._typed("rename", text, shell_word(self._control.index.node_name(nodes[0])) if nodes else "")
 
     @command("surgery.rename_tensor", "rename a tensor, the node's first output by default",
              line="rename-tensor [TENSOR] NAME")  # fmt: skip

@@ -1,11 +1,11 @@
 """Ten ready comparisons to start from."""
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
+from backends.shell import shell_word
 from tui.state.run_form import RunForm, SideForm
 
 
@@ -63,7 +63,7 @@ def apply_preset(chosen: Preset, old: RunForm, inputs: Inputs) -> RunForm:
     if chosen.batch:
         values["shapes"] = shapes_text(inputs, chosen.batch, everything=chosen.name == "complex inputs")
     if chosen.name == "complex inputs" and inputs:
-        values["val_range"] = " ".join(f"{quoted(name)}:[-1,1]" for name, _ in inputs)
+        values["val_range"] = " ".join(f"{shell_word(name)}:[-1,1]" for name, _ in inputs)
     values.setdefault("script", old.script)
     return RunForm(preset=chosen.name, sides=sides, **values)
 
@@ -77,10 +77,5 @@ def shapes_text(inputs: Inputs, size: int, everything: bool) -> str:
         dims = [
             dim if isinstance(dim, int) else (size if place == 0 else 1) for place, dim in enumerate(shape)
         ]
-        found.append(f"{quoted(name)}:[{','.join(map(str, dims))}]")
+        found.append(f"{shell_word(name)}:[{','.join(map(str, dims))}]")
     return " ".join(found)
-
-
-def quoted(name: str) -> str:
-    """A name as the form's text fields take it (shell quoting)."""
-    return shlex.quote(name)

@@ -1,12 +1,12 @@
 """Reading the Run form's fields, and collecting what is wrong with which."""
 
 import os
-import shlex
 from collections.abc import Callable
 from typing import Any
 
 from backends.errors import UsageError
 from backends.files import user_path
+from backends.shell import shell_words
 from tui.state.run_form import RunForm, get
 
 
@@ -30,7 +30,7 @@ class Reader:
 
 def words(text: str) -> list[str]:
     """Words as a shell splits them. Raises ValueError on an open quote."""
-    return shlex.split(text)
+    return shell_words(text)
 
 
 def whole(text: str) -> int:

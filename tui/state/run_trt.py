@@ -3,6 +3,7 @@
 import shlex
 
 from backends.errors import UsageError
+from backends.shell import plain_quotes
 from backends.specs import FeedSpec, RunnerSpec
 from backends.trt.options import ConfigOptions, NetworkOptions, ProfileSpec, RunOptions, Shapes, TrtOptions, to_dict
 from tui.cli import values
@@ -68,7 +69,7 @@ def _profiles(reader: Reader, key: str) -> list[ProfileSpec]:
 
 def shape_groups(text: str) -> list[Shapes]:
     """`x:[1,3] y:[2] ; x:[8,3]`: one group for each profile. UsageError, ValueError for what is none."""
-    lexer = shlex.shlex(text, posix=True, punctuation_chars=";")
+    lexer = shlex.shlex(plain_quotes(text), posix=True, punctuation_chars=";")
     lexer.whitespace_split = True
     lexer.commenters = ""
     groups: list[list[str]] = [[]]

@@ -9,6 +9,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
+from backends.text import shown
 from tui.presenters.text import Line, clip, merge
 from tui.themes import role_style
 
@@ -53,9 +54,10 @@ class LineWidget(Widget):
         return super().refresh(*(Region(0, y, width, 1) for y in changed)) if changed else self
 
     def strip_of(self, line: Line, cells: int) -> Strip:
-        """`line` cut or padded to `cells` cells in the colours of the theme in use."""
+        """`line` cut or padded to `cells` cells in the colours of the theme in use; nothing in it is obeyed."""
         theme = self.app.theme
-        runs = merge((text, role or self.BASE_ROLE) for text, role in clip(line, cells))
+        shown_line = [(shown(text), role) for text, role in line]
+        runs = merge((text, role or self.BASE_ROLE) for text, role in clip(shown_line, cells))
         gap = cells - sum(cell_len(text) for text, _ in runs)
         if gap > 0:
             runs = merge([*runs, (" " * gap, self.BASE_ROLE)])

@@ -1,6 +1,5 @@
 """`layerwise bench`: from options to a job and its report."""
 
-import shlex
 from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from tui.cli.bench.options import fill
 from tui.cli.bench.report import BenchReport
 from tui.cli.bench.to_spec import Request, model_of, to_bench
 from tui.cli.json_output import Collector, print_json
-from tui.cli.log import Log
+from tui.cli.log import Log, put
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
 from tui.cli.run import gpus_for
@@ -39,7 +38,7 @@ def run_bench(args: Namespace, log: Log) -> int:
     for note in request.notes:
         log.warning(note)
     if args.nsys is not None:
-        print(nsys_line(request.spec, args.nsys))
+        put(nsys_line(request.spec, args.nsys))
         return 0
     job = bench_job(request, args)
     if args.detach:
@@ -53,7 +52,7 @@ def bench_job(request: Request, args: Namespace) -> "JobSpec":
     timeout = values.parse_duration(args.timeout) if args.timeout else None
     gpus = gpus_for(request.compare, args.gpus)
     params = msgspec.to_builtins(request.spec)
-    return job_spec("bench", params, shlex.join(command[1:])[:200], command, timeout, gpus)
+    return job_spec("bench", params, command, timeout, gpus)
 
 
 def _report(job: "JobSpec", args: Namespace, log: Log) -> int:

@@ -1,10 +1,10 @@
 """The `layerwise bench …` line that is equivalent to a BenchSpec, and the one that records it with Nsight Systems."""
 
-import shlex
 from collections.abc import Iterator
 
 import msgspec
 
+from backends.shell import shell_line
 from debugtools.bench.spec import BenchSpec, ExportSpec, PlanSpec
 from debugtools.compare.spec import CompareSpec
 from tui.cli.line import command_line as run_line
@@ -26,7 +26,7 @@ def command_line(spec: BenchSpec) -> list[str]:
 def nsys_line(spec: BenchSpec, name: str) -> str:
     """The command line that records this bench: `nsys stats NAME.nsys-rep` sums it up."""
     short = msgspec.structs.replace(spec, profile=False, layers=False, exports=ExportSpec(), against=None)
-    return shlex.join(["nsys", "profile", f"--output={name}", *_NSYS, *command_line(short)])
+    return shell_line(["nsys", "profile", f"--output={name}", *_NSYS, *command_line(short)])
 
 
 def _own(spec: BenchSpec) -> Iterator[str]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from backends.text import shown
-from tui.cli.log import INFO, LEVELS, START, WARNING, Log, shown_lines
+from backends.text import shown, shown_lines
+from tui.cli.log import INFO, LEVELS, START, WARNING, Log
 
 Row = Mapping[str, Any]
 TOP = 15

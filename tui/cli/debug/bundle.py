@@ -50,7 +50,8 @@ def run_bundle(args: Namespace, log: Log) -> int:
     target = Path(args.output or f"bundle-{view.id}").absolute()
     spec = BundleSpec(compare=compare, nodes=nodes, iteration=args.iteration, output=str(target))
     command = ["layerwise", "debug", "bundle", str(view.id), "-o", str(target), *_which(args)]
-    job = job_spec("bundle", msgspec.to_builtins(spec), f"bundle {target}", command, gpus=gpus_for(spec.compare, None))
+    params, gpus = msgspec.to_builtins(spec), gpus_for(spec.compare, None)
+    job = job_spec("bundle", params, command, gpus=gpus, title=("bundle", str(target)))
     job = msgspec.structs.replace(job, cwd=view.spec.cwd)
     collector = Collector()
     with progress(log) as show:

@@ -9,7 +9,7 @@ from backends.text import shown
 from tui.cli.asking import Asker, read_input
 from tui.cli.debug.report import SearchReport, measured_text
 from tui.cli.follow import Follower, run_interruptibly
-from tui.cli.log import CRITICAL, START, WARNING, Log
+from tui.cli.log import CRITICAL, START, WARNING, Log, put
 from tui.cli.progress import Bar, NoBar
 from tui.cli.submit import card_text, exit_code, submit
 from tui.state.questions import Question
@@ -76,10 +76,10 @@ class VerdictAsker(Asker):
         prompt = f">>> {shown(question.text).replace('pass or fail', '[p]ass or [f]ail')} "
         with self._bar.hidden():
             while True:
-                print(prompt, end="", flush=True)
+                put(prompt, end="")
                 line = await self._lines.next()
                 if line is None:
-                    print()
+                    put()
                     self.ended.set()
                     return None
                 word = _LETTERS.get(line.strip()[:1].lower(), "")

@@ -1,6 +1,5 @@
 """`layerwise debug locate`: which node is wrong, from one pass over both sides."""
 
-import shlex
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
@@ -116,6 +115,5 @@ def locate_line(spec: LocateSpec) -> list[str]:
 
 def _job(spec: LocateSpec, args: Namespace) -> "JobSpec":
     timeout = values.parse_duration(args.timeout) if args.timeout else None
-    command = shlex.split(args.command)
-    title = shlex.join(command[1:])[:200]
-    return job_spec("locate", msgspec.to_builtins(spec), title, command, timeout, gpus_for(spec.compare, args.gpus))
+    gpus = gpus_for(spec.compare, args.gpus)
+    return job_spec("locate", msgspec.to_builtins(spec), args.words, timeout, gpus)

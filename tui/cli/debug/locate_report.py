@@ -1,16 +1,16 @@
 """The suspects of a `locate` job as plain text and as one JSON document."""
 
-import shlex
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-from backends.text import shown
+from backends.shell import shell_line
+from backends.text import shown, shown_lines
 from debugtools.locate.spec import LocateSpec
 from tui.cli.json_output import Collector
 from tui.cli.line import command_line
-from tui.cli.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log, shown_lines
+from tui.cli.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log
 from tui.cli.report_lines import number
 
 Row = dict[str, Any]
@@ -103,4 +103,4 @@ def _next(spec: LocateSpec, suspects: list[Row]) -> Iterator[str]:
 
 
 def _line(*words: str) -> str:
-    return shown(shlex.join(["layerwise", *words]), 2000)
+    return shell_line(["layerwise", *words])

@@ -1,8 +1,8 @@
 """A precision search as plain text."""
 
-import shlex
 from typing import Any
 
+from backends.shell import shell_line
 from backends.text import shown
 from tui.cli.debug.report import SearchReport, measured_text
 
@@ -27,7 +27,7 @@ class PrecisionReport(SearchReport):
         if measured:
             self.log.continued(f"    {measured}")
         if found.get("build"):
-            told = shown(shlex.join(found["build"]), 2000)
+            told = shell_line(found["build"])
             self.log.info(f"The model as it is, built likewise: layerwise convert … {told}", source="tools")
 
     def _on_result(self, event: Row) -> None:

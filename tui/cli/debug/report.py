@@ -3,9 +3,9 @@
 from collections import Counter
 from typing import Any
 
-from backends.text import shown
+from backends.text import shown, shown_lines
 from tui.cli.json_output import Collector
-from tui.cli.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log, shown_lines
+from tui.cli.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log
 
 Row = dict[str, Any]
 _PHASES = {

@@ -1,7 +1,6 @@
 """From parsed options of a search to its DebugSpec and job, and back to a command line."""
 
 import os
-import shlex
 from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -145,6 +144,5 @@ def debug_job(spec: DebugSpec, what: str, args: Namespace) -> "JobSpec":
     timeout = values.parse_duration(args.timeout) if args.timeout else None
     idle = spec.check is not None or spec.interactive
     gpus = gpus_for(spec.compare, args.gpus) if spec.compare and not idle else args.gpus or 0
-    command = shlex.split(args.command)
-    job = job_spec(f"debug_{what}", msgspec.to_builtins(spec), shlex.join(command[1:])[:200], command, timeout, gpus)
+    job = job_spec(f"debug_{what}", msgspec.to_builtins(spec), args.words, timeout, gpus)
     return msgspec.structs.replace(job, cpus=0) if idle else job

@@ -1,13 +1,12 @@
 """`layerwise surgeon edit` and `surgeon replay`: a model changed edit by edit, checked, tried, saved."""
 
-import shlex
 from argparse import Namespace
 from typing import Any
 
 from backends.errors import UsageError
-from backends.text import shown
+from backends.text import shown, shown_lines
 from tui.cli import options, options_run
-from tui.cli.log import Log, shown_lines
+from tui.cli.log import Log
 from tui.cli.parser import Parser
 from tui.cli.submit import job_spec, run_here
 from tui.cli.surgeon.common import tell_saved, threshold
@@ -83,7 +82,7 @@ def _add_rest(parser: Parser) -> None:
 
 def _run(args: Namespace, log: Log, edits: list[dict[str, Any]], word: str, skip: bool) -> int:
     params = {**_params(args), "edits": edits, "skip_misfits": skip}
-    title = f"surgeon {word} {shlex.quote(args.model_file or 'a new model')}"[:200]
+    title = ("surgeon", word, args.model_file or "a new model")
     result: dict[str, Any] = {}
 
     def listen(event: dict[str, Any]) -> None:
@@ -91,7 +90,7 @@ def _run(args: Namespace, log: Log, edits: list[dict[str, Any]], word: str, skip
             result.update(event["data"])
         _tell(event, log)
 
-    code = run_here(job_spec("edit", params, title, shlex.split(args.command)), listen, log)
+    code = run_here(job_spec("edit", params, args.words, title=title), listen, log)
     if args.output and result.get("saved"):
         log.info(f"Saving ONNX model to: {shown(args.output)}")
         tell_saved(args, log)

@@ -1,6 +1,5 @@
 """Extraction where something must be inferred, run or copied; it loads the onnx package."""
 
-import shlex
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -86,8 +85,8 @@ def _run_shapes(args: Namespace, log: Log, names: list[str]) -> dict[str, Tensor
     feeds = given(args, [("onnxrt", None)]).feeds
     params = {"path": args.model_file, "names": names, "feeds": msgspec.to_builtins(feeds)}
     params["external_data_dir"] = args.external_data_dir
-    title = f"shapes of {shlex.quote(args.model_file)}"[:200]
-    code = run_here(job_spec("run_shapes", params, title, ["layerwise", "surgeon", "extract"]), listen, log)
+    job = job_spec("run_shapes", params, args.words, title=("shapes", "of", args.model_file))
+    code = run_here(job, listen, log)
     if code:
         raise LayerwiseError("fallback shape inference failed: give shapes and types, as in NAME:[1,3]:float32")
     return found

@@ -1,13 +1,12 @@
 """`layerwise surgeon sanitize`: clean a model up, fold its constants, change its input shapes."""
 
-import shlex
 from argparse import Namespace
 from typing import Any
 
 from backends.errors import UsageError
-from backends.text import shown
+from backends.text import shown, shown_lines
 from tui.cli import options_run
-from tui.cli.log import INFO, LEVELS, WARNING, Log, shown_lines
+from tui.cli.log import INFO, LEVELS, WARNING, Log
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
 from tui.cli.submit import job_spec, run_here
@@ -83,8 +82,7 @@ def run_sanitize(args: Namespace, log: Log) -> int:
     with open_file(args, log) as file:
         if folded_here(args, log, file):
             return 0
-    title = f"surgeon sanitize {shlex.quote(args.model_file)}"[:200]
-    job = job_spec("sanitize", job_params(args), title, shlex.split(args.command))
+    job = job_spec("sanitize", job_params(args), args.words, title=("surgeon", "sanitize", args.model_file))
     with progress(log) as show:
 
         def listen(event: dict[str, Any]) -> None:

@@ -1,0 +1,73 @@
+"""Commands as lines that are safe to paste into a shell: one line, printable, and just these words to bash."""
+
+import re
+import shlex
+from collections.abc import Iterable
+
+_TOKENS = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.|\$'((?:[^'\\]|\\.)*)'""", re.DOTALL)
+_ESCAPES = re.compile(rb"\\(?:x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
+_KEYWORDS = frozenset((
+    "if", "then", "elif", "else", "fi", "case", "esac", "for", "select", "while", "until", "do", "done", "in",
+    "function", "time", "coproc", "exec", "eval", "source", ".", ":",
+))  # fmt: skip
+_LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"e": b"\x1b", b"a": b"\a", b"b": b"\b"}
+
+
+def shell_line(words: Iterable[object], most: int | None = None) -> str:
+    """`words` as one line for bash, the first of them a program or a name that is to be pasted.
+
+    With `most` (characters), words that do not fit are left out or made shorter at an ellipsis; what is left is still
+    quoted, so that a cut opens none of it.
+    """
+    quoted = [shell_word(str(word)) for word in words]
+    if quoted and (quoted[0] in _KEYWORDS or re.match(r"\w+\+?=|%", quoted[0])):
+        quoted[0] = f"'{quoted[0]}'"
+    line = " ".join(quoted)
+    if most is None or len(line) <= most:
+        return line
+    kept: list[str] = []
+    for word in quoted:
+        if sum(map(len, kept)) + len(kept) + len(word) + 2 > most:
+            break
+        kept.append(word)
+    return " ".join([*kept, "…"])
+
+
+def shell_word(word: str) -> str:
+    """`word` quoted for bash, interactive or not; what is not printable, or not UTF-8, is written in escapes."""
+    if word.isprintable() and not ("'" in word and "!" in word):
+        return shlex.quote(word)
+    plain = (chr(b) if 32 <= b < 127 and chr(b) not in "\\'!" else f"\\x{b:02x}" for b in _bytes(word))
+    return f"$'{''.join(plain)}'"
+
+
+def shell_words(line: str) -> list[str]:
+    """The words of a line, as `shell_line` or a person writes them. Raises ValueError for a quote that does not end."""
+    return shlex.split(plain_quotes(line))
+
+
+def unquoted(word: str) -> str:
+    """A word as it was before it was quoted; text that is no one word stays."""
+    try:
+        words = shell_words(word)
+    except ValueError:
+        return word
+    return words[0] if len(words) == 1 else word
+
+
+def plain_quotes(line: str) -> str:
+    """A line whose $'…' are quoted as `shlex` reads it."""
+    return _TOKENS.sub(lambda found: found[0] if found[1] is None else shlex.quote(_unescaped(found[1])), line)
+
+
+def _unescaped(text: str) -> str:
+    data = _ESCAPES.sub(lambda found: bytes([int(found[1], 16)]) if found[1] else _LETTERS.get(found[2], found[2]),
+                        _bytes(text))  # fmt: skip
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # half a character, which no file name and no model has, but JSON may
+        return text.encode("utf-8", "surrogatepass")
