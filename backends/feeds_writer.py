@@ -1,16 +1,15 @@
 """Writing feed dicts one after the other."""
 
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from backends.dumps import DumpWriter
-from backends.errors import UsageError, placing
+from backends.errors import UsageError
 from backends.files import WholeOrNothing, atomic_writer
+from backends.folders import whole_folder
 from backends.json_arrays import as_array
 from backends.json_format import save, write_value
 from backends.results import Stored
@@ -41,9 +40,7 @@ class FeedsWriter(WholeOrNothing):
             self._stream = self._stack.enter_context(atomic_writer(self._target))
         else:
             check_empty_folder(self._target)
-            name = self._target.name[:64]
-            with placing(self._target):
-                self._folder = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=self._target.parent))
+            self._folder = self._stack.enter_context(whole_folder(self._target))
 
     def add(self, feed: Mapping[str, Any]) -> None:
         """Write one iteration's inputs: name -> array, Stored or torch tensor."""
@@ -64,8 +61,7 @@ class FeedsWriter(WholeOrNothing):
             self._dump.metadata |= {"format": FEEDS_FORMAT, "iterations": str(self._count)}
             self._dump.close()
         elif self._folder is not None:
-            self._folder.chmod(0o755)
-            self._folder.replace(self._target)
+            self._stack.close()
         elif self._stream is not None:
             self._stream.write(b"\n]" if self._count else b"[]")
             self._stack.close()
@@ -74,6 +70,4 @@ class FeedsWriter(WholeOrNothing):
         """Leave nothing behind."""
         if self._dump is not None:
             self._dump.abort()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
         self._stack.__exit__(InterruptedError, InterruptedError(), None)

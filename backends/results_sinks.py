@@ -5,14 +5,13 @@ own.
 """
 
 import json
-import shutil
-import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
 
 from backends.dumps import DumpWriter
-from backends.errors import placing
+from backends.folders import whole_folder
 from backends.json_arrays import CLASS, write_array
 from backends.npy import Array
 from backends.paced import PacedStream
@@ -106,14 +105,12 @@ class FolderSink:
     """One JSON file an iteration, in a temporary folder that gets its name at the end."""
 
     def __init__(self, path: Path, runners: Sequence[str]) -> None:
-        self._target = path
         self._runners = runners
-        with placing(path):
-            self._folder: Path | None = Path(tempfile.mkdtemp(prefix=f".{path.name[:64]}.", dir=path.parent))
+        self._stack = ExitStack()
+        self._folder = self._stack.enter_context(whole_folder(path))
         self._open: dict[int, tuple[JsonSink, set[int]]] = {}
 
     def _sink(self, iteration: int) -> tuple[JsonSink, set[int]]:
-        assert self._folder is not None
         if iteration not in self._open:
             sink = JsonSink(self._folder / f"{iteration:010d}.json", self._runners)
             self._open[iteration] = sink, set(range(len(self._runners)))
@@ -131,19 +128,15 @@ class FolderSink:
             sink.close()
 
     def close(self) -> None:
-        assert self._folder is not None
         for sink, _ in self._open.values():
             sink.close()
         self._open.clear()
-        self._folder.chmod(0o755)
-        self._folder.replace(self._target)
-        self._folder = None
+        self._stack.close()
 
     def abort(self) -> None:
         for sink, _ in self._open.values():
             sink.abort()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        self._stack.__exit__(InterruptedError, InterruptedError(), None)
 
 
 class DumpSink:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from backends.folders import note_folders_in
 from backends.jobs.events import Event, EventWriter, read_events
-from backends.jobs.folder import REPLIES, raw_spec
+from backends.jobs.folder import FOLDERS, REPLIES, raw_spec
 from backends.jobs.lines import LineReader
 
 _PROGRESS_EVERY = 0.05
@@ -27,6 +28,7 @@ class JobContext:
         self.raw = raw_spec(folder)
         self.params: dict[str, Any] = self.raw.get("params", {})
         self.writer = EventWriter(folder)
+        note_folders_in(folder / FOLDERS)
         self._questions = 0
         self._last_progress = 0.0
         self._last_unit = ""

@@ -22,7 +22,7 @@ from debugtools.compare.observed import ObservedRows
 from debugtools.compare.outcome import Outcome, row_key
 from debugtools.compare.places import Places
 from debugtools.compare.plain import plain_rows
-from debugtools.compare.plots import Plots
+from debugtools.compare.plots import Plots, draws
 from debugtools.compare.saving import Accuracy, Savers, check_average
 from debugtools.compare.sequence import in_sequence
 from debugtools.compare.setup import Setup
@@ -52,6 +52,7 @@ class ComparisonRun:
         self.plots = Plots(spec)
 
     def __enter__(self) -> Self:
+        self._stack.enter_context(self.plots)
         savers = self._stack.enter_context(Savers(self.spec, self.sides))
         validator = Validator(self.context) if self.spec.validate else None
         self.frame = Frame(self.context, self.spec, self.setup.model, self.sides, self.pairs, savers, validator)
@@ -188,8 +189,8 @@ class ComparisonRun:
             raise Enough
 
     def _resume(self) -> None:
-        """Rows that an earlier attempt of the job finished are not made again."""
-        if self.spec.save_accuracy or self.spec.check_average:
+        """Rows that an earlier attempt of the job finished are not made again, unless files are made with them."""
+        if self.spec.save_accuracy or self.spec.check_average or draws(self.spec):
             return
         for row in self.context.previous_rows("layers"):
             self.frame.done[row_key(row)] = row

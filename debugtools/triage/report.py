@@ -14,25 +14,27 @@ Row = Mapping[str, Any]
 
 
 def write_reports(case: Case, rows: Sequence[Row], job: Mapping[str, Any]) -> dict[str, str]:
-    """Write report.txt, .json and .html into the case's folder; their paths. LayerwiseError if that cannot be."""
+    """Write report.txt, .json and .html, and put all files of the case in place; paths. LayerwiseError if it cannot."""
+    bundle = case.place.told(case.data("report", "bundle"))
     document = {
         "command": " ".join(map(str, job.get("command", []))),
         "steps": list(rows),
         "suspects": case.data("extract", "suspects") or [],
-        "bundle": case.data("report", "bundle"),
+        "bundle": bundle,
     }
     texts = {
         "txt": "\n".join(text_lines(document)) + "\n",
         "json": json.dumps(document, indent=2),
         "html": page(document),
     }
+    folder = case.place.output or case.folder
     try:
-        for suffix, text in texts.items():
-            atomic_write(case.folder / f"report.{suffix}", text)
+        with case.place.published() as new:
+            for suffix, text in texts.items():
+                atomic_write(new / f"report.{suffix}", text)
     except OSError as error:
-        raise LayerwiseError(f"the report cannot be written to {case.folder}: {error.strerror}") from error
-    paths = {suffix: str(case.folder / f"report.{suffix}") for suffix in texts}
-    bundle = case.data("report", "bundle")
+        raise LayerwiseError(f"the report cannot be written to {folder}: {error.strerror}") from error
+    paths = {suffix: str(folder / f"report.{suffix}") for suffix in texts}
     return paths | ({"bundle": bundle} if bundle else {})
 
 
