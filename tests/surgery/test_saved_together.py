@@ -29,10 +29,13 @@ FEED = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
 
 
 def model(seed: int) -> onnx.ModelProto:
-    """Two products of weights of one shape, whatever the seed: files of two seeds differ in their values alone."""
+    """Two products of weights of one shape, whatever the seed, the second with Neg or Tanh behind it: the weights of one
+    load into the other.
+    """
     rng = np.random.default_rng(seed)
     weights = [numpy_helper.from_array(rng.standard_normal((4, 4)).astype(np.float32), f"w{k}") for k in range(2)]
-    nodes = [helper.make_node("MatMul", [x, f"w{k}"], [y]) for k, (x, y) in enumerate([("x", "h"), ("h", "y")])]
+    nodes = [helper.make_node("MatMul", ["x", "w0"], ["h"]), helper.make_node("MatMul", ["h", "w1"], ["i"])]
+    nodes.append(helper.make_node("Neg" if seed == 1 else "Tanh", ["i"], ["y"]))
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 4]) for name in "xy"]
     graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], weights)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
@@ -63,7 +66,7 @@ def save_outside_again(seed: int, path: Path) -> None:
     """Read from the very files that are to be replaced: what `surgeon --overwrite` does."""
     source = path.parent / f"source-{seed}"
     with ModelFile(source / "m.onnx") as file:
-        save(Structure.open(file), path, overwrite=True)
+        save(Structure.open(file), path, threshold=0, overwrite=True)
 
 
 def save_embedded(seed: int, path: Path) -> None:
@@ -90,8 +93,8 @@ def save_cut(seed: int, path: Path) -> None:
     source = path.parent / f"source-{seed}"
     with ModelFile(source / "m.onnx") as file:
         cut = GraphCut(file.structure())
-        part = Segment((0, 1), ("x",), ("y",))
-        tensors = {name: FEED for name in ("x", "h", "y")}
+        part = Segment((0, 1, 2), ("x",), ("y",))
+        tensors = {name: FEED for name in "xhiy"}
         write_cut(path, cut, part, tensors, file.folder)
 
 
