@@ -2,12 +2,15 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from backends.errors import LayerwiseError
 from backends.folders import note_folders_in
-from backends.jobs.events import Event, EventWriter, read_events
+from backends.jobs.earlier import Earlier
+from backends.jobs.events import EventWriter
 from backends.jobs.folder import FOLDERS, REPLIES, raw_spec
 from backends.jobs.lines import LineReader
 
@@ -29,6 +32,8 @@ class JobContext:
         self.params: dict[str, Any] = self.raw.get("params", {})
         self.writer = EventWriter(folder)
         note_folders_in(folder / FOLDERS)
+        self._earlier: Earlier | None = None
+        self._taken_up = attempt == 1
         self._questions = 0
         self._last_progress = 0.0
         self._last_unit = ""
@@ -55,17 +60,62 @@ class JobContext:
 
     def row(self, table: str, row: dict[str, Any]) -> None:
         """Add a finished row to a table. It survives whatever happens to this process afterwards."""
+        if not self._taken_up:
+            self.drop_rows()
         self.writer.write("row", table=table, row=row)
 
     def previous_rows(self, table: str) -> list[dict[str, Any]]:
-        """The rows of a table that earlier attempts of this job have finished."""
-        return [event["row"] for event in self._earlier() if event["type"] == "row" and event.get("table") == table]
+        """The rows of a table that earlier attempts of this job have finished and that `unchanged` did not drop."""
+        self._taken_up = True
+        return self.earlier.rows(table)
 
-    def _earlier(self) -> Iterator[Event]:
-        for event in read_events(self.folder):
-            if event["type"] == "state" and event.get("attempt") == self.attempt:
-                return
-            yield event
+    @property
+    def earlier(self) -> Earlier:
+        """What earlier attempts left."""
+        if self._earlier is None:
+            self._earlier = Earlier(self.folder, self.attempt)
+        return self._earlier
+
+    def drop_rows(self, kept: Sequence[str] = ()) -> None:
+        """Have rows of earlier attempts count for nothing: this one makes them again. Those of `kept` tables stay."""
+        self._taken_up = True
+        if set(self.earlier.tables) - set(kept):
+            self.writer.write("dropped", attempt=self.attempt, kept=list(kept))
+            self.earlier.drop(list(kept))
+
+    @contextmanager
+    def unchanged(self, tables: Sequence[str] | None = None) -> Iterator[None]:
+        """Go on with the rows of earlier attempts, if what the request reads is as it was; else they are dropped, which
+        is told. tables: those that are taken up (None: all); of others this attempt makes all rows.
+
+        LayerwiseError if it is not the same any more when the block has ended: its rows are not of one model then.
+        """
+        from backends.identity import differences, identity
+
+        now = identity(self.params, self.earlier.identity)
+        why = self._mismatch(now, differences)
+        if why:
+            self.warn(f"{why}: its {self.earlier.count} rows are not used")
+        self.drop_rows([] if why else self.earlier.tables if tables is None else tables)
+        self.writer.write("identity", attempt=self.attempt, **now)
+        yield
+        changed = differences(now, identity(self.params, now))
+        if changed:
+            self.writer.write("identity", attempt=self.attempt, changed=changed)
+            told = ", ".join(changed)
+            raise LayerwiseError(f"{told} changed while the job ran: nothing can be concluded; run it again")
+
+    def _mismatch(self, now: dict[str, Any], differences: Callable[..., list[str]]) -> str:
+        """Why the rows there are cannot be used, "" if they can or there are none."""
+        earlier = self.earlier
+        if not earlier.count:
+            return ""
+        if earlier.identity is None:
+            return f"attempt {earlier.attempt} did not write down what it ran"
+        changed = differences(earlier.identity, now)
+        if changed:
+            return f"{', '.join(changed)} changed since attempt {earlier.attempt}"
+        return f"what attempt {earlier.attempt} ran changed meanwhile" if earlier.mixed else ""
 
     def ask(self, question: dict[str, Any]) -> dict[str, Any]:
         """Put a question to whoever looks at the job, and wait for the answer, for days if need be.

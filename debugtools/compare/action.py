@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from backends.errors import UsageError
-from debugtools.compare.spec import CompareSpec
+from debugtools.compare.spec import CompareSpec, resumed_tables
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext
@@ -23,6 +23,7 @@ def compare(context: "JobContext") -> dict[str, Any]:
     except msgspec.ValidationError as error:
         raise UsageError(f"the comparison's description does not fit: {error}") from None
     with ExitStack() as stack:
+        stack.enter_context(context.unchanged(resumed_tables(spec)))
         if spec.model_options.fp16:
             from debugtools.compare.half import converted
 

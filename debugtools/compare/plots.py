@@ -30,7 +30,7 @@ class Plots:
         self._spec, self._stack = spec, ExitStack()
         self._heatmaps: Path | None = None
         self._scatter: Path | None = None
-        if draws(spec):
+        if spec.save_heatmaps or spec.save_error_plots:
             figure.need_matplotlib()
 
     def __enter__(self) -> Self:
@@ -69,11 +69,6 @@ class Plots:
                 scatter(magnitude, error, f"{word} {title}", self._scatter / f"{stem}_{word}.png")
         if self._heatmaps:
             heatmaps.save(sheets, title, a.shape, self._heatmaps / f"{stem}.png")
-
-
-def draws(spec: CompareSpec) -> bool:
-    """Whether a comparison draws anything."""
-    return bool(spec.save_heatmaps or spec.save_error_plots)
 
 
 def scatter(magnitude: Array, error: Array, title: str, path: Path) -> None:

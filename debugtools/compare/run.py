@@ -22,7 +22,7 @@ from debugtools.compare.observed import ObservedRows
 from debugtools.compare.outcome import Outcome, row_key
 from debugtools.compare.places import Places
 from debugtools.compare.plain import plain_rows
-from debugtools.compare.plots import Plots, draws
+from debugtools.compare.plots import Plots
 from debugtools.compare.saving import Accuracy, Savers, check_average
 from debugtools.compare.sequence import in_sequence
 from debugtools.compare.setup import Setup
@@ -190,8 +190,6 @@ class ComparisonRun:
 
     def _resume(self) -> None:
         """Rows that an earlier attempt of the job finished are not made again, unless files are made with them."""
-        if self.spec.save_accuracy or self.spec.check_average or draws(self.spec):
-            return
         for row in self.context.previous_rows("layers"):
             self.frame.done[row_key(row)] = row
             self.outcome.add(row)

@@ -24,13 +24,14 @@ def locate(context: "JobContext") -> dict[str, Any]:
     from backends.trt.store import forget_candidates
     from debugtools.compare.setup import Setup
 
-    setup = Setup(spec.compare)
-    for side in setup.model_sides:
-        side.model.prepare(whole_graph=True)
-    from debugtools.locate.run import LocateRun  # while the models are parsed
+    with context.unchanged(["layers"]):
+        setup = Setup(spec.compare)
+        for side in setup.model_sides:
+            side.model.prepare(whole_graph=True)
+        from debugtools.locate.run import LocateRun  # while the models are parsed
 
-    try:
-        with LocateRun(context, spec, setup) as run:
-            return run.run()
-    finally:
-        forget_candidates()
+        try:
+            with LocateRun(context, spec, setup) as run:
+                return run.run()
+        finally:
+            forget_candidates()

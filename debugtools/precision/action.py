@@ -25,6 +25,7 @@ def debug_precision(context: "JobContext") -> dict[str, Any]:
     from debugtools.precision.run import PrecisionRun
 
     try:
-        return PrecisionRun(context, spec).run()
+        with context.unchanged():
+            return PrecisionRun(context, spec).run()
     finally:
         forget_candidates()

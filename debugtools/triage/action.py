@@ -35,7 +35,8 @@ def triage(context: "JobContext") -> dict[str, Any]:
     if len(spec.compare.runners) < 2:
         raise UsageError("a triage needs two sides: --onnxrt with --reference-model GOOD.onnx, for example")
     check_answers(spec.answers)
-    return Triage(context, spec).run()
+    with context.unchanged():
+        return Triage(context, spec).run()
 
 
 class Triage:

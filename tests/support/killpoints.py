@@ -69,7 +69,7 @@ def _child(work: Callable[[], object], step: int, error: OSError | None) -> NoRe
 def every_step(
     prepare: Callable[[], object], work: Callable[[], object], error: OSError | None = None
 ) -> Iterator[int]:
-    """For each step: what was before is made anew, the work is ended there, and the step's number is yielded to look."""
+    """For each step: what was before is made anew, the work is ended there, and the step's number is yielded."""
     step = 1
     while True:
         prepare()

@@ -29,9 +29,7 @@ FEED = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
 
 
 def model(seed: int) -> onnx.ModelProto:
-    """Two products of weights of one shape, whatever the seed, the second with Neg or Tanh behind it: the weights of one
-    load into the other.
-    """
+    """Two products with weights of the same shapes, Neg or Tanh behind them: the weights of one load into the other."""
     rng = np.random.default_rng(seed)
     weights = [numpy_helper.from_array(rng.standard_normal((4, 4)).astype(np.float32), f"w{k}") for k in range(2)]
     nodes = [helper.make_node("MatMul", ["x", "w0"], ["h"]), helper.make_node("MatMul", ["h", "w1"], ["i"])]
@@ -94,7 +92,7 @@ def save_cut(seed: int, path: Path) -> None:
     with ModelFile(source / "m.onnx") as file:
         cut = GraphCut(file.structure())
         part = Segment((0, 1, 2), ("x",), ("y",))
-        tensors = {name: FEED for name in "xhiy"}
+        tensors = dict.fromkeys("xhiy", FEED)
         write_cut(path, cut, part, tensors, file.folder)
 
 
