@@ -1,7 +1,7 @@
 """What a result depends on, in few bytes: files by what is in them, the request, the versions of what computes.
 
-Two files are the same if their state is (size, times and number of the inode, as stat(2) has them), or, up to 2 MiB,
-their content. Of larger ones the content is not read: whoever touches one has changed it.
+Files of up to 2 MiB are the same if their content is. Larger ones are if size, time and inode are, and 1 MiB of
+samples: whoever touches one has changed it. (Not the time of the inode: a second name for a file changes that.)
 """
 
 import hashlib
@@ -11,14 +11,18 @@ import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from backends.text import shown
 
 READ_WHOLE = 2 << 20  # bytes
+_SAMPLES, _SAMPLE = 64, 16 << 10
 _MOST_FILES = 4096  # of a folder
 _PACKAGES = re.compile(r"(onnx|numpy|onnxruntime\w*|tensorrt\w*|layerwise)-([^-]+)\.dist-info")
+_LITERAL = re.compile(r"""(["'])([^"'\n]{1,400})\1""")
+_IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+([\w.]+)", re.MULTILINE)
 _LOCATION = b"\x0a\x08location"  # the key of external data in a serialised TensorProto
 _MADE = re.compile(r"save_.*|.*cache|output|min_good|artifacts?|artifacts_dir|folder|iter_info|title")
 _FOLDERS = frozenset({"files", "results"})
@@ -27,13 +31,11 @@ _WORDS = frozenset({".py", ".sh", ".so", ".onnx", ".json", ".npz", ".npy", ".saf
 Facts = dict[str, Any]
 
 
-def identity(params: Mapping[str, Any], known: Facts | None = None) -> Facts:
+def identity(params: Mapping[str, Any]) -> Facts:
     """The identity of what a request reads: {"files": path -> facts, "versions": …, "request": hash}.
 
-    Every file that it names is meant, except those that it is to write; of models their external data too. known: an
-    identity of before, whose hashes are taken over where a file's state is the same.
+    Every file that it names is meant, except those that it is to write; of models their external data too.
     """
-    before = (known or {}).get("files", {})
     named = list(dict.fromkeys(_strings(params)))
     written = {os.path.realpath(name) for key, name in named if _MADE.fullmatch(key)}
     data_folder = next((name for key, name in named if key == "external_data_dir"), None)
@@ -41,7 +43,7 @@ def identity(params: Mapping[str, Any], known: Facts | None = None) -> Facts:
     for key, name in named:
         for path in [] if _MADE.fullmatch(key) else _files(key, Path(name), data_folder):
             if os.path.realpath(path) not in written and str(path) not in files:
-                files[str(path)] = _facts(path, before.get(str(path)))
+                files[str(path)] = _facts(path)
     return {"files": files, "versions": _versions(), "request": _hash(json.dumps(params, sort_keys=True).encode())}
 
 
@@ -60,9 +62,7 @@ def differences(before: Facts, now: Facts) -> list[str]:
 def _same(old: Facts | None, new: Facts | None) -> bool:
     if old is None or new is None:
         return old is new
-    if old["state"] == new["state"]:
-        return True
-    return old["hash"] != "" and old["hash"] == new["hash"]
+    return bool(old["hash"] == new["hash"] and (old["state"][0] <= READ_WHOLE or old["state"] == new["state"]))
 
 
 def _strings(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
@@ -93,6 +93,20 @@ def _files(key: str, path: Path, data_folder: str | None) -> Iterator[Path]:
         yield path
         if key == "model" or path.suffix == ".onnx":
             yield from _external(path, data_folder)
+        elif path.suffix == ".py":
+            yield from _read_by(path)
+
+
+def _read_by(script: Path) -> Iterator[Path]:
+    """The files that a Python script names, and the modules beside it that it imports."""
+    text = script.read_bytes()[:READ_WHOLE].decode("utf-8", "replace")
+    names = [Path(match[2]) for match in _LITERAL.finditer(text)]
+    names += [Path(f"{match[1].replace('.', '/')}.py") for match in _IMPORT.finditer(text)]
+    for name in dict.fromkeys(names):
+        for path in dict.fromkeys((name, script.parent / name)):
+            with suppress(OSError, ValueError):
+                if path.is_file() and path != script:
+                    yield path
 
 
 def _external(path: Path, data_folder: str | None) -> Iterable[Path]:
@@ -109,12 +123,15 @@ def _external(path: Path, data_folder: str | None) -> Iterable[Path]:
         return []
 
 
-def _facts(path: Path, before: Facts | None) -> Facts:
+def _facts(path: Path) -> Facts:
     found = path.stat()
-    state = [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
-    if before is not None and before["state"] == state:
-        return before
-    return {"state": state, "hash": _hash(path.read_bytes()) if found.st_size <= READ_WHOLE else ""}
+    with path.open("rb") as stream:
+        if found.st_size <= READ_WHOLE:
+            data = stream.read()
+        else:
+            places = (at * found.st_size // _SAMPLES for at in range(_SAMPLES))
+            data = b"".join(os.pread(stream.fileno(), _SAMPLE, place) for place in places)
+    return {"state": [found.st_size, found.st_mtime_ns, found.st_ino], "hash": _hash(data)}
 
 
 def _versions() -> dict[str, str]:

@@ -3,17 +3,17 @@
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from backends.errors import LayerwiseError
 from backends.folders import note_folders_in
-from backends.jobs.earlier import Earlier
+from backends.jobs.earlier import Earlier, Stale
 from backends.jobs.events import EventWriter
 from backends.jobs.folder import FOLDERS, REPLIES, raw_spec
 from backends.jobs.lines import LineReader
 
+Result = TypeVar("Result")
 _PROGRESS_EVERY = 0.05
 _LOOK_AGAIN = 10.0
 _LOOK_BESIDE = 3.0
@@ -65,7 +65,7 @@ class JobContext:
         self.writer.write("row", table=table, row=row)
 
     def previous_rows(self, table: str) -> list[dict[str, Any]]:
-        """The rows of a table that earlier attempts of this job have finished and that `unchanged` did not drop."""
+        """The rows of a table that earlier attempts of this job have finished and that `resumed` did not drop."""
         self._taken_up = True
         return self.earlier.rows(table)
 
@@ -83,27 +83,32 @@ class JobContext:
             self.writer.write("dropped", attempt=self.attempt, kept=list(kept))
             self.earlier.drop(list(kept))
 
-    @contextmanager
-    def unchanged(self, tables: Sequence[str] | None = None) -> Iterator[None]:
-        """Go on with the rows of earlier attempts, if what the request reads is as it was; else they are dropped, which
-        is told. tables: those that are taken up (None: all); of others this attempt makes all rows.
+    def resumed(self, work: Callable[[], Result], tables: Sequence[str] | None = None) -> Result:
+        """Do the work, with rows of earlier attempts if what the request reads is as it was; else they are dropped,
+        which is told. tables: those that are taken up (None: all); of others this attempt makes all rows.
 
-        LayerwiseError if it is not the same any more when the block has ended: its rows are not of one model then.
+        LayerwiseError if it is not the same any more when the work is done: its rows are not of one model then.
         """
         from backends.identity import differences, identity
 
-        now = identity(self.params, self.earlier.identity)
+        now = identity(self.params)
         why = self._mismatch(now, differences)
         if why:
             self.warn(f"{why}: its {self.earlier.count} rows are not used")
         self.drop_rows([] if why else self.earlier.tables if tables is None else tables)
         self.writer.write("identity", attempt=self.attempt, **now)
-        yield
-        changed = differences(now, identity(self.params, now))
+        try:
+            result = work()
+        except Stale as error:
+            self.warn(f"{error}: its {self.earlier.count} rows are not used")
+            self.drop_rows()
+            result = work()
+        changed = differences(now, identity(self.params))
         if changed:
             self.writer.write("identity", attempt=self.attempt, changed=changed)
             told = ", ".join(changed)
             raise LayerwiseError(f"{told} changed while the job ran: nothing can be concluded; run it again")
+        return result
 
     def _mismatch(self, now: dict[str, Any], differences: Callable[..., list[str]]) -> str:
         """Why the rows there are cannot be used, "" if they can or there are none."""

@@ -8,6 +8,10 @@ from backends.jobs.events import read_events
 Row = dict[str, Any]
 
 
+class Stale(Exception):
+    """Rows of an earlier attempt turn out to be of something else; the text says why."""
+
+
 class Earlier:
     """identity: what the rows that count depend on, as `backends.identity` has it, and the attempt that said so; None
     where none did. mixed: it was another one when that attempt ended. card: the last one that was written.

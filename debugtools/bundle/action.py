@@ -39,8 +39,7 @@ def bundle(context: "JobContext") -> dict[str, Any]:
         spec = msgspec.convert(context.params, BundleSpec)
     except msgspec.ValidationError as error:
         raise UsageError(f"the description of the bundle does not fit: {error}") from None
-    with context.unchanged([]):
-        return _bundle(context, spec)
+    return context.resumed(lambda: _bundle(context, spec), [])
 
 
 def _bundle(context: "JobContext", spec: BundleSpec) -> dict[str, Any]:

@@ -22,8 +22,11 @@ def compare(context: "JobContext") -> dict[str, Any]:
         spec = msgspec.convert(context.params, CompareSpec)
     except msgspec.ValidationError as error:
         raise UsageError(f"the comparison's description does not fit: {error}") from None
+    return context.resumed(lambda: _prepared(context, spec), resumed_tables(spec))
+
+
+def _prepared(context: "JobContext", spec: CompareSpec) -> dict[str, Any]:
     with ExitStack() as stack:
-        stack.enter_context(context.unchanged(resumed_tables(spec)))
         if spec.model_options.fp16:
             from debugtools.compare.half import converted
 

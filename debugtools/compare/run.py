@@ -23,6 +23,7 @@ from debugtools.compare.outcome import Outcome, row_key
 from debugtools.compare.places import Places
 from debugtools.compare.plain import plain_rows
 from debugtools.compare.plots import Plots
+from debugtools.compare.same_feeds import same_feeds
 from debugtools.compare.saving import Accuracy, Savers, check_average
 from debugtools.compare.sequence import in_sequence
 from debugtools.compare.setup import Setup
@@ -118,7 +119,8 @@ class ComparisonRun:
         if not self.model_sides:
             return iter([{}] * min(saved))
         own = next((side for side in self.model_sides if not side.own_model), self.model_sides[0])
-        feeds = iter(make_feeds(self.spec.feeds, own.runner.inputs, self.context.warn))
+        spec = self.spec.feeds
+        feeds = same_feeds(self.context, spec, iter(make_feeds(spec, own.runner.inputs, self.context.warn)))
         return islice(feeds, min(saved)) if saved else feeds
 
     def _plain_results(self) -> Iterator[tuple[Feed, list[IterationResult]]]:

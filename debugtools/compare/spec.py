@@ -89,7 +89,7 @@ class CompareSpec(Spec, frozen=True):
 def resumed_tables(spec: CompareSpec) -> list[str]:
     """The tables whose rows another attempt takes up; none where files are made with them."""
     made = spec.save_accuracy or spec.check_average or spec.save_heatmaps or spec.save_error_plots
-    return [] if made else ["layers", "validate"]
+    return [] if made else ["layers", "validate", "feeds"]
 
 
 def unsaved(spec: CompareSpec) -> CompareSpec:

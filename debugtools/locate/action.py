@@ -21,17 +21,20 @@ def locate(context: "JobContext") -> dict[str, Any]:
         spec = msgspec.convert(context.params, LocateSpec)
     except msgspec.ValidationError as error:
         raise UsageError(f"the description of what to locate does not fit: {error}") from None
+    return context.resumed(lambda: _locate(context, spec), ["layers", "feeds"])
+
+
+def _locate(context: "JobContext", spec: LocateSpec) -> dict[str, Any]:
     from backends.trt.store import forget_candidates
     from debugtools.compare.setup import Setup
 
-    with context.unchanged(["layers"]):
-        setup = Setup(spec.compare)
-        for side in setup.model_sides:
-            side.model.prepare(whole_graph=True)
-        from debugtools.locate.run import LocateRun  # while the models are parsed
+    setup = Setup(spec.compare)
+    for side in setup.model_sides:
+        side.model.prepare(whole_graph=True)
+    from debugtools.locate.run import LocateRun  # while the models are parsed
 
-        try:
-            with LocateRun(context, spec, setup) as run:
-                return run.run()
-        finally:
-            forget_candidates()
+    try:
+        with LocateRun(context, spec, setup) as run:
+            return run.run()
+    finally:
+        forget_candidates()

@@ -35,8 +35,7 @@ def triage(context: "JobContext") -> dict[str, Any]:
     if len(spec.compare.runners) < 2:
         raise UsageError("a triage needs two sides: --onnxrt with --reference-model GOOD.onnx, for example")
     check_answers(spec.answers)
-    with context.unchanged():
-        return Triage(context, spec).run()
+    return context.resumed(lambda: Triage(context, spec).run())
 
 
 class Triage:
