@@ -38,21 +38,34 @@ def identity(params: Mapping[str, Any]) -> Facts:
     """
     named = list(dict.fromkeys(_strings(params)))
     written = {os.path.realpath(name) for key, name in named if _MADE.fullmatch(key)}
+    stems = {"polygraphy_debug", *(Path(name).stem for key, name in named if _MADE.fullmatch(key))}
     data_folder = next((name for key, name in named if key == "external_data_dir"), None)
     files: dict[str, Facts] = {}
     for key, name in named:
-        for path in [] if _MADE.fullmatch(key) else _files(key, Path(name), data_folder):
+        made = _MADE.fullmatch(key) or (key == "command" and Path(name).stem.startswith(tuple(filter(None, stems))))
+        for path in [] if made else _files(key, Path(name), data_folder):
             if os.path.realpath(path) not in written and str(path) not in files:
-                files[str(path)] = _facts(path)
+                files[str(path)] = _facts(path) | {"key": key}
     return {"files": files, "versions": _versions(), "request": _hash(json.dumps(params, sort_keys=True).encode())}
 
 
-def differences(before: Facts, now: Facts) -> list[str]:
-    """What differs between two identities, as words: files by their names, packages with both versions."""
-    found = []
+def content(params: Mapping[str, Any]) -> str:
+    """A hash of all that the files hold that a request names, wherever they are; reads them whole."""
+    made = hashlib.blake2b(digest_size=20)
+    for name in identity(params)["files"]:
+        with Path(name).open("rb") as stream:
+            made.update(hashlib.file_digest(stream, "blake2b").digest())
+    return made.hexdigest()
+
+
+def differences(before: Facts, now: Facts, *, meanwhile: bool = False) -> list[str]:
+    """What differs between two identities, as words: files by their names, packages with both versions.
+
+    meanwhile: the work itself lies between them, whose commands may have written to files of theirs.
+    """
     old, new = before.get("files", {}), now["files"]
-    found += [shown(Path(name).name, 120) for name in dict.fromkeys([*old, *new])
-              if not _same(old.get(name), new.get(name))]  # fmt: skip
+    names = [name for name in old if old[name].get("key") != "command"] if meanwhile else dict.fromkeys([*old, *new])
+    found = [shown(Path(name).name, 120) for name in names if not _same(old.get(name), new.get(name))]
     old, new = before.get("versions", {}), now["versions"]
     found += [f"{name} ({old.get(name, 'none')}, now {new.get(name, 'none')})"
               for name in sorted({*old, *new}) if old.get(name) != new.get(name)]  # fmt: skip

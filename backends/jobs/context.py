@@ -1,6 +1,7 @@
 """What an action has in the worker: its parameters, its journal, and somebody to ask."""
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from backends.jobs.folder import FOLDERS, REPLIES, raw_spec
 from backends.jobs.lines import LineReader
 
 Result = TypeVar("Result")
+_OF_THE_JOURNAL = ("event-", "reply-")
 _PROGRESS_EVERY = 0.05
 _LOOK_AGAIN = 10.0
 _LOOK_BESIDE = 3.0
@@ -94,21 +96,31 @@ class JobContext:
         now = identity(self.params)
         why = self._mismatch(now, differences)
         if why:
-            self.warn(f"{why}: its {self.earlier.count} rows are not used")
-        self.drop_rows([] if why else self.earlier.tables if tables is None else tables)
+            self._drop_all(why)
+        else:
+            self.drop_rows(self.earlier.tables if tables is None else tables)
         self.writer.write("identity", attempt=self.attempt, **now)
         try:
             result = work()
         except Stale as error:
-            self.warn(f"{error}: its {self.earlier.count} rows are not used")
-            self.drop_rows()
+            self._drop_all(str(error))
             result = work()
-        changed = differences(now, identity(self.params))
+        changed = differences(now, identity(self.params), meanwhile=True)
         if changed:
             self.writer.write("identity", attempt=self.attempt, changed=changed)
             told = ", ".join(changed)
             raise LayerwiseError(f"{told} changed while the job ran: nothing can be concluded; run it again")
         return result
+
+    def _drop_all(self, why: str) -> None:
+        """Nothing of earlier attempts is used: no row, no file that they made for themselves."""
+        self.warn(f"{why}: its {self.earlier.count} rows are not used")
+        self.drop_rows()
+        for path in self.artifacts.iterdir() if self.artifacts.is_dir() else ():
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            elif not path.name.startswith(_OF_THE_JOURNAL):
+                path.unlink(missing_ok=True)
 
     def _mismatch(self, now: dict[str, Any], differences: Callable[..., list[str]]) -> str:
         """Why the rows there are cannot be used, "" if they can or there are none."""

@@ -315,3 +315,48 @@ class Changing(JobContext):
         self._rows += 1
         if self._rows == 2:
             self._work()
+
+
+@pytest.mark.parametrize("action", [reduce, bisect, precision], ids=lambda action: action.__name__)
+def test_a_replay_of_another_model_is_not_taken(
+    action: Callable[[CompareSpec], tuple[str, Any]], here: pytest.MonkeyPatch
+) -> None:
+    spec = CompareSpec(model="bad.onnx", runners=SIDES, feeds=FEEDS["file"])
+    name, asked = action(spec)
+    for change, external in product((nothing, touched, weights, structure, data_alone, inputs), (False, True)):
+        way = Way(here, external)
+        way.prepare()
+        label = f"{change.__name__}, external: {external}"
+        run(JobSpec(action=name, params=with_replay(asked, save_replay="replay.json")))
+        change(way)
+        folder, again = run(JobSpec(action=name, params=with_replay(asked, load_replay="replay.json")))
+        fresh, expected = run(JobSpec(action=name, params=msgspec.to_builtins(asked)))
+        taken = [row for row in verdicts(folder) if row["by"] == "replay"]
+        same = change in (nothing, touched)
+        assert bool(taken) is same and bool(told(folder)) is not same, label
+        assert essence(again)[:400] == essence(expected)[:400], label
+        assert len(verdicts(folder)) == len(verdicts(fresh)), label
+        change(way)
+        strip_ours(Path("replay.json"))  # as Polygraphy writes it
+        folder, _ = run(JobSpec(action=name, params=with_replay(asked, load_replay="replay.json")))
+        assert not told(folder), label
+        assert any(row["by"] == "replay" for row in verdicts(folder)), label
+
+
+def with_replay(asked: DebugSpec | PrecisionSpec, **more: str) -> dict[str, Any]:
+    if isinstance(asked, DebugSpec):
+        return dict(msgspec.to_builtins(msgspec.structs.replace(asked, **more)))
+    return dict(
+        msgspec.to_builtins(msgspec.structs.replace(asked, search=msgspec.structs.replace(asked.search, **more)))
+    )
+
+
+def verdicts(folder: Path) -> list[dict[str, Any]]:
+    return [event["row"] for event in read_events(folder) if event.get("table") == "verdicts"]
+
+
+def strip_ours(path: Path) -> None:
+    entries = json.loads(path.read_text())
+    for entry in entries.values():
+        entry["state"] = {key: value for key, value in entry["state"].items() if key == "num_nodes"}
+    path.write_text(json.dumps(entries))
