@@ -14,7 +14,7 @@ Row = Mapping[str, Any]
 
 
 def write_reports(case: Case, rows: Sequence[Row], job: Mapping[str, Any]) -> dict[str, str]:
-    """Write report.txt, .json and .html, and put all files of the case in place; paths. LayerwiseError if it cannot."""
+    """Write the report and put all files of the case in place; their paths. LayerwiseError if that cannot be."""
     bundle = case.place.told(case.data("report", "bundle"))
     document = {
         "command": " ".join(map(str, job.get("command", []))),

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -27,6 +28,13 @@ from debugtools.debugger.spec import DebugSpec
 from debugtools.locate.spec import LocateSpec
 from debugtools.precision.spec import PrecisionSpec
 from tui.cli.json_output import Collector
+from tui.cli.log import CRITICAL, Log
+from tui.cli.report import CompareReport
+from tui.controllers.errors import ErrorsController
+from tui.state.debugging import DebugState
+from tui.state.errors import ErrorsState
+from tui.state.session import Session
+from tui.state.signal import Signal
 
 LAYERS = 5
 SIDES = [
@@ -207,6 +215,23 @@ def tables(folder: Path) -> dict[str, list[str]]:
     return {name: [_timeless(row) for row in rows] for name, rows in collector.tables.items() if name in _SAME}
 
 
+def on_screens(folder: Path, job: JobSpec) -> Any:
+    """What the Debug and Errors screens list, and what the printed report counts."""
+    debug, errors, session = DebugState(), ErrorsState(), Session(None)
+    app: Any = SimpleNamespace(errors=errors, session=session, jobs=SimpleNamespace(on_change=Signal()))
+    controller = ErrorsController(app)
+    debug.open(1, job.action, job.params)
+    report = CompareReport(Log(CRITICAL), CompareSpec())
+    for event in read_events(folder):
+        debug.take(event)
+        controller.take(event)
+        if job.action == "compare":
+            report.event(event)
+    listed = [_timeless(errors.table.row(place)) for place in range(len(errors.table))]
+    worst = (report.totals.worst or {}).get("tensor")
+    return [_timeless(row) for row in debug.rows], listed, (report.totals.rows, report.totals.failed, worst)
+
+
 _SAME = ("layers", "verdicts", "precision")
 
 
@@ -250,6 +275,7 @@ def test_another_attempt_says_what_a_fresh_job_says(
             else:
                 assert len(dropped) == 1 and CHANGES[change] in dropped[0] and "attempt 1" in dropped[0], label
                 assert tables(folder) == tables(fresh), label
+                assert on_screens(folder, job) == on_screens(fresh, job), label
                 counts = JobView(folder), JobView(fresh)
                 for view in counts:
                     view.refresh()
