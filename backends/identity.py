@@ -45,7 +45,8 @@ def identity(params: Mapping[str, Any]) -> Facts:
         made = _MADE.fullmatch(key) or (key == "command" and Path(name).stem.startswith(tuple(filter(None, stems))))
         for path in [] if made else _files(key, Path(name), data_folder):
             if os.path.realpath(path) not in written and str(path) not in files:
-                files[str(path)] = _facts(path) | {"key": key}
+                with suppress(OSError):  # who needs it says why it cannot be read
+                    files[str(path)] = _facts(path) | {"key": key}
     return {"files": files, "versions": _versions(), "request": _hash(json.dumps(params, sort_keys=True).encode())}
 
 

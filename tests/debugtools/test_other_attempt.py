@@ -24,7 +24,7 @@ from backends.jobs.store import Workspace
 from backends.jobs.view import JobView
 from backends.specs import FeedSpec, RunnerSpec
 from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
-from debugtools.debugger.spec import DebugSpec
+from debugtools.debugger.spec import CheckSpec, DebugSpec
 from debugtools.locate.spec import LocateSpec
 from debugtools.precision.spec import PrecisionSpec
 from tui.cli.json_output import Collector
@@ -367,6 +367,20 @@ def test_a_replay_of_another_model_is_not_taken(
         folder, _ = run(JobSpec(action=name, params=with_replay(asked, load_replay="replay.json")))
         assert not told(folder), label
         assert any(row["by"] == "replay" for row in verdicts(folder)), label
+
+
+def test_a_check_command_that_was_rewritten_answers_anew(here: pytest.MonkeyPatch) -> None:
+    asked = DebugSpec(check=CheckSpec(command=["sh", "check.sh"]), until="4")
+    job = JobSpec(action="debug_repeat", params=msgspec.to_builtins(asked))
+    for before, after in (("exit 0", "exit 1"), ("exit 1", "exit 0"), ("exit 1", "exit 1")):
+        Path("check.sh").write_text(before)
+        folder, _ = run(job, last=3)
+        Path("check.sh").write_text(after)
+        _, again = run(job, folder, 2)
+        fresh, expected = run(job)
+        assert again["summary"] == expected["summary"]
+        assert ["check.sh" in text for text in told(folder)] == [True] * (before != after)
+        assert tables(folder)["verdicts"] == tables(fresh)["verdicts"]
 
 
 def with_replay(asked: DebugSpec | PrecisionSpec, **more: str) -> dict[str, Any]:
