@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from backends.dumps import DumpWriter
-from backends.errors import UsageError, placing
-from backends.files import WholeOrNothing, atomic_writer, destination
+from backends.errors import UsageError
+from backends.files import WholeOrNothing, atomic_writer
+from backends.folders import whole_folder
 from backends.json_arrays import as_array
 from backends.json_format import save, write_value
 from backends.results import Stored
 from backends.results_io import FEEDS_FORMAT, is_single_file
 from backends.results_writer import check_empty_folder
-from backends.temporary import TemporaryFolder
 from backends.text import shown
 
 
@@ -31,7 +31,7 @@ class FeedsWriter(WholeOrNothing):
         self._stack = ExitStack()
         self._stream: BinaryIO | None = None
         self._dump: DumpWriter | None = None
-        self._folder: TemporaryFolder | None = None
+        self._folder: Path | None = None
         if not self._target.absolute().parent.is_dir():
             raise UsageError(f"cannot write {shown(str(path))}: its folder does not exist")
         if self._target.suffix == ".safetensors":
@@ -40,9 +40,7 @@ class FeedsWriter(WholeOrNothing):
             self._stream = self._stack.enter_context(atomic_writer(self._target))
         else:
             check_empty_folder(self._target)
-            with placing(self._target):
-                self._target = destination(self._target)
-                self._folder = TemporaryFolder(self._target)
+            self._folder = self._stack.enter_context(whole_folder(self._target))
 
     def add(self, feed: Mapping[str, Any]) -> None:
         """Write one iteration's inputs: name -> array, Stored or torch tensor."""
@@ -51,7 +49,7 @@ class FeedsWriter(WholeOrNothing):
             for name, array in arrays.items():
                 self._dump.add(f"{self._count}:{name}", array)
         elif self._folder is not None:
-            save(self._folder.path / f"{self._count:010d}.json", arrays)
+            save(self._folder / f"{self._count:010d}.json", arrays)
         elif self._stream is not None:
             self._stream.write(b",\n    " if self._count else b"[\n    ")
             write_value(self._stream, arrays, 1)
@@ -63,7 +61,7 @@ class FeedsWriter(WholeOrNothing):
             self._dump.metadata |= {"format": FEEDS_FORMAT, "iterations": str(self._count)}
             self._dump.close()
         elif self._folder is not None:
-            self._folder.publish(self._target)
+            self._stack.close()
         elif self._stream is not None:
             self._stream.write(b"\n]" if self._count else b"[]")
             self._stack.close()
@@ -72,6 +70,4 @@ class FeedsWriter(WholeOrNothing):
         """Leave nothing behind."""
         if self._dump is not None:
             self._dump.abort()
-        if self._folder is not None:
-            self._folder.discard()
         self._stack.__exit__(InterruptedError, InterruptedError(), None)

@@ -6,18 +6,17 @@ own.
 
 import json
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
 
 from backends.dumps import DumpWriter
-from backends.errors import placing
-from backends.files import destination
+from backends.folders import whole_folder
 from backends.json_arrays import CLASS, write_array
 from backends.npy import Array
 from backends.paced import PacedStream
 from backends.parts import open_parts
 from backends.results_io import OBSERVED, RESULTS_FORMAT
-from backends.temporary import TemporaryFolder
 
 _LINE = ["\n" + "    " * level for level in range(8)]
 
@@ -107,14 +106,13 @@ class FolderSink:
 
     def __init__(self, path: Path, runners: Sequence[str]) -> None:
         self._runners = runners
-        with placing(path):
-            self._target = destination(path)
-            self._folder = TemporaryFolder(self._target)
+        self._stack = ExitStack()
+        self._folder = self._stack.enter_context(whole_folder(path))
         self._open: dict[int, tuple[JsonSink, set[int]]] = {}
 
     def _sink(self, iteration: int) -> tuple[JsonSink, set[int]]:
         if iteration not in self._open:
-            sink = JsonSink(self._folder.path / f"{iteration:010d}.json", self._runners)
+            sink = JsonSink(self._folder / f"{iteration:010d}.json", self._runners)
             self._open[iteration] = sink, set(range(len(self._runners)))
         return self._open[iteration]
 
@@ -133,12 +131,12 @@ class FolderSink:
         for sink, _ in self._open.values():
             sink.close()
         self._open.clear()
-        self._folder.publish(self._target)
+        self._stack.close()
 
     def abort(self) -> None:
         for sink, _ in self._open.values():
             sink.abort()
-        self._folder.discard()
+        self._stack.__exit__(InterruptedError, InterruptedError(), None)
 
 
 class DumpSink:

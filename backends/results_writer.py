@@ -8,6 +8,7 @@ from pathlib import Path
 
 from backends.errors import UsageError
 from backends.files import WholeOrNothing
+from backends.folders import is_free
 from backends.npy import Array
 from backends.results_io import is_single_file
 from backends.results_sinks import DumpSink, FolderSink, JsonSink, Sink
@@ -74,8 +75,8 @@ def open_results_writer(path: str | os.PathLike[str], runners: Sequence[str]) ->
 
 
 def check_empty_folder(target: Path) -> None:
-    """Raise UsageError unless `target` is an empty folder or nothing yet."""
+    """Raise UsageError unless `target` is an empty folder, nothing yet, or of an earlier attempt of this job."""
     if target.exists() and not target.is_dir():
         raise UsageError(f"{shown(str(target))}: a path without extension is a folder, but a file is there")
-    if target.is_dir() and any(target.iterdir()):
+    if not is_free(target):
         raise UsageError(f"{shown(str(target))}: the folder is not empty; choose another, or empty it first")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from backends.files import atomic_write, atomic_writer
+from backends.files import atomic_write
+from backends.folders import written_together
 from backends.shell import shell_line
 from backends.text import shown
 from surgery.edits import Edit
@@ -52,10 +53,10 @@ def export_script(before: Structure, steps: Sequence[tuple[Edit, Structure]], pa
     lines += _declarations(before, structure)
     text = _head(path, stored, is_new) + _helpers(lines) + _opening(before, path, stored, is_new)
     text += "\n".join([*lines, ""]) + _FOOT.format(metadata=_metadata(structure), external=_external(structure))
-    if stored.arrays:
-        with atomic_writer(path.with_suffix(".npz")) as stream:
-            np.savez(stream, allow_pickle=False, **stored.arrays)
-    atomic_write(path, text)
+    with written_together(path) as new:
+        if stored.arrays:
+            np.savez(new / path.with_suffix(".npz").name, allow_pickle=False, **stored.arrays)
+        atomic_write(new / path.name, text)
 
 
 def _step(before: Structure, after: Structure, stored: Stored, serial: Iterator[int]) -> list[str]:

@@ -10,6 +10,7 @@ import onnx.numpy_helper
 from numpy.typing import NDArray
 
 from backends.files import atomic_writer
+from backends.folders import written_together
 from backends.protos import all_tensors
 from backends.tensors import dtype_name, to_onnx
 from surgery.cut import GraphCut, Segment
@@ -85,8 +86,9 @@ def _taken_out(graph: onnx.GraphProto) -> list[onnx.TensorProto]:
 def _write_beside(
     path: Path, model: onnx.ModelProto, weights: Sequence[onnx.TensorProto], folder: Path, opener: Opener
 ) -> None:
-    data = path.with_name(f"{path.name}.data")
-    with opener(data) as stream:
-        model.graph.initializer.extend(write_apart(stream, data.name, weights, folder))
-    with opener(path) as stream:
-        stream.write(model.SerializeToString())
+    data = f"{path.name}.data"
+    with written_together(path) as new:
+        with opener(new / data) as stream:
+            model.graph.initializer.extend(write_apart(stream, data, weights, folder))
+        with opener(new / path.name) as stream:
+            stream.write(model.SerializeToString())

@@ -1,13 +1,13 @@
 """Saving a structure as a model: its weights are streamed from the files they lie in, never gathered."""
 
 import os
-from contextlib import ExitStack
 from pathlib import Path
 
 import onnx
 
 from backends.errors import LayerwiseError, UsageError
 from backends.files import atomic_writer
+from backends.folders import written_together
 from backends.private import make_folder
 from backends.protos import all_tensors
 from backends.text import shown
@@ -68,18 +68,21 @@ def _write(
     """Write the model with `weights` as its initializers, in their order; `own` are those that go to `data`."""
     for tensor in filter(is_external, all_tensors(model)):
         embed(tensor, folder)
-    with ExitStack() as files:
-        stream = files.enter_context(atomic_writer(path))  # renamed last: what it refers to is in place by then
-        if data is None:
+    if data is None:
+        with atomic_writer(path) as stream:
             write_streamed(stream, model, weights, folder)
-            return
-        apart = {id(tensor) for tensor in own}
-        moved = iter(write_apart(files.enter_context(atomic_writer(data)), _location(data, path), own, folder))
+        return
+    location, apart = _location(data, path), {id(tensor) for tensor in own}
+    with written_together(path) as new:
+        (new / location).parent.mkdir(parents=True, exist_ok=True)
+        with atomic_writer(new / location) as stream:
+            moved = iter(write_apart(stream, location, own, folder))
         for tensor in weights:
             model.graph.initializer.append(next(moved) if id(tensor) in apart else tensor)
             if id(tensor) not in apart and is_external(tensor):
                 embed(model.graph.initializer[-1], folder)
-        stream.write(model.SerializeToString())
+        with atomic_writer(new / path.name) as stream:
+            stream.write(model.SerializeToString())
 
 
 def _location(data: Path, path: Path) -> str:

@@ -71,7 +71,7 @@ def make_card(
     Fits in one line of the journal.
     """
     events = last_events(folder) if events is None else events
-    last = events[-1] if events else None
+    last = next((event for event in reversed(events) if event["type"] != "identity"), None)
     return {
         "kind": kind,
         "summary": summary[:600],

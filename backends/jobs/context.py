@@ -1,15 +1,21 @@
 """What an action has in the worker: its parameters, its journal, and somebody to ask."""
 
 import os
+import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from backends.jobs.events import Event, EventWriter, read_events
-from backends.jobs.folder import REPLIES, raw_spec, read_own
+from backends.errors import LayerwiseError
+from backends.folders import note_folders_in
+from backends.jobs.earlier import Earlier, Stale
+from backends.jobs.events import EventWriter
+from backends.jobs.folder import FOLDERS, REPLIES, raw_spec, read_own
 from backends.jobs.lines import LineReader
 
+Result = TypeVar("Result")
+_OF_THE_JOURNAL = ("event-", "reply-")
 _PROGRESS_EVERY = 0.05
 _LOOK_AGAIN = 10.0
 _LOOK_BESIDE = 3.0
@@ -27,6 +33,9 @@ class JobContext:
         self.raw = raw_spec(folder)
         self.params: dict[str, Any] = self.raw.get("params", {})
         self.writer = EventWriter(folder)
+        note_folders_in(folder / FOLDERS)
+        self._earlier: Earlier | None = None
+        self._taken_up = attempt == 1
         self._questions = 0
         self._last_progress = 0.0
         self._last_unit = ""
@@ -53,17 +62,77 @@ class JobContext:
 
     def row(self, table: str, row: dict[str, Any]) -> None:
         """Add a finished row to a table. It survives whatever happens to this process afterwards."""
+        if not self._taken_up:
+            self.drop_rows()
         self.writer.write("row", table=table, row=row)
 
     def previous_rows(self, table: str) -> list[dict[str, Any]]:
-        """The rows of a table that earlier attempts of this job have finished."""
-        return [event["row"] for event in self._earlier() if event["type"] == "row" and event.get("table") == table]
+        """The rows of a table that earlier attempts of this job have finished and that `resumed` did not drop."""
+        self._taken_up = True
+        return self.earlier.rows(table)
 
-    def _earlier(self) -> Iterator[Event]:
-        for event in read_events(self.folder):
-            if event["type"] == "state" and event.get("attempt") == self.attempt:
-                return
-            yield event
+    @property
+    def earlier(self) -> Earlier:
+        """What earlier attempts left."""
+        if self._earlier is None:
+            self._earlier = Earlier(self.folder, self.attempt)
+        return self._earlier
+
+    def drop_rows(self, kept: Sequence[str] = ()) -> None:
+        """Have rows of earlier attempts count for nothing: this one makes them again. Those of `kept` tables stay."""
+        self._taken_up = True
+        if set(self.earlier.tables) - set(kept):
+            self.writer.write("dropped", attempt=self.attempt, kept=list(kept))
+            self.earlier.drop(list(kept))
+
+    def resumed(self, work: Callable[[], Result], tables: Sequence[str] | None = None) -> Result:
+        """Do the work, with rows of earlier attempts if what the request reads is as it was; else they are dropped,
+        which is told. tables: those that are taken up (None: all); of others this attempt makes all rows.
+
+        LayerwiseError if it is not the same any more when the work is done: its rows are not of one model then.
+        """
+        from backends.identity import differences, identity
+
+        now = identity(self.params)
+        why = self._mismatch(now, differences)
+        if why:
+            self._drop_all(why)
+        else:
+            self.drop_rows(self.earlier.tables if tables is None else tables)
+        self.writer.write("identity", attempt=self.attempt, **now)
+        try:
+            result = work()
+        except Stale as error:
+            self._drop_all(str(error))
+            result = work()
+        changed = differences(now, identity(self.params), meanwhile=True)
+        if changed:
+            self.writer.write("identity", attempt=self.attempt, changed=changed)
+            told = ", ".join(changed)
+            raise LayerwiseError(f"{told} changed while the job ran: nothing can be concluded; run it again")
+        return result
+
+    def _drop_all(self, why: str) -> None:
+        """Nothing of earlier attempts is used: no row, no file that they made for themselves."""
+        self.warn(f"{why}: its {self.earlier.count} rows are not used")
+        self.drop_rows()
+        for path in self.artifacts.iterdir() if self.artifacts.is_dir() else ():
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            elif not path.name.startswith(_OF_THE_JOURNAL):
+                path.unlink(missing_ok=True)
+
+    def _mismatch(self, now: dict[str, Any], differences: Callable[..., list[str]]) -> str:
+        """Why the rows there are cannot be used, "" if they can or there are none."""
+        earlier = self.earlier
+        if not earlier.count:
+            return ""
+        if earlier.identity is None:
+            return f"attempt {earlier.attempt} did not write down what it ran"
+        changed = differences(earlier.identity, now)
+        if changed:
+            return f"{', '.join(changed)} changed since attempt {earlier.attempt}"
+        return f"what attempt {earlier.attempt} ran changed meanwhile" if earlier.mixed else ""
 
     def ask(self, question: dict[str, Any]) -> dict[str, Any]:
         """Put a question to whoever looks at the job, and wait for the answer, for days if need be.

@@ -2,9 +2,10 @@
 
     {"v": 1, "n": sequence number, "t": unix seconds, "type": T, ...}
 
-T is state, progress, log, row, question, reply, result, card or warning. An event that does not fit in one
-line of 4 KB leaves its fields in `artifacts/event-N.json` and only names that file. Readers put the fields
-back.
+T is state, progress, log, row, question, reply, result, card, warning, identity (what the rows that follow depend
+on) or dropped (rows of before count for nothing, except those of the tables in `kept`). An event that does not
+fit in one line of 4 KB leaves its fields in `artifacts/event-N.json` and only names that file. Readers put the
+fields back.
 """
 
 import json

@@ -4,6 +4,7 @@ spec.json       what to do; a folder without it is no job (yet)
 events.jsonl    the journal            replies.jsonl   what clients sent: answers, requests, cancel
 log.txt         the worker's stdout and stderr
 artifacts/      files the job made     lock            held by supervisor and worker while the job is alive
+folders.jsonl   the folders that the job made outside of it, so that another attempt can make them again
 tag             what marks the processes of a worker that was started before its job (see backends.jobs.spare)
 temporary       names of files that attempts write (see backends.temporary)
 reserve         some KB that are given back when the disk is full, so that the failure can be written down
@@ -23,6 +24,7 @@ REPLIES = "replies.jsonl"
 LOG = "log.txt"
 LOCK = "lock"
 TEMPORARY = "temporary"
+FOLDERS = "folders.jsonl"
 _TAG = "tag"
 _RESERVE = "reserve"
 _RESERVE_BYTES = 16384

@@ -20,8 +20,8 @@ class JobView:
     progress: the last {"done", "total", "unit", "text"}; question: the open one, {"id", "question"}.
     created, started, ended: unix seconds, started and ended of the latest attempt; a lost one ended when it was last
     seen alive.
-    card, result: of the latest attempt. counts: rows of each table over all attempts. bytes_on_disk: of the
-    folder.
+    card, result: of the latest attempt. counts: rows of each table, of all attempts whose rows count.
+    bytes_on_disk: of the folder.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -129,6 +129,10 @@ class JobView:
     def _on_row(self, event: Event) -> None:
         table = str(event.get("table"))
         self.counts[table] = self.counts.get(table, 0) + 1
+
+    def _on_dropped(self, event: Event) -> None:
+        kept = event.get("kept") or []
+        self.counts = {table: count for table, count in self.counts.items() if table in kept}
 
     def _on_question(self, event: Event) -> None:
         self.question = {"id": event.get("id"), "question": event.get("question")}

@@ -24,4 +24,4 @@ def debug_build(context: "JobContext") -> dict[str, Any]:
         spec = msgspec.convert(context.params, BuildsSpec)
     except msgspec.ValidationError as error:
         raise UsageError(f"the description of the builds does not fit: {error}") from None
-    return Builds(context, spec).run()
+    return context.resumed(lambda: Builds(context, spec).run())

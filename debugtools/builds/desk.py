@@ -27,7 +27,7 @@ class BuildDesk(RepeatDesk):
     """
 
     def __init__(self, context: "JobContext", spec: DebugSpec, notes: Notes, mix: Mix | None = None) -> None:
-        super().__init__(context, Replay(None, None), Files(context, spec, Path.cwd()))
+        super().__init__(context, Replay(None, None, "", context.warn), Files(context, spec, Path.cwd()))
         self._notes, self._mix = notes, mix
         self._sorter = Sorter(context, spec.artifacts, Path.cwd() / spec.artifacts_dir)
 

@@ -39,6 +39,10 @@ def bundle(context: "JobContext") -> dict[str, Any]:
         spec = msgspec.convert(context.params, BundleSpec)
     except msgspec.ValidationError as error:
         raise UsageError(f"the description of the bundle does not fit: {error}") from None
+    return context.resumed(lambda: _bundle(context, spec), [])
+
+
+def _bundle(context: "JobContext", spec: BundleSpec) -> dict[str, Any]:
     setup = Setup(unsaved(spec.compare))
     try:
         subject = _subject(context, setup, spec.iteration)

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from backends.errors import LayerwiseError, UsageError
 from backends.files import atomic_write, atomic_writer
-from backends.private import make_folder, usual_folder_mode
+from backends.folders import whole_folder
+from backends.private import make_folder
 from backends.specs import RunnerSpec
 from backends.tensors import EXTENDED_NAMES, dtype_name, dtype_row
 from backends.text import shown
@@ -53,10 +54,10 @@ class Fault:
 
 
 def write_bundle(fault: Fault, folder: Path) -> Path:
-    """Write the bundle into a new folder; return it.
+    """Write the bundle into a new folder, whole or not at all; return it.
 
-    UsageError if the folder is there already or the suspect is neither onnxruntime nor TensorRT, LayerwiseError if it
-    cannot be written.
+    UsageError if the folder is there already (unless it is empty, or an earlier attempt of this job made it) or the
+    suspect is neither onnxruntime nor TensorRT, LayerwiseError if it cannot be written.
     """
     if fault.runner.kind not in _SCRIPTS:
         raise UsageError(
@@ -64,12 +65,16 @@ def write_bundle(fault: Fault, folder: Path) -> Path:
         )
     try:
         make_folder(folder.parent)
-        folder.mkdir(0o700)
-        usual_folder_mode(folder)
+        with whole_folder(folder) as new:
+            _fill(new, fault)
     except FileExistsError:
         raise UsageError(f"{shown(str(folder))} exists already: name a new folder for the bundle") from None
     except OSError as error:
         raise LayerwiseError(f"{shown(str(folder))} cannot be made: {error.strerror}") from error
+    return folder
+
+
+def _fill(folder: Path, fault: Fault) -> None:
     _copy_model(fault.model, folder)
     facts = _facts(fault)
     facts["inputs"] = _tensors(folder / "inputs.npz", fault.feed, {})
@@ -78,7 +83,6 @@ def write_bundle(fault: Fault, folder: Path) -> Path:
         _copy(Path(__file__).resolve().parents[2] / "backends" / script, folder / name)
     atomic_write(folder / "repro.json", json.dumps(facts, indent=2))
     atomic_write(folder / "README.md", readme(fault.title, fault.nodes, fault.measured, fault.command, facts))
-    return folder
 
 
 def try_bundle(folder: Path, kind: str = "onnxrt") -> tuple[int, str]:

@@ -1,5 +1,6 @@
 """The job action `capability`: what TensorRT's parser takes of a model, and the parts as models."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,8 +9,8 @@ import msgspec
 
 from backends.errors import LayerwiseError, UsageError
 from backends.files import atomic_write
+from backends.folders import whole_folder
 from backends.model import ModelFile
-from backends.private import make_folder
 from backends.text import shown
 from backends.trt.inspect_support import Refusal, Support
 from backends.trt.library import tensorrt
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from backends.jobs.context import JobContext
 
 RESULTS = "results.txt"
+_PART = re.compile(r"(un)?supported_subgraph-nodes-\d+-\d+\.onnx(\.data)?")
 
 
 def capability(context: "JobContext") -> dict[str, Any]:
@@ -60,28 +62,31 @@ class _Partitioned:
 
     def result(self) -> dict[str, Any]:
         parts = partition(self.whole, self.support.parts, deep=self.spec.deep)
-        rows = []
-        for number, part in enumerate(parts):
-            self.context.progress(number, len(parts), "parts", part.file)
-            rows.append(self._row(part))
         best = largest(parts)
-        summary = self._summary(rows)
         results = self.folder / RESULTS
-        _write(results, summary)
+        try:
+            self.folder.parent.mkdir(parents=True, exist_ok=True)
+            with whole_folder(self.folder, ours=_is_ours, merge=True) as new:
+                rows = [self._row(number, part, parts, new) for number, part in enumerate(parts)]
+                summary = self._summary(rows)
+                atomic_write(new / RESULTS, summary)
+        except OSError as error:
+            raise LayerwiseError(f"{shown(str(self.folder))} cannot be written: {error.strerror}") from None
         return {
             "supported": False, "folder": str(self.folder), "results": str(results), "summary": summary,
             "refusals": msgspec.to_builtins(self.refusals), "parts": rows,
             "largest": str(path_of(self.folder, best)) if best else None,
         }  # fmt: skip
 
-    def _row(self, part: Part) -> dict[str, Any]:
-        path = path_of(self.folder, part)
+    def _row(self, number: int, part: Part, parts: Sequence[Part], folder: Path) -> dict[str, Any]:
+        self.context.progress(number, len(parts), "parts", part.file)
+        path, place = path_of(folder, part), path_of(self.folder, part)
         external = Path(f"{path.name}.data") if self.spec.external else None
         size = self.spec.model_options.external_data_size_threshold
         save(self.whole.piece(part), path, external=external, threshold=THRESHOLD if size is None else size,
              overwrite=True)  # fmt: skip
         return {
-            "file": str(path), "first": min(part.nodes), "last": max(part.nodes), "nodes": len(part.nodes),
+            "file": str(place), "first": min(part.nodes), "last": max(part.nodes), "nodes": len(part.nodes),
             "supported": part.supported, "operators": self.whole.operators(part),
             "op": self.whole.pieces.nodes[min(part.nodes)].op_type,
             "reason": "" if part.supported else self._reason(part),
@@ -104,9 +109,5 @@ class _Partitioned:
         return part_table(reasons)
 
 
-def _write(path: Path, text: str) -> None:
-    try:
-        make_folder(path.parent)
-        atomic_write(path, text)
-    except OSError as error:
-        raise LayerwiseError(f"{shown(str(path))} cannot be written: {error.strerror}") from None
+def _is_ours(name: str) -> bool:
+    return name == RESULTS or _PART.fullmatch(name) is not None

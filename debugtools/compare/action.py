@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from backends.errors import UsageError
-from debugtools.compare.spec import CompareSpec
+from debugtools.compare.spec import CompareSpec, resumed_tables
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext
@@ -22,6 +22,10 @@ def compare(context: "JobContext") -> dict[str, Any]:
         spec = msgspec.convert(context.params, CompareSpec)
     except msgspec.ValidationError as error:
         raise UsageError(f"the comparison's description does not fit: {error}") from None
+    return context.resumed(lambda: _prepared(context, spec), resumed_tables(spec))
+
+
+def _prepared(context: "JobContext", spec: CompareSpec) -> dict[str, Any]:
     with ExitStack() as stack:
         if spec.model_options.fp16:
             from debugtools.compare.half import converted

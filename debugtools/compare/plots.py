@@ -1,11 +1,15 @@
 """Heatmaps of errors and plots of errors against magnitude, where the extra `plots` (matplotlib) is installed."""
 
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from backends.errors import placing
+from backends.folders import whole_folder
 from backends.text import shown
 from debugtools.compare import figure, heatmaps
 from debugtools.compare.kinds import arithmetic
@@ -17,13 +21,33 @@ _POINTS = 200_000  # more are thinned out evenly: they would only cover each oth
 
 
 class Plots:
-    """Draws what a spec asks for, one tensor at a time. MissingDependency at once if matplotlib is not there."""
+    """Draws what a spec asks for, one tensor at a time. MissingDependency at once if matplotlib is not there.
+
+    A context manager: the folders appear when it is left, unless an error is why.
+    """
 
     def __init__(self, spec: CompareSpec) -> None:
-        self._heatmaps = Path(spec.save_heatmaps) if spec.save_heatmaps else None
-        self._scatter = Path(spec.save_error_plots) if spec.save_error_plots else None
-        if self._heatmaps or self._scatter:
+        self._spec, self._stack = spec, ExitStack()
+        self._heatmaps: Path | None = None
+        self._scatter: Path | None = None
+        if spec.save_heatmaps or spec.save_error_plots:
             figure.need_matplotlib()
+
+    def __enter__(self) -> Self:
+        self._heatmaps, self._scatter = map(self._folder, (self._spec.save_heatmaps, self._spec.save_error_plots))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    def _folder(self, name: str | None) -> Path | None:
+        if name is None:
+            return None
+        with placing(name):
+            Path(name).parent.mkdir(parents=True, exist_ok=True)
+        return self._stack.enter_context(whole_folder(Path(name), merge=True))
 
     def draw(self, row: dict[str, Any], runners: tuple[str, str], a: Array, b: Array) -> None:
         """Draw one pair of tensors, one heatmap and two plots; nothing for strings, empty ones and different shapes."""

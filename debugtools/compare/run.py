@@ -23,6 +23,7 @@ from debugtools.compare.outcome import Outcome, row_key
 from debugtools.compare.places import Places
 from debugtools.compare.plain import plain_rows
 from debugtools.compare.plots import Plots
+from debugtools.compare.same_feeds import same_feeds
 from debugtools.compare.saving import Accuracy, Savers, check_average
 from debugtools.compare.sequence import in_sequence
 from debugtools.compare.setup import Setup
@@ -52,6 +53,7 @@ class ComparisonRun:
         self.plots = Plots(spec)
 
     def __enter__(self) -> Self:
+        self._stack.enter_context(self.plots)
         savers = self._stack.enter_context(Savers(self.spec, self.sides))
         validator = Validator(self.context) if self.spec.validate else None
         self.frame = Frame(self.context, self.spec, self.setup.model, self.sides, self.pairs, savers, validator)
@@ -117,7 +119,8 @@ class ComparisonRun:
         if not self.model_sides:
             return iter([{}] * min(saved))
         own = next((side for side in self.model_sides if not side.own_model), self.model_sides[0])
-        feeds = iter(make_feeds(self.spec.feeds, own.runner.inputs, self.context.warn))
+        spec = self.spec.feeds
+        feeds = same_feeds(self.context, spec, iter(make_feeds(spec, own.runner.inputs, self.context.warn)))
         return islice(feeds, min(saved)) if saved else feeds
 
     def _plain_results(self) -> Iterator[tuple[Feed, list[IterationResult]]]:
@@ -188,9 +191,7 @@ class ComparisonRun:
             raise Enough
 
     def _resume(self) -> None:
-        """Rows that an earlier attempt of the job finished are not made again."""
-        if self.spec.save_accuracy or self.spec.check_average:
-            return
+        """Rows that an earlier attempt of the job finished are not made again, unless files are made with them."""
         for row in self.context.previous_rows("layers"):
             self.frame.done[row_key(row)] = row
             self.outcome.add(row)

@@ -6,15 +6,14 @@ from pathlib import Path
 import onnx
 
 from backends.errors import LayerwiseError, UsageError
+from backends.folders import written_together
 from backends.model import ModelFile, load_model
-from backends.private import make_folder, usual_mode
-from backends.protos import all_tensors
+from backends.private import make_folder
 from backends.text import shown
 from debugtools.compare.marks import any_marks, marked_tensors
 from debugtools.compare.spec import CompareSpec
 from surgery.cut import GraphCut
 from surgery.graph.infer import inferred_structure
-from surgery.streamed import is_external, place
 from surgery.wire_pieces import THRESHOLD
 
 
@@ -58,29 +57,20 @@ def set_outputs(model: onnx.ModelProto, names: list[str], types: Sequence[onnx.V
 def write_onnx(
     model: onnx.ModelProto, path: Path, external: str | None, threshold: int | None, one_file: bool = True
 ) -> None:
-    """Write a model to a temporary name, then rename it; over 2 GB it always keeps its weights outside.
+    """Write a model, whole or not at all; over 2 GB it always keeps its weights outside.
 
     external: file beside it for weights of `threshold` bytes and more ("" for a default name), or one file for each of
-    them, named after it. The model refers to what is outside from then on.
+    them, named after it. The model refers to what is outside from then on. OSError, ValueError.
     """
-    part = path.with_name(f".{path.name[:100]}.part")
-    try:
+    with written_together(path) as new:
         if external is None and model.ByteSize() < onnx.checker.MAXIMUM_PROTOBUF:
-            onnx.save(model, part)
-        else:
-            location = Path(external or f"{path.name}.data").name
-            (path.parent / location).unlink(missing_ok=True)
-            onnx.save(
-                model,
-                part,
-                save_as_external_data=True,
-                all_tensors_to_one_file=one_file,
-                location=location,
-                size_threshold=THRESHOLD if threshold is None else threshold,
-            )
-            for file in {place(tensor)[0] for tensor in all_tensors(model) if is_external(tensor)}:
-                usual_mode(path.parent / file)
-        usual_mode(part)
-        part.rename(path)
-    finally:
-        part.unlink(missing_ok=True)
+            onnx.save(model, new / path.name)
+            return
+        onnx.save(
+            model,
+            new / path.name,
+            save_as_external_data=True,
+            all_tensors_to_one_file=one_file,
+            location=Path(external or f"{path.name}.data").name,
+            size_threshold=THRESHOLD if threshold is None else threshold,
+        )

@@ -22,7 +22,7 @@ from backends.accuracy import passed as accuracy_passed
 from backends.errors import UsageError, placing
 from backends.feeds_writer import FeedsWriter
 from backends.files import atomic_writer
-from backends.private import make_folder
+from backends.folders import whole_folder
 from backends.results_writer import open_results_writer
 from backends.text import shown
 from debugtools.compare.metrics import Comparison, worst
@@ -45,7 +45,12 @@ class Savers:
         )
         self._open: dict[int, int] = {}
         self.observed: dict[int, Observing] = {}  # how layers of sides are observed, once that is known
-        self._blob = Path(spec.save_input_blob) if spec.save_input_blob else None
+        self._blob = self._blobs(Path(spec.save_input_blob)) if spec.save_input_blob else None
+
+    def _blobs(self, folder: Path) -> Path:
+        with placing(folder):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+        return self._stack.enter_context(whole_folder(folder, merge=True))
 
     def feed(self, iteration: int, feed: Mapping[str, Array]) -> None:
         """Save one iteration's inputs."""
@@ -53,8 +58,7 @@ class Savers:
             self._inputs.add(feed)
         if self._blob:
             folder = self._blob / f"{iteration:010d}"
-            with placing(folder):
-                make_folder(folder)
+            folder.mkdir()
             for name, array in feed.items():
                 with atomic_writer(folder / f"{_file_name(name)}.bin") as stream:
                     array.tofile(stream)

@@ -86,6 +86,12 @@ class CompareSpec(Spec, frozen=True):
     save_error_plots: str | None = None
 
 
+def resumed_tables(spec: CompareSpec) -> list[str]:
+    """The tables whose rows another attempt takes up; none where files are made with them."""
+    made = spec.save_accuracy or spec.check_average or spec.save_heatmaps or spec.save_error_plots
+    return [] if made else ["layers", "validate", "feeds"]
+
+
 def unsaved(spec: CompareSpec) -> CompareSpec:
     """The same comparison, which writes none of the files that it was asked for."""
     none = {name: None for name in spec.__struct_fields__ if name.startswith("save_")}

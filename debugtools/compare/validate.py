@@ -19,7 +19,7 @@ class Validator:
 
     def __init__(self, context: "JobContext") -> None:
         self._context = context
-        self.valid = True
+        self.valid = not context.previous_rows("validate")
 
     def check(self, iteration: int, runner: str, name: str, array: Array) -> bool:
         """Return whether an array is free of NaN and Inf."""

@@ -17,19 +17,19 @@ def debug_reduce(context: "JobContext") -> dict[str, Any]:
     Emits rows of the tables verdicts, band and best; returns what was found, verified. LayerwiseError for what the user
     can mend.
     """
-    return _search(context, "reduce")
+    return context.resumed(lambda: _search(context, "reduce"))
 
 
 def debug_bisect(context: "JobContext") -> dict[str, Any]:
     """Find the first node, in topological order, from which on the model fails. Rows and result as `debug_reduce`."""
-    return _search(context, "bisect")
+    return context.resumed(lambda: _search(context, "bisect"))
 
 
 def debug_repeat(context: "JobContext") -> dict[str, Any]:
     """Do the same thing again and again and count how often it fails. Rows of the tables verdicts and band."""
     from debugtools.debugger.repeat import Repeat
 
-    return Repeat(context, _spec(context)).run()
+    return context.resumed(lambda: Repeat(context, _spec(context)).run())
 
 
 def _search(context: "JobContext", what: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from debugtools.debugger.history import History
 from debugtools.debugger.loop import SearchLoop
 from debugtools.debugger.outcome import Outcome
 from debugtools.debugger.plans import MakePlan, bisect_plan, reduce_plan
-from debugtools.debugger.replay import Replay
+from debugtools.debugger.replay import replay_of
 from debugtools.debugger.spec import DebugSpec
 from debugtools.debugger.start import Noise, Notes, begin
 from debugtools.debugger.verify import Verifier
@@ -43,7 +43,7 @@ class NodeSearch:
                 "nothing judges: give a second side, a --check command, or answer yourself (--interactive)"
             )
         self._history, self._notes = History(context), Notes(context)
-        self._replay = Replay(spec.load_replay, spec.save_replay)
+        self._replay = replay_of(spec, context)
         self._files = Files(context, spec, Path.cwd())
         noise = Noise(spec.flaky, 1 - spec.confidence) if spec.flaky else None
         self._start = begin(context, setup, self._history, self._notes, self._by == "comparison", noise)

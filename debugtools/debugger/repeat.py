@@ -12,7 +12,7 @@ from debugtools.debugger.desk import Files, RepeatDesk
 from debugtools.debugger.history import History
 from debugtools.debugger.loop import SearchLoop
 from debugtools.debugger.plans import Plan
-from debugtools.debugger.replay import Replay
+from debugtools.debugger.replay import replay_of
 from debugtools.debugger.sides import prepared
 from debugtools.debugger.spec import DebugSpec
 from debugtools.judging.command import CommandJudge
@@ -38,7 +38,7 @@ class Repeat:
     def run(self) -> dict[str, Any]:
         """Repeat; the job's result."""
         started = time.perf_counter()
-        spec, replay = self._spec, Replay(self._spec.load_replay, self._spec.save_replay)
+        spec, replay = self._spec, replay_of(self._spec, self._context)
         with ExitStack() as stack:
             judge = self._judge(stack)
             desk = RepeatDesk(self._context, replay, Files(self._context, spec, Path.cwd()))

@@ -4,20 +4,29 @@
                      "polygraphy_class": "IterationContext"}, ...}
 
 The suffix is the phase's name, absent where a search has no phases. `state` also holds the candidate's own key, under
-"layerwise", by which verdicts of searches whose order is not Polygraphy's are found again. A skipped candidate counts
-as a success there.
+"layerwise", by which verdicts of searches whose order is not Polygraphy's are found again, and what the verdict was on
+under "subject". A skipped candidate counts as a success there.
 """
 
 import json
 import time
+from collections.abc import Callable
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from backends import json_format
 from backends.errors import BadFile, LayerwiseError
 from backends.files import atomic_write
+from backends.identity import content
 from backends.text import shown
+from debugtools.debugger.spec import DebugSpec
 from debugtools.search.protocol import Candidate, Verdict
+
+if TYPE_CHECKING:
+    from backends.jobs.context import JobContext
 
 _CLASS = "IterationContext"
 _AT_MOST_EVERY = 0.2  # seconds, where verdicts come faster than files are written
@@ -29,10 +38,21 @@ def replay_key(phase: str, iteration: int) -> str:
 
 
 class Replay:
-    """Reads one file and writes another. path: None writes none."""
+    """Reads one file and writes another. path: None writes none.
 
-    def __init__(self, load: str | None, path: str | None) -> None:
+    subject: what is judged, as a hash; loaded verdicts on another one are dropped, which `warn` is told.
+    """
+
+    def __init__(self, load: str | None, path: str | None, subject: str, warn: Callable[[str], None]) -> None:
+        self._subject = subject
         self._loaded = _load(Path(load)) if load else {}
+        said = {key: entry["state"].get("subject", subject) for key, entry in self._loaded.items()}
+        other = [key for key, about in said.items() if subject and about != subject]
+        if other:
+            name = shown(str(load), 200)
+            warn(f"{name}: {len(other)} verdicts on another model, or with other inputs, are not used")
+        for key in other:
+            del self._loaded[key]
         self._own = {entry["state"].get("layerwise", key): entry for key, entry in self._loaded.items()}
         self._path = Path(path) if path else None
         self._entries: dict[str, dict[str, Any]] = {}
@@ -50,7 +70,7 @@ class Replay:
 
     def add(self, candidate: Candidate, iteration: int, nodes: int | None, verdict: Verdict) -> None:
         """Take a verdict in."""
-        self._entries[replay_key(candidate.phase, iteration)] = _entry(candidate, iteration, nodes, verdict)
+        self._entries[replay_key(candidate.phase, iteration)] = self._entry(candidate, iteration, nodes, verdict)
         self._stale = True
 
     def clear(self) -> None:
@@ -61,7 +81,7 @@ class Replay:
         """Before a candidate is judged: the file by which it can be skipped should it bring the machine down."""
         if self._path is not None:
             key = replay_key(candidate.phase, iteration)
-            skipping = {**self._entries, key: _entry(candidate, iteration, nodes, Verdict.BAD)}
+            skipping = {**self._entries, key: self._entry(candidate, iteration, nodes, Verdict.BAD)}
             path = self._path.with_name(f"{self._path.stem}_skip_current{self._path.suffix}")
             _write(path, skipping)
 
@@ -77,16 +97,36 @@ class Replay:
         """Where the file is, once it is."""
         return self._path if self._path is not None and self._path.exists() else None
 
+    def _entry(self, candidate: Candidate, iteration: int, nodes: int | None, verdict: Verdict) -> dict[str, Any]:
+        state: dict[str, Any] = {"num_nodes": nodes} if nodes is not None else {}
+        state["layerwise"] = candidate.key
+        if self._subject:
+            state["subject"] = self._subject
+        if verdict is Verdict.SKIP:
+            state["verdict"] = verdict.value
+        return {
+            "state": state, "iteration_info": {"iteration": iteration}, "success": verdict is not Verdict.BAD,
+            "polygraphy_class": _CLASS,
+        }  # fmt: skip
 
-def _entry(candidate: Candidate, iteration: int, nodes: int | None, verdict: Verdict) -> dict[str, Any]:
-    state: dict[str, Any] = {"num_nodes": nodes} if nodes is not None else {}
-    state["layerwise"] = candidate.key
-    if verdict is Verdict.SKIP:
-        state["verdict"] = verdict.value
-    return {
-        "state": state, "iteration_info": {"iteration": iteration}, "success": verdict is not Verdict.BAD,
-        "polygraphy_class": _CLASS,
+
+def replay_of(spec: DebugSpec, context: "JobContext", what: str = "") -> Replay:
+    """The replay of a search. what: what its candidates are besides parts of the model."""
+    return Replay(spec.load_replay, spec.save_replay, _subject(spec, what), context.warn)
+
+
+def _subject(spec: DebugSpec, what: str) -> str:
+    """A hash of the models, inputs and saved outputs of a search with replay files; "" where there is none to tell."""
+    compare = spec.compare
+    if compare is None or not (spec.load_replay or spec.save_replay):
+        return ""
+    models = [compare.model, *(runner.model for runner in compare.runners)]
+    named = {
+        "model": [name for name in models if name], "results": [r.results for r in compare.runners if r.results],
+        "external_data_dir": compare.model_options.external_data_dir, "feeds": msgspec.to_builtins(compare.feeds),
     }  # fmt: skip
+    feeds = json.dumps(named["feeds"], sort_keys=True) if not (compare.feeds.files or compare.feeds.script) else ""
+    return blake2b(f"{content(named)} {feeds} {what}".encode(), digest_size=16).hexdigest()
 
 
 def _write(path: Path, entries: dict[str, dict[str, Any]]) -> None:

@@ -1,10 +1,10 @@
 """Files that check commands leave, sorted into good and bad as Polygraphy names them."""
 
-import shutil
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from backends.folders import move_whole
 from backends.private import make_folder
 from backends.text import shown
 from debugtools.search.protocol import Verdict
@@ -35,7 +35,7 @@ class Sorter:
             else:
                 self._context.log(f"Moving {shown(name)} to {shown(str(target))}")
                 make_folder(target.parent)
-                shutil.move(source, target)
+                move_whole(source, target)
 
 
 def captured(path: Path) -> str:

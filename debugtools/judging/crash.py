@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from backends.jobs.events import read_events
 from debugtools.judging.protocol import Artifact, Judge, Judgement, OneAtATime
 from debugtools.search.protocol import Verdict
 
@@ -24,6 +23,6 @@ class AfterCrash(OneAtATime):
 
 def last_crash(context: "JobContext") -> str:
     """How native code ended the attempt before this one, "" if it did not (a worker that was killed is innocent)."""
-    cards = [event for event in read_events(context.folder) if event["type"] == "card"]
-    kind, summary = (str(cards[-1].get(key)) for key in ("kind", "summary")) if cards else ("", "")
+    card = context.earlier.card or {}
+    kind, summary = str(card.get("kind")), str(card.get("summary"))
     return summary if kind == "oom" or (kind == "signal" and "SIGKILL" not in summary) else ""

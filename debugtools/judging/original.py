@@ -17,6 +17,7 @@ from debugtools.compare.layers import Row
 from debugtools.compare.models import OpaqueModel
 from debugtools.compare.places import Places
 from debugtools.compare.plain import plain_rows
+from debugtools.compare.same_feeds import same_feeds
 from debugtools.compare.saving import Savers
 from debugtools.compare.setup import Setup
 from debugtools.compare.sides import ModelSide, SavedSide, Side
@@ -51,7 +52,8 @@ class Original:
         """The inputs of each iteration, by the comparison's names."""
         own = self.suspect
         inputs = own.runner.inputs if isinstance(own.model, OpaqueModel) else own.model.inputs
-        feeds = iter(make_feeds(self.setup.spec.feeds, inputs, self.context.warn))
+        spec = self.setup.spec.feeds
+        feeds = same_feeds(self.context, spec, iter(make_feeds(spec, inputs, self.context.warn)))
         if isinstance(self.reference, SavedSide):
             feeds = islice(feeds, self.reference.iterations)
         return enumerate(feeds)

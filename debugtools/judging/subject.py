@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from backends.errors import UsageError
 from backends.tensors import dtype_name, is_floating, to_onnx
 from debugtools.compare.marks import marked_tensors
+from debugtools.compare.same_feeds import digest
 from debugtools.compare.setup import Setup
 from debugtools.compare.sides import ModelSide
 from debugtools.judging.original import ends
@@ -129,13 +130,7 @@ class Subject:
         return not isinstance(other, ModelSide) or other.model is not self.suspect.model
 
     def _fingerprint(self, feed: Mapping[str, Array]) -> bytes:
-        digest = blake2b(self.suspect.model.file.structure_key().encode(), digest_size=20)
-        for name, array in feed.items():
-            digest.update(name.encode() + str(array.dtype).encode() + repr(array.shape).encode())
-            digest.update(
-                np.ascontiguousarray(array).tobytes() if array.dtype != object else repr(array.tolist()).encode()
-            )
-        return digest.digest()
+        return digest(feed, self.suspect.model.file.structure_key().encode())
 
     def _key(self, part: LiveCut) -> str:
         digest = blake2b(self._base, digest_size=16)

@@ -21,6 +21,10 @@ def locate(context: "JobContext") -> dict[str, Any]:
         spec = msgspec.convert(context.params, LocateSpec)
     except msgspec.ValidationError as error:
         raise UsageError(f"the description of what to locate does not fit: {error}") from None
+    return context.resumed(lambda: _locate(context, spec), ["layers", "feeds"])
+
+
+def _locate(context: "JobContext", spec: LocateSpec) -> dict[str, Any]:
     from backends.trt.store import forget_candidates
     from debugtools.compare.setup import Setup
 

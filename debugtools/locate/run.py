@@ -18,6 +18,7 @@ from debugtools.compare.comparing import Comparer
 from debugtools.compare.memory import Limits, keep_for_reuse, keep_nothing_back, limits, peak, resident
 from debugtools.compare.outcome import row_key
 from debugtools.compare.places import Places
+from debugtools.compare.same_feeds import same_feeds
 from debugtools.compare.setup import Setup
 from debugtools.compare.sides import ModelSide, SavedSide, Side
 from debugtools.compare.stream import SessionPool
@@ -77,7 +78,8 @@ class LocateRun:
         return self._result()
 
     def _feeds(self) -> Iterator[Feed]:
-        feeds = iter(make_feeds(self.spec.compare.feeds, self.suspect.model.inputs, self.context.warn))
+        spec = self.spec.compare.feeds
+        feeds = same_feeds(self.context, spec, iter(make_feeds(spec, self.suspect.model.inputs, self.context.warn)))
         return islice(feeds, self.reference.iterations) if isinstance(self.reference, SavedSide) else feeds
 
     def _fitted(self, feed: Feed) -> tuple[Feed, Feed]:

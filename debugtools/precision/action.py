@@ -25,6 +25,6 @@ def debug_precision(context: "JobContext") -> dict[str, Any]:
     from debugtools.precision.run import PrecisionRun
 
     try:
-        return PrecisionRun(context, spec).run()
+        return context.resumed(lambda: PrecisionRun(context, spec).run())
     finally:
         forget_candidates()

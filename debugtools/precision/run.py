@@ -9,7 +9,7 @@ from debugtools.debugger.desk import Files
 from debugtools.debugger.history import History
 from debugtools.debugger.loop import SearchLoop
 from debugtools.debugger.plans import MakePlan, Plan
-from debugtools.debugger.replay import Replay
+from debugtools.debugger.replay import replay_of
 from debugtools.judging.command import CommandJudge
 from debugtools.judging.person import PersonJudge
 from debugtools.judging.protocol import Judge, Judgement
@@ -53,7 +53,7 @@ class PrecisionRun:
             return outcome.fails_in_fp32(full)
         output = spec.search.output or str(self._context.artifacts / "mixed.onnx")
         best = Best(self._context, ground.choices, Path(output))
-        replay = Replay(spec.search.load_replay, spec.search.save_replay)
+        replay = replay_of(spec.search, self._context, spec.low)
         files = Files(self._context, spec.search, Path.cwd())
         desk = PrecisionDesk(self._context, ground, replay, files, best)
         loop = SearchLoop(self._context, self._plan(), desk, self._judge, self._history, lambda: ground.machine)

@@ -1,5 +1,6 @@
 """The job action `triage`: walks the flowchart, one step after the other, and writes the report."""
 
+import shutil
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -7,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from backends.errors import LayerwiseError, UsageError
-from backends.private import make_folder
-from backends.text import shown
 from debugtools.triage.finding import Case, Finding
 from debugtools.triage.flow import END, FIRST, STEPS, check_answers, follow
+from debugtools.triage.place import Place
 from debugtools.triage.report import write_reports
 from debugtools.triage.spec import TriageSpec
 from debugtools.triage.steps import MEASURES
@@ -35,7 +35,7 @@ def triage(context: "JobContext") -> dict[str, Any]:
     if len(spec.compare.runners) < 2:
         raise UsageError("a triage needs two sides: --onnxrt with --reference-model GOOD.onnx, for example")
     check_answers(spec.answers)
-    return Triage(context, spec).run()
+    return context.resumed(lambda: Triage(context, spec).run())
 
 
 class Triage:
@@ -43,14 +43,22 @@ class Triage:
 
     def __init__(self, context: "JobContext", spec: TriageSpec) -> None:
         self.context, self.spec = context, spec
-        folder = Path(spec.output) if spec.output else context.artifacts / "triage"
-        try:
-            make_folder(folder)
-        except OSError as error:
-            raise LayerwiseError(f"{shown(str(folder))} cannot be made: {error.strerror}") from error
-        self.case = Case(spec, SubJobs(context, spec.compare), folder)
+        self.earlier = context.previous_rows("steps")
+        self.case = Case(spec, SubJobs(context, spec.compare), self._place())
         self.rows: list[Row] = []
         self._asks = spec.ask
+
+    def _place(self) -> Place:
+        work = self.context.artifacts / "triage"
+        try:
+            if not self.earlier:
+                shutil.rmtree(work, ignore_errors=True)
+            work.mkdir(parents=True, exist_ok=True)
+            place = Place(work, Path(self.spec.output) if self.spec.output else None)
+            place.check()
+        except OSError as error:
+            raise LayerwiseError(f"{self.spec.output or work} cannot be made: {error.strerror}") from error
+        return place
 
     def run(self) -> dict[str, Any]:
         """Take steps until the way ends."""
@@ -70,11 +78,12 @@ class Triage:
     def _taken(self) -> str:
         """Take in the steps of earlier attempts; the step to go on with."""
         name = FIRST
-        for row in self.context.previous_rows("steps"):
+        for row in self.earlier:
             if row["step"] != name:
                 break
             self.rows.append(row)
-            self.case.findings[name] = Finding(row["answer"], row["evidence"], row["jobs"], row["data"])
+            data = self.case.place.known(row["data"])
+            self.case.findings[name] = Finding(row["answer"], row["evidence"], row["jobs"], data)
             name = follow(name, row["answer"])
         return name
 
@@ -108,7 +117,8 @@ class Triage:
         step = STEPS[name]
         row = {
             "step": name, "title": step.title, "question": step.question, "answer": found.answer, "by": by,
-            "evidence": found.evidence, "jobs": found.jobs, "data": found.data, "seconds": seconds,
+            "evidence": self.case.place.told(found.evidence), "jobs": found.jobs,
+            "data": self.case.place.told(found.data), "seconds": seconds,
             "next": step.answers[found.answer], "advice": step.advice.get(found.answer, ""),
         }  # fmt: skip
         self.rows.append(row)

@@ -85,7 +85,7 @@ def report(case: Case) -> Finding:
 
 
 def _bundle(case: Case, nodes: Sequence[int], title: str) -> Done:
-    taken = sum(1 for path in case.folder.glob("bundle*") if path.is_dir())
+    taken = case.place.bundles()
     target = case.folder / (f"bundle-{taken + 1}" if taken else "bundle")
     spec = BundleSpec(compare=plain(case.spec.compare), nodes=list(nodes), output=str(target))
     return case.jobs.run("bundle", msgspec.to_builtins(spec), title)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from debugtools.triage.place import Place
 from debugtools.triage.spec import TriageSpec
 from debugtools.triage.subjobs import Done, SubJobs
 
@@ -20,12 +21,17 @@ class Finding:
 
 @dataclass
 class Case:
-    """The triage so far. folder: where its files go."""
+    """The triage so far."""
 
     spec: TriageSpec
     jobs: SubJobs
-    folder: Path
+    place: Place
     findings: dict[str, Finding] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        """Where its files go."""
+        return self.place.work
 
     def data(self, step: str, key: str) -> Any:
         """What a step left, None if it was not taken or answered by the user."""

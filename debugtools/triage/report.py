@@ -15,25 +15,27 @@ Row = Mapping[str, Any]
 
 
 def write_reports(case: Case, rows: Sequence[Row], job: Mapping[str, Any]) -> dict[str, str]:
-    """Write report.txt, .json and .html into the case's folder; their paths. LayerwiseError if that cannot be."""
+    """Write the report and put all files of the case in place; their paths. LayerwiseError if that cannot be."""
+    bundle = case.place.told(case.data("report", "bundle"))
     document = {
         "command": shell_line(job.get("command", [])),
         "steps": list(rows),
         "suspects": case.data("extract", "suspects") or [],
-        "bundle": case.data("report", "bundle"),
+        "bundle": bundle,
     }
     texts = {
         "txt": shown_lines("\n".join(text_lines(document))) + "\n",
         "json": json.dumps(document, indent=2),
         "html": page(document),
     }
+    folder = case.place.output or case.folder
     try:
-        for suffix, text in texts.items():
-            atomic_write(case.folder / f"report.{suffix}", text)
+        with case.place.published() as new:
+            for suffix, text in texts.items():
+                atomic_write(new / f"report.{suffix}", text)
     except OSError as error:
-        raise LayerwiseError(f"the report cannot be written to {shown(str(case.folder))}: {error.strerror}") from error
-    paths = {suffix: str(case.folder / f"report.{suffix}") for suffix in texts}
-    bundle = case.data("report", "bundle")
+        raise LayerwiseError(f"the report cannot be written to {shown(str(folder))}: {error.strerror}") from error
+    paths = {suffix: str(folder / f"report.{suffix}") for suffix in texts}
     return paths | ({"bundle": bundle} if bundle else {})
 
 

@@ -78,11 +78,13 @@ class SaveOnnx(BaseLoader["ModelProto"]):
     def call_impl(self) -> "ModelProto":
         import onnx
 
+        from backends.folders import written_together
         from debugtools.compare.save_model import write_onnx
 
         model = value_of(self.model)
         if self.external_data_path is None:
-            onnx.save(model, self.path)
+            with written_together(Path(self.path)) as new:
+                onnx.save(model, new / Path(self.path).name)
             return model
         kept = onnx.ModelProto()
         kept.CopyFrom(model)

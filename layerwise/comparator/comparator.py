@@ -11,6 +11,7 @@ import numpy as np
 from backends.errors import UsageError
 from backends.feeds import save_feeds
 from backends.feeds_fit import fit_feed
+from backends.folders import whole_folder
 from backends.text import shown
 from layerwise.backend.base import BaseRunner
 from layerwise.common import TensorMetadata
@@ -198,11 +199,14 @@ def _invalid(array: Any, check_inf: bool, check_nan: bool) -> str:
 
 
 def _save_blobs(folder: str, feeds: Sequence[dict[str, Any]]) -> None:
-    for index, feed in enumerate(feeds):
-        place = (Path(folder) / f"{index:010d}").resolve()
-        place.mkdir(parents=True, exist_ok=True)
-        for name, array in feed.items():
-            target = (place / f"{name}.bin").resolve()
-            if not target.is_relative_to(place):
-                raise UsageError(f"input '{shown(name, 80)}' names a place outside {folder}")
-            np.asarray(array).tofile(target)
+    Path(folder).parent.mkdir(parents=True, exist_ok=True)
+    with whole_folder(Path(folder), merge=True) as new:
+        for index, feed in enumerate(feeds):
+            place = (new / f"{index:010d}").resolve()
+            place.mkdir()
+            for name, array in feed.items():
+                target = (place / f"{name}.bin").resolve()
+                if not target.is_relative_to(place):
+                    raise UsageError(f"input '{shown(name, 80)}' names a place outside {folder}")
+                target.parent.mkdir(parents=True, exist_ok=True)
+                np.asarray(array).tofile(target)

@@ -94,6 +94,7 @@ def test_external_weights_come_along(tmp_path: Path) -> None:
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / "bundle").mkdir()
+    (tmp_path / "bundle" / "notes.txt").write_text("mine")
     fault = Fault(tmp_path / "m.onnx", RUNNER, {}, {}, {}, "t")
     with pytest.raises(UsageError, match="exists already"):
         write_bundle(fault, tmp_path / "bundle")

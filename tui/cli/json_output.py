@@ -40,6 +40,8 @@ class Collector:
         kind = event.get("type")
         if kind == "row":
             self.tables.setdefault(str(event.get("table")), []).append(event["row"])
+        elif kind == "dropped":
+            self.tables = {table: rows for table, rows in self.tables.items() if table in event["kept"]}
         elif kind == "result":
             self.result = event["data"]
         elif kind == "card":

@@ -39,8 +39,17 @@ class CompareReport:
         elif kind in ("log", "warning"):
             level = LEVELS.get(str(event.get("level", kind)).upper(), WARNING if kind == "warning" else INFO)
             self.log.say(level, shown_lines(event.get("text")), source="backend")
+        elif kind == "dropped":
+            self._drop(event["kept"])
         elif kind == "result":
             self._result(event["data"])
+
+    def _drop(self, kept: list[str]) -> None:
+        """Another attempt makes rows anew: they are counted once."""
+        self.totals.forget_runs()
+        if "layers" not in kept:
+            self.totals, self._block, self._iteration = Totals(), None, None
+            self._valid = True
 
     def _row(self, table: str, row: Row) -> None:
         if table == "inputs":

@@ -34,6 +34,10 @@ class Totals:
         if isinstance(seconds, int | float):
             self._runtimes.setdefault(runner, []).append(float(seconds))
 
+    def forget_runs(self) -> None:
+        """The runners run again."""
+        self._runtimes.clear()
+
     def compared(self, row: Row, pair: Pair) -> None:
         bad = row.get("passed") is False
         iterations = self._iterations.setdefault(pair, {})

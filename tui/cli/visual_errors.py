@@ -42,6 +42,10 @@ def errors_of(view: JobView, index: GraphIndex) -> NodeErrors:
     nodes = WorstOfNodes(session, table)
     for event in read_events(view.folder):
         row = event.get("row")
+        if event["type"] == "dropped" and "layers" not in event["kept"]:
+            session, table = Session(None), ErrorTable()
+            session.index = index
+            nodes = WorstOfNodes(session, table)
         if event["type"] != "row" or not isinstance(row, dict):
             continue
         if event.get("table") == "layers":

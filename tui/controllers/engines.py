@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from backends.jobs.events import read_events
+from backends.jobs.earlier import rows_of
 from backends.jobs.spec import JobSpec
 from backends.jobs.view import JobView
 from backends.trt.options import ENGINE_SUFFIXES
@@ -15,7 +15,7 @@ def is_engine(path: Path) -> bool:
 
 def engines_of(view: JobView) -> list[tuple[str, str]]:
     """(runner, path) of the engines that a job built or ran, each once."""
-    rows = [event.get("row") for event in read_events(view.folder) if event.get("table") == "engines"]
+    rows = rows_of(view.folder, "engines")
     found = {str(row.get("path")): str(row.get("runner")) for row in rows if isinstance(row, dict)}
     built = (view.result or {}).get("path")
     if not found and isinstance(built, str) and is_engine(Path(built)):

@@ -78,6 +78,13 @@ class ErrorsController(Follower):
         elif event.get("table") == "suspects" and isinstance(row, dict):
             self.state.accuse(row)
 
+    def _on_dropped(self, event: Event, facts: RunFacts) -> None:
+        if "layers" not in (event.get("kept") or []):
+            self.state.drop()
+            self._nodes = NodeErrors(self._app.session, self.state.table)
+            self._app.session.set_errors({})
+            facts.iteration = 0
+
     def _on_result(self, event: Event, facts: RunFacts) -> None:
         data = event.get("data")
         facts.result = data if isinstance(data, dict) else {}

@@ -114,6 +114,11 @@ class DebugState:
             self.counted = ""
             self.rows = [] if self.search == "locate" else self.rows  # a later attempt tells them again
 
+    def _on_dropped(self, event: Row) -> None:
+        if not {"verdicts", "steps"} & set(event.get("kept") or []):
+            self.rows, self.band, self.best, self.position, self.candidate = [], [], None, None, {}
+            self.done = self.total = 0.0
+
     def _on_question(self, event: Row) -> None:
         self.question = {"id": event.get("id"), "question": event.get("question")}
         self.asked_at = float(event.get("t") or 0.0)

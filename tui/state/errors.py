@@ -73,6 +73,10 @@ class ErrorsState:
         self._seen = -1
         self.refresh()
 
+    def drop(self) -> None:
+        """Forget the rows: the job makes them again."""
+        self.table, self.evidence, self._seen = ErrorTable(), {}, -1
+
     @property
     def total(self) -> int:
         """How many rows the job has given so far."""

@@ -78,6 +78,8 @@ class BenchReport:
         elif kind in ("log", "warning"):
             level = LEVELS.get(str(event.get("level", kind)).upper(), WARNING if kind == "warning" else INFO)
             self._log.say(level, shown_lines(event.get("text")))
+        elif kind == "dropped":
+            self._runs, self._profile = [], {}
         elif kind == "result":
             self._finish(event["data"])
 

@@ -45,6 +45,10 @@ class SearchReport:
             total = event.get("total")
             self._left = None if total is None else max(0, int(total) - int(event.get("done") or 0))
 
+    def _on_dropped(self, event: Row) -> None:
+        if "verdicts" not in event["kept"]:
+            self._rows, self._numbers, self._phase, self._left = [], {}, None, None
+
     def _on_row(self, event: Row) -> None:
         row = event.get("row") or {}
         if event.get("table") == "verdicts":

@@ -1,0 +1,165 @@
+"""What a result depends on, in few bytes: files by what is in them, the request, the versions of what computes.
+
+Files of up to 2 MiB are the same if their content is. Larger ones are if size, time and inode are, and 1 MiB of
+samples: whoever touches one has changed it. (Not the time of the inode: a second name for a file changes that.)
+"""
+
+import hashlib
+import json
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from backends.text import shown
+
+READ_WHOLE = 2 << 20  # bytes
+_SAMPLES, _SAMPLE = 64, 16 << 10
+_MOST_FILES = 4096  # of a folder
+_PACKAGES = re.compile(r"(onnx|numpy|onnxruntime\w*|tensorrt\w*|layerwise)-([^-]+)\.dist-info")
+_LITERAL = re.compile(r"""(["'])([^"'\n]{1,400})\1""")
+_IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+([\w.]+)", re.MULTILINE)
+_LOCATION = b"\x0a\x08location"  # the key of external data in a serialised TensorProto
+_MADE = re.compile(r"save_.*|.*cache|output|min_good|artifacts?|artifacts_dir|folder|iter_info|title")
+_FOLDERS = frozenset({"files", "results"})
+_WORDS = frozenset({".py", ".sh", ".so", ".onnx", ".json", ".npz", ".npy", ".safetensors", ".engine", ".plan"})
+
+Facts = dict[str, Any]
+
+
+def identity(params: Mapping[str, Any]) -> Facts:
+    """The identity of what a request reads: {"files": path -> facts, "versions": …, "request": hash}.
+
+    Every file that it names is meant, except those that it is to write; of models their external data too.
+    """
+    named = list(dict.fromkeys(_strings(params)))
+    written = {os.path.realpath(name) for key, name in named if _MADE.fullmatch(key)}
+    stems = {"polygraphy_debug", *(Path(name).stem for key, name in named if _MADE.fullmatch(key))}
+    data_folder = next((name for key, name in named if key == "external_data_dir"), None)
+    files: dict[str, Facts] = {}
+    for key, name in named:
+        made = _MADE.fullmatch(key) or (key == "command" and Path(name).stem.startswith(tuple(filter(None, stems))))
+        for path in [] if made else _files(key, Path(name), data_folder):
+            if os.path.realpath(path) not in written and str(path) not in files:
+                with suppress(OSError):  # who needs it says why it cannot be read
+                    files[str(path)] = _facts(path) | {"key": key}
+    return {"files": files, "versions": _versions(), "request": _hash(json.dumps(params, sort_keys=True).encode())}
+
+
+def content(params: Mapping[str, Any]) -> str:
+    """A hash of all that the files hold that a request names, wherever they are; reads them whole."""
+    made = hashlib.blake2b(digest_size=20)
+    for name in identity(params)["files"]:
+        with Path(name).open("rb") as stream:
+            made.update(hashlib.file_digest(stream, "blake2b").digest())
+    return made.hexdigest()
+
+
+def differences(before: Facts, now: Facts, *, meanwhile: bool = False) -> list[str]:
+    """What differs between two identities, as words: files by their names, packages with both versions.
+
+    meanwhile: the work itself lies between them, whose commands may have written to files of theirs.
+    """
+    old, new = before.get("files", {}), now["files"]
+    names = [name for name in old if old[name].get("key") != "command"] if meanwhile else dict.fromkeys([*old, *new])
+    found = [shown(Path(name).name, 120) for name in names if not _same(old.get(name), new.get(name))]
+    old, new = before.get("versions", {}), now["versions"]
+    found += [f"{name} ({old.get(name, 'none')}, now {new.get(name, 'none')})"
+              for name in sorted({*old, *new}) if old.get(name) != new.get(name)]  # fmt: skip
+    return found + (["the request"] if before.get("request") != now["request"] else [])
+
+
+def _same(old: Facts | None, new: Facts | None) -> bool:
+    if old is None or new is None:
+        return old is new
+    return bool(old["hash"] == new["hash"] and (old["state"][0] <= READ_WHOLE or old["state"] == new["state"]))
+
+
+def _strings(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """The texts of a request that may name files, each with its key."""
+    if isinstance(value, str):
+        if value and (key != "command" or Path(value).suffix in _WORDS):
+            yield key, value
+    elif isinstance(value, Mapping):
+        for name, each in value.items():
+            yield from _strings(each, str(name))
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _strings(each, key)
+
+
+def _files(key: str, path: Path, data_folder: str | None) -> Iterator[Path]:
+    """The files that a text means, none for most: a file, those of a folder, a script before its `:function`."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        script, colon, _ = str(path).rpartition(":")
+        if colon and script.endswith(".py"):
+            yield from _files(key, Path(script), None)
+        return
+    if stat.S_ISDIR(mode) and key in _FOLDERS:
+        yield from [child for child in sorted(path.iterdir())[:_MOST_FILES] if child.is_file()]
+    elif stat.S_ISREG(mode):
+        yield path
+        if key == "model" or path.suffix == ".onnx":
+            yield from _external(path, data_folder)
+        elif path.suffix == ".py":
+            yield from _read_by(path)
+
+
+def _read_by(script: Path) -> Iterator[Path]:
+    """The files that a Python script names, and the modules beside it that it imports."""
+    text = script.read_bytes()[:READ_WHOLE].decode("utf-8", "replace")
+    names = [Path(match[2]) for match in _LITERAL.finditer(text)]
+    names += [Path(f"{match[1].replace('.', '/')}.py") for match in _IMPORT.finditer(text)]
+    for name in dict.fromkeys(names):
+        for path in dict.fromkeys((name, script.parent / name)):
+            with suppress(OSError, ValueError):
+                if path.is_file() and path != script:
+                    yield path
+
+
+def _external(path: Path, data_folder: str | None) -> Iterable[Path]:
+    """The files of a model's external data, those that are there."""
+    from backends.errors import LayerwiseError
+    from backends.model import ModelFile
+
+    if path.stat().st_size <= READ_WHOLE and _LOCATION not in path.read_bytes():
+        return []
+    try:
+        with ModelFile(path, data_folder) as file:
+            return sorted({ref.file for ref in file.weights().values()} - {file.real_path})
+    except (LayerwiseError, OSError):
+        return []
+
+
+def _facts(path: Path) -> Facts:
+    found = path.stat()
+    with path.open("rb") as stream:
+        if found.st_size <= READ_WHOLE:
+            data = stream.read()
+        else:
+            places = (at * found.st_size // _SAMPLES for at in range(_SAMPLES))
+            data = b"".join(os.pread(stream.fileno(), _SAMPLE, place) for place in places)
+    return {"state": [found.st_size, found.st_mtime_ns, found.st_ino], "hash": _hash(data)}
+
+
+def _versions() -> dict[str, str]:
+    """Versions by the names of installed packages' folders: importlib.metadata takes 50 ms to import."""
+    found: dict[str, str] = {}
+    for folder in map(Path, sys.path):
+        if folder.name not in ("site-packages", "dist-packages"):
+            continue
+        for place in folder.iterdir() if folder.is_dir() else ():
+            match = _PACKAGES.fullmatch(place.name)
+            if match is not None:
+                found.setdefault(match[1], match[2])
+    return found
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=20).hexdigest()

@@ -1,0 +1,72 @@
+"""What earlier attempts of a job left: rows that a later one may take up, and what they depend on."""
+
+from pathlib import Path
+from typing import Any
+
+from backends.jobs.events import read_events
+
+Row = dict[str, Any]
+
+
+class Stale(Exception):
+    """Rows of an earlier attempt turn out to be of something else; the text says why."""
+
+
+class Earlier:
+    """identity: what the rows that count depend on, as `backends.identity` has it, and the attempt that said so; None
+    where none did. mixed: it was another one when that attempt ended. card: the last one that was written.
+    """
+
+    def __init__(self, folder: Path, attempt: int) -> None:
+        self._rows: dict[str, list[Row]] = {}
+        self.identity: dict[str, Any] | None = None
+        self.attempt = max(1, attempt - 1)
+        self.mixed = False
+        self.card: Row | None = None
+        for event in read_events(folder):
+            if event["type"] == "state" and event.get("attempt") == attempt:
+                return
+            handler = getattr(self, f"_on_{event['type']}", None)
+            if handler is not None:
+                handler(event)
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return sum(map(len, self._rows.values()))
+
+    @property
+    def tables(self) -> list[str]:
+        """The tables that have rows."""
+        return list(self._rows)
+
+    def rows(self, table: str) -> list[Row]:
+        """The rows of a table."""
+        return list(self._rows.get(table, []))
+
+    def drop(self, kept: list[str]) -> None:
+        """Forget the rows of all tables but these."""
+        self._rows = {table: rows for table, rows in self._rows.items() if table in kept}
+        self.card = self.card if kept else None
+
+    def _on_row(self, event: Row) -> None:
+        self._rows.setdefault(str(event.get("table")), []).append(event["row"])
+
+    def _on_card(self, event: Row) -> None:
+        self.card = event
+
+    def _on_dropped(self, event: Row) -> None:
+        self.drop(event.get("kept") or [])
+
+    def _on_identity(self, event: Row) -> None:
+        if event.get("changed"):
+            self.mixed = True
+            return
+        if self.identity is None or not self._rows:
+            self.attempt, self.mixed = int(event.get("attempt", 1)), False
+        self.identity = {key: event.get(key) for key in ("files", "versions", "request")}
+
+
+def rows_of(folder: Path, table: str) -> list[Row]:
+    """The rows of a job's table that count, of all attempts."""
+    return Earlier(folder, 0).rows(table)
