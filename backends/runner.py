@@ -1,6 +1,7 @@
 """Runners: one configured backend, ready to infer. The one door through which anything is run."""
 
 import importlib
+import re
 import time
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ _PREFIXES = {
     "pluginref": "pluginref-runner",
     "trt": "trt-runner",
 }
+_PART = re.compile(r"(.+?)(?:\[\d+\](?:\[(?:keys|values)\])?|\[(?:keys|values)\])", re.DOTALL)
 _DTYPE_NAMES = frozenset(row.name for row in DTYPES)
 _OPENABLE = frozenset({"onnxrt", "reference", "saved", "pluginref", "trt"})  # backends.<kind>.open_<kind>
 
@@ -165,12 +167,26 @@ def check_feed_types(feed: Mapping[str, Any], inputs: Sequence[TensorInfo]) -> N
 
 
 def flat_values(name: str, value: Any) -> dict[str, NDArray[Any]]:
-    """Return a backend's value as arrays: a sequence as `name[0]`, `name[1]`, …; an absent one as none."""
+    """Return a backend's value as arrays: a sequence as `name[0]`, `name[1]`, …; an absent one as none.
+
+    A map is two arrays, `name[keys]`, in their order, and `name[values]`.
+    """
     if value is None:
         return {}
     if isinstance(value, list):
-        return {f"{name}[{i}]": np.asarray(element) for i, element in enumerate(value)}
+        return {key: array for i, each in enumerate(value) for key, array in flat_values(f"{name}[{i}]", each).items()}
+    if isinstance(value, dict):
+        keys = sorted(value)
+        kind = object if keys and isinstance(keys[0], str) else np.int64
+        values = np.asarray([value[key] for key in keys])
+        return {f"{name}[keys]": np.asarray(keys, kind), f"{name}[values]": values}
     return {name: np.asarray(value)}
+
+
+def element_of(name: str) -> str:
+    """The sequence or map that one of `flat_values`' names may be a part of, "" for other names."""
+    match = _PART.fullmatch(name)
+    return match[1] if match else ""
 
 
 def runner_name(spec: RunnerSpec, index: int, when: time.struct_time) -> str:

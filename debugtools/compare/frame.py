@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from debugtools.compare.layers import Row
+from debugtools.compare.left_out import LeftOut
 from debugtools.compare.models import Model
 from debugtools.compare.outcome import Key
 from debugtools.compare.saving import Savers
@@ -38,7 +39,7 @@ def alike_unfused(first: Side, second: Side) -> bool:
 
 @dataclass
 class Frame:
-    """The job, the request, the sides; done: rows that an earlier attempt of the job made."""
+    """The job, the request, the sides; done: rows that an earlier attempt of the job made; left_out: what has none."""
 
     context: "JobContext"
     spec: CompareSpec
@@ -48,6 +49,7 @@ class Frame:
     savers: Savers
     validator: Validator | None
     done: dict[Key, Row] = field(default_factory=dict)
+    left_out: LeftOut = field(default_factory=LeftOut)
 
     @property
     def model_sides(self) -> list[ModelSide]:
