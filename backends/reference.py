@@ -30,6 +30,7 @@ class ReferenceRunner(RunnerBase):
         self.inputs = tensor_infos(value for value in graph.input if value.name not in weights)
         self.outputs = [value.name for value in graph.output]
         self._tensors = evaluation.tensors()
+        self._optional = {value.name for value in graph.output if value.type.HasField("optional_type")}
 
     def infer(self, feed: Mapping[str, Array], outputs: Sequence[str] | None = None) -> IterationResult:
         """Run once, as `Runner.infer` says."""
@@ -43,12 +44,17 @@ class ReferenceRunner(RunnerBase):
         runtime = time.perf_counter() - start
         found: dict[str, Array] = {}
         for name, value in values.items():
-            found.update(flat_values(name, value))
+            found.update(flat_values(name, _held(value) if name in self._optional else value))
         owned = {name: _owned(value) for name, value in found.items()}
         return IterationResult(outputs=owned, runtime=runtime, runner_name=self.name)
 
     def close(self) -> None:
         self._evaluation = None
+
+
+def _held(value: Any) -> Any:
+    """What an optional holds: onnx's evaluator has it as a list of one array, sequence or None."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
 def _owned(value: Array) -> Array:

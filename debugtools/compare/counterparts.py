@@ -67,20 +67,19 @@ def counterparts(first: Iterable[str], second: Iterable[str], declared: tuple[De
     groups = [_grouped(names, known) for names in (first, second)]
     may = [found.keys() | set(names) for found, names in zip(groups, declared, strict=True)]
     result = Counterparts()
-    for name in dict.fromkeys([*groups[0], *groups[1], *(n for n in declared[0] if n in may[1])]):
+    for name in dict.fromkeys([*groups[0], *groups[1], *sorted(known)]):
         one, other = groups[0].get(name, []), groups[1].get(name, [])
         there = set(other)
         result.common += [element for element in one if element in there]
         if one and other:
             if set(one) != there:
                 result.uneven.append(_uneven(name, one, other))
-        elif not one and not other:
-            if name in may[0]:
-                result.absent.append(name)
-        elif name in may[0] and name in may[1]:
+        elif name not in may[0] or name not in may[1]:
+            result.alone[0 if name in may[0] else 1].append(name)
+        elif one or other:
             result.uneven.append(_uneven(name, one, other))
         else:
-            result.alone[0 if one else 1].append(name)
+            result.absent.append(name)
     return result
 
 

@@ -77,7 +77,7 @@ class AccuracyResults(list[AccuracyResult]):
     """One AccuracyResult for each comparison function. True if nothing failed in any, as they say it."""
 
     def __bool__(self) -> bool:
-        if not self:
+        if len(self) == 0:
             G_LOGGER.warning("nothing was compared: that nothing failed says nothing")
         return all(map(bool, self))
 
