@@ -22,12 +22,12 @@ class RerunJudge(OneAtATime):
 
     def judge(self, artifact: Artifact | None) -> Judgement:
         started = time.perf_counter()
-        found = Judgement(Verdict.SKIP, "comparison", note="nothing was compared: there are no inputs")
+        found: Judgement | None = None
         for number, feed in self._original.feeds():
             found = stronger(found, self._original.judge(number, feed))
             if found.verdict is Verdict.BAD:
                 break
         self._setup.close()
-        if found.verdict is Verdict.SKIP:
-            raise LayerwiseError(found.note)
+        if found is None or found.verdict is Verdict.SKIP:
+            raise LayerwiseError(found.note if found else "nothing was compared: there are no inputs")
         return replace(found, seconds=time.perf_counter() - started)
