@@ -8,9 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from backends.runner import element_of
-
-KINDS = ("sequence", "value")
-
+from debugtools.compare.left_out import KINDS
 
 @dataclass(frozen=True, slots=True)
 class Uneven:

@@ -15,6 +15,7 @@ Pair = tuple[int, int]
 _ASKED_FOR = frozenset({"excluded", "not marked"})
 _SEEN = frozenset({"random"})  # a row of the table tells it
 _NAMED = 5
+KINDS = ("sequence", "value")  # in place of a data type, in the row of an output that the sides do not give alike
 NO_VALUE = "no value on either side: an empty sequence, or an optional without a value"
 EMPTY = "no elements on either side"
 

@@ -1,4 +1,4 @@
-"""Types of 2 and 4 bits with any number of elements: run, saved, loaded, compared; what fills a byte up is no element."""
+"""Types of 2 and 4 bits, any number of elements: run, saved, loaded, compared; what fills a byte up is no element."""
 
 from itertools import product
 from pathlib import Path
