@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from backends.runner import element_of
 from debugtools.compare.left_out import KINDS
 
+
 @dataclass(frozen=True, slots=True)
 class Uneven:
     """An output of both sides that they do not give alike: a sequence of another length, or a value on one side only.
