@@ -13,7 +13,7 @@ from backends.onnxrt_session import CPU, check_providers, in_words, open_session
 from backends.onnxrt_values import from_ort, is_plain, is_tensor, to_ort, type_name
 from backends.protos import parse_model
 from backends.results import IterationResult
-from backends.runner import Loadable, Placed, RunnerBase, check_feed_types, check_names, flat_values
+from backends.runner import Loadable, Placed, RunnerBase, check_feed_types, check_names, flat_outputs
 from backends.specs import RunnerSpec
 from backends.tensors import TensorInfo
 
@@ -57,9 +57,7 @@ class OnnxrtRunner(RunnerBase):
         with in_words(self.name):
             values = (self._run_plain if plain else self._run_values)(names, feed)
         runtime = time.perf_counter() - start
-        found: dict[str, Array] = {}
-        for name, value in zip(names, values, strict=True):
-            found.update(flat_values(name, value))
+        found = flat_outputs(zip(names, values, strict=True))
         return IterationResult(outputs=found, runtime=runtime, runner_name=self.name)
 
     def elsewhere(self) -> list[Placed]:

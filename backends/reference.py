@@ -11,7 +11,7 @@ from backends.errors import UsageError
 from backends.evaluate import Evaluation, tensor_infos
 from backends.protos import parse_model
 from backends.results import IterationResult
-from backends.runner import Loadable, RunnerBase, check_feed_types, check_names, flat_values
+from backends.runner import Loadable, RunnerBase, check_feed_types, check_names, flat_outputs
 from backends.specs import RunnerSpec
 
 Array = NDArray[Any]
@@ -42,9 +42,8 @@ class ReferenceRunner(RunnerBase):
         start = time.perf_counter()
         values = self._evaluation.run(feed, names)
         runtime = time.perf_counter() - start
-        found: dict[str, Array] = {}
-        for name, value in values.items():
-            found.update(flat_values(name, _held(value) if name in self._optional else value))
+        held = ((name, _held(value) if name in self._optional else value) for name, value in values.items())
+        found = flat_outputs(held)
         owned = {name: _owned(value) for name, value in found.items()}
         return IterationResult(outputs=owned, runtime=runtime, runner_name=self.name)
 

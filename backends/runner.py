@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import BadFile, UsageError
+from backends.errors import BadFile, LayerwiseError, UsageError
 from backends.results import IterationResult
 from backends.specs import RunnerSpec
 from backends.tensors import DTYPES, TensorInfo, dtype_name
@@ -181,6 +181,17 @@ def flat_values(name: str, value: Any) -> dict[str, NDArray[Any]]:
         values = np.asarray([value[key] for key in keys])
         return {f"{name}[keys]": np.asarray(keys, kind), f"{name}[values]": values}
     return {name: np.asarray(value)}
+
+
+def flat_outputs(values: Iterable[tuple[str, Any]]) -> dict[str, NDArray[Any]]:
+    """Return all of a run's values as `flat_values` does. LayerwiseError where two of them would have one name."""
+    found: dict[str, NDArray[Any]] = {}
+    for name, value in values:
+        for key, array in flat_values(name, value).items():
+            if key in found:
+                raise LayerwiseError(f"{shown(key, 120)!r} is an output and a part of another one: rename it")
+            found[key] = array
+    return found
 
 
 def element_of(name: str) -> str:
