@@ -100,9 +100,8 @@ class Frame:
         return alike_unfused(self.sides[pair[0]], self.sides[pair[1]])
 
     def keep(self, number: int, side: Side, name: str, array: Array) -> None:
-        """Save and validate one tensor of a side that runs, as asked. Enough if it is bad and that ends it."""
-        if not isinstance(side, ModelSide):
-            return
-        self.savers.output(number, side.index, side.own(name), array)
+        """Save one tensor of a side that runs and validate it, as asked. Enough if it is bad and that ends it."""
+        if isinstance(side, ModelSide):
+            self.savers.output(number, side.index, side.own(name), array)
         if self.validator and not self.validator.check(number, side.name, name, array) and self.spec.fail_fast:
             raise Enough

@@ -166,7 +166,8 @@ class ComparisonRun:
     def _tell_run(self, number: int, side: Side, result: IterationResult) -> None:
         row = {"iteration": number, "runner": side.name, "index": side.index, "runtime": result.runtime}
         self.context.row("runs", row | {"outputs": _described(result.outputs)})
-        if isinstance(side, ModelSide) and not (self.setup.observing and self.frame.observed(side) == "marked"):
+        plain = isinstance(side, ModelSide) and not (self.setup.observing and self.frame.observed(side) == "marked")
+        if plain or (self.frame.validator and not isinstance(side, ModelSide)):
             for name in shown_outputs(self.spec.marks, result.outputs):
                 self.frame.keep(number, side, name, result.outputs[name])
 

@@ -258,3 +258,18 @@ def test_nothing_validated_is_no_pass(tmp_path: Path, kinds: dict[str, str], run
     done = run_compare(CompareSpec(model=write_model(tmp_path / "m.onnx", kinds), runners=runners, validate=True))
     assert done.result["valid"] is False and done.result["passed"] is False
     assert any("nothing was validated" in text for text in done.texts("log"))
+
+
+def test_saved_outputs_are_validated_too(tmp_path: Path) -> None:
+    sound = np.ones(3, np.float32)
+    for number, (first, second) in enumerate(product((sound, np.where(sound > 0, np.nan, sound), sound[:0]), repeat=2)):
+        sides = []
+        for side, array in (("a", first), ("b", second)):
+            results = RunResults()
+            results.append(side, [IterationResult({"y": array})])
+            results.save(tmp_path / f"{side}{number}.json")
+            sides.append(RunnerSpec(kind="saved", results=str(tmp_path / f"{side}{number}.json")))
+        done = run_compare(CompareSpec(runners=sides, validate=True))
+        broken = sum(bool(np.isnan(array).any()) for array in (first, second))
+        assert len(done.table("validate")) == broken
+        assert done.result["valid"] is (not broken and bool(first.size or second.size))
