@@ -104,7 +104,7 @@ def why_not(row: Row) -> tuple[Reason, str] | None:
 
 
 def _names(items: Sequence[NotCompared]) -> str:
-    names = [shown(item.tensor, 120) for item in items if item.tensor]
+    names = list(dict.fromkeys(shown(item.tensor, 120) for item in items if item.tensor))
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
 

@@ -99,7 +99,7 @@ class ObservedRows:
             names = {name for owner, name in told if owner == pair}
             found = paired(frame, pair, first, second)
             output_rows(frame, self._comparer, number, pair, (found, first, second), observed=names)
-            if number == 0:
+            if number == 0 and any(isinstance(frame.sides[index], ModelSide) for index in pair):
                 self._note_layers(pair, first.keys() | second.keys())
 
     def _note_layers(self, pair: Pair, outputs: Set[str]) -> None:
