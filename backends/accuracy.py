@@ -144,15 +144,40 @@ class AccuracyResult:
 
     @property
     def passed(self) -> bool:
-        """True if every output of every iteration passed (or every average, if aggregated so)."""
+        """True if every output of every iteration passed (or every average, if aggregated so), and there are some."""
+        return not self.bare() and not self.failed
+
+    @property
+    def failed(self) -> bool:
+        """True if an output of an iteration did not pass (or an average, if aggregated so)."""
         if self.aggregation == "average":
-            return all(passed(result) for pair in self.pairs for result in self.average(pair).values())
-        return all(map(passed, self._results()))
+            return not all(passed(result) for pair in self.pairs for result in self.average(pair).values())
+        return not all(map(passed, self._results()))
 
     def _results(self) -> Iterator[Result]:
         for iterations in self.pairs.values():
             for outputs in iterations:
                 yield from outputs.values()
+
+    def bare(self) -> list[str]:
+        """Sentences: what there is no result of, so that there is no verdict; none if there is one for each pair."""
+        if not self.pairs:
+            return ["no pair of runners was compared"]
+        return [
+            f"nothing was compared of {shown(first, 80)} and {shown(second, 80)}"
+            for (first, second), iterations in self.pairs.items()
+            if not any(iterations)
+        ]
+
+    def gaps(self) -> Iterator[str]:
+        """Sentences: outputs that some iterations of a pair have results of, and others not."""
+        for iterations in self.pairs.values():
+            names = dict.fromkeys(name for outputs in iterations for name in outputs)
+            for name in names:
+                missing = [str(number) for number, outputs in enumerate(iterations) if name not in outputs]
+                if missing:
+                    more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+                    yield f"not compared: {shown(name, 120)}: not in iteration {', '.join(missing[:5])}{more}"
 
     def stats(self, pair: Pair) -> tuple[int, int, int]:
         """Iterations that matched, that did not, and all."""
@@ -198,8 +223,14 @@ class AccuracyResults:
 
     @property
     def passed(self) -> bool:
-        """True if all of them passed."""
-        return all(result.passed for result in self.results)
+        """True if all of them passed, and there are some."""
+        return bool(self.results) and all(result.passed for result in self.results)
+
+    def bare(self) -> list[str]:
+        """Sentences: what there is no result of, so that there is no verdict."""
+        if not self.results:
+            return ["nothing was compared: there are no results"]
+        return list(dict.fromkeys(text for result in self.results for text in result.bare()))
 
     def to_json(self) -> dict[str, Any]:
         """Polygraphy's fields."""

@@ -130,11 +130,14 @@ def _script_feeds(spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn) -> F
         passes += 1
         if passes > 1 and isinstance(loaded, Iterator):
             raise LayerwiseError(f"{shown(where)} is a generator, which can be read only once: return a list")
+        number = -1
         for number, feed in enumerate(islice(_guarded(iter(loaded), path, where), spec.iterations)):
             if not isinstance(feed, Mapping) or not all(isinstance(name, str) for name in feed):
                 kind = type(feed).__name__
                 raise UsageError(f"{shown(where)}, item {number}: {kind}, not a dict of input name -> array")
             yield fit_feed(feed, inputs, warn, shown(where))
+        if number < 0:
+            raise UsageError(f"{shown(where)}: no inputs in there")
 
     return Feeds(spec.iterations if spec.iterations is not None else _length(loaded), make)
 

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from backends.errors import UsageError
 from backends.model import ModelFile
 from backends.onnxrt_session import CPU, check_providers, in_words, open_session, provider_names, short_name
-from backends.onnxrt_values import from_ort, is_plain, to_ort, type_name
+from backends.onnxrt_values import from_ort, is_plain, is_tensor, to_ort, type_name
 from backends.protos import parse_model
 from backends.results import IterationResult
-from backends.runner import Loadable, Placed, RunnerBase, check_feed_types, check_names, flat_values
+from backends.runner import Loadable, Placed, RunnerBase, check_feed_types, check_names, flat_outputs
 from backends.specs import RunnerSpec
 from backends.tensors import TensorInfo
 
@@ -57,9 +57,7 @@ class OnnxrtRunner(RunnerBase):
         with in_words(self.name):
             values = (self._run_plain if plain else self._run_values)(names, feed)
         runtime = time.perf_counter() - start
-        found: dict[str, Array] = {}
-        for name, value in zip(names, values, strict=True):
-            found.update(flat_values(name, value))
+        found = flat_outputs(zip(names, values, strict=True))
         return IterationResult(outputs=found, runtime=runtime, runner_name=self.name)
 
     def elsewhere(self) -> list[Placed]:
@@ -94,8 +92,15 @@ class OnnxrtRunner(RunnerBase):
         return values
 
     def _run_values(self, names: list[str], feed: Mapping[str, Array]) -> list[Any]:
+        """What is no tensor comes from a run of its own: such an OrtValue cannot be read."""
         values = {name: to_ort(array) for name, array in feed.items()}
-        return [from_ort(value) for value in self._session.run_with_ort_values(names, values)]
+        tensors = [name for name in names if is_tensor(self._out_types[name])]
+        made = self._session.run_with_ort_values(tensors, values) if tensors else []
+        found = {name: from_ort(value) for name, value in zip(tensors, made, strict=True)}
+        rest = [name for name in names if name not in found]
+        if rest:
+            found.update(zip(rest, self._run_plain(rest, feed), strict=True))
+        return [found[name] for name in names]
 
 
 def open_onnxrt(spec: RunnerSpec, model: Loadable, *, name: str) -> OnnxrtRunner:

@@ -47,6 +47,11 @@ def is_plain(ort_type: str) -> bool:
     return match is None or _SPELLING.get(match[1], match[1]) not in EXTENDED_NAMES
 
 
+def is_tensor(ort_type: str) -> bool:
+    """True for a tensor, False for a sequence, an optional or a map."""
+    return _TENSOR.fullmatch(ort_type) is not None
+
+
 def to_ort(array: Array) -> Any:
     """Return an OrtValue on the CPU that shares the array's memory; types under 8 bits are packed anew."""
     row = dtype_row(dtype_name(array))

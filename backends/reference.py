@@ -11,7 +11,7 @@ from backends.errors import UsageError
 from backends.evaluate import Evaluation, tensor_infos
 from backends.protos import parse_model
 from backends.results import IterationResult
-from backends.runner import Loadable, RunnerBase, check_feed_types, check_names, flat_values
+from backends.runner import Loadable, RunnerBase, check_feed_types, check_names, flat_outputs
 from backends.specs import RunnerSpec
 
 Array = NDArray[Any]
@@ -30,6 +30,7 @@ class ReferenceRunner(RunnerBase):
         self.inputs = tensor_infos(value for value in graph.input if value.name not in weights)
         self.outputs = [value.name for value in graph.output]
         self._tensors = evaluation.tensors()
+        self._optional = {value.name for value in graph.output if value.type.HasField("optional_type")}
 
     def infer(self, feed: Mapping[str, Array], outputs: Sequence[str] | None = None) -> IterationResult:
         """Run once, as `Runner.infer` says."""
@@ -41,14 +42,18 @@ class ReferenceRunner(RunnerBase):
         start = time.perf_counter()
         values = self._evaluation.run(feed, names)
         runtime = time.perf_counter() - start
-        found: dict[str, Array] = {}
-        for name, value in values.items():
-            found.update(flat_values(name, value))
+        held = ((name, _held(value) if name in self._optional else value) for name, value in values.items())
+        found = flat_outputs(held)
         owned = {name: _owned(value) for name, value in found.items()}
         return IterationResult(outputs=owned, runtime=runtime, runner_name=self.name)
 
     def close(self) -> None:
         self._evaluation = None
+
+
+def _held(value: Any) -> Any:
+    """What an optional holds: onnx's evaluator has it as a list of one array, sequence or None."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
 def _owned(value: Array) -> Array:

@@ -1,6 +1,7 @@
 """Runners: one configured backend, ready to infer. The one door through which anything is run."""
 
 import importlib
+import re
 import time
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import BadFile, UsageError
+from backends.errors import BadFile, LayerwiseError, UsageError
 from backends.results import IterationResult
 from backends.specs import RunnerSpec
 from backends.tensors import DTYPES, TensorInfo, dtype_name
@@ -24,6 +25,7 @@ _PREFIXES = {
     "pluginref": "pluginref-runner",
     "trt": "trt-runner",
 }
+_PART = re.compile(r"(.+?)(?:\[\d+\](?:\[(?:keys|values)\])?|\[(?:keys|values)\])", re.DOTALL)
 _DTYPE_NAMES = frozenset(row.name for row in DTYPES)
 _OPENABLE = frozenset({"onnxrt", "reference", "saved", "pluginref", "trt"})  # backends.<kind>.open_<kind>
 
@@ -165,12 +167,37 @@ def check_feed_types(feed: Mapping[str, Any], inputs: Sequence[TensorInfo]) -> N
 
 
 def flat_values(name: str, value: Any) -> dict[str, NDArray[Any]]:
-    """Return a backend's value as arrays: a sequence as `name[0]`, `name[1]`, …; an absent one as none."""
+    """Return a backend's value as arrays: a sequence as `name[0]`, `name[1]`, …; an absent one as none.
+
+    A map is two arrays, `name[keys]`, in their order, and `name[values]`.
+    """
     if value is None:
         return {}
     if isinstance(value, list):
-        return {f"{name}[{i}]": np.asarray(element) for i, element in enumerate(value)}
+        return {key: array for i, each in enumerate(value) for key, array in flat_values(f"{name}[{i}]", each).items()}
+    if isinstance(value, dict):
+        keys = sorted(value)
+        kind = object if keys and isinstance(keys[0], str) else np.int64
+        values = np.asarray([value[key] for key in keys])
+        return {f"{name}[keys]": np.asarray(keys, kind), f"{name}[values]": values}
     return {name: np.asarray(value)}
+
+
+def flat_outputs(values: Iterable[tuple[str, Any]]) -> dict[str, NDArray[Any]]:
+    """Return all of a run's values as `flat_values` does. LayerwiseError where two of them would have one name."""
+    found: dict[str, NDArray[Any]] = {}
+    for name, value in values:
+        for key, array in flat_values(name, value).items():
+            if key in found:
+                raise LayerwiseError(f"{shown(key, 120)!r} is an output and a part of another one: rename it")
+            found[key] = array
+    return found
+
+
+def element_of(name: str) -> str:
+    """The sequence or map that one of `flat_values`' names may be a part of, "" for other names."""
+    match = _PART.fullmatch(name)
+    return match[1] if match else ""
 
 
 def runner_name(spec: RunnerSpec, index: int, when: time.struct_time) -> str:

@@ -133,3 +133,5 @@ def _try(context: "JobContext", job: EditJob, before: Structure, after: Structur
         context.row("outputs", {"name": name, "note": "no output any more"})
     for name in effect.new:
         context.row("outputs", {"name": name, "note": "a new output"})
+    if effect.nothing:
+        context.log("nothing was compared: no output that both models give has an element", "error")

@@ -19,6 +19,7 @@ from backends.specs import FeedSpec, RunnerSpec
 from backends.text import shown
 from debugtools.compare.metrics import compare_arrays
 from debugtools.compare.tolerance import Rule
+from debugtools.diff.blocks import same_bytes
 from surgery.history import History
 from surgery.settled import settled
 from surgery.structure import Structure
@@ -44,16 +45,24 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What edits did to the outputs. gone and new: outputs that only one of the models has."""
+    """What edits did to the outputs. gone and new: outputs that only one of the models gives. empty: outputs of both
+    without a single element to compare.
+    """
 
     outputs: tuple[Moved, ...]
     gone: tuple[str, ...]
     new: tuple[str, ...]
+    empty: tuple[str, ...] = ()
 
     @property
     def unmoved(self) -> bool:
-        """True if the models have the same outputs, equal bit for bit."""
-        return not (self.gone or self.new) and all(output.equal for output in self.outputs)
+        """True if the models have the same outputs, equal bit for bit, and something in them to compare."""
+        return not (self.gone or self.new or self.nothing) and all(output.equal for output in self.outputs)
+
+    @property
+    def nothing(self) -> bool:
+        """True if nothing was compared: no output that both give has an element."""
+        return len(self.outputs) == len(self.empty)
 
 
 def effect_of(
@@ -78,20 +87,21 @@ def effect_of(
         tuple(_moved(name, new[name], old[name], rule or Rule()) for name in common),
         tuple(name for name in old if name not in new),
         tuple(name for name in new if name not in old),
+        tuple(name for name in common if new[name].shape == old[name].shape and not new[name].size),
     )
 
 
 def answer_effect(context: "JobContext", params: dict[str, Any]) -> dict[str, Any]:
     """Request of a warm worker. params: path, log (the history's file), at and to (ids of two of its entries).
 
-    Answer: outputs (rows of `Moved`), gone, new, unmoved, warnings.
+    Answer: outputs (rows of `Moved`), gone, new, empty, unmoved, nothing, warnings.
     """
     warnings: list[str] = []
     with ModelFile(params["path"]) as file:
         history = History(Path(params["log"]), Structure.open(file))
         pair = history.structure_at(int(params["at"])), history.structure_at(int(params["to"]))
         effect = effect_of(*pair, feeds=msgspec.convert(params.get("feeds", {}), FeedSpec), warn=warnings.append)
-    return {**msgspec.to_builtins(effect), "unmoved": effect.unmoved, "warnings": warnings}
+    return {**msgspec.to_builtins(effect), "unmoved": effect.unmoved, "nothing": effect.nothing, "warnings": warnings}
 
 
 def _feed(structure: Structure, feeds: FeedSpec, warn: Warn) -> Mapping[str, Array]:
@@ -110,7 +120,7 @@ def _run(structure: Structure, feed: Mapping[str, Array], when: str) -> Mapping[
 
 
 def _moved(name: str, new: Array, old: Array, rule: Rule) -> Moved:
-    equal = new.shape == old.shape and new.dtype == old.dtype and new.tobytes() == old.tobytes()
+    equal = same_bytes(new, old)
     result = compare_arrays(new, old, rule)
     required = result.required()
     largest, relative = (None, None) if required is None else (float(required[0]), float(required[1]))

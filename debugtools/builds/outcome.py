@@ -33,8 +33,9 @@ def outcome(
     drawn = any(maker.drawn(trial.tactics.parent.name) for trial in trials)
     text = f"{counted.statement}. {f'{narrow.text} ' if narrow else _told(found, trials)}{len(changing)} layers "
     text += f"have changed their tactic from build to build.{_DRAWN if drawn else ''}"
+    judged = counted.good + counted.bad > 0
     return {
-        "passed": narrow.verified if narrow else True, "search": "build", "found": [], "original": None,
+        "passed": narrow.verified if narrow else judged, "search": "build", "found": [], "original": None,
         "verified": True, "good": counted.good, "bad": counted.bad, "skipped": counted.skipped,
         "interval": list(counted.interval), "below": counted.below, "summary": text, "replay": None,
         "suspect_tactics": [suspect.row() for suspect in found], "varied": dict(changing),

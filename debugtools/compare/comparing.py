@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from backends.errors import UsageError
 from backends.scripts import load_function, script_errors
 from backends.text import shown
+from debugtools.compare.counterparts import Uneven
 from debugtools.compare.layers import Ledger, Row, layer_row
 from debugtools.compare.metrics import Comparison, compare_arrays
 from debugtools.compare.places import Places
@@ -81,11 +83,22 @@ class Comparer:
             b = self.postprocess.array(name, b, second.name)
         result = self.compare(name, a, b)
         if self._script:
-            result.verdicts = {"script": self._script.verdict(pair, name, (a, b), (first.name, second.name))}
+            self._script.judge(result, pair, name, (a, b), (first.name, second.name))
         judged = self._ledgers.setdefault(pair, Ledger(self.places)).judge(name, result)
         row = layer_row(iteration, pair, name, second.own(name), mode, self.places.place(name), result, judged)
         self._emit(row, result, a, b)
         return result
+
+    def uneven(self, iteration: int, pair: Pair, found: Uneven, mode: str) -> None:
+        """Emit the row of an output that the sides do not give alike: it fails whatever the rules."""
+        metrics = ["script"] if self._script else self.spec.metrics
+        one, other = found.counts
+        result = Comparison((found.kind, found.kind), ((one,), (other,)), self.tolerances.rule(found.name))
+        result.verdicts, result.note = dict.fromkeys(metrics, False), found.text
+        own, place = self.sides[pair[1]].own(found.name), self.places.place(found.name)
+        row = layer_row(iteration, pair, found.name, own, mode, place, result, (None, ""))
+        nothing = np.empty(0)
+        self._emit(row, result, nothing, nothing)
 
 
 class CompareScript:
@@ -102,12 +115,21 @@ class CompareScript:
         """Ask about all outputs of a pair of runs. LayerwiseError with the script's line if it fails."""
         self._answers[pair] = self._call(outputs, runners)
 
-    def verdict(self, pair: Pair, name: str, arrays: tuple[Array, Array], runners: tuple[str, str]) -> bool:
-        """The function's verdict on one tensor; a tensor that is no output is asked about alone."""
+    def judge(
+        self, result: Comparison, pair: Pair, name: str, arrays: tuple[Array, Array], runners: tuple[str, str]
+    ) -> None:
+        """Put the function's verdict on one tensor in place; a tensor that is no output is asked about alone.
+
+        Where it answers nothing there is no verdict.
+        """
         answers = self._answers.get(pair, {})
         if name not in answers:
             answers = self._call(({name: arrays[0]}, {name: arrays[1]}), runners)
-        return bool(answers[name]) if name in answers else all(map(bool, answers.values()))
+        if answers:
+            passed = bool(answers[name]) if name in answers else all(map(bool, answers.values()))
+            result.verdicts = {"script": passed}
+        else:
+            result.note = f"{self._name}() gave no verdict"
 
     def _call(
         self, outputs: tuple[Mapping[str, Array], Mapping[str, Array]], runners: tuple[str, str]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from debugtools.compare.layers import Row
+from debugtools.compare.left_out import LeftOut
 from debugtools.compare.models import Model
 from debugtools.compare.outcome import Key
 from debugtools.compare.saving import Savers
@@ -38,7 +39,7 @@ def alike_unfused(first: Side, second: Side) -> bool:
 
 @dataclass
 class Frame:
-    """The job, the request, the sides; done: rows that an earlier attempt of the job made."""
+    """The job, the request, the sides; done: rows that an earlier attempt of the job made; left_out: what has none."""
 
     context: "JobContext"
     spec: CompareSpec
@@ -48,6 +49,7 @@ class Frame:
     savers: Savers
     validator: Validator | None
     done: dict[Key, Row] = field(default_factory=dict)
+    left_out: LeftOut = field(default_factory=LeftOut)
 
     @property
     def model_sides(self) -> list[ModelSide]:
@@ -98,9 +100,8 @@ class Frame:
         return alike_unfused(self.sides[pair[0]], self.sides[pair[1]])
 
     def keep(self, number: int, side: Side, name: str, array: Array) -> None:
-        """Save and validate one tensor of a side that runs, as asked. Enough if it is bad and that ends it."""
-        if not isinstance(side, ModelSide):
-            return
-        self.savers.output(number, side.index, side.own(name), array)
+        """Save one tensor of a side that runs and validate it, as asked. Enough if it is bad and that ends it."""
+        if isinstance(side, ModelSide):
+            self.savers.output(number, side.index, side.own(name), array)
         if self.validator and not self.validator.check(number, side.name, name, array) and self.spec.fail_fast:
             raise Enough

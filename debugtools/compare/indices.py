@@ -13,6 +13,11 @@ Array = NDArray[Any]
 _BLOCK = 1 << 20  # elements sorted at a time
 
 
+def places_checked(a: Array, tolerance: int) -> bool:
+    """Whether any place of an array (..., K) is checked: a tolerance of K and more leaves none."""
+    return bool(a.size) and (a.ndim == 0 or a.shape[-1] > tolerance)
+
+
 def indices_mismatches(a: Array, b: Array, tolerance: int) -> int:
     """Count the values of `a` (..., K) that are further than `tolerance` places from where `b` holds them.
 

@@ -35,9 +35,12 @@ class MarkedStream:
         self._names = [side.own(name) for name in names]
         self._spec = short_lived(side.spec)
         self._key = id(side.model), tuple(self._names), msgspec.json.encode(self._spec), session
-        pool.share(self._key)
+        if self._names:
+            pool.share(self._key)
 
     def __iter__(self) -> Iterator[Mapping[str, Array]]:
+        if not self._names:
+            return
         outputs = dict(self._pool.take(self._key, 0, self._open).infer(self._feed).outputs)
         self._pool.give(self._key, 0)
         for own in self._names:

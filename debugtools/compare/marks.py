@@ -1,10 +1,11 @@
 """Which tensors a user marked: names, globs and op types resolved against a model's graph."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from backends.errors import UsageError
+from backends.runner import element_of
 from backends.text import shown
 from debugtools.compare.spec import MarkSpec
 from debugtools.compare.tolerance import near
@@ -34,18 +35,30 @@ def marked_tensors(marks: MarkSpec, cut: "GraphCut") -> list[str]:
 
 
 def shown_outputs(marks: MarkSpec, outputs: Iterable[str]) -> list[str]:
-    """Return the graph outputs that are reported: all, less those excluded, or with `only` those that are named."""
+    """Return the graph outputs that are reported: all, less those excluded, or with `only` those that are named.
+
+    An element of a sequence goes by the sequence's name too.
+    """
     kept = list(outputs)
     if marks.only and (marks.names or marks.op_types):
-        kept = [name for name in kept if any(_fits(name, pattern) for pattern in marks.names)]
-    return [name for name in kept if not any(_fits(name, pattern) for pattern in marks.exclude)]
+        kept = [name for name in kept if _fits_any(name, marks.names)]
+    return [name for name in kept if not excluded(marks, name)]
+
+
+def excluded(marks: MarkSpec, name: str) -> bool:
+    """Whether an output was asked to be left out."""
+    return _fits_any(name, marks.exclude)
 
 
 def idle_exclusions(marks: MarkSpec, names: Iterable[str]) -> list[str]:
     """Return a line per exclusion that leaves none of `names` out, with near matches."""
-    known = list(names)
+    known = [part for name in names for part in (name, element_of(name)) if part]
     idle = [pattern for pattern in marks.exclude if not any(_fits(name, pattern) for name in known)]
     return [f"{shown(pattern, 80)!r} is excluded, which is not compared{near(pattern, known)}" for pattern in idle]
+
+
+def _fits_any(name: str, patterns: Sequence[str]) -> bool:
+    return any(_fits(part, pattern) for part in (name, element_of(name)) if part for pattern in patterns)
 
 
 def _fits(name: str, pattern: str) -> bool:

@@ -17,7 +17,7 @@ from backends.errors import LayerwiseError
 from backends.tensors import dtype_name
 from debugtools.compare import order
 from debugtools.compare.fused import fuse, measure, sum_of_squares
-from debugtools.compare.indices import indices_mismatches
+from debugtools.compare.indices import indices_mismatches, places_checked
 from debugtools.compare.kinds import Arithmetic, arithmetic
 from debugtools.compare.moments import Moments, Number, Side, Totals
 from debugtools.compare.perceptual import lpips_distance
@@ -95,8 +95,17 @@ def compare_arrays(
     totals = fuse(a, b, how, rule.atol, rule.rtol, infinities_equal=rule.infinities_equal)
     conclude(result, totals, a.size)
     _order(result, a, b, how, statistics, medians)
-    result.verdicts = {name: _verdict(name, result, a, b) for name in metrics}
+    result.verdicts = {name: _verdict(name, result, a, b) for name in metrics if _can_judge(name, result, a)}
     return result
+
+
+def _can_judge(metric: MetricName, result: Comparison, a: Array) -> bool:
+    """Whether a metric looks at anything of what is there; the note says where it does not."""
+    tolerance = result.rule.index_tolerance
+    if metric != "indices" or not a.size or places_checked(a, tolerance):
+        return True
+    result.note = f"an index tolerance of {tolerance} leaves none of {a.shape[-1]} places to check"
+    return False
 
 
 def conclude(result: Comparison, totals: Totals, size: int) -> None:

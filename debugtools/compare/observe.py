@@ -28,14 +28,15 @@ class Plan:
     """What is observed on each side: its segments, and the names (of the comparison's model) it will give.
 
     at_once: bytes of tensors, where known, of the sides that have no segments but one session that gives all.
-    shown: names that get rows (graph outputs are observed for the canary in any case). skipped: names that cannot be
-    compared, with the reason; unmatched: names that a side does not have.
+    shown: names that get rows (graph outputs are observed for the canary in any case). opaque: names of what is no
+    tensor. skipped: layers among them, with the reason; unmatched: names that a side does not have.
     """
 
     segments: "dict[int, list[Segment]]" = field(default_factory=dict)
     wanted: dict[int, list[str]] = field(default_factory=dict)
     at_once: int = 0
     shown: frozenset[str] = frozenset()
+    opaque: frozenset[str] = frozenset()
     skipped: list[str] = field(default_factory=list)
     unmatched: list[str] = field(default_factory=list)
 
@@ -81,7 +82,8 @@ def make_plan(
                     made[key] = cut.segments(key[1], limit, known)
                 plan.segments[side.index] = made[key]
         plan.wanted[side.index] = wanted
-    plan.skipped = [f"{shown(name, 120)}: not a tensor" for name in names if name in opaque]
+    plan.opaque = frozenset(opaque)
+    plan.skipped = [f"{shown(name, 120)}: not a tensor" for name in names if name in opaque and name not in outputs]
     plan.unmatched = _unmatched(sides, plan, names, opaque)
     return plan
 

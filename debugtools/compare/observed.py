@@ -1,6 +1,6 @@
 """Rows of all marked tensors, streamed; those of graph outputs come from the plain runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from backends.results import IterationResult
 from backends.text import shown
@@ -8,10 +8,12 @@ from debugtools.compare.ahead import Ahead, pair_size
 from debugtools.compare.canary import Canary
 from debugtools.compare.comparing import Comparer
 from debugtools.compare.frame import Array, Feed, Frame, Pair
+from debugtools.compare.left_out import NotCompared
 from debugtools.compare.marked import check_budget, markable
 from debugtools.compare.marks import marked_tensors, shown_outputs
 from debugtools.compare.memory import give_back, limits, resident
 from debugtools.compare.observe import Observer, Plan, make_plan
+from debugtools.compare.plain import not_given, note_unwanted, output_rows, paired
 from debugtools.compare.sides import ModelSide
 from debugtools.compare.spec import MarkSpec
 
@@ -23,6 +25,7 @@ class ObservedRows:
         self._frame, self._marks, self._comparer, self._observer = frame, marks, comparer, observer
         self.canary = Canary(frame.spec.metrics)
         self.plan: Plan | None = None
+        self._outputs: frozenset[str] = frozenset()
         self._at_once = {side.index for side in frame.model_sides if frame.observed(side) == "marked"}
 
     def iteration(self, number: int, feed: Feed, results: Sequence[IterationResult]) -> None:
@@ -59,7 +62,10 @@ class ObservedRows:
         frame = self._frame
         moved = self._moved(pair, name, plain, observed)
         assert self.plan is not None
-        if name not in self.plan.shown or (number, pair, name) in frame.done:
+        if name not in self.plan.shown:
+            note_unwanted(frame, number, pair, name)
+            return
+        if (number, pair, name) in frame.done:
             return
         marked = frame.marked(pair)
         chosen, other = (observed, plain) if marked else (plain, observed)
@@ -90,9 +96,24 @@ class ObservedRows:
                     frame.keep(number, frame.sides[index], name, outputs[index][name])
         for pair in frame.pairs:
             first, second = outputs[pair[0]], outputs[pair[1]]
-            for name in shown_outputs(frame.spec.marks, first):
-                if name in second and (pair, name) not in told and (number, pair, name) not in frame.done:
-                    self._comparer.row(number, pair, name, frame.plain_mode(pair), first[name], second[name])
+            names = {name for owner, name in told if owner == pair}
+            found = paired(frame, pair, first, second)
+            output_rows(frame, self._comparer, number, pair, (found, first, second), observed=names)
+            if number == 0 and any(isinstance(frame.sides[index], ModelSide) for index in pair):
+                self._note_layers(pair, first.keys() | second.keys())
+
+    def _note_layers(self, pair: Pair, outputs: Set[str]) -> None:
+        """Marked tensors other than `outputs` that a side of the pair does not give."""
+        frame, plan = self._frame, self.plan
+        assert plan is not None
+        given = [frozenset(plan.wanted[index]) for index in pair]
+        for name in sorted(plan.shown - (given[0] & given[1]) - outputs):
+            side = frame.sides[pair[0] if name not in given[0] else pair[1]]
+            layer = isinstance(side, ModelSide)
+            if name in plan.opaque and name not in self._outputs:
+                frame.left_out.add(NotCompared(name, "not a tensor", "not a tensor", pair, layer=True))
+            elif name not in plan.opaque:
+                frame.left_out.add(NotCompared(name, "no counterpart", not_given(side), pair, layer=layer))
 
     def _make_plan(self, feed: Feed, feeds: Mapping[int, Feed]) -> Plan:
         frame = self._frame
@@ -112,6 +133,7 @@ class ObservedRows:
         shapes = {name: array.shape for name, array in feed.items()}
         segment = limits(frame.spec.memory_budget, resident()).segment
         made = [name for name in cut.outputs if name in cut.maker]
+        self._outputs = frozenset(made)
         plan = make_plan(frame.sides, names, made, shapes, segment, self._at_once)
         if self._at_once:
             self._tell_at_once(plan.at_once)

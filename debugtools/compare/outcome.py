@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from debugtools.compare.left_out import compared
+
 Row = dict[str, Any]
 Key = tuple[int, tuple[int, ...], str]
 _SUBSET = ("iteration", "pair", "i", "node", "op", "tensor", "mode", "max_abs", "max_rel", "rel_l2", "finding", "note")
@@ -24,6 +26,7 @@ class Outcome:
         self._worst: Row | None = None
         self._failures: set[tuple[str, tuple[int, ...], int]] = set()
         self._iterations: set[int] = set()
+        self._compared = dict.fromkeys(pairs, 0)
 
     def iteration(self, number: int) -> None:
         """An iteration was run."""
@@ -33,6 +36,7 @@ class Outcome:
         """Take in one row."""
         self.rows += 1
         self._iterations.add(row["iteration"])
+        self._compared[row["pair"][0], row["pair"][1]] += compared(row)
         if row["passed"] is not False:
             return
         self.failed += 1
@@ -44,10 +48,15 @@ class Outcome:
             if not passed:
                 self._failures.add((metric, tuple(row["pair"]), row["iteration"]))
 
+    def bare(self) -> list[tuple[int, int]]:
+        """The pairs of which nothing was compared: for them there is no verdict."""
+        return [pair for pair, count in self._compared.items() if not count]
+
     def result(self, seconds: float) -> dict[str, Any]:
-        """The fields of the job's result that rows decide."""
+        """The fields of the job's result that rows decide. n_compared: rows that compared something."""
         return {
-            "passed": self.failed == 0, "n_rows": self.rows, "n_failed": self.failed,
+            "passed": self.failed == 0 and not self.bare(), "n_rows": self.rows,
+            "n_compared": sum(self._compared.values()), "n_failed": self.failed,
             "first_bad": _subset(self._first), "worst": _subset(self._worst), "runners": list(self._runners),
             "iterations": len(self._iterations), "summary": list(self._summary()), "seconds": seconds,
         }  # fmt: skip
@@ -57,9 +66,10 @@ class Outcome:
         for metric in self._metrics:
             for pair in self._pairs:
                 passed = total - sum((metric, pair, k) in self._failures for k in self._iterations)
+                passed = passed if self._compared[pair] else 0
                 yield {
                     "metric": metric, "pair": [self._runners[i] for i in pair], "passed": passed, "total": total,
-                    "rate": passed / total if total else 1.0,
+                    "rate": passed / total if total else 0.0, "compared": self._compared[pair],
                 }  # fmt: skip
 
 

@@ -1,14 +1,18 @@
 """Rows of graph outputs, from the plain runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from backends.errors import UsageError
 from backends.results import IterationResult
 from backends.text import shown
 from debugtools.compare.comparing import Comparer
+from debugtools.compare.counterparts import Counterparts, counterparts
 from debugtools.compare.frame import Array, Frame, Pair
-from debugtools.compare.marks import shown_outputs
-from debugtools.compare.sides import Side
+from debugtools.compare.left_out import NO_VALUE, NotCompared, Reason
+from debugtools.compare.marks import excluded, shown_outputs
+from debugtools.compare.sides import SavedSide, Side
+
+Outputs = Mapping[str, Array]
 
 
 def plain_rows(frame: Frame, comparer: Comparer, number: int, results: Sequence[IterationResult]) -> None:
@@ -16,12 +20,72 @@ def plain_rows(frame: Frame, comparer: Comparer, number: int, results: Sequence[
     processed = [_processed(comparer, side, result) for side, result in zip(frame.sides, results, strict=True)]
     for pair in frame.pairs:
         first, second = processed[pair[0]], processed[pair[1]]
-        if not any(name in second for name in first):
+        found = paired(frame, pair, first, second)
+        if first and second and not found.any():
             raise UsageError(_nothing_in_common(frame.sides, pair, first, second))
         comparer.begin_pair(pair, first, second)
-        for name in shown_outputs(frame.spec.marks, first):
-            if name in second and (number, pair, name) not in frame.done:
-                comparer.row(number, pair, name, frame.plain_mode(pair), first[name], second[name], ready=True)
+        output_rows(frame, comparer, number, pair, (found, first, second), ready=True)
+
+
+def paired(frame: Frame, pair: Pair, first: Outputs, second: Outputs) -> Counterparts:
+    """Which outputs of two runs belong together. What a user's function makes of them is known by its names alone."""
+    declared = [frozenset[str]() if frame.spec.postprocess_script else frame.sides[i].declared for i in pair]
+    return counterparts(first, second, (declared[0], declared[1]))
+
+
+def output_rows(
+    frame: Frame,
+    comparer: Comparer,
+    number: int,
+    pair: Pair,
+    outputs: tuple[Counterparts, Outputs, Outputs],
+    *,
+    ready: bool = False,
+    observed: Container[str] | None = None,
+) -> None:
+    """Compare the outputs of one pair, and note what is not compared. ready: outputs are postprocessed.
+
+    observed: tensors that are compared where they are observed, not here; None: nothing is observed.
+    """
+    found, first, second = outputs
+    mode = frame.plain_mode(pair)
+    chosen = frozenset(shown_outputs(frame.spec.marks, (*found.common, *(each.name for each in found.uneven))))
+    for name in found.common:
+        if observed is not None and name in observed:
+            continue
+        if name not in chosen:
+            note_unwanted(frame, number, pair, name)
+        elif (number, pair, name) not in frame.done:
+            comparer.row(number, pair, name, mode, first[name], second[name], ready=ready)
+    for each in found.uneven:
+        if each.name in chosen and (number, pair, each.name) not in frame.done:
+            comparer.uneven(number, pair, each, mode)
+    _note_missing(frame, number, pair, found, observed)
+
+
+def note_unwanted(frame: Frame, number: int, pair: Pair, name: str) -> None:
+    """Note an output that the user does not want to see."""
+    reason: Reason = "excluded" if excluded(frame.spec.marks, name) else "not marked"
+    frame.left_out.add(NotCompared(name, reason, f"{reason}, as asked for", pair, number))
+
+
+def _note_missing(
+    frame: Frame, number: int, pair: Pair, found: Counterparts, observed: Container[str] | None
+) -> None:
+    marks, left = frame.spec.marks, frame.left_out
+    for names, having, lacking in zip(found.alone, pair, reversed(pair), strict=True):
+        if observed is not None and isinstance(frame.sides[having], SavedSide):
+            continue  # a file may hold layers that nobody marked
+        for name in shown_outputs(marks, names):
+            if observed is None or name not in observed:
+                left.add(NotCompared(name, "no counterpart", not_given(frame.sides[lacking]), pair, number))
+    for name in shown_outputs(marks, found.absent):
+        left.add(NotCompared(name, "no value", NO_VALUE, pair, number))
+
+
+def not_given(side: Side) -> str:
+    """Why a tensor has no counterpart on a side."""
+    return f"{shown(side.name, 80)} does not give it"
 
 
 def _processed(comparer: Comparer, side: Side, result: IterationResult) -> Mapping[str, Array]:

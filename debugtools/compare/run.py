@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,8 +11,10 @@ from backends.results import IterationResult
 from backends.tensors import dtype_name
 from backends.text import shown
 from debugtools.compare.comparing import Comparer
+from debugtools.compare.feeding import common_feeds
 from debugtools.compare.frame import Array, Enough, Feed, Frame
 from debugtools.compare.layers import Row
+from debugtools.compare.left_out import NotCompared
 from debugtools.compare.marks import idle_exclusions, shown_outputs
 from debugtools.compare.memory import peak
 from debugtools.compare.metrics import Comparison
@@ -23,11 +24,12 @@ from debugtools.compare.outcome import Outcome, row_key
 from debugtools.compare.places import Places
 from debugtools.compare.plain import plain_rows
 from debugtools.compare.plots import Plots
+from debugtools.compare.renamed import RenamedOutputs
 from debugtools.compare.same_feeds import same_feeds
 from debugtools.compare.saving import Accuracy, Savers, check_average
 from debugtools.compare.sequence import in_sequence
 from debugtools.compare.setup import Setup
-from debugtools.compare.sides import ModelSide, RenamedOutputs, SavedSide, Side
+from debugtools.compare.sides import ModelSide, Side
 from debugtools.compare.validate import Validator
 
 if TYPE_CHECKING:
@@ -115,13 +117,15 @@ class ComparisonRun:
             self.context.row("engines", {"runner": side.name, "index": side.index, "path": file})
 
     def _feeds(self) -> Iterator[Feed]:
-        saved = [side.iterations for side in self.sides if isinstance(side, SavedSide)]
-        if not self.model_sides:
-            return iter([{}] * min(saved))
-        own = next((side for side in self.model_sides if not side.own_model), self.model_sides[0])
-        spec = self.spec.feeds
-        feeds = same_feeds(self.context, spec, iter(make_feeds(spec, own.runner.inputs, self.context.warn)))
-        return islice(feeds, min(saved)) if saved else feeds
+        own = next((side for side in self.model_sides if not side.own_model), next(iter(self.model_sides), None))
+        feeds = None
+        if own is not None:
+            made = iter(make_feeds(self.spec.feeds, own.runner.inputs, self.context.warn))
+            feeds = same_feeds(self.context, self.spec.feeds, made)
+        return common_feeds(self.sides, feeds, self._uneven)
+
+    def _uneven(self, done: int, text: str) -> None:
+        self.frame.left_out.add(NotCompared("", "iterations", text, iteration=done))
 
     def _plain_results(self) -> Iterator[tuple[Feed, list[IterationResult]]]:
         if self.spec.sequential:
@@ -167,7 +171,8 @@ class ComparisonRun:
     def _tell_run(self, number: int, side: Side, result: IterationResult) -> None:
         row = {"iteration": number, "runner": side.name, "index": side.index, "runtime": result.runtime}
         self.context.row("runs", row | {"outputs": _described(result.outputs)})
-        if isinstance(side, ModelSide) and not (self.setup.observing and self.frame.observed(side) == "marked"):
+        plain = isinstance(side, ModelSide) and not (self.setup.observing and self.frame.observed(side) == "marked")
+        if plain or (self.frame.validator and not isinstance(side, ModelSide)):
             for name in shown_outputs(self.spec.marks, result.outputs):
                 self.frame.keep(number, side, name, result.outputs[name])
 
@@ -182,7 +187,7 @@ class ComparisonRun:
 
     def _emit(self, row: Row, result: Comparison, a: Array, b: Array) -> None:
         self.context.row("layers", row)
-        self.outcome.add(row)
+        self._count(row)
         first, second = (self.sides[i].name for i in row["pair"])
         if self.spec.save_accuracy or self.spec.check_average:
             self.accuracy.add(row["iteration"], (first, second), row["tensor"], result)
@@ -194,7 +199,11 @@ class ComparisonRun:
         """Rows that an earlier attempt of the job finished are not made again, unless files are made with them."""
         for row in self.context.previous_rows("layers"):
             self.frame.done[row_key(row)] = row
-            self.outcome.add(row)
+            self._count(row)
+
+    def _count(self, row: Row) -> None:
+        self.outcome.add(row)
+        self.frame.left_out.row(row)
 
     def _peak(self) -> int:
         used, budget = peak(), self.spec.memory_budget
@@ -211,17 +220,27 @@ class ComparisonRun:
             self.accuracy_results.save(self.spec.save_accuracy)
         result = self.outcome.result(time.perf_counter() - self.started)
         if self.spec.check_average:
-            result["passed"] = self.accuracy_results.passed
             result["averages"] = self.accuracy.averages()
+            result["passed"] = self.accuracy_results.passed and not self.outcome.bare()
         if self.frame.validator:
-            result["valid"] = self.frame.validator.valid
-            result["passed"] = result["passed"] and self.frame.validator.valid
+            result["valid"] = self.frame.validator.verdict()
+            result["passed"] = result["passed"] and result["valid"]
         result["peak_memory"] = self._peak()
         result["canary"] = self.observed.canary.report()
         plan = self.observed.plan
         result["skipped"] = plan.skipped if plan else []
         result["unmatched"] = plan.unmatched if plan else []
-        return result
+        return result | self._left_out()
+
+    def _left_out(self) -> dict[str, Any]:
+        """Tell what was not compared. nothing_compared: a sentence for each pair that has no verdict therefore."""
+        left, bare = self.frame.left_out, self.outcome.bare()
+        for text in left.warnings() if len(bare) < len(self.pairs) else ():
+            self.context.warn(text)
+        nothing = [left.nothing([side.name for side in self.sides], pair) for pair in bare]
+        for text in nothing:
+            self.context.log(text, "error")
+        return {"nothing_compared": nothing, "not_compared": left.listed()}
 
 
 def _megabytes(count: int) -> str:

@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 
 from backends.errors import UsageError
 from backends.feeds_fit import fit_feed, fit_input
-from backends.results import IterationResult, Stored, StoredOutputs
+from backends.results import IterationResult
 from backends.runner import Runner, open_runner, runner_name
 from backends.saved import SavedRunner, every_saved, open_saved
 from backends.specs import RunnerSpec
 from backends.tensors import dtype_name
 from backends.text import shown
+from debugtools.compare.counterparts import outputs_of
 from debugtools.compare.models import Model, make_model
+from debugtools.compare.renamed import RenamedOutputs
 from debugtools.compare.spec import CompareSpec, Observing
 from debugtools.compare.stream import GraphStream, Open, SessionPool, on_host
 
@@ -53,7 +55,12 @@ class Graph:
 
 
 class Side:
-    """One runner of a comparison. `rename`: name in the comparison's model -> name on this side."""
+    """One runner of a comparison. `rename`: name in the comparison's model -> name on this side.
+
+    declared: the outputs (the comparison's names) that it may give, empty before it has run.
+    """
+
+    declared: frozenset[str] = frozenset()
 
     def __init__(self, index: int, spec: RunnerSpec, name: str, rename: Mapping[str, str]) -> None:
         self.index, self.spec, self.name = index, spec, name
@@ -149,6 +156,7 @@ class ModelSide(Side):
 
     def plain(self, iteration: int, feed: Feed) -> IterationResult:
         result = self.runner.infer(feed)
+        self.declared = frozenset(map(self.common, self.runner.outputs))
         outputs = {self.common(own): array for own, array in result.outputs.items()}
         return IterationResult(outputs, result.runtime, self.name)
 
@@ -192,6 +200,7 @@ class SavedSide(Side):
         super().__init__(index, spec, name, rename)
         self._runner = runner
         self.iterations = len(runner.iterations)
+        self.declared = outputs_of(self.common(own) for result in runner.iterations for own in result.outputs)
 
     def names(self, iteration: int) -> list[str]:
         """The comparison's names of what the file holds, in its order."""
@@ -221,29 +230,6 @@ class SavedSide(Side):
     def fetch(self, iteration: int, name: str) -> Array:
         """One tensor, read from the file."""
         return self._runner.result(iteration).outputs[self.own(name)]
-
-
-class RenamedOutputs(Mapping[str, Array]):
-    """Outputs of a file under other names, still read only when asked for."""
-
-    def __init__(self, outputs: Mapping[str, Array], own: Mapping[str, str]) -> None:
-        self._outputs, self._own = outputs, own
-
-    def __getitem__(self, name: str) -> Array:
-        return self._outputs[self._own[name]]
-
-    def described(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
-        """Name, dtype and shape of each, without reading any."""
-        stored = self._outputs.stored if isinstance(self._outputs, StoredOutputs) else self._outputs
-        for name, own in self._own.items():
-            value = stored[own]
-            yield name, value.dtype if isinstance(value, Stored) else dtype_name(value), value.shape
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._own)
-
-    def __len__(self) -> int:
-        return len(self._own)
 
 
 def make_sides(spec: CompareSpec, model: Model | None) -> list[Side]:

@@ -19,10 +19,12 @@ class Validator:
 
     def __init__(self, context: "JobContext") -> None:
         self._context = context
+        self._looked_at = 0
         self.valid = not context.previous_rows("validate")
 
     def check(self, iteration: int, runner: str, name: str, array: Array) -> bool:
         """Return whether an array is free of NaN and Inf."""
+        self._looked_at += array.size
         side = array_stats(array)
         if side is None or not side.nans + side.infs:
             return True
@@ -33,3 +35,9 @@ class Validator:
         found = f"{side.nans} NaN and {side.infs} Inf in {shown(name, 120)}, first at {place_of(first, array.shape)}"
         self._context.log(f"{shown(runner, 80)}: {found}", "error")
         return False
+
+    def verdict(self) -> bool:
+        """Whether all was valid; where there was not one value to look at it is not, and that is said."""
+        if not self._looked_at:
+            self._context.log("nothing was validated: no runner gave a value to look at", "error")
+        return self.valid and self._looked_at > 0

@@ -39,7 +39,7 @@ def compatibility(context: "JobContext") -> dict[str, Any]:
         subject = Subject(file.structure_bytes(), file.folder, operators, feed)
         for number, runner in enumerate(spec.runners):
             rows.append(_backend(number, runner, subject, context))
-    return {"passed": all(row["takes"] for row in rows), "backends": rows}
+    return {"passed": bool(rows) and all(row["takes"] for row in rows), "backends": rows}
 
 
 def _backend(number: int, spec: RunnerSpec, subject: Subject, context: "JobContext") -> dict[str, Any]:

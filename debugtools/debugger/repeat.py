@@ -50,8 +50,9 @@ class Repeat:
             told = loop.run().search.result()
         replay.save()
         counts = {"good": told.good, "bad": told.bad, "skipped": told.skipped, "interval": list(told.interval)}
+        judged = told.good + told.bad > 0
         return {
-            "passed": True, "search": "repeat", "found": [], "original": None, "verified": True, **counts,
+            "passed": judged, "search": "repeat", "found": [], "original": None, "verified": True, **counts,
             "below": told.below, "summary": told.statement, "checks": loop.checks, "cached": loop.cached,
             "replay": str(replay.path) if replay.path else None, "seconds": time.perf_counter() - started,
         }  # fmt: skip

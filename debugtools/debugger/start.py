@@ -9,7 +9,7 @@ from debugtools.debugger.history import History
 from debugtools.debugger.spec import FlakySpec
 from debugtools.judging.comparison import ComparisonJudge
 from debugtools.judging.engine_side import check_engine_side
-from debugtools.judging.original import Feed, Original
+from debugtools.judging.original import Feed, Original, stronger
 from debugtools.judging.protocol import Judgement
 from debugtools.judging.subject import Subject
 from debugtools.search.flaky import settled
@@ -71,8 +71,9 @@ def begin(
         if notes.get("iteration") not in (None, number):
             continue
         start = _iteration(context, setup, sides, number, feed, noise) if compared else Start(None, last)
-        last = start.original
-        if compared and last is not None and last.verdict is not Verdict.BAD:
+        if start.original is not None:
+            last = stronger(last, start.original)
+        if compared and start.original is not None and start.original.verdict is not Verdict.BAD:
             if start.subject is not None:
                 start.subject.close()
             continue
@@ -103,6 +104,8 @@ def _settled(setup: Setup, sides: Original, number: int, feed: Feed, noise: Nois
     verdict = None
     while verdict is None and sum(counts.values()) < _MOST:
         found = sides.judge(number, feed)
+        if found.verdict is Verdict.SKIP:
+            return found
         counts[found.verdict] += 1
         last[found.verdict] = found
         verdict = settled(counts[Verdict.BAD], counts[Verdict.GOOD], *noise.chances.rates, noise.delta)

@@ -29,6 +29,8 @@ def diff_bytes(a: Path, b: Path) -> Outcome:
         length = min(first.size, second.size)
         if outcome.equal:
             outcome.summary = f"equal: {first.size} bytes"
+            if not first.size:
+                outcome.nothing_compared("both files are empty")
         elif at is None:
             outcome.summary = f"one is the beginning of the other: the first {length} bytes are equal"
         else:
@@ -61,6 +63,8 @@ def diff_folders(a: Path, b: Path) -> Outcome:
     outcome.summary += f"{equal} files are equal, {len(section.items)} differ, " + (
         f"{len(first - second)} are only in the first, {len(second - first)} only in the second"
     )
+    if not first | second:
+        outcome.nothing_compared("there is no file in either folder")
     return outcome
 
 

@@ -22,7 +22,8 @@ def diff_json(a: Path, b: Path) -> Outcome:
         outcome.section("only in the first", "only_a"),
         outcome.section("only in the second", "only_b"),
     )
-    for place, x, y in _differences(read_json(a), read_json(b)):
+    one, other = read_json(a), read_json(b)
+    for place, x, y in _differences(one, other):
         if y is _ABSENT:
             first.add(f"{shown(place, 200)}: {_text(x)}", place=place, value=_bare(x))
         elif x is _ABSENT:
@@ -33,6 +34,8 @@ def diff_json(a: Path, b: Path) -> Outcome:
     outcome.summary = "equal" if outcome.equal else (
         f"documents differ: {counts[0]} values differ, {counts[1]} are only in the first, {counts[2]} in the second"
     )  # fmt: skip
+    if outcome.equal and one in ([], {}):
+        outcome.nothing_compared("both documents are empty")
     return outcome
 
 

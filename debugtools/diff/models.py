@@ -78,6 +78,9 @@ class _Models:
         self.found.sections += nodes.sections
         worst = self._weights(weights)
         self.found.summary = self._summary(nodes, weights, worst)
+        graphs = self.a.graph, self.b.graph
+        if self.found.equal and not any(graph.nodes or graph.weights or graph.outputs for graph in graphs):
+            self.found.nothing_compared("neither model has a node, a weight or an output")
         return self.found
 
     def _head(self) -> None:

@@ -42,6 +42,11 @@ class Outcome:
         self.sections.append(Section(title, key, cosmetic=cosmetic))
         return self.sections[-1]
 
+    def nothing_compared(self, why: str) -> None:
+        """Say that there was nothing to compare: the two are not taken for equal."""
+        self.section("nothing was compared", "nothing_compared").add(why, why=why)
+        self.summary = f"nothing was compared: {why}"
+
     @property
     def equal(self) -> bool:
         """True if nothing but cosmetics differs."""

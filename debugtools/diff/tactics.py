@@ -24,6 +24,8 @@ def diff_replays(a: Replay, b: Replay) -> Outcome:
     common = len(a.layers.keys() & b.layers.keys())
     verdict = "equal" if outcome.equal else "replays differ"
     outcome.summary = f"{verdict}: {common - len(changed.items)} of {common} common layers have the same algorithm"
+    if not a.layers and not b.layers:
+        outcome.nothing_compared("neither replay has a layer")
     return outcome
 
 

@@ -43,6 +43,7 @@ class _TensorDiff:
             self.found.section("tensors only in the first", "only_a"),
             self.found.section("tensors only in the second", "only_b"),
         )
+        self._empty = self.found.section("tensors without elements", "empty", cosmetic=True)
         self._metrics, self._tolerances = spec.metrics, Tolerances(spec.tolerance)
         self._exact = self._close = 0
         self._worst: tuple[float, str] = (-1.0, "")
@@ -57,6 +58,9 @@ class _TensorDiff:
                 where += [shown(name, 80)] if len(a) > 1 else []
                 self._iteration(x, y, ", ".join(where), {"runner": number, "iteration": iteration})
         self.found.summary = self._summary()
+        if self.found.equal and not self._exact + self._close:
+            without = "none of their tensors has elements" if self._empty.items else "they hold no tensors"
+            self.found.nothing_compared(without)
         return self.found
 
     def _counts(self, what: str, a: int, b: int) -> None:
@@ -74,7 +78,9 @@ class _TensorDiff:
 
     def _tensor(self, name: str, a: Array, b: Array, where: str, fields: Mapping[str, Any]) -> None:
         if same_bytes(a, b):
-            self._exact += 1
+            self._exact += a.size > 0
+            if not a.size:
+                self._empty.add(_label(name, where), tensor=name, **fields)
             return
         result = compare_arrays(a, b, self._tolerances.rule(name), metrics=self._metrics)
         if result.passed:

@@ -74,8 +74,12 @@ class ComparisonJudge(OneAtATime):
                 if not rounding.explains(result, name, made[name]):
                     return Verdict.BAD, measured(name, result), ""
                 note = f"{name} is off by no more than rounded inputs move it"
+            if not made[name].size:
+                continue
             if not closest or (result.rel_l2 or 0.0) > closest.get("rel_l2", 0.0):
                 closest = measured(name, result)
+        if not closest:
+            return Verdict.SKIP, {}, f"nothing was compared: {', '.join(artifact.gives[:5])} without elements"
         return Verdict.GOOD, closest, note
 
     def _depths(self, artifact: Artifact) -> dict[str, int]:

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
@@ -12,15 +11,17 @@ from backends.errors import LayerwiseError, UsageError
 from backends.feeds import make_feeds
 from backends.results import IterationResult
 from debugtools.compare.comparing import Comparer
+from debugtools.compare.feeding import common_feeds
 from debugtools.compare.frame import Frame
 from debugtools.compare.layers import Row
+from debugtools.compare.left_out import LeftOut, compared
 from debugtools.compare.models import OpaqueModel
 from debugtools.compare.places import Places
 from debugtools.compare.plain import plain_rows
 from debugtools.compare.same_feeds import same_feeds
 from debugtools.compare.saving import Savers
 from debugtools.compare.setup import Setup
-from debugtools.compare.sides import ModelSide, SavedSide, Side
+from debugtools.compare.sides import ModelSide, Side
 from debugtools.judging.protocol import Judgement
 from debugtools.search.protocol import Verdict
 
@@ -44,7 +45,7 @@ class Original:
         self.error = ""
         self._rows: list[Row] = []
         places = Places(setup.model, setup.whole_graph)
-        self._comparer = Comparer(setup.spec, setup.sides, places, lambda row, *_: self._rows.append(row))
+        self._comparer = Comparer(setup.spec, setup.sides, places, lambda row, *_: self._take(row))
         savers = Savers(setup.spec, setup.sides)
         self._frame = Frame(context, setup.spec, setup.model, setup.sides, setup.pairs, savers, None)
 
@@ -54,18 +55,20 @@ class Original:
         inputs = own.runner.inputs if isinstance(own.model, OpaqueModel) else own.model.inputs
         spec = self.setup.spec.feeds
         feeds = same_feeds(self.context, spec, iter(make_feeds(spec, inputs, self.context.warn)))
-        if isinstance(self.reference, SavedSide):
-            feeds = islice(feeds, self.reference.iterations)
-        return enumerate(feeds)
+        return enumerate(common_feeds(self.setup.sides, feeds, lambda _, text: self.context.warn(text)))
 
     def judge(self, number: int, feed: Feed) -> Judgement:
-        """Bad if an output differs, or if the suspect cannot run what the reference can; `measured`: the worst one."""
+        """Bad if an output differs, or if the suspect cannot run what the reference can; `measured`: the worst one.
+
+        A skip where nothing was compared; its note says why.
+        """
         started = time.perf_counter()
         judgement = self._judged(number, feed)
         return replace(judgement, seconds=time.perf_counter() - started)
 
     def _judged(self, number: int, feed: Feed) -> Judgement:
         self._rows.clear()
+        self._frame.left_out = LeftOut()
         self.error = ""
         reference = self._run(self.reference, number, feed)
         try:
@@ -74,15 +77,28 @@ class Original:
             self.error = str(error)
             return Judgement(Verdict.BAD, "comparison", measured={"iteration": number}, note=self.error)
         plain_rows(self._frame, self._comparer, number, [suspect, reference])
-        bad = [row for row in self._rows if row["passed"] is False]
-        worst = max(bad or self._rows, key=_severity)
+        rows = [row for row in self._rows if compared(row)]
+        if not rows:
+            names = [side.name for side in self.setup.sides]
+            return Judgement(Verdict.SKIP, "comparison", note=self._frame.left_out.nothing(names, self.setup.pairs[0]))
+        bad = [row for row in rows if row["passed"] is False]
+        worst = max(bad or rows, key=_severity)
         measured = {key: worst[key] for key in _MEASURED if worst.get(key) is not None} | {"iteration": number}
         return Judgement(Verdict.BAD if bad else Verdict.GOOD, "comparison", measured=measured)
+
+    def _take(self, row: Row) -> None:
+        self._rows.append(row)
+        self._frame.left_out.row(row)
 
     def _run(self, side: Side, number: int, feed: Feed) -> IterationResult:
         if not isinstance(side, ModelSide):
             return side.plain(number, feed)
         return side.plain(number, side.fit(feed, self.context.warn))
+
+
+def stronger(before: Judgement | None, now: Judgement) -> Judgement:
+    """The later of two iterations' verdicts, but for one that compares nothing: it does not undo what another says."""
+    return before if before is not None and now.verdict is Verdict.SKIP else now
 
 
 def ends(setup: Setup) -> tuple[ModelSide, Side]:

@@ -4,8 +4,9 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from backends.errors import LayerwiseError
 from debugtools.compare.setup import Setup
-from debugtools.judging.original import Original
+from debugtools.judging.original import Original, stronger
 from debugtools.judging.protocol import Artifact, Judgement, OneAtATime
 from debugtools.search.protocol import Verdict
 
@@ -14,17 +15,19 @@ if TYPE_CHECKING:
 
 
 class RerunJudge(OneAtATime):
-    """Bad if any iteration fails by the user's tolerances."""
+    """Bad if any iteration fails by the user's tolerances. LayerwiseError if no iteration compares anything."""
 
     def __init__(self, context: "JobContext", setup: Setup) -> None:
         self._setup, self._original = setup, Original(context, setup)
 
     def judge(self, artifact: Artifact | None) -> Judgement:
         started = time.perf_counter()
-        found = Judgement(Verdict.SKIP, "comparison", note="there are no inputs")
+        found: Judgement | None = None
         for number, feed in self._original.feeds():
-            found = self._original.judge(number, feed)
+            found = stronger(found, self._original.judge(number, feed))
             if found.verdict is Verdict.BAD:
                 break
         self._setup.close()
+        if found is None or found.verdict is Verdict.SKIP:
+            raise LayerwiseError(found.note if found else "nothing was compared: there are no inputs")
         return replace(found, seconds=time.perf_counter() - started)

@@ -44,7 +44,7 @@ class Findings:
             self._suspects.add(suspect)
             if suspect.failure:
                 self._failures.append(suspect.failure)
-        if name in self._graph_outputs:
+        if name in self._graph_outputs and (row["size"] or row["passed"] is not True):
             self._outputs[name] = self._outputs.get(name, True) and row["passed"] is True
 
     @cached_property
@@ -134,6 +134,10 @@ class Findings:
             return f"no node stands out{usual}, and the errors add up (see `layerwise debug precision`)"
         if self._stopped:
             return f"the suspect fails, but every node runs on the reference's tensors: {self._stopped}"
+        if not self._tensors:
+            return "nothing was compared: the two sides have no tensor in common; map names with --rename"
+        if not self._outputs:
+            return f"no suspect: {self._tensors} tensors agree, but no output was compared"
         if all(self._outputs.values()):
             return f"no suspect: {self._tensors} tensors and all outputs agree"
         return f"no suspect: each of {self._tensors} tensors is right on the reference's inputs; their errors add up"

@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, replace
-from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -15,6 +14,7 @@ from backends.errors import UsageError
 from backends.feeds import make_feeds
 from backends.text import shown
 from debugtools.compare.comparing import Comparer
+from debugtools.compare.feeding import common_feeds
 from debugtools.compare.memory import Limits, keep_for_reuse, keep_nothing_back, limits, peak, resident
 from debugtools.compare.outcome import row_key
 from debugtools.compare.places import Places
@@ -80,7 +80,7 @@ class LocateRun:
     def _feeds(self) -> Iterator[Feed]:
         spec = self.spec.compare.feeds
         feeds = same_feeds(self.context, spec, iter(make_feeds(spec, self.suspect.model.inputs, self.context.warn)))
-        return islice(feeds, self.reference.iterations) if isinstance(self.reference, SavedSide) else feeds
+        return common_feeds(self.setup.sides, feeds, lambda _, text: self.context.warn(text))
 
     def _fitted(self, feed: Feed) -> tuple[Feed, Feed]:
         warn = self.context.warn

@@ -16,7 +16,7 @@ from debugtools.compare.setup import Setup
 from debugtools.compare.sides import Side
 from debugtools.compare.spec import ToleranceSpec
 from debugtools.compare.tolerance import Tolerances, rounding_bound
-from debugtools.judging.original import Feed, Original
+from debugtools.judging.original import Feed, Original, stronger
 from debugtools.judging.protocol import Artifact, Judgement, OneAtATime
 from debugtools.precision.spec import LowType, rounds_like
 from debugtools.precision.ways import Way
@@ -70,10 +70,10 @@ class MixedJudge(OneAtATime):
         self._sides.candidate = runner
         worst: Judgement | None = None
         for number, feed in enumerate(self.feeds):
-            found = self._sides.judge(number, feed)
-            if found.verdict is not Verdict.GOOD:
+            found = stronger(worst, self._sides.judge(number, feed))
+            if found.verdict is Verdict.BAD:
                 return found
-            if worst is None or _error(found) > _error(worst):
+            if worst is None or worst.verdict is Verdict.SKIP or _error(found) > _error(worst):
                 worst = found
         assert worst is not None
         return worst
@@ -104,6 +104,7 @@ class _Sides(Original):
             return self.golden[number]
         assert self.candidate is not None
         result = self.candidate.infer(self.suspect.fit(feed, _unheard))
+        self.suspect.declared = frozenset(map(self.suspect.common, self.candidate.outputs))
         outputs = {self.suspect.common(own): array for own, array in result.outputs.items()}
         return IterationResult(outputs, result.runtime, self.suspect.name)
 

@@ -31,6 +31,8 @@ class Outcome:
         """There is nothing to search for."""
         why = full.note or "an output differs by more than the tolerance"
         text = f"The model fails in FP32 already, so that no choice of precision can pass: {why}."
+        if full.verdict is Verdict.SKIP:
+            text = f"Whether the model passes in FP32 cannot be told: {why}."
         return self._result([], full, None, text)
 
     def result(

@@ -80,6 +80,8 @@ class RepeatSearch:
         interval = quantile(delta / 2, 1 + bad, 1 + good), quantile(1 - delta / 2, 1 + bad, 1 + good)
         below_rate = self._below if isinstance(self._until, Confidence) else None
         statement = f"{bad} of {bad + good} trials failed; " + self._claim(delta, interval)
+        if not bad + good:
+            statement = f"nothing was judged: all {len(self._told)} trials were skipped"
         return RepeatResult(good, bad, self._count(Verdict.SKIP), interval, below_rate, statement)
 
     def _claim(self, delta: float, interval: tuple[float, float]) -> str:

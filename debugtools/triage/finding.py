@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from debugtools.compare.left_out import unasked
 from debugtools.triage.place import Place
 from debugtools.triage.spec import TriageSpec
 from debugtools.triage.subjobs import Done, SubJobs
@@ -48,7 +49,8 @@ def outputs_told(done: Done) -> list[str]:
     worst = result.get("worst") or {}
     if "max_abs" in worst:
         line += f"; worst {worst['tensor']}: max abs {worst['max_abs']:.3g}, max rel {worst['max_rel']:.3g}"
-    return [line]
+    missing = sum(unasked(item) for item in result.get("not_compared") or [])
+    return [line, *([f"{missing} tensors or iterations were not compared"] if missing else [])]
 
 
 def failed(done: Done) -> bool:

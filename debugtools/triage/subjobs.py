@@ -41,8 +41,11 @@ class SubJobs:
         self._command = list(context.raw.get("command", []))
 
     def compare(self, spec: CompareSpec, title: str) -> Done:
-        """Run a comparison."""
-        return self.run("compare", msgspec.to_builtins(spec), title)
+        """Run a comparison. LayerwiseError if it compares nothing: neither answer would rest on anything."""
+        done = self.run("compare", msgspec.to_builtins(spec), title)
+        if nothing := done.result.get("nothing_compared"):
+            raise LayerwiseError(f"{title} {nothing[0]} (job {done.job})")
+        return done
 
     def run(self, action: str, params: dict[str, Any], title: str) -> Done:
         """Run a job to its end. LayerwiseError if the triage is being cancelled, UsageError if the request is wrong."""

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from backends import accuracy as floor
+from layerwise.logger import G_LOGGER
 
 Pair = tuple[str, str]
 
@@ -36,7 +37,10 @@ Found = CompareResult | bool
 
 
 class AccuracyResult(dict[Pair, list[dict[str, Found]]]):
-    """Pair of runners -> per iteration, output -> result. True if everything passed."""
+    """Pair of runners -> per iteration, output -> result.
+
+    True if nothing failed; where there is nothing, as in Polygraphy, it is true too, with a warning.
+    """
 
     def __init__(
         self, found: Mapping[Pair, list[dict[str, Found]]] | None = None, aggregation: str = "per_sample"
@@ -45,7 +49,10 @@ class AccuracyResult(dict[Pair, list[dict[str, Found]]]):
         self.aggregation = aggregation
 
     def __bool__(self) -> bool:
-        return self.to_floor().passed
+        found = self.to_floor()
+        for text in found.bare():
+            G_LOGGER.warning(f"{text}: that nothing failed says nothing")
+        return not found.failed
 
     def stats(self, runner_pair: Pair | None = None) -> tuple[int, int, int]:
         """Iterations that matched, that did not, and all."""
@@ -67,10 +74,16 @@ class AccuracyResult(dict[Pair, list[dict[str, Found]]]):
 
 
 class AccuracyResults(list[AccuracyResult]):
-    """One AccuracyResult for each comparison function. True if all of them passed."""
+    """One AccuracyResult for each comparison function. True if nothing failed in any, as they say it."""
 
     def __bool__(self) -> bool:
+        if len(self) == 0:
+            G_LOGGER.warning("nothing was compared: that nothing failed says nothing")
         return all(map(bool, self))
+
+    def nothing_compared(self) -> list[str]:
+        """What there is no result of: a sentence for each; empty if the verdict rests on something."""
+        return floor.AccuracyResults([result.to_floor() for result in self]).bare()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write them as JSON that Polygraphy reads."""

@@ -8,6 +8,7 @@ import numpy as np
 from backends.accuracy import METRICS, MetricResult, MetricThreshold, SimpleResult, SimpleThreshold
 from backends.errors import LayerwiseError
 from backends.text import shown
+from debugtools.compare.counterparts import counterparts
 from debugtools.compare.layers import layer_row
 from debugtools.compare.metrics import Comparison, compare_arrays
 from debugtools.compare.places import Place
@@ -60,6 +61,8 @@ class _ArrayCompareFunc(BaseCompareFunc):
                 found[name] = self._compare((name, other), iter_result0[name], iter_result1[other])
                 if self.fail_fast and not found[name]:
                     return found
+        if self.find_output_func is None:
+            found |= self._unpaired(iter_result0, iter_result1)
         if not found and (iter_result0 or iter_result1):
             raise LayerwiseError(
                 f"All outputs were skipped, no common outputs found: {shown(str(list(iter_result0)), 300)} and "
@@ -67,6 +70,15 @@ class _ArrayCompareFunc(BaseCompareFunc):
             )
         self._summary(found)
         return found
+
+    def _unpaired(self, iter_result0: IterationResult, iter_result1: IterationResult) -> dict[str, Found]:
+        """Sequences of different lengths, which fail; outputs of the second side alone are named."""
+        pairs = counterparts(iter_result0, iter_result1, ((), ()))
+        if alone := [shown(name, 200) for name in pairs.alone[1]]:
+            G_LOGGER.warning(f"not compared: {alone} [{iter_result1.runner_name}]: not in [{iter_result0.runner_name}]")
+        for each in pairs.uneven:
+            G_LOGGER.error(f"FAILED | Output: `{shown(each.name, 200)}` | {each.text}")
+        return {each.name: False for each in pairs.uneven}
 
     def _others(self, name: str, index: int, result: IterationResult) -> Sequence[str]:
         if self.find_output_func is None:
@@ -93,6 +105,8 @@ class _ArrayCompareFunc(BaseCompareFunc):
         label = report_lines.label(self.metric)
         if bad:
             G_LOGGER.error(f"FAILED | {label} | Mismatched outputs: {bad}")
+        elif not found:
+            G_LOGGER.warning(f"SKIPPED | {label} | No output was compared")
         else:
             names = [shown(name, 200) for name in found]
             G_LOGGER.finish(f"PASSED | {label} | All outputs matched | Outputs: {names}")
@@ -147,7 +161,9 @@ class SimpleCompareFunc(_ArrayCompareFunc):
 
 
 class IndicesCompareFunc(_ArrayCompareFunc):
-    """Positions of indices, such as those of a top-k, within a tolerance. Results are plain verdicts."""
+    """Positions of indices, such as those of a top-k, within a tolerance. Results are plain verdicts; a tolerance that
+    leaves no place to check is told.
+    """
 
     metric = "indices"
 
@@ -155,7 +171,7 @@ class IndicesCompareFunc(_ArrayCompareFunc):
         super().__init__(ToleranceSpec(index_tolerance=_rules(index_tolerance)), None, fail_fast, None)
 
     def _found(self, result: Comparison) -> Found:
-        return bool(result.passed)
+        return result.passed is not False
 
 
 class _OneNumber(_ArrayCompareFunc):

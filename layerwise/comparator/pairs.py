@@ -1,6 +1,7 @@
 """Comparing pairs of runners over all iterations."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from layerwise.comparator.accuracy import AccuracyResult, AccuracyResults
@@ -15,21 +16,29 @@ def default_comparisons(runs: RunResults) -> list[tuple[int, int]]:
     return [(index, index + 1) for index in range(len(runs) - 1)]
 
 
-def merged(results: Any) -> Iterable[RunResults]:
-    """Results, a stream, or several of either, as one stream of single-iteration results."""
-    if isinstance(results, RunResults):
-        return results.split()
-    if isinstance(results, list | tuple):
-        return (_joined(group) for group in zip(*map(merged, results), strict=False))
-    stream: Iterable[RunResults] = results
-    return stream
+def merged(results: Any) -> Iterator[RunResults]:
+    """Results, a stream, or several of either, as one stream of single-iteration results.
+
+    It ends with the shortest; a warning says so where others go on.
+    """
+    runs = results if isinstance(results, list | tuple) else [results]
+    streams = [stream for run in runs for stream in _streams(run)]
+    for compared, group in enumerate(zip_longest(*streams)):
+        over = [place for place, single in enumerate(group) if single is None]
+        if over:
+            G_LOGGER.warning(
+                f"The provided streams have different numbers of iterations. Only the first {compared} iteration(s) "
+                f"-- present in all {len(streams)} streams -- were compared; stream(s) at index {over} ran out first."
+            )
+            return
+        yield RunResults(runner for single in group for runner in single)
 
 
-def _joined(group: Iterable[RunResults]) -> RunResults:
-    joined = RunResults()
-    for runs in group:
-        joined.extend(runs)
-    return joined
+def _streams(run: Any) -> list[Iterable[RunResults]]:
+    """A stream of single iterations for each runner of results; a stream is one already."""
+    if isinstance(run, RunResults):
+        return [[RunResults([(name, [iteration])]) for iteration in iterations] for name, iterations in run]
+    return [run]
 
 
 class Accuracy:
@@ -50,7 +59,7 @@ class Accuracy:
 
     def compare(self, stream: Iterable[RunResults]) -> AccuracyResults:
         for index, runs in enumerate(stream):
-            pairs = self.comparisons or default_comparisons(runs)
+            pairs = default_comparisons(runs) if self.comparisons is None else self.comparisons
             for first, second in pairs:
                 if index == 0:
                     G_LOGGER.start(f"Accuracy Comparison | {runs[first][0]} vs. {runs[second][0]}")
@@ -72,6 +81,8 @@ class Accuracy:
         return passed
 
     def _summary(self) -> None:
+        for text in self.results.nothing_compared():
+            G_LOGGER.warning(text)
         for pair in self.results[0]:
             iterations = zip(*(result[pair] for result in self.results), strict=True)
             passed = [all(bool(f) for outputs in each for f in outputs.values()) for each in iterations]

@@ -2,13 +2,14 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from support import models
 
-from backends.errors import BadFile, MissingDependency, UsageError
-from backends.runner import Loadable, open_runner, runner_name
+from backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError
+from backends.runner import Loadable, element_of, flat_outputs, open_runner, runner_name
 from backends.specs import RunnerSpec
 
 WHEN = time.strptime("2026-11-20 22:48:09", "%Y-%m-%d %H:%M:%S")
@@ -48,3 +49,29 @@ def test_no_model_and_a_missing_one(kind: str, tmp_path: Path) -> None:
 def test_a_kind_whose_library_is_missing_says_how_to_install_it() -> None:
     with pytest.raises(MissingDependency, match=r"pip install 'layerwise\[trt\]'"):
         open_runner(RunnerSpec(kind="trt"), Loadable(data=b""))
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        ({"s": [1, 2]}, ["s[0]", "s[1]"]),
+        ({"s": []}, []),
+        ({"s": None, "y": 1}, ["y"]),
+        ({"s": [None]}, []),
+        ({"m": {3: 0.5, 1: 0.25}}, ["m[keys]", "m[values]"]),
+        ({"m": [{"b": 1.0, "a": 2.0}, {}]}, ["m[0][keys]", "m[0][values]", "m[1][keys]", "m[1][values]"]),
+        ({"s": [1], "s[1]": 2}, ["s[0]", "s[1]"]),
+    ],
+)
+def test_values_that_are_no_tensors_become_arrays_by_name(values: dict[str, Any], names: list[str]) -> None:
+    found = flat_outputs(values.items())
+    assert list(found) == names
+    assert all(isinstance(array, np.ndarray) for array in found.values())
+    assert {element_of(name) for name in names if "[" in name} <= set(values) | {"s"}
+    if "m[keys]" in found:
+        assert found["m[keys]"].tolist() == [1, 3] and found["m[values]"].tolist() == [0.25, 0.5]
+
+
+def test_two_values_of_one_name_are_refused() -> None:
+    with pytest.raises(LayerwiseError, match=r"s\[0\]"):
+        flat_outputs({"s[0]": 1, "s": [1]}.items())

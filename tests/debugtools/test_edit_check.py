@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 from support.edit_models import varied_model
 from support.jobs import jobs_home
+from support.output_kinds import write_model
 
 from backends.errors import LayerwiseError
 from backends.jobs.client import JobClient
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
 from backends.model import ModelFile
+from debugtools.edit_check import effect_of
 from surgery.edits import edit_from
 from surgery.history import History
 from surgery.structure import Structure
@@ -73,3 +75,21 @@ def test_the_worker_tells_what_moved_and_what_is_broken(history: History, tmp_pa
     assert sound["problems"] == []
     assert isinstance(stuck, LayerwiseError)
     assert "Relux" in str(stuck)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "unmoved", "nothing"),
+    [
+        ({"y": "tensor"}, True, False), ({"y": "string"}, True, False), ({"y": "int4"}, True, False),
+        ({"y": "zero"}, False, True), ({"y": "seq0"}, False, True), ({"y": "none"}, False, True),
+        ({"y": "zero", "z": "seq0"}, False, True), ({"y": "zero", "z": "tensor"}, True, False),
+        ({"y": "seq3"}, True, False), ({"y": "seq2", "z": "none"}, True, False), ({"y": "some"}, True, False),
+    ],
+)  # fmt: skip
+def test_outputs_of_which_nothing_can_be_compared_are_not_unmoved(
+    tmp_path: Path, kinds: dict[str, str], unmoved: bool, nothing: bool
+) -> None:
+    with ModelFile(write_model(tmp_path / "m.onnx", kinds)) as file:
+        model = Structure.open(file)
+        effect = effect_of(model, model)
+    assert (effect.unmoved, effect.nothing) == (unmoved, nothing)

@@ -177,7 +177,7 @@ def test_killed_at_any_step_there_is_the_old_model_the_new_one_or_none(
 
 
 @pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: writer.__name__)
-def test_failing_at_any_step_all_is_as_before_or_it_was_got_round(writer: Callable[[int, Path], None], tmp_path: Path) -> None:
+def test_failing_at_any_step_all_is_as_before_or_new(writer: Callable[[int, Path], None], tmp_path: Path) -> None:
     path = tmp_path / "here" / "m.onnx"
     onnx.save(model(2), tmp_path / "new.onnx")
     new = outputs(tmp_path / "new.onnx")

@@ -2,6 +2,7 @@
 
 import math
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,10 @@ from backends.errors import UsageError
 from tui.presenters.error_detail import detail_lines, row_text
 from tui.presenters.errors import head_lines, heading, minimap_cell, row_line
 from tui.presenters.glyphs import ASCII, UNICODE
+from tui.presenters.jobs import detail_lines as job_lines
 from tui.presenters.text import plain, width
 from tui.state.error_filter import parse_filter
-from tui.state.error_table import ErrorTable
+from tui.state.error_table import PASSED, UNKNOWN, ErrorTable
 from tui.state.errors import CLEAN, FOUND, SORTS, WRONG, ErrorsState
 from tui.state.packed_rows import BLOCK, PackedRows
 
@@ -278,6 +280,31 @@ def test_the_head_says_who_how_far_and_whether_looking_moved_it() -> None:
     assert "5 of 9" in text and "2 ✗" in text and "tolerance auto" in text
     state.facts.result = {"canary": {"ok": False, "moved": 0.25}}
     assert "canary moved 0.25" in "\n".join(plain(line) for line in head_lines(state, 78, UNICODE))
+
+
+@pytest.mark.parametrize("count", [0, 1, 7])
+@pytest.mark.parametrize("nothing", [[], ["nothing was compared of a and b (y: excluded, as asked for)"]])
+def test_the_head_says_what_was_not_compared(count: int, nothing: list[str]) -> None:
+    state = state_of(*FIVE)
+    state.facts.state = "done"
+    item = {"tensor": "z", "reason": "no counterpart", "text": "b does not give it", "layer": False}
+    quiet = [item | {"reason": "excluded"}, item | {"layer": True}, item | {"reason": "random"}]
+    state.facts.result = {"nothing_compared": nothing, "not_compared": [*quiet, *[item] * count]}
+    lines = [plain(line) for line in head_lines(state, 78, UNICODE)]
+    assert (f"{count} not compared" in "\n".join(lines)) == (count > 0)
+    assert any("nothing was compared of a and b" in line for line in lines) == bool(nothing)
+    view = SimpleNamespace(
+        id=3, attempt=1, counts={}, warnings=0, reason="", progress=None, folder="f", card=None,
+        result=state.facts.result,
+    )  # fmt: skip
+    told = "\n".join(plain(line) for line in job_lines(view, None, None, 100, UNICODE))  # type: ignore[arg-type]
+    assert told.count("not compared  z: b does not give it") == min(count, 5)
+    assert ("7 in all" in told) == (count == 7) and ("nothing was compared" in told) == bool(nothing)
+
+
+def test_a_tensor_without_elements_has_no_verdict() -> None:
+    state = state_of(*(row | {"size": size, "passed": True} for row, size in zip(FIVE, (0, 4, 0, 4, 0), strict=True)))
+    assert state.table.verdicts().tolist() == [UNKNOWN, PASSED, UNKNOWN, PASSED, UNKNOWN]
 
 
 def test_the_detail_of_a_row_shows_both_sides_and_never_obeys_names() -> None:

@@ -146,6 +146,8 @@ def test_whether_outputs_moved_is_said() -> None:
     answer = {"unmoved": False, "outputs": [row], "gone": [], "new": ["z"]}
     assert effect_text(answer) == "moved: y max abs 5.0e-01, max rel 2.0e+00; new: z"
     assert "bit for bit" in effect_text({"unmoved": True, "outputs": [row], "gone": [], "new": []})
+    nothing = {"unmoved": False, "nothing": True, "outputs": [row | {"equal": True}], "gone": [], "new": []}
+    assert "nothing was compared" in effect_text(nothing)
 
 
 def test_a_log_is_read_with_what_does_not_fit(desk: EditDesk, tmp_path: Path) -> None:

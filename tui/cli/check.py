@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from backends.accuracy import AccuracyResult, AccuracyResults, Result, SimpleResult
     from debugtools.compare.spec import ToleranceSpec
 
+_NONE = "no metric"  # of a result without outputs
+
 
 def fill_accuracy(parser: Parser) -> None:
     parser.add_argument("path", help="written by `layerwise run --save-accuracy-results`, or by Polygraphy")
@@ -43,8 +45,8 @@ def run_accuracy(args: Namespace, log: Log) -> int:
 
     saved = AccuracyResults.load(args.path)
     metrics = metric_names(args.compare)
-    present = {_metric(result) for result in saved.results}
-    missing = [metric for metric in metrics if metric not in present] if args.compare else []
+    present = {_metric(result) for result in saved.results} - {_NONE}
+    missing = [metric for metric in metrics if metric not in present] if args.compare and present else []
     if missing:
         there = shown(", ".join(sorted(present)), 200)
         raise UsageError(f"{shown(args.path)} holds no results of {', '.join(missing)}; it has: {there}")
@@ -53,13 +55,19 @@ def run_accuracy(args: Namespace, log: Log) -> int:
     checked = _reevaluated(saved, metrics, tolerance(args), "average" if args.check_average else "per_sample")
     if args.save_accuracy_results:
         checked.save(args.save_accuracy_results)
+    gaps = list(dict.fromkeys(text for result in checked.results for text in result.gaps()))
     if args.json:
-        print_json({"passed": checked.passed, "results": [_as_dict(result) for result in checked.results]})
+        told = {"nothing_compared": checked.bare(), "not_compared": gaps}
+        print_json({"passed": checked.passed, "results": [_as_dict(result) for result in checked.results], **told})
         return 0 if checked.passed else 1
     for result in checked.results:
         log.info(f"Metric: {label(_metric(result))}")
         for ok, text in _summary(result):
             log.verdict(ok, text)
+    for text in gaps:
+        log.warning(text)
+    for text in checked.bare():
+        log.error(text)
     ok = checked.passed
     verdict = "passed" if ok else "did not pass"
     log.verdict(ok, f"{'PASSED' if ok else 'FAILED'} | Accuracy results {verdict} the requested thresholds.")
@@ -67,6 +75,7 @@ def run_accuracy(args: Namespace, log: Log) -> int:
 
 
 def _metric(result: "AccuracyResult") -> str:
+    """The metric that a result is of."""
     from backends.accuracy import MetricResult, SimpleResult
 
     for iterations in result.pairs.values():
@@ -76,7 +85,7 @@ def _metric(result: "AccuracyResult") -> str:
                     return found.threshold.metric.name
                 if isinstance(found, SimpleResult):
                     return "simple"
-    return "indices"
+    return "indices" if any(map(any, result.pairs.values())) else _NONE
 
 
 def _reevaluated(
@@ -145,13 +154,14 @@ def _summary(result: "AccuracyResult") -> Iterator[tuple[bool, str]]:
         if result.aggregation == "average":
             averages = result.average(pair)
             good = sum(map(passed, averages.values()))
-            yield good == len(averages), f"{head}Passed: {good}/{len(averages)} outputs"
+            yield 0 < good == len(averages), f"{head}Passed: {good}/{len(averages)} outputs"
             for output, average in averages.items():
                 yield passed(average), f"    {name(output)} | {'PASSED' if passed(average) else 'FAILED'}"
         else:
             matched, _, total = result.stats(pair)
-            rate = 100 * matched / total if total else 100.0
-            yield matched == total, f"{head}Passed: {matched}/{total} iterations | Pass Rate: {rate:.2f}%"
+            matched = matched if any(result.pairs[pair]) else 0
+            rate = 100 * matched / total if total else 0.0
+            yield 0 < matched == total, f"{head}Passed: {matched}/{total} iterations | Pass Rate: {rate:.2f}%"
 
 
 def _as_dict(result: "AccuracyResult") -> dict[str, object]:

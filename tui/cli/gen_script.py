@@ -134,7 +134,8 @@ class Body:
             yield f"accuracy = {made}"
             if self.spec.save_accuracy:
                 yield f"accuracy.save({self.spec.save_accuracy!r})"
-            passed = "accuracy and valid" if self.spec.validate else "accuracy"
+            yield "compared = any(outputs for result in accuracy for pair in result for outputs in result[pair])"
+            passed = "compared and accuracy and valid" if self.spec.validate else "compared and accuracy"
         yield f"sys.exit(0 if {passed} else 1)"
 
     def _paths(self) -> list[str]:

@@ -31,6 +31,7 @@ class CompareReport:
         self._block: _Block | None = None
         self._paired: set[tuple[int, int]] = set()
         self._said: set[tuple[str, object]] = set()
+        self._held: list[tuple[int, str]] = []
 
     def event(self, event: dict[str, Any]) -> None:
         kind = event.get("type")
@@ -38,11 +39,21 @@ class CompareReport:
             self._row(str(event.get("table")), event["row"])
         elif kind in ("log", "warning"):
             level = LEVELS.get(str(event.get("level", kind)).upper(), WARNING if kind == "warning" else INFO)
-            self.log.say(level, shown_lines(event.get("text")), source="backend")
+            self._held.append((level, shown_lines(event.get("text"))))
+            if self._block is None or self._block.compact:
+                self._say_held()
         elif kind == "dropped":
             self._drop(event["kept"])
         elif kind == "result":
             self._result(event["data"])
+        elif kind in ("card", "state"):
+            self._say_held()
+
+    def _say_held(self) -> None:
+        """Print the messages that came while the rows of a block were awaited."""
+        for level, text in self._held:
+            self.log.say(level, text, source="backend")
+        self._held.clear()
 
     def _drop(self, kept: list[str]) -> None:
         """Another attempt makes rows anew: they are counted once."""
@@ -101,14 +112,15 @@ class CompareReport:
         if self._block is not None:
             self._block.close()
             self._block = None
+        self._say_held()
 
     def _result(self, result: dict[str, Any]) -> None:
         self._close_block()
         for index, runner in enumerate(result.get("runners") or []):
             self.runners.setdefault(index, str(runner))
         if self.spec.validate:
-            verdict = "PASSED" if self._valid else "FAILED"
-            self.log.verdict(self._valid, f"{verdict} | Output Validation", source="comparator")
+            valid = self._valid and result.get("valid") is not False
+            self.log.verdict(valid, f"{'PASSED' if valid else 'FAILED'} | Output Validation", source="comparator")
         for text in self.totals.timings(self.runners):
             self.log.info(text, source="comparator")
         for ok, text in self.totals.accuracy(self.runners, self.spec, result):
@@ -136,13 +148,12 @@ class _Block:
         self.spec = spec
         self.rows: list[Row] = []
         self.compact = False
-        self.count = self.skipped = 0
         self.failed: dict[str, list[str]] = {metric: [] for metric in self._metrics()}
+        self.judged = dict.fromkeys(self.failed, 0)
 
     def add(self, row: Row) -> None:
-        self.count += 1
-        self.skipped += lines.skipped(row)
         for metric in self.failed:
+            self.judged[metric] += lines.judged(row, metric)
             if not lines.passed(row, metric):
                 self.failed[metric].append(lines.name(row["tensor"]))
         self.rows.append(row)
@@ -173,10 +184,12 @@ class _Block:
         bad = self.failed[metric]
         if bad:
             self.log.error(f"FAILED | {lines.label(metric)} | Mismatched outputs: {_listed(bad)}", source="comparator")
+        elif not self.judged[metric]:
+            self.log.warning(f"SKIPPED | {lines.label(metric)} | No output was compared", source="comparator")
         else:
-            names: object = [lines.name(row["tensor"]) for row in self.rows if not lines.skipped(row)]
+            names: object = [lines.name(row["tensor"]) for row in self.rows if lines.judged(row, metric)]
             if self.compact:
-                names = f"{self.count - self.skipped} tensors"
+                names = f"{self.judged[metric]} tensors"
             text = f"PASSED | {lines.label(metric)} | All outputs matched | Outputs: {names}"
             self.log.finish(text, source="comparator")
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from backends.text import shown
+from debugtools.compare.left_out import KINDS, why_not
 from debugtools.compare.spec import ToleranceSpec
 from tui.cli.log import ERROR, FINISH, INFO, START, WARNING
 
@@ -77,8 +78,9 @@ def comparing(row: Row, metric: str) -> Line:
 def metric_lines(row: Row, metric: str, rules: ToleranceSpec) -> Iterator[Line]:
     """All lines of one metric for one tensor."""
     yield comparing(row, metric)
-    if skipped(row):
-        yield Line(WARNING, 2, f"SKIPPED | Output: '{name(row['tensor'])}' | {shown(str(row.get('note')), 500)}")
+    if not judged(row, metric):
+        _, why = why_not(row) or ("", row.get("note"))
+        yield Line(WARNING, 2, f"SKIPPED | Output: '{name(row['tensor'])}' | {shown(str(why), 500)}")
         return
     if row.get("shape2") and row.get("max_abs") is None:
         yield from _different_shapes(row)
@@ -91,7 +93,7 @@ def metric_lines(row: Row, metric: str, rules: ToleranceSpec) -> Iterator[Line]:
     else:
         ok = passed(row, metric)
         yield Line(FINISH if ok else ERROR, 2, f"{'PASSED' if ok else 'FAILED'} | Output: '{name(row['tensor'])}'")
-    if row.get("note"):
+    if row.get("note") and row["dtype"][0] not in KINDS:
         yield Line(INFO, 2, f"Note: {shown(str(row['note']), 500)}")
 
 
@@ -102,8 +104,13 @@ def passed(row: Row, metric: str) -> bool:
 
 
 def skipped(row: Row) -> bool:
-    """Whether there is no verdict on the tensor, for a reason that its note tells."""
-    return row.get("finding") == "skip"
+    """Whether nothing of the tensor was compared."""
+    return why_not(row) is not None
+
+
+def judged(row: Row, metric: str) -> bool:
+    """Whether one metric has a verdict on the tensor that rests on something."""
+    return not skipped(row) and (metric in row["metrics"] or row["passed"] is False)
 
 
 def side_stats(row: Row, runners: tuple[str, str]) -> Iterator[Line]:
@@ -131,6 +138,9 @@ def compact(row: Row) -> str:
 
 
 def _different_shapes(row: Row) -> Iterator[Line]:
+    if row["dtype"][0] in KINDS:
+        yield Line(ERROR, 2, f"FAILED | Output: `{name(row['tensor'])}` | {shown(str(row['note']), 500)}")
+        return
     yield Line(
         ERROR,
         2,

@@ -28,6 +28,7 @@ class Totals:
         self.first_bad: Row | None = None
         self.origins: list[Row] = []
         self._iterations: dict[Pair, dict[int, bool]] = {}
+        self._compared: dict[Pair, bool] = {}
         self._runtimes: dict[int, list[float]] = {}
 
     def ran(self, runner: int, seconds: object) -> None:
@@ -44,6 +45,7 @@ class Totals:
         iterations[row["iteration"]] = iterations.get(row["iteration"], True) and not bad
         self.rows += 1
         self.failed += bad
+        self._compared[pair] = self._compared.get(pair, False) or not lines.skipped(row)
         self.skipped += lines.skipped(row)
         if bad and (self.first_bad is None or _place(row) < _place(self.first_bad)):
             self.first_bad = row
@@ -69,7 +71,7 @@ class Totals:
             yield from _averages(result)
             return
         for pair, iterations in self._iterations.items():
-            good, total = sum(iterations.values()), len(iterations)
+            good, total = sum(iterations.values()) if self._compared[pair] else 0, len(iterations)
             first, second = (lines.name(runners.get(index, index)) for index in pair)
             rate = 100 * good / total
             head = f"Accuracy Summary | {first} vs. {second} | "

@@ -123,6 +123,9 @@ def head_lines(state: ErrorsState, cells: int, glyphs: Glyphs) -> list[Line]:
     if facts.card is not None and len(state.table):
         text = f"{glyphs.bad} {facts.card.get('kind', '')}: {facts.card.get('summary', '')}"
         lines.append([(fit(text, cells, glyphs.ellipsis, keep="start"), "bad")])
+    elif facts.nothing_compared:
+        text = f"{glyphs.bad} {shown(facts.nothing_compared[0], 1000)}"
+        lines.append([(fit(text, cells, glyphs.ellipsis, keep="start"), "bad")])
     elif facts.warning:
         lines.append([(fit(f"warning: {facts.warning}", cells, glyphs.ellipsis, keep="start"), "warn")])
     return lines
@@ -153,6 +156,8 @@ def _standing(state: ErrorsState, glyphs: Glyphs) -> Line:
         (f"{failed} {glyphs.bad}", "bad" if failed else ""),
         (f" {passed} {glyphs.good}", ""),
     ]
+    if facts.missing:
+        line.append((f"   {facts.missing} not compared", "warn"))
     if facts.tolerance:
         tolerance: Line = [("   tolerance ", "dim"), (facts.tolerance, "")]
     else:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from backends.shell import shell_line
 from backends.text import shown
+from debugtools.compare.left_out import unasked
 from tui.presenters.glyphs import Glyphs
 from tui.presenters.numbers import age_text, bar, size_text, span_text
 from tui.presenters.questions import question_lines
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from backends.jobs.spec import JobSpec
     from backends.jobs.view import JobView
 
+_LISTED = 5
 ID_CELLS, STATE_CELLS, BAR_CELLS, RATE_CELLS, ETA_CELLS, AGE_CELLS, DISK_CELLS = 4, 9, 6, 8, 6, 4, 7
 ROLES = {
     "running": "accent", "waiting": "warn", "queued": "dim", "done": "good", "failed": "bad", "lost": "bad",
@@ -124,6 +126,7 @@ def detail_lines(
     if spec is not None and spec.cwd:
         lines.append([("from     ", "dim"), (shown(spec.cwd), "dim")])
     lines.append([("kept in  ", "dim"), (shown(str(view.folder)), "dim")])
+    lines += _not_compared(view, cells)
     unmatched = (view.result or {}).get("unmatched")
     if isinstance(unmatched, list) and unmatched:
         how = f"(layerwise jobs show {view.id} --json lists them)"
@@ -133,6 +136,21 @@ def detail_lines(
     if view.card is not None:
         lines += card_lines(view.card, cells, glyphs)
     return [line for line in lines if line and any(text for text, _ in line)]
+
+
+def _not_compared(view: "JobView", cells: int) -> list[Line]:
+    """What a comparison did not compare: the first of it with their reasons, and how many."""
+    result = view.result or {}
+    lines: list[Line] = []
+    for text in result.get("nothing_compared") or []:
+        lines += wrap_runs([(shown(str(text), 1000), "bad")], cells, indent=2)
+    missing = [item for item in result.get("not_compared") or [] if unasked(item)]
+    for item in missing[:_LISTED]:
+        name = f"{shown(str(item['tensor']), 80)}: " if item["tensor"] else ""
+        lines.append([("not compared  ", "dim"), (shown(f"{name}{item['text']}", cells), "dim")])
+    if len(missing) > _LISTED:
+        lines.append([(f"{len(missing):,} in all (layerwise jobs show {view.id} --json lists them)", "dim")])
+    return lines
 
 
 def card_lines(card: dict[str, Any], cells: int, glyphs: Glyphs) -> list[Line]:

@@ -29,6 +29,8 @@ def effect_text(answer: Mapping[str, Any]) -> str:
     """Whether the outputs moved, and by how much."""
     if answer["unmoved"]:
         return f"unmoved: all {len(answer['outputs'])} outputs are equal to the file's, bit for bit"
+    if answer.get("nothing") and not (answer["gone"] or answer["new"]):
+        return "cannot be told: nothing was compared, no output has an element"
     moved = [row for row in answer["outputs"] if not row["equal"]]
     texts = [f"{shown(row['name'], 60)} {_moved(row)}" for row in moved[:_MOST]]
     if len(moved) > _MOST:

@@ -165,7 +165,7 @@ class ErrorTable:
             whole.put(places, [_whole(row.get(name)) for row in rows])
         for name, labels in self._labels.items():
             labels.put(places, [side_text(row.get(name)) for row in rows])
-        self._verdict.put(places, [_verdict(row.get("passed")) for row in rows])
+        self._verdict.put(places, [_verdict(row) for row in rows])
         self._nan.put(places, [_total(row.get("nan")) for row in rows])
         self._inf.put(places, [_total(row.get("inf")) for row in rows])
         self._pair.put(places, [int((row.get("pair") or (0, 1))[0]) for row in rows])
@@ -231,8 +231,10 @@ def _key(row: Mapping[str, Any]) -> int:
     return hash((row.get("iteration", 0), pair[0], pair[1], str(row.get("tensor", ""))))
 
 
-def _verdict(passed: object) -> int:
-    return UNKNOWN if passed is None else PASSED if passed else FAILED
+def _verdict(row: Mapping[str, Any]) -> int:
+    """Of a tensor without elements nothing is known."""
+    passed = row.get("passed")
+    return UNKNOWN if passed is None or (passed and row.get("size") == 0) else PASSED if passed else FAILED
 
 
 def _whole(value: object) -> int:

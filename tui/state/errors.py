@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from backends.errors import UsageError
+from debugtools.compare.left_out import unasked
 from debugtools.compare.spec import CompareSpec
 from tui.state.error_filter import parse_filter
 from tui.state.error_table import FAILED, PASSED, UNKNOWN, ErrorTable, Ints
@@ -38,6 +39,16 @@ class RunFacts:
     @property
     def live(self) -> bool:
         return self.state in ("queued", "running", "waiting")
+
+    @property
+    def nothing_compared(self) -> list[str]:
+        """A sentence for each pair that has no verdict, because nothing of it was compared."""
+        return list((self.result or {}).get("nothing_compared") or [])
+
+    @property
+    def missing(self) -> int:
+        """How many tensors (or iterations) were not compared that nobody asked to leave out."""
+        return sum(unasked(item) for item in (self.result or {}).get("not_compared") or [])
 
 
 class ErrorsState:

@@ -6,7 +6,7 @@ from typing import Any
 from backends.errors import UsageError
 from backends.text import shown, shown_lines
 from tui.cli import options, options_run
-from tui.cli.log import Log
+from tui.cli.log import INFO, LEVELS, Log
 from tui.cli.parser import Parser
 from tui.cli.submit import job_spec, run_here
 from tui.cli.surgeon.common import tell_saved, threshold
@@ -102,7 +102,7 @@ def _run(args: Namespace, log: Log, edits: list[dict[str, Any]], word: str, skip
 def _tell(event: dict[str, Any], log: Log) -> None:
     kind, row = event.get("type"), event.get("row") or {}
     if kind == "log":
-        log.info(shown_lines(event.get("text")))
+        log.say(LEVELS.get(str(event.get("level")).upper(), INFO), shown_lines(event.get("text")))
     elif kind == "warning":
         log.warning(shown_lines(event.get("text")))
     elif kind == "row" and event.get("table") == "misfits":
