@@ -1,14 +1,55 @@
-"""Writing files so that nothing half-written is ever taken for whole."""
+"""Reading files within bounds, and writing them so that nothing half-written is ever taken for whole."""
 
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import Any, BinaryIO, Self
 
-from backends.errors import placing
+from backends.errors import BadFile, placing
+from backends.sizes import binary_size
+
+MOST = 1 << 28  # bytes of a file that is read whole and parsed
+
+
+def open_regular(path: str | os.PathLike[str]) -> int:
+    """Open a regular file for reading; never waits for a pipe. BadFile for anything else, and where it cannot be."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise BadFile(path, reason) from error
+    kind = os.fstat(fd).st_mode
+    if stat.S_ISREG(kind):
+        return fd
+    os.close(fd)
+    raise BadFile(path, "Is a directory" if stat.S_ISDIR(kind) else "not a regular file")
+
+
+def read_file(path: str | os.PathLike[str], most: int = MOST) -> bytes:
+    """Return a file's bytes. BadFile: it cannot be read, is no regular file, or has more than `most` bytes."""
+    with os.fdopen(open_regular(path), "rb", buffering=0) as stream:
+        try:
+            size = os.fstat(stream.fileno()).st_size
+            parts = [] if size > most else _parts(stream, most)
+        except OSError as error:
+            raise BadFile(path, error.strerror or str(error)) from None
+    data = b"".join(parts)
+    if max(size, len(data)) > most:
+        raise BadFile(path, f"too large: more than the {binary_size(most)} that such a file may have")
+    return data
+
+
+def _parts(stream: Any, most: int) -> list[bytes]:
+    """What is in a file, and one byte more than `most` where there is more."""
+    parts, left = [], most + 1
+    while left > 0 and (part := stream.read(left)):
+        parts.append(part)
+        left -= len(part)
+    return parts
 
 
 @contextmanager

@@ -2,41 +2,26 @@
 
 from pathlib import Path
 
-_COUNTERS = {
-    "/proc/vmstat": "oom_kill",
-    "/sys/fs/cgroup/memory.events": "oom_kill",
-    "/sys/fs/cgroup/memory/memory.oom_control": "oom_kill",
-}
+from backends.memory import control_group_files
+
+_COUNTER = "oom_kill"
 
 
 def oom_kills() -> int:
     """A number that grows when the kernel kills a process for memory, on this machine or in this control
     group.
     """
-    return sum(_counter(Path(path), name) for path, name in _counter_files().items())
+    files = [Path("/proc/vmstat"), *control_group_files("memory.events", "memory.oom_control")]
+    return sum(map(_counter, files))
 
 
-def _counter_files() -> dict[str, str]:
-    files = dict(_COUNTERS)
-    for line in _lines(Path("/proc/self/cgroup")):
-        _, controllers, path = line.split(":", 2)
-        if controllers == "":
-            files[f"/sys/fs/cgroup{path}/memory.events"] = "oom_kill"
-        elif "memory" in controllers.split(","):
-            files[f"/sys/fs/cgroup/memory{path}/memory.oom_control"] = "oom_kill"
-    return files
-
-
-def _counter(path: Path, name: str) -> int:
-    for line in _lines(path):
+def _counter(path: Path) -> int:
+    try:
+        lines = path.read_text().splitlines()
+    except OSError:
+        return 0
+    for line in lines:
         key, _, value = line.partition(" ")
-        if key == name and value.strip().isdecimal():
+        if key == _COUNTER and value.strip().isdecimal():
             return int(value)
     return 0
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text().splitlines()
-    except OSError:
-        return []
