@@ -5,7 +5,7 @@ LAYERWISE_MEMORY says it: a size (`8G`), or `none`. Else it is seven eighths of 
 
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -21,12 +21,12 @@ _SMALLEST = 64 << 20  # no program starts in less
 _NONE = "none"
 
 
-def limit() -> int | None:
+def limit(environment: Mapping[str, str] = os.environ) -> int | None:
     """Bytes of memory of its own that a process may hold, None where the user wants no limit.
 
     Memory of its own is what no file backs. UsageError if LAYERWISE_MEMORY is no size.
     """
-    text = os.environ.get(VARIABLE, "").strip()
+    text = environment.get(VARIABLE, "").strip()
     if not text:
         return machine() // 8 * 7
     if text.lower() == _NONE:
@@ -38,11 +38,6 @@ def limit() -> int | None:
     if size < _SMALLEST:
         raise UsageError(f"{VARIABLE}: {binary_size(size)} is less than any job needs ({binary_size(_SMALLEST)})")
     return size
-
-
-def is_set() -> bool:
-    """Whether the user has said how much."""
-    return bool(os.environ.get(VARIABLE, "").strip())
 
 
 def remedy(nbytes: int) -> str:

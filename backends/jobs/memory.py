@@ -1,10 +1,38 @@
-"""Whether the kernel killed something because memory ran out."""
+"""Keeping a worker from taking all memory, and whether the kernel killed something because it ran out."""
 
+import os
+import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from backends.memory import control_group_files
+from backends.memory import control_group_files, limit, own_memory
 
 _COUNTER = "oom_kill"
+_FASTEST = 16 << 30  # bytes a second that a process can take
+_SOONEST, _LATEST = 0.02, 1.0
+
+
+class MemoryWatch:
+    """Looks how much memory of its own a process holds, the more often the nearer it is to its limit.
+
+    Not a limit of the kernel's: those count what is reserved and never used (CUDA), and files mapped for writing, as
+    onnxruntime maps weights. most: bytes, None where there is no limit. due: when to look again, time.monotonic().
+    """
+
+    def __init__(self, spec: Mapping[str, Any]) -> None:
+        self.most: int | None = spec.get("memory") or limit({**os.environ, **spec.get("env", {})})
+        self.held = 0
+        self.due = 0.0 if self.most else float("inf")
+
+    def is_over(self, pid: int) -> bool:
+        """Look if it is time, and tell whether the process holds more than it may."""
+        now = time.monotonic()
+        if self.most is None or now < self.due:
+            return False
+        self.held = own_memory(pid)
+        self.due = now + min(max((self.most - self.held) / _FASTEST, _SOONEST), _LATEST)
+        return self.held > self.most
 
 
 def oom_kills() -> int:
