@@ -2,6 +2,7 @@
 
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -10,6 +11,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from backends.errors import BadFile, placing
+from backends.memory import limit
 from backends.sizes import binary_size
 
 MOST = 1 << 28  # bytes of a file that is read whole and parsed
@@ -29,8 +31,12 @@ def open_regular(path: str | os.PathLike[str]) -> int:
     raise BadFile(path, "Is a directory" if stat.S_ISDIR(kind) else "not a regular file")
 
 
-def read_file(path: str | os.PathLike[str], most: int = MOST) -> bytes:
-    """Return a file's bytes. BadFile: it cannot be read, is no regular file, or has more than `most` bytes."""
+def read_file(path: str | os.PathLike[str], most: int | None = None) -> bytes:
+    """Return a file's bytes. BadFile: it cannot be read, is no regular file, or has more than `most` bytes.
+
+    most: None: as many as a process may hold, for files that no text is made of.
+    """
+    most = (limit() or sys.maxsize - 1) if most is None else most
     with os.fdopen(open_regular(path), "rb", buffering=0) as stream:
         try:
             size = os.fstat(stream.fileno()).st_size

@@ -1,7 +1,6 @@
 """INT8 by onnxruntime's static quantisation: QuantizeLinear and DequantizeLinear nodes from calibration data."""
 
 import inspect
-import json
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from backends.errors import BadFile, UsageError
+from backends.json_text import read_json
 from backends.onnxrt_session import in_words
 from backends.quantize_spec import QuantizeSpec
 from backends.text import shown
@@ -89,9 +89,9 @@ def _cache(path: str | None) -> dict[str, str]:
     place = Path(path)
     if place.exists():
         try:
-            json.loads(place.read_bytes())
-        except (OSError, ValueError) as error:
-            raise BadFile(path, f"not a calibration cache of onnxruntime: {shown(str(error), 200)}") from None
+            read_json(place)
+        except BadFile as error:
+            raise BadFile(path, f"not a calibration cache of onnxruntime: {error.reason}") from None
     return {"calibration_cache_path": path}
 
 
