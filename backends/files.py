@@ -24,11 +24,19 @@ def open_regular(path: str | os.PathLike[str]) -> int:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise BadFile(path, reason) from error
-    kind = os.fstat(fd).st_mode
-    if stat.S_ISREG(kind):
+    status = os.fstat(fd)
+    if stat.S_ISREG(status.st_mode) and not (status.st_size == 0 and _is_of_the_kernel(status)):
         return fd
     os.close(fd)
-    raise BadFile(path, "Is a directory" if stat.S_ISDIR(kind) else "not a regular file")
+    raise BadFile(path, "Is a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file")
+
+
+def _is_of_the_kernel(status: os.stat_result) -> bool:
+    """Whether a file is one of /proc, some of which never end, and some of which wait when they are read."""
+    try:
+        return status.st_dev == Path("/proc").stat().st_dev
+    except OSError:
+        return False
 
 
 def read_file(path: str | os.PathLike[str], most: int | None = None) -> bytes:

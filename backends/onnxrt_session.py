@@ -11,6 +11,7 @@ from typing import Any
 import onnxruntime
 
 from backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError
+from backends.files import open_regular
 from backends.onnxrt_room import opening_room
 from backends.runner import Loadable
 from backends.specs import RunnerSpec
@@ -186,8 +187,9 @@ def _options(spec: RunnerSpec, wanted: Sequence[str], folder: Path | None) -> An
 
 
 def _register(options: Any, library: Path) -> None:
-    if not library.is_file():
+    if not library.exists():
         raise BadFile(library, "no such custom-op library")
+    os.close(open_regular(library))
     try:
         options.register_custom_ops_library(str(library.resolve()))
     except Exception as error:  # onnxruntime's errors share no base class

@@ -42,10 +42,11 @@ def inferred(
     import onnx
 
     data = model.SerializeToString()
-    found = onnx.ModelProto.FromString(infer_shapes(data, check_type=check_type, strict=strict, values=False))
+    plain = infer_shapes(data, check_type=check_type, strict=strict, values=False)
+    found: onnx.ModelProto = onnx.ModelProto.FromString(plain)
     if values and not (_is_complete(found) and not strict):
         with suppress(NoRoom):
-            return onnx.ModelProto.FromString(infer_shapes(data, check_type=check_type, strict=strict))
+            found = onnx.ModelProto.FromString(infer_shapes(data, check_type=check_type, strict=strict))
     return found
 
 

@@ -19,6 +19,7 @@ import onnx
 from backends.errors import BadFile, UsageError
 from backends.files import MOST, atomic_write, read_file
 from backends.jobs.store import default_root
+from backends.json_text import check_values
 from backends.protos import parse_model
 from surgery.edits import Edit, EditError, edit_from, edits_from_json
 from surgery.journal import Journal, Line
@@ -255,6 +256,7 @@ def read_edits(path: Path) -> list[Edit]:
     BadFile if it holds none.
     """
     data = read_file(path, MOST)
+    check_values(path, data)
     if data.lstrip().startswith(b'{"log":'):
         return History(path, _NOTHING).edits
     try:

@@ -20,6 +20,9 @@ def main(argv: list[str] | None = None) -> int:
 
         print(f"[!] {shown_lines(error)}", file=sys.stderr)
         return error.exit_code
+    except MemoryError:
+        print("[!] memory ran out", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
