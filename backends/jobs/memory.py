@@ -10,11 +10,14 @@ from backends.memory import control_group_files, limit, own_memory
 
 _COUNTER = "oom_kill"
 _FASTEST = 16 << 30  # bytes a second that a process can take
-_SOONEST, _LATEST = 0.02, 1.0
+_SOONEST, _LATEST = 0.02, 1.0  # seconds
+_SLOWER, _IDLE_LATEST = 4.0, 30.0  # times; seconds
 
 
 class MemoryWatch:
     """Looks how much memory of its own a process holds, the more often the nearer it is to its limit.
+
+    One that uses no processor time is looked at ever less often, until something happens.
 
     Not a limit of the kernel's: those count what is reserved and never used (CUDA), and files mapped for writing, as
     onnxruntime maps weights. most: bytes, None where there is no limit. due: when to look again, time.monotonic().
@@ -24,15 +27,28 @@ class MemoryWatch:
         self.most: int | None = spec.get("memory") or limit({**os.environ, **spec.get("env", {})})
         self.held = 0
         self.due = 0.0 if self.most else float("inf")
+        self._pause, self._ticks = _SOONEST, -1
 
     def is_over(self, pid: int) -> bool:
-        """Look if it is time, and tell whether the process holds more than it may."""
+        """Look if it is time, and tell whether the process holds more than it may. Called when something happens."""
         now = time.monotonic()
-        if self.most is None or now < self.due:
+        if self.most is None or now < self.due - self._pause + _SOONEST:
             return False
-        self.held = own_memory(pid)
-        self.due = now + min(max((self.most - self.held) / _FASTEST, _SOONEST), _LATEST)
+        before, self._ticks, self.held = self._ticks, _ticks(pid), own_memory(pid)
+        soon = min(max((self.most - self.held) / _FASTEST, _SOONEST), _LATEST)
+        idle = self._ticks == before and now >= self.due
+        self._pause = min(_IDLE_LATEST, self._pause * _SLOWER) if idle else soon
+        self.due = now + self._pause
         return self.held > self.most
+
+
+def _ticks(pid: int) -> int:
+    """Processor time that a process has used (proc(5)); 0 if it is gone."""
+    try:
+        fields = Path("/proc", str(pid), "stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return 0
+    return int(fields[11]) + int(fields[12])
 
 
 def oom_kills() -> int:
