@@ -14,6 +14,7 @@ from backends.errors import BadFile, placing
 from backends.memory import limit
 from backends.sizes import binary_size
 
+_STEP = 1 << 20
 MOST = 1 << 28  # bytes of a file that is read whole and parsed
 
 
@@ -48,7 +49,7 @@ def read_file(path: str | os.PathLike[str], most: int | None = None) -> bytes:
     with os.fdopen(open_regular(path), "rb", buffering=0) as stream:
         try:
             size = os.fstat(stream.fileno()).st_size
-            parts = [] if size > most else _parts(stream, most)
+            parts = [] if size > most else _parts(stream, size, most)
         except OSError as error:
             raise BadFile(path, error.strerror or str(error)) from None
     data = b"".join(parts)
@@ -57,12 +58,12 @@ def read_file(path: str | os.PathLike[str], most: int | None = None) -> bytes:
     return data
 
 
-def _parts(stream: Any, most: int) -> list[bytes]:
-    """What is in a file, and one byte more than `most` where there is more."""
-    parts, left = [], most + 1
-    while left > 0 and (part := stream.read(left)):
+def _parts(stream: Any, size: int, most: int) -> list[bytes]:
+    """What is in a file of that size, or that has grown; no more than a part beyond `most`."""
+    parts, done, step = [], 0, size + 1
+    while done <= most and (part := stream.read(step)):
         parts.append(part)
-        left -= len(part)
+        done, step = done + len(part), _STEP
     return parts
 
 

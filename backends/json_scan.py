@@ -113,6 +113,8 @@ class _Scanner:
         return end
 
     def _keep(self, text: bytes) -> None:
+        if b"\0" in text:
+            raise BadFile(self.path, "not valid JSON: it holds a zero byte")
         self.kept += len(text)
         if self.kept > MOST:
             raise BadFile(self.path, "too large: more than 256 MiB of text that belongs to no array")

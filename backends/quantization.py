@@ -2,6 +2,7 @@
 
 import inspect
 import logging
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,7 +88,7 @@ def _cache(path: str | None) -> dict[str, str]:
     if not takes_caches():
         raise UsageError("this onnxruntime has no calibration caches: install a newer one, or do without")
     place = Path(path)
-    if place.exists():
+    if os.path.lexists(place):
         try:
             read_json(place)
         except BadFile as error:

@@ -13,8 +13,10 @@ from types import ModuleType
 from typing import Any
 
 from backends.errors import LayerwiseError, UsageError
-from backends.files import MOST, read_file
+from backends.files import read_file
 from backends.text import shown
+
+_MOST = 4 << 20  # bytes of a script; the parser takes hundreds of times as many
 
 
 @contextmanager
@@ -62,7 +64,7 @@ def load_script(script: Path) -> ModuleType:
     """Run a script and return it as a module. UsageError if it is not there, LayerwiseError if it fails."""
     if not script.exists():
         raise UsageError(f"script {shown(str(script))} does not exist")
-    read_file(script, MOST)
+    read_file(script, _MOST)
     return _run(script)
 
 
