@@ -1,10 +1,11 @@
-"""Models of some hundred bytes that ask for far more memory than there is, made from a seed; and forks to try them in."""
+"""Models of some hundred bytes that ask for far more memory than there is, from a seed; and forks to try them in."""
 
 import os
 import random
 import resource
 import signal
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import NoReturn
 
 import onnx
@@ -141,7 +142,7 @@ def endless_functions(seed: int, count: int) -> Iterator[tuple[str, onnx.ModelPr
             last = k == n - 1
             op, domain = ("f0", "my") if way == "circle" and last else ("Relu", "") if last else (f"f{k + 1}", "my")
             names = ["x", *(f"t{j}" for j in range(times - 1)), "y"]
-            nodes = [helper.make_node(op, [a], [b], domain=domain) for a, b in zip(names, names[1:], strict=False)]
+            nodes = [helper.make_node(op, [a], [b], domain=domain) for a, b in pairwise(names)]
             opsets = [helper.make_opsetid("", 17), helper.make_opsetid("my", 1)]
             functions.append(helper.make_function("my", f"f{k}", ["x"], ["y"], nodes, opsets))
         graph = helper.make_graph(

@@ -11,7 +11,6 @@ from support.hostile_sizes import MOST, peak_of
 
 from backends.bench.trtexec_files import read_times
 from backends.errors import LayerwiseError
-from backends.json_text import read_json
 from backends.model import ModelFile, load_model
 from backends.onnxrt_session import open_session
 from backends.quantization import _cache
@@ -19,7 +18,6 @@ from backends.results_io import load_any
 from backends.runner import Loadable
 from backends.scripts import load_script
 from backends.specs import RunnerSpec
-from backends.trt.calibration import read_file as read_calibration
 from backends.trt.tactics import read_tactics
 from debugtools.bench.exports import read_report
 from debugtools.debugger.replay import Replay
@@ -80,7 +78,6 @@ SAVED: dict[str, tuple[str, Callable[[Path], object]]] = {
     "saved json": (".json", load_any),
     "saved npz": (".npz", load_any),
     "saved safetensors": (".safetensors", load_any),
-    "json": (".json", read_json),
     "difference": (".json", lambda path: diff_json(path, path)),
     "times": (".json", read_times),
     "report": (".json", lambda path: read_report(path) or _refuse()),
@@ -99,7 +96,6 @@ SAVED: dict[str, tuple[str, Callable[[Path], object]]] = {
 BYTES: dict[str, tuple[str, Callable[[Path], object]]] = {
     "engine": (".engine", lambda path: Loadable(path=path).read()),
     "bytes": (".bin", lambda path: BytesFromPath(str(path))()),
-    "calibration of TensorRT": (".cache", read_calibration),
     "custom operators": (
         ".so",
         lambda path: open_session(RunnerSpec(kind="onnxrt", custom_ops=[str(path)]), Loadable()),
