@@ -21,9 +21,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from backends.errors import BadFile, placing
-from backends.files import WholeOrNothing, atomic_writer, destination, publish
+from backends.files import MOST, WholeOrNothing, atomic_writer, destination, open_regular, publish
+from backends.json_text import check_values
 from backends.npy import Array
 from backends.paced import PacedStream
+from backends.sizes import binary_size
 from backends.tensors import dtype_name, to_numpy
 from backends.text import shown
 from backends.unnamed import scratch_file, unnamed_file
@@ -167,7 +169,9 @@ class DumpReader:
         return np.asarray(raw).view(dtype).reshape(entry.shape)
 
     def _strings(self, entry: _Entry) -> Array:
-        with self.path.open("rb", buffering=0) as stream:
+        if entry.nbytes > MOST:
+            raise ValueError(f"more than {binary_size(MOST)} of text")
+        with os.fdopen(open_regular(self.path), "rb", buffering=0) as stream:
             items = json.loads(os.pread(stream.fileno(), entry.nbytes, entry.start))
         if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
             raise ValueError("not a list of text")
@@ -176,13 +180,15 @@ class DumpReader:
         return array.reshape(entry.shape)
 
     def _read(self) -> dict[str, _Entry]:
-        with self.path.open("rb") as stream:
+        with os.fdopen(open_regular(self.path), "rb") as stream:
             size = os.fstat(stream.fileno()).st_size
             head = stream.read(8)
             length = struct.unpack("<Q", head)[0] if len(head) == 8 else MAX_HEADER + 1
             if length > min(MAX_HEADER, size - 8):
                 raise ValueError("its header's length is beyond its end")
-            header = json.loads(stream.read(length))
+            text = stream.read(length)
+        check_values(self.path, text)
+        header = json.loads(text)
         metadata = header.pop("__metadata__", None) or {}
         if not all(isinstance(text, str) for text in metadata.values()):
             raise ValueError("its metadata is not text")

@@ -11,6 +11,7 @@ from onnx.external_data_helper import ExternalDataInfo
 from onnx.reference import ReferenceEvaluator
 
 from backends.errors import BadFile, LayerwiseError
+from backends.expansion import check_functions
 from backends.reads import reads
 from backends.tensors import TensorInfo, dtype_name, dtype_row, onnx_to_numpy, packed_nbytes
 from backends.text import shown
@@ -27,6 +28,8 @@ class Evaluation:
     def __init__(self, model: onnx.ModelProto, folder: Path | None, new_ops: Sequence[type] = ()) -> None:
         self.graph = model.graph
         evaluator = type("_Evaluator", (_ReferenceEvaluator,), {"folder": folder})
+        if model.functions:
+            check_functions(model.SerializeToString())
         try:
             self._evaluator = evaluator(model, new_ops=list(new_ops) or None)
         except LayerwiseError:

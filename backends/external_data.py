@@ -1,6 +1,5 @@
 """Files that a model refers to: only regular ones, and only inside their folder."""
 
-import os
 import stat
 from pathlib import Path
 
@@ -34,16 +33,3 @@ def external_file(model: Path, folder: Path, tensor: str, place: External) -> tu
         end = place.offset + nbytes
         raise BadFile(model, f"{quoted}: bytes {place.offset} to {end} lie beyond its end")
     return file, nbytes
-
-
-def open_regular(path: Path) -> int:
-    """Open a regular file for reading; never waits for a pipe."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise BadFile(path, reason) from error
-    if stat.S_ISREG(os.fstat(fd).st_mode):
-        return fd
-    os.close(fd)
-    raise BadFile(path, "not a regular file")

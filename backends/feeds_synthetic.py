@@ -7,19 +7,22 @@ both ends; a dynamic dimension is 1. With the torch backend: `torch.rand` (which
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
 import numpy as np
 
 from backends.errors import UsageError
+from backends.memory import limit, remedy
 from backends.npy import Array
+from backends.sizes import binary_size
 from backends.specs import FeedSpec
-from backends.tensors import Dim, TensorInfo, dtype_row, is_floating, is_integral
+from backends.tensors import Dim, TensorInfo, dtype_row, is_floating, is_integral, packed_nbytes
 from backends.text import shown
 from backends.torch_bridge import import_torch, to_array
 
+_DRAWN_FLOAT, _DRAWN_INTEGER = 16, 8  # bytes an element while it is drawn: float64, twice; int64
 Warn = Callable[[str], None]
 
 
@@ -51,17 +54,27 @@ class Synthetic:
     def feed(self, iteration: int) -> dict[str, Array]:
         """The inputs of one iteration, by name in the model's order."""
         seed = self.spec.seed + iteration
+        plans = [(info, *self._plan(info, iteration)) for info in self.inputs]
+        _check_room((info, shape) for info, shape, values in plans if values is None)
         sampler = _TorchSampler(seed) if self.spec.backend_module == "torch" else _NumpySampler(seed)
-        return {info.name: self._input(sampler, info, iteration) for info in self.inputs}
+        return {info.name: self._input(sampler, info, shape, values) for info, shape, values in plans}
 
-    def _input(self, sampler: "_Sampler", info: TensorInfo, iteration: int) -> Array:
+    def _plan(self, info: TensorInfo, iteration: int) -> tuple[tuple[int, ...], Sequence[int] | None]:
+        """The shape that an input is to have; its values, if the shape that was given for it means these."""
         given = self._shapes.get(info.name)
         shape = given[iteration % len(given)] if given else None
+        if shape is not None and info.name in self.spec.shapes and _is_shape_tensor(info, shape):
+            self._say(f"Assuming {shown(info.name)} is a shape tensor. Setting input values to: {shape}")
+            return (len(shape),), shape
+        return self._static_shape(info, shape), None
+
+    def _input(
+        self, sampler: "_Sampler", info: TensorInfo, shape: tuple[int, ...], values: Sequence[int] | None
+    ) -> Array:
         try:
-            if shape is not None and info.name in self.spec.shapes and _is_shape_tensor(info, shape):
-                self._say(f"Assuming {shown(info.name)} is a shape tensor. Setting input values to: {shape}")
-                return np.array(shape, dtype_row(info.dtype).numpy)
-            return self._draw(sampler, info, self._static_shape(info, shape))
+            if values is not None:
+                return np.array(values, dtype_row(info.dtype).numpy)
+            return self._draw(sampler, info, shape)
         except (ValueError, OverflowError) as error:
             raise UsageError(f"input {shown(info.name, 80)}: no {info.dtype} data: {error}") from error
         except MemoryError:
@@ -98,6 +111,18 @@ class Synthetic:
         if message not in self._said:
             self._said.add(message)
             self._warn(message)
+
+
+def _check_room(inputs: Iterable[tuple[TensorInfo, tuple[int, ...]]]) -> None:
+    """Raise UsageError unless inputs of these shapes, and what is drawn to make the largest, fit the memory limit."""
+    most, total, drawn, last = limit(), 0, 0, ""
+    for info, shape in inputs:
+        count = math.prod(shape)
+        total += packed_nbytes(info.dtype, shape)
+        drawn = max(drawn, count * (_DRAWN_INTEGER if is_integral(info.dtype) else _DRAWN_FLOAT))
+        last = f"input {shown(info.name, 80)} of shape {shown(str(list(shape)), 200)}"
+        if most is not None and total + drawn > most:
+            raise UsageError(f"{last} needs {binary_size(total + drawn)} to make: {remedy(most)}")
 
 
 def _match(shapes: Mapping[str, Any], names: Sequence[str], option: str) -> dict[str, Any]:

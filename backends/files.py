@@ -1,20 +1,74 @@
-"""Writing files so that nothing half-written is ever taken for whole."""
+"""Reading files within bounds, and writing them so that nothing half-written is ever taken for whole."""
 
 import errno
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import Any, BinaryIO, Self
 
-from backends.errors import placing
+from backends.errors import BadFile, placing
+from backends.memory import limit
 from backends.private import settle
+from backends.sizes import binary_size
 from backends.temporary import open_named
 from backends.unnamed import give_name, scratch_file, unnamed_file
 
 _MOST_LINKS = 40
+_STEP = 1 << 20
+MOST = 1 << 28  # bytes of a file that is read whole and parsed
+
+
+def open_regular(path: str | os.PathLike[str]) -> int:
+    """Open a regular file for reading; never waits for a pipe. BadFile for anything else, and where it cannot be."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise BadFile(path, reason) from error
+    status = os.fstat(fd)
+    if stat.S_ISREG(status.st_mode) and not (status.st_size == 0 and _is_of_the_kernel(status)):
+        return fd
+    os.close(fd)
+    raise BadFile(path, "Is a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file")
+
+
+def _is_of_the_kernel(status: os.stat_result) -> bool:
+    """Whether a file is one of /proc, some of which never end, and some of which wait when they are read."""
+    try:
+        return status.st_dev == Path("/proc").stat().st_dev
+    except OSError:
+        return False
+
+
+def read_file(path: str | os.PathLike[str], most: int | None = None) -> bytes:
+    """Return a file's bytes. BadFile: it cannot be read, is no regular file, or has more than `most` bytes.
+
+    most: None: as many as a process may hold, for files that no text is made of.
+    """
+    most = (limit() or sys.maxsize - 1) if most is None else most
+    with os.fdopen(open_regular(path), "rb", buffering=0) as stream:
+        try:
+            size = os.fstat(stream.fileno()).st_size
+            parts = [] if size > most else _parts(stream, size, most)
+        except OSError as error:
+            raise BadFile(path, error.strerror or str(error)) from None
+    data = b"".join(parts)
+    if max(size, len(data)) > most:
+        raise BadFile(path, f"too large: more than the {binary_size(most)} that such a file may have")
+    return data
+
+
+def _parts(stream: Any, size: int, most: int) -> list[bytes]:
+    """What is in a file of that size, or that has grown; no more than a part beyond `most`."""
+    parts, done, step = [], 0, size + 1
+    while done <= most and (part := stream.read(step)):
+        parts.append(part)
+        done, step = done + len(part), _STEP
+    return parts
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from backends.errors import BadFile, LayerwiseError
 from backends.files import atomic_writer
 from backends.json_arrays import CLASS, StoredArray, as_array, write_array
 from backends.json_scan import MARK, Span, Stamp, scan
+from backends.json_text import check_values
 from backends.npy import Array, array_from_npy
 from backends.npz import read_npz
 from backends.paced import Writable
@@ -45,6 +46,7 @@ def load(path: str | os.PathLike[str], decoders: Mapping[str, Decoder]) -> Any:
     """
     source = Path(path)
     found = scan(source)
+    check_values(source, found.skeleton)
     reader = _Reader(source, found.spans, found.stamp, decoders)
     try:
         return json.loads(found.skeleton, object_hook=reader.decode)

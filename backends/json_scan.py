@@ -15,11 +15,11 @@ from typing import NamedTuple
 import pybase64
 
 from backends.errors import BadFile
+from backends.files import MOST, open_regular
 from backends.npy import HEAD, NpyHeader, header_size, parse_header
 
 MARK = "layerwise:array:"
 WINDOW = 1 << 16
-MAX_SKELETON = 1 << 29
 _KEY = re.compile(rb'(?<!\\)"array"[ \t\r\n]{0,64}:[ \t\r\n]{0,64}"')
 _KEY_ROOM = 160  # no match of _KEY is longer
 
@@ -59,7 +59,7 @@ class Scan(NamedTuple):
 def scan(path: Path) -> Scan:
     """Scan a JSON file. BadFile if it cannot be read or holds absurdly much text that is no array."""
     try:
-        with path.open("rb", buffering=0) as stream:
+        with os.fdopen(open_regular(path), "rb", buffering=0) as stream:
             return _Scanner(path, stream.fileno()).run()
     except OSError as error:
         raise BadFile(path, error.strerror or str(error)) from error
@@ -113,9 +113,11 @@ class _Scanner:
         return end
 
     def _keep(self, text: bytes) -> None:
+        if b"\0" in text:
+            raise BadFile(self.path, "not valid JSON: it holds a zero byte")
         self.kept += len(text)
-        if self.kept > MAX_SKELETON:
-            raise BadFile(self.path, "more than 512 MiB of text that belongs to no array")
+        if self.kept > MOST:
+            raise BadFile(self.path, "too large: more than 256 MiB of text that belongs to no array")
         self.parts.append(text)
 
     def _span(self, start: int) -> Span | None:

@@ -1,11 +1,17 @@
 """NumPy's .npz archives, read without trusting them."""
 
+import os
 import zipfile
 import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from backends.files import open_regular
+from backends.memory import limit, remedy
 from backends.npy import Array, array_from_npy, header_size, parse_header
+from backends.sizes import binary_size
 
 _BROKEN = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError, MemoryError)
 
@@ -13,8 +19,9 @@ _BROKEN = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EO
 def read_npz(source: Path | BinaryIO) -> dict[str, Array]:
     """Read all arrays of an archive by name, in order. ValueError if one is not whole or none is there."""
     try:
-        with zipfile.ZipFile(source) as archive:
+        with _opened(source) as stream, zipfile.ZipFile(stream) as archive:
             members = archive.infolist()
+            _check_room(members)
             arrays = {info.filename.removesuffix(".npy"): _member(archive, info) for info in members}
     except _BROKEN as error:
         raise ValueError(f"not an .npz archive: {str(error) or type(error).__name__}") from None
@@ -23,10 +30,27 @@ def read_npz(source: Path | BinaryIO) -> dict[str, Array]:
     return arrays
 
 
+@contextmanager
+def _opened(source: Path | BinaryIO) -> Iterator[BinaryIO]:
+    if not isinstance(source, Path):
+        yield source
+        return
+    with os.fdopen(open_regular(source), "rb") as stream:
+        yield stream
+
+
+def _check_room(members: Sequence[zipfile.ZipInfo]) -> None:
+    most, total = limit(), sum(info.file_size for info in members)
+    if most is not None and total > most:
+        raise ValueError(f"its arrays take {binary_size(total)}: {remedy(most)}")
+
+
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Array:
     with archive.open(info) as stream:
         head = stream.read(12)
         head += stream.read(header_size(head) - len(head))
         header = parse_header(head)
+        if header.nbytes > info.file_size:
+            raise ValueError(f"holds {info.file_size} bytes, its shape needs {header.nbytes}")
         data = stream.read(header.nbytes + 1)
     return array_from_npy(head + data)

@@ -5,16 +5,54 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
 from typing import Any
 
+from backends.aside import Died, Raised, done_aside
+from backends.errors import LayerwiseError
+from backends.expansion import check_functions
+from backends.sizes import binary_size
+
+_ROOM, _ROOM_PER_BYTE = 256 << 20, 24  # of working memory, beyond what is held before
+_COUNTS = (b"num_outputs", b"num_scan_inputs")  # attributes by which a number in the model becomes a list
 _NAME = "onnx.onnx_cpp2py_export"
 
 
-def infer_shapes(model: bytes) -> bytes:
-    """Return the serialised ModelProto with the types and shapes that onnx infers, constants followed.
+class NoRoom(LayerwiseError):
+    """Inference would take far more memory than the model has bytes."""
 
-    Raises what onnx raises: its own InferenceError, RuntimeError, ValueError.
+
+def infer_shapes(model: bytes, *, check_type: bool = False, strict: bool = False, values: bool = True) -> bytes:
+    """Return the serialised ModelProto with the types and shapes that onnx infers.
+
+    values: constants that shapes are made of are followed, in a fork. Raises what onnx raises: its own InferenceError,
+    RuntimeError, ValueError; NoRoom, mostly for a long vector of which each element becomes an object; LayerwiseError
+    for functions as `check_functions` does.
     """
-    inferred: bytes = _native().shape_inference.infer_shapes(model, False, False, True)
-    return inferred
+    check_functions(model)
+    most = _ROOM + _ROOM_PER_BYTE * len(model)
+    native = _native().shape_inference
+
+    def work() -> bytes:
+        return bytes(native.infer_shapes(model, check_type, strict, values))
+
+    if not values and not any(name in model for name in _COUNTS):
+        return work()
+    try:
+        return done_aside(work, most)
+    except Died:
+        text = f"inferring shapes takes more than {binary_size(most)}: a tensor that shapes are made of is too long"
+        raise NoRoom(text) from None
+    except Raised as error:
+        kinds = {"InferenceError": native.InferenceError, "ValueError": ValueError}
+        raise kinds.get(error.kind, RuntimeError)(str(error)) from None
+
+
+def infer_what_fits(model: bytes) -> tuple[bytes, str]:
+    """Return what `infer_shapes` does, and "": or, where that takes too much memory, what is known without values,
+    and why. Raises what it raises.
+    """
+    try:
+        return infer_shapes(model), ""
+    except NoRoom as error:
+        return infer_shapes(model, values=False), str(error)
 
 
 def _native() -> Any:

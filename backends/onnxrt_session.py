@@ -4,13 +4,15 @@ import ctypes
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import onnxruntime
 
 from backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError
+from backends.files import open_regular
+from backends.onnxrt_room import opening_room
 from backends.runner import Loadable
 from backends.specs import RunnerSpec
 from backends.text import shown
@@ -53,10 +55,14 @@ def open_session(spec: RunnerSpec, model: Loadable, *, save_to: Path | None = No
     if save_to is not None:
         _save_optimized(options, save_to)
     providers = [(name, _provider_options(spec, name)) for name in wanted]
-    with in_words("onnxruntime cannot load the model", model):
+    with in_words("onnxruntime cannot load the model", model), _bounded(model, wanted, options):
         session = _session(source, options, providers, spec.options.get("disabled_optimizers"))
     check_providers(session, wanted)
     return session
+
+
+def _bounded(model: Loadable, wanted: Sequence[str], options: Any) -> AbstractContextManager[None]:
+    return opening_room(model, options.intra_op_num_threads) if wanted == [CPU] else nullcontext()
 
 
 def _session(
@@ -181,8 +187,9 @@ def _options(spec: RunnerSpec, wanted: Sequence[str], folder: Path | None) -> An
 
 
 def _register(options: Any, library: Path) -> None:
-    if not library.is_file():
+    if not library.exists():
         raise BadFile(library, "no such custom-op library")
+    os.close(open_regular(library))
     try:
         options.register_custom_ops_library(str(library.resolve()))
     except Exception as error:  # onnxruntime's errors share no base class

@@ -1,9 +1,11 @@
 """Whole models as onnx's protobuf objects."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from backends.errors import BadFile
+from backends.onnx_native import NoRoom, infer_shapes
 
 if TYPE_CHECKING:
     import onnx
@@ -28,6 +30,34 @@ def parse_model(data: bytes, label: object = "model") -> "onnx.ModelProto":
     except TypeError:  # protobuf hands out bytes where a string is not UTF-8
         raise BadFile(label, "damaged ONNX model: a name is not valid UTF-8") from None
     return model
+
+
+def inferred(
+    model: "onnx.ModelProto", *, check_type: bool = False, strict: bool = False, values: bool = False
+) -> "onnx.ModelProto":
+    """Return a copy with the types and shapes that onnx infers, as `infer_shapes` does, whose errors it raises.
+
+    values: constants that shapes are made of are followed, unless that takes too much memory.
+    """
+    import onnx
+
+    data = model.SerializeToString()
+    plain = infer_shapes(data, check_type=check_type, strict=strict, values=False)
+    found: onnx.ModelProto = onnx.ModelProto.FromString(plain)
+    if values and not (_is_complete(found) and not strict):
+        with suppress(NoRoom):
+            found = onnx.ModelProto.FromString(infer_shapes(data, check_type=check_type, strict=strict))
+    return found
+
+
+def _is_complete(model: "onnx.ModelProto") -> bool:
+    """Whether all lengths of what the main graph's nodes make are known; values tell nothing more then."""
+    known = {
+        value.name for value in (*model.graph.value_info, *model.graph.output)
+        if value.type.tensor_type.HasField("shape")
+        and all(dim.HasField("dim_value") for dim in value.type.tensor_type.shape.dim)
+    }  # fmt: skip
+    return all(name in known for node in model.graph.node for name in node.output if name)
 
 
 def _require_text(graph: "onnx.GraphProto | onnx.FunctionProto") -> None:

@@ -1,8 +1,8 @@
 """INT8 by onnxruntime's static quantisation: QuantizeLinear and DequantizeLinear nodes from calibration data."""
 
 import inspect
-import json
 import logging
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from backends.errors import BadFile, UsageError
+from backends.json_text import read_json
 from backends.onnxrt_session import in_words
 from backends.private import usual_mode
 from backends.quantize_spec import QuantizeSpec
@@ -91,11 +92,11 @@ def _cache(path: str | None) -> dict[str, str]:
     if not takes_caches():
         raise UsageError("this onnxruntime has no calibration caches: install a newer one, or do without")
     place = Path(path)
-    if place.exists():
+    if os.path.lexists(place):
         try:
-            json.loads(place.read_bytes())
-        except (OSError, ValueError) as error:
-            raise BadFile(path, f"not a calibration cache of onnxruntime: {shown(str(error), 200)}") from None
+            read_json(place)
+        except BadFile as error:
+            raise BadFile(path, f"not a calibration cache of onnxruntime: {error.reason}") from None
     return {"calibration_cache_path": path}
 
 

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import BadFile, LayerwiseError, UsageError
+from backends.errors import LayerwiseError, UsageError
+from backends.files import read_file
 from backends.results import IterationResult
 from backends.specs import RunnerSpec
 from backends.tensors import DTYPES, TensorInfo, dtype_name
@@ -47,10 +48,7 @@ class Loadable:
             return self.data
         if self.path is None:
             raise UsageError("a model is needed: neither bytes nor a path was given")
-        try:
-            return self.path.read_bytes()
-        except OSError as error:
-            raise BadFile(self.path, error.strerror or str(error)) from None
+        return read_file(self.path)
 
     def data_folder(self) -> Path | None:
         """Return the folder of external data, None if there is nothing to resolve them in."""

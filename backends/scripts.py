@@ -13,7 +13,10 @@ from types import ModuleType
 from typing import Any
 
 from backends.errors import LayerwiseError, UsageError
+from backends.files import read_file
 from backends.text import shown
+
+_MOST = 4 << 20  # bytes of a script; the parser takes hundreds of times as many
 
 
 @contextmanager
@@ -59,8 +62,9 @@ def load_function(path: str | Path, name: str) -> Any:
 
 def load_script(script: Path) -> ModuleType:
     """Run a script and return it as a module. UsageError if it is not there, LayerwiseError if it fails."""
-    if not script.is_file():
+    if not script.exists():
         raise UsageError(f"script {shown(str(script))} does not exist")
+    read_file(script, _MOST)
     return _run(script)
 
 

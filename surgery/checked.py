@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 import onnx
 import onnx.checker
-import onnx.shape_inference
 from onnx import helper
 
-from backends.protos import all_tensors
+from backends.protos import all_tensors, inferred
 from backends.reads import reads
 from backends.text import shown
 from surgery.lookups import difference
@@ -143,7 +142,7 @@ def _refusal(
     try:
         if check:
             onnx.checker.check_model(_all_typed(model))
-        onnx.shape_inference.infer_shapes(model, check_type=strict, strict_mode=strict, data_prop=True)
+        inferred(model, check_type=strict, strict=strict, values=True)
     except Exception as error:  # ValidationError, InferenceError and what else native code raises
         return _short(error), strict
     return None, strict

@@ -17,8 +17,9 @@ import msgspec
 import onnx
 
 from backends.errors import BadFile, UsageError
-from backends.files import atomic_write
+from backends.files import MOST, atomic_write, read_file
 from backends.jobs.store import default_root
+from backends.json_text import check_values
 from backends.private import make_folder
 from backends.protos import parse_model
 from surgery.edits import Edit, EditError, edit_from, edits_from_json
@@ -255,10 +256,8 @@ def read_edits(path: Path) -> list[Edit]:
 
     BadFile if it holds none.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise BadFile(path, error.strerror or str(error)) from None
+    data = read_file(path, MOST)
+    check_values(path, data)
     if data.lstrip().startswith(b'{"log":'):
         return History(path, _NOTHING).edits
     try:

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import onnx
-import onnx.shape_inference
 
+from backends.protos import inferred
 from backends.tensors import TensorInfo, dtype_name
 
 
@@ -24,7 +24,7 @@ def inferred_tensors(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]
             for length in shapes[value.name]:
                 dims.add(dim_value=length)
     with suppress(Exception):  # any model that the inference does not master
-        fixed = onnx.shape_inference.infer_shapes(fixed, data_prop=True)
+        fixed = inferred(fixed, values=True)
     graph = fixed.graph
     found = [_info(value, -1) for value in (*graph.input, *graph.value_info)]
     found += [_info(value, 1) for value in graph.output]

@@ -9,6 +9,8 @@ import onnx.inliner
 from onnx import defs, helper
 
 from backends.errors import LayerwiseError
+from backends.expansion import check_functions
+from backends.protos import inferred
 from backends.text import shown
 from surgery.structure import Structure
 
@@ -21,6 +23,7 @@ def inlined(structure: Structure) -> Structure:
     """
     if not structure.functions:
         return structure
+    check_functions(structure.proto().SerializeToString())
     try:
         model = onnx.inliner.inline_local_functions(structure.proto())
     except Exception as error:  # native code raises its own
@@ -40,7 +43,7 @@ def written_out(model: onnx.ModelProto, op_types: Sequence[str]) -> onnx.ModelPr
     ):
         return None
     try:
-        typed = onnx.shape_inference.infer_shapes(model)
+        typed = inferred(model)
         known = {value.name for value in typed.graph.value_info}
         weights = [tensor for tensor in typed.graph.initializer if tensor.name not in known]
         typed.graph.value_info.extend(helper.make_tensor_value_info(t.name, t.data_type, t.dims) for t in weights)

@@ -7,6 +7,7 @@ import onnx
 from onnx import TensorProto, defs
 
 from backends.errors import LayerwiseError
+from backends.protos import inferred
 from backends.reads import subgraphs
 from backends.text import shown
 from surgery.randomness import RANDOM_OPS
@@ -75,10 +76,10 @@ def tensor_types(model: onnx.ModelProto) -> dict[str, int]:
     """
     bare = _bare(model)
     try:
-        inferred = onnx.shape_inference.infer_shapes(bare)
+        typed = inferred(bare)
     except Exception as error:  # InferenceError and plain RuntimeError
         raise LayerwiseError(f"the types of the model's tensors cannot be inferred: {shown(str(error), 300)}") from None
-    graph = inferred.graph
+    graph = typed.graph
     types = {tensor.name: tensor.data_type for tensor in graph.initializer}
     for value in [*graph.input, *graph.value_info, *graph.output]:
         if value.type.HasField("tensor_type") and value.type.tensor_type.elem_type:

@@ -14,7 +14,7 @@ import onnx.version_converter
 from onnx import defs, helper, numpy_helper
 
 from backends.errors import LayerwiseError
-from backends.protos import all_graphs
+from backends.protos import all_graphs, inferred
 from backends.text import shown
 from surgery.inlining import inlined, written_out
 from surgery.opset_fit import changed_operators, is_default, unknown_attributes
@@ -159,7 +159,7 @@ def _relabelled(model: onnx.ModelProto, to: int) -> onnx.ModelProto:
         entry.version = entry.version if entry.domain else to
     result = _without_new_attributes(result, _opset(model), to)
     try:
-        onnx.shape_inference.infer_shapes(result, check_type=True)
+        inferred(result, check_type=True)
     except Exception as error:  # InferenceError, RuntimeError
         raise LayerwiseError(f"opset {to} does not take the model's types: {shown(str(error), 300)}") from None
     return result

@@ -7,7 +7,10 @@ from typing import Any
 import yaml
 
 from backends.errors import BadFile
+from backends.files import read_file
 from surgery.plugins import Instance, Match, instance_of
+
+_MOST = 4 << 20  # bytes, and values
 
 
 def config_text(matches: Iterable[Match]) -> str:
@@ -24,12 +27,25 @@ def config_text(matches: Iterable[Match]) -> str:
 def read_config(path: Path) -> list[Match]:
     """Read a configuration. BadFile if it cannot be read or is none; UsageError for an instance that is none."""
     try:
-        documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadFile(path, getattr(error, "strerror", None) or "not UTF-8 text") from None
+        documents = list(yaml.safe_load_all(read_file(path, _MOST).decode("utf-8")))
+        _check_aliases(path, documents)
+    except UnicodeDecodeError:
+        raise BadFile(path, "not UTF-8 text") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise BadFile(path, f"not YAML: {' '.join(str(error).split())[:200]}") from None
     return [_match(path, document) for document in documents if document is not None]
+
+
+def _check_aliases(path: Path, documents: list[Any]) -> None:
+    """Raise BadFile if aliases make far more values of a document than there is text of it, or go in circles."""
+    waiting, count = list(documents), 0
+    while waiting:
+        value = waiting.pop()
+        inner = list(value.values()) if isinstance(value, Mapping) else value if isinstance(value, list) else []
+        count += 1 + len(inner)
+        if count > _MOST:
+            raise BadFile(path, f"too large: its aliases stand for more than {_MOST:,} values")
+        waiting += inner
 
 
 def _match(path: Path, document: Any) -> Match:

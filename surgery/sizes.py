@@ -6,8 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import onnx
-import onnx.shape_inference
 
+from backends.protos import inferred
 from backends.tensors import dtype_name, packed_nbytes
 
 
@@ -33,18 +33,18 @@ def estimates(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> di
     for value in fixed.graph.input:
         if value.name in shapes and value.type.HasField("tensor_type"):
             _set_shape(value, shapes[value.name])
-    known = _inferred(fixed, data_prop=False)
+    known = _inferred(fixed, values=False)
     complete = all(
         name in known and known[name].nbytes is not None for node in model.graph.node for name in node.output
     )
     if complete or any(estimate.length > _LONGEST_SHAPE for estimate in known.values()):
         return known
-    return _inferred(fixed, data_prop=True)
+    return _inferred(fixed, values=True)
 
 
-def _inferred(model: onnx.ModelProto, *, data_prop: bool) -> dict[str, Estimate]:
+def _inferred(model: onnx.ModelProto, *, values: bool) -> dict[str, Estimate]:
     with suppress(Exception):  # any model that the inference does not master; the sizes are only a plan
-        model = onnx.shape_inference.infer_shapes(model, data_prop=data_prop)
+        model = inferred(model, values=values)
     graph = model.graph
     return {value.name: _estimate(value) for value in (*graph.input, *graph.output, *graph.value_info)}
 

@@ -5,8 +5,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import onnx
-import onnx.shape_inference
 
+from backends.protos import inferred
 from backends.reads import reads
 from backends.structure import INLINE_LIMIT
 from surgery.calls import callers, changed_functions
@@ -66,7 +66,7 @@ def _keep(structure: Structure, known: Values) -> None:
 def _whole(structure: Structure) -> Values:
     model = without_weights(structure).proto()
     with suppress(Exception):  # any model that the inference does not master: what is declared remains
-        model = onnx.shape_inference.infer_shapes(model, data_prop=True)
+        model = inferred(model, values=True)
     graph = model.graph
     return {value.name: value for value in (*graph.value_info, *graph.output, *graph.input)}
 
@@ -130,7 +130,7 @@ def _take(structure: Structure, known: Values, nodes: Iterable[onnx.NodeProto]) 
     nodes = list(nodes)
     model = part(structure, known, nodes)
     with suppress(Exception):  # what is not known then was known before, or is not known at all
-        model = onnx.shape_inference.infer_shapes(model, data_prop=True)
+        model = inferred(model, values=True)
     found = {value.name: value for value in (*model.graph.value_info, *model.graph.output)}
     changed = []
     for name in (name for node in nodes for name in node.output if name):

@@ -13,7 +13,7 @@ from onnx import TensorProto, numpy_helper
 from backends.errors import BadFile, LayerwiseError, UsageError
 from backends.evaluate import tensor_array
 from backends.feeds_fit import cast_safely
-from backends.files import atomic_writer, user_path
+from backends.files import atomic_writer, read_file, user_path
 from backends.npy import array_from_npy, header_bytes, storable
 from backends.npz import read_npz
 from backends.tensors import dtype_name, dtype_row
@@ -72,7 +72,7 @@ def read_weights(words: Sequence[str]) -> dict[str, Array]:
         if not equals and word.endswith(".npz"):
             arrays |= _loaded(user_path(word), read_npz)
         elif equals and name:
-            arrays[name] = _loaded(user_path(path), lambda place: array_from_npy(place.read_bytes()))
+            arrays[name] = _loaded(user_path(path), lambda place: array_from_npy(read_file(place)))
         else:
             raise UsageError(f"{shown(word, 200)!r}: give FILE.npz, or NAME=FILE.npy for one weight")
     return arrays

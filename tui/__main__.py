@@ -30,6 +30,9 @@ def _told(words: list[str]) -> int:
 
         print(f"[!] {shown_lines(error)}", file=sys.stderr)
         return error.exit_code
+    except MemoryError:
+        print("[!] memory ran out", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from backends.bench.timed import Timing
 from backends.errors import BadFile
+from backends.json_text import read_json
 from backends.text import shown
 
 _OLD = {"h2dMs": "inMs", "d2hMs": "outMs"}
@@ -104,12 +105,7 @@ def read_profile(path: Path) -> list[ProfileLayer]:
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
-    try:
-        rows = json.loads(path.read_bytes())
-    except OSError as error:
-        raise BadFile(path, error.strerror or str(error)) from None
-    except (ValueError, RecursionError) as error:
-        raise BadFile(path, f"is not JSON: {shown(str(error), 200)}") from None
+    rows = read_json(path)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise BadFile(path, "is no file of trtexec: it should be a JSON array of objects")
     return rows

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 from backends.jobs.events import Event, last_events
 from backends.jobs.folder import LOG, command_of
+from backends.memory import remedy
+from backends.sizes import binary_size
 
 DISK_FULL_EXIT = 74
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -22,9 +24,10 @@ _HALF = 1400
 class Ending(NamedTuple):
     """What the supervisor saw. status: exit code or -signal, None when the supervisor is gone too.
 
-    stopped: "cancel" or "timeout" when the supervisor asked the worker to end; killed: and then killed it; oom: the
-    kernel killed something for memory meanwhile; error: why no worker was started; log_from: where in log.txt this
-    attempt begins.
+    stopped: "cancel", "timeout" or "memory" when the supervisor asked the worker to end; killed: and then killed it;
+    oom: the kernel killed something for memory meanwhile; error: why no worker was started; log_from: where in log.txt
+    this attempt begins. held: bytes of memory that the worker had when last looked; memory: how many it may have,
+    None: no limit.
     """
 
     status: int | None = None
@@ -33,6 +36,8 @@ class Ending(NamedTuple):
     oom: bool = False
     error: str = ""
     log_from: int = 0
+    held: int = 0
+    memory: int | None = None
 
     @property
     def obeyed(self) -> bool:
@@ -99,8 +104,11 @@ def _story(folder: Path, ending: Ending, events: list[Event]) -> tuple[str, str,
     log = _log_tail(folder, ending.log_from)
     if ending.error:
         return "error", ending.error, ""
-    if ending.obeyed:
+    if ending.obeyed and ending.stopped == "timeout":
         return "timeout", "ran longer than its timeout and was stopped", _stack(log)
+    if ending.stopped == "memory" and ending.memory:
+        held = f"the worker held {binary_size(ending.held)} of memory and was stopped"
+        return "oom", f"{held}: {remedy(ending.memory)}", _stack(log)
     if ending.status is None:
         return "lost", _LOST, ""
     if ending.status == DISK_FULL_EXIT:
@@ -110,23 +118,24 @@ def _story(folder: Path, ending: Ending, events: list[Event]) -> tuple[str, str,
             log[-_HALF:],
         )
     if ending.status < 0:
-        return _signal_story(-ending.status, ending.oom, log)
+        return _signal_story(-ending.status, ending, log)
     return "exception", f"the worker ended with exit code {ending.status} and no result", log[-2 * _HALF :]
 
 
 _LOST = "worker and supervisor are gone (killed, or a restart); finished rows are kept, retry resumes"
 
 
-def _signal_story(number: int, oom: bool, log: str) -> tuple[str, str, str]:
+def _signal_story(number: int, ending: Ending, log: str) -> tuple[str, str, str]:
     try:
         name = signal.Signals(number).name
     except ValueError:
         name = f"signal {number}"
     detail = _stack(log)
-    if number == signal.SIGKILL and oom:
+    if number == signal.SIGKILL and ending.oom:
         return "oom", "the kernel killed the worker because memory ran out (SIGKILL)", detail
     if number == signal.SIGABRT and _OUT_OF_MEMORY.search(log):
-        return "oom", "native code ran out of memory and aborted (SIGABRT)", detail
+        hint = f": {remedy(ending.memory)}" if ending.memory else ""
+        return "oom", f"native code ran out of memory and aborted (SIGABRT){hint}", detail
     if number == signal.SIGKILL:
         return "signal", "the worker was killed (SIGKILL): by somebody, or by the system for memory", detail
     return "signal", f"the worker crashed: {name}", detail

@@ -13,8 +13,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     starts in.
     gpus: leased for the job alone; cpus: slots of the workspace (0: none, for work that is mostly idle).
     timeout: seconds of running, time spent waiting for an answer not counted; None is no limit.
-    memory: limit of the worker's address space in bytes, None is none; not for CUDA, which reserves far more
-    than it uses.
+    memory: bytes of memory of its own that the worker may hold, what files back not counted; None: `memory.limit`.
     env: added to the worker's environment. umask: of the user's own files; None: of who starts the job.
     """
 

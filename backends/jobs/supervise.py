@@ -17,7 +17,7 @@ from backends.jobs.conclude import conclude, journal
 from backends.jobs.events import JOURNAL, Event, read_events
 from backends.jobs.folder import LOG, REPLIES, raw_spec
 from backends.jobs.lines import LineReader
-from backends.jobs.memory import oom_kills
+from backends.jobs.memory import MemoryWatch, oom_kills
 from backends.jobs.process import LARGE_PAGES, WorkerProcess, environment, start_worker
 from backends.jobs.sleeper import Sleeper
 from backends.jobs.view import JobView
@@ -155,15 +155,19 @@ class Supervision:
 
     def _work(self, held: dict[str, int]) -> Ending:
         kills, log_from = oom_kills(), _size(self.folder / LOG)
+        memory = MemoryWatch(self._spec)
         worker = self._start(held)
         self._arrange(worker)
         while not worker.exited():
             self._tell()
             self._attend(worker)
-            until = min(self._kill_at, self._deadline) - time.monotonic()
+            if memory.is_over(worker.pid) and not self._stopped:
+                self._stop_hungry(worker, memory)
+            until = min(self._kill_at, self._deadline, memory.due) - time.monotonic()
             self.sleeper.sleep(None if until == INFINITY else until, deaf=_DEAF)
         status = worker.bury()
-        return Ending(status, self._stopped, self._killed, oom_kills() > kills, "", log_from)
+        oom = oom_kills() > kills
+        return Ending(status, self._stopped, self._killed, oom, "", log_from, memory.held, memory.most)
 
     def _start(self, held: dict[str, int]) -> WorkerProcess:
         wanted = self._spec.get("gpus", 0)
@@ -215,6 +219,11 @@ class Supervision:
         self._deadline = INFINITY
         self._kill_at = time.monotonic() + GRACE
         worker.signal_group(signal.SIGTERM)
+
+    def _stop_hungry(self, worker: WorkerProcess, memory: MemoryWatch) -> None:
+        self._stopped, memory.due = "memory", INFINITY
+        worker.signal(signal.SIGUSR2)
+        self._kill_at = time.monotonic() + _DUMP_TIME
 
     def _cancel_asked(self) -> bool:
         replies = [reply for reply in self._replies.read() if reply.get("attempt") == self.view.attempt]

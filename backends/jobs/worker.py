@@ -7,7 +7,6 @@ needs.
 import ctypes
 import faulthandler
 import os
-import resource
 import signal
 import sys
 from contextlib import suppress
@@ -26,6 +25,7 @@ from backends.trt.monitor import give_up, hear
 _PR_SET_PDEATHSIG = 1
 _CANCELLED = 128 + signal.SIGTERM
 _asked_to_end: list[bool] = []
+_FIRST_TO_GO = 500  # of 1000, proc(5)
 
 
 class Cancelled(BaseException):
@@ -86,6 +86,9 @@ def _keep_private(context: JobContext) -> None:
 
 
 def _prepare() -> None:
+    with suppress(OSError, ValueError):  # where memory runs out after all, the kernel is to take us first
+        own = Path("/proc/self/oom_score_adj")
+        own.write_text(str(max(_FIRST_TO_GO, int(own.read_text()))))
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _raise_cancelled)
     faulthandler.enable()
@@ -101,7 +104,6 @@ def _raise_cancelled(*_: object) -> NoReturn:
 
 
 def _run(context: JobContext) -> int:
-    limits = resource.getrlimit(resource.RLIMIT_AS)
     try:
         gpus = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
         context.writer.write(
@@ -112,7 +114,7 @@ def _run(context: JobContext) -> int:
             supervisor=os.getppid(),
             gpus=gpus,
         )
-        _enter(context.raw, limits[1])
+        _enter(context.raw)
         hear(lambda done, total, text: context.progress(done, total, "build steps", text))
         result = find_action(str(context.raw.get("action")))(context)
         context.writer.write("result", data=result or {})
@@ -122,13 +124,10 @@ def _run(context: JobContext) -> int:
     except BaseException as error:
         if _asked_to_end:  # what raised it met Cancelled on the way
             return _CANCELLED
-        resource.setrlimit(resource.RLIMIT_AS, limits)
         return _report(context, error)
 
 
-def _enter(spec: dict[str, Any], hard_limit: int) -> None:
-    if spec.get("memory"):
-        resource.setrlimit(resource.RLIMIT_AS, (int(spec["memory"]), hard_limit))
+def _enter(spec: dict[str, Any]) -> None:
     if spec.get("cwd"):
         try:
             os.chdir(spec["cwd"])

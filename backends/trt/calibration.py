@@ -6,7 +6,7 @@ from typing import Any
 
 from backends.errors import LayerwiseError, UsageError
 from backends.feeds import make_feeds
-from backends.files import atomic_write
+from backends.files import MOST, atomic_write, read_file
 from backends.specs import FeedSpec
 from backends.tensors import TensorInfo
 from backends.text import shown
@@ -48,7 +48,7 @@ class Batches:
         return address
 
     def read(self) -> bytes | None:
-        return self._cache.read_bytes() if self._cache is not None and self._cache.is_file() else None
+        return read_file(self._cache, MOST) if self._cache is not None and self._cache.is_file() else None
 
     def write(self, cache: Any) -> None:
         try:

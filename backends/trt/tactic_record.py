@@ -14,12 +14,12 @@ from typing import Literal
 
 import msgspec
 
-from backends.errors import BadFile, LayerwiseError
-from backends.files import atomic_write
+from backends.errors import LayerwiseError
+from backends.files import MOST, atomic_write, read_file
+from backends.json_text import check_values
 from backends.specs import Spec
 from backends.text import shown
 
-MOST = 1 << 28  # bytes of a file
 _KEY = re.compile(r"0x[0-9a-f]{32}")
 _TACTIC = re.compile(r"0x[0-9a-f]{1,16}")
 
@@ -65,13 +65,11 @@ def decode_record(data: bytes) -> Record | None:
 
 
 def read_bounded(path: Path) -> bytes:
-    """A file's bytes. BadFile if it cannot be read or is too large for tactics."""
-    try:
-        if path.stat().st_size > MOST:
-            raise BadFile(path, "too large for a file of tactics")
-        return path.read_bytes()
-    except OSError as error:
-        raise BadFile(path, error.strerror or str(error)) from None
+    """A file's bytes. BadFile if it cannot be read or is too large for tactics, or for what is JSON in it."""
+    data = read_file(path, MOST)
+    if data[:1] in (b"{", b"["):
+        check_values(path, data)
+    return data
 
 
 def save_record(record: Record, path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from backends.errors import BadFile, LayerwiseError
-from backends.files import atomic_write
+from backends.files import atomic_write, read_file
 from backends.private import make_folder
 from backends.text import shown
 from backends.trt.logger import Messages
@@ -23,7 +23,7 @@ def use_timing_cache(config: Any, files: list[Path], messages: Messages, require
         if not file.is_file():
             continue
         messages.reason("")
-        found = config.create_timing_cache(file.read_bytes())
+        found = config.create_timing_cache(read_file(file))
         if (found is None or not whole.combine(found, False)) and file == required:
             raise BadFile(file, f"not a timing cache of this TensorRT and GPU: {shown(messages.reason(''), 300)}")
     if not config.set_timing_cache(whole, False):
@@ -46,7 +46,7 @@ def save_timing_cache(config: Any, file: Path) -> None:
         return
     try:
         if file.is_file():
-            before = config.create_timing_cache(file.read_bytes())
+            before = config.create_timing_cache(read_file(file))
             if before is not None:
                 cache.combine(before, False)
         make_folder(file.parent)

@@ -14,6 +14,7 @@ from backends.bench.timed import Timing
 from backends.bench.trtexec_files import ProfileLayer, write_profile, write_times
 from backends.errors import BadFile, LayerwiseError
 from backends.files import atomic_write
+from backends.json_text import read_json
 from backends.text import shown
 
 FORMAT = "layerwise bench 1"
@@ -108,12 +109,7 @@ def read_latencies(path: Path, batch: int | None) -> tuple[str, list[float]]:
 
 def read_report(path: Path) -> dict[str, Any] | None:
     """A report that `-o` wrote, None if the file is something else. BadFile if it is no JSON, or a broken report."""
-    try:
-        report = json.loads(path.read_bytes())
-    except OSError as error:
-        raise BadFile(path, error.strerror or str(error)) from None
-    except (ValueError, RecursionError) as error:
-        raise BadFile(path, f"is not JSON: {shown(str(error), 200)}") from None
+    report = read_json(path)
     if not isinstance(report, dict):
         return None
     if report.get("format") != FORMAT or not _sound(report.get("runs")):

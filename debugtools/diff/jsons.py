@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from backends.errors import BadFile
+from backends.json_text import read_json
 from backends.text import shown
 from debugtools.diff.outcome import Outcome
 
@@ -37,18 +37,6 @@ def diff_json(a: Path, b: Path) -> Outcome:
     if outcome.equal and one in ([], {}):
         outcome.nothing_compared("both documents are empty")
     return outcome
-
-
-def read_json(path: Path) -> Any:
-    """Parse a JSON file. BadFile names it and the reason."""
-    try:
-        return json.loads(path.read_bytes())
-    except OSError as error:
-        raise BadFile(path, error.strerror or str(error)) from None
-    except RecursionError:
-        raise BadFile(path, "nested too deeply") from None
-    except ValueError as error:  # not JSON, not UTF-8, or a number of thousands of digits
-        raise BadFile(path, f"not valid JSON: {shown(str(error), 200)}") from None
 
 
 def _differences(a: Any, b: Any) -> Iterator[_Found]:

@@ -1,10 +1,8 @@
 """Loaders that belong to no backend."""
 
-from pathlib import Path
 from typing import Any
 
-from backends.errors import BadFile
-from backends.files import atomic_write
+from backends.files import atomic_write, read_file
 from backends.scripts import load_function
 from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
 
@@ -16,10 +14,7 @@ class BytesFromPath(BaseLoader[bytes]):
         self.path = path
 
     def call_impl(self) -> bytes:
-        try:
-            return Path(self.path).read_bytes()
-        except OSError as error:
-            raise BadFile(self.path, error.strerror or str(error)) from None
+        return read_file(self.path)
 
 
 class SaveBytes(BaseLoader[bytes]):

@@ -100,10 +100,10 @@ class InferShapes(BaseLoader["ModelProto"]):
         self.error_ok = error_ok is not False
 
     def call_impl(self) -> "ModelProto":
-        import onnx
+        from backends.protos import inferred
 
         model = value_of(self.model)
-        return onnx.shape_inference.infer_shapes(model, strict_mode=not self.error_ok)
+        return inferred(model, strict=not self.error_ok)
 
 
 class ModifyOutputs(BaseLoader["ModelProto"]):

@@ -48,7 +48,7 @@ def edits_from_json(data: bytes | str) -> list[Edit]:
     """Return the edits of a JSON text: a list of edits, or one. UsageError if it is none."""
     try:
         value = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"not JSON: {shown(str(error), 200)}") from None
     return [edit_from(item) for item in (value if isinstance(value, list) else [value])]
 

@@ -1,6 +1,6 @@
 """Shape inference on a structure, weights left out."""
 
-from backends.onnx_native import infer_shapes
+from backends.onnx_native import infer_what_fits
 from backends.text import shown
 from backends.wire import Source as _Source
 from backends.wire import WireError, fields
@@ -15,7 +15,8 @@ def inferred_structure(structure: bytes) -> tuple[bytes, list[str]]:
     if _n_nodes(structure) > NODE_LIMIT or len(structure) > _BYTES_LIMIT:
         return structure, [f"shapes were not inferred: more than {NODE_LIMIT} nodes"]
     try:
-        return infer_shapes(structure), []
+        found, why = infer_what_fits(structure)
+        return found, [f"shapes that depend on values were not inferred: {why}"] if why else []
     except Exception as error:  # onnx raises its own types, protobuf's, RuntimeError and ValueError here
         return structure, [f"shapes were not inferred: {shown(str(error), 300)}"]
 

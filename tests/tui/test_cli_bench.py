@@ -228,7 +228,7 @@ def test_nsys_line_records_the_same_bench(folder: Path) -> None:
         (["chain.onnx", "--iterations", "0"], 2, "less than 1"),
         (["chain.onnx", "--percentile", "101"], 2, "not between 0 and 100"),
         (["chain.onnx", "--nonsense"], 2, "--nonsense"),
-        (["bad.json"], 1, "bad.json: is not JSON"),
+        (["bad.json"], 1, "bad.json: not valid JSON"),
         ([], 2, "Give a model"),
     ],
 )

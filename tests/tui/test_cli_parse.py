@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from backends.errors import UsageError
+from backends.sizes import parse_size
 from debugtools.compare.spec import CompareSpec
 from tui.cli import values
 from tui.cli.run_parser import parser
@@ -29,13 +30,13 @@ def spec_of(line: str) -> CompareSpec:
     ],
 )
 def test_sizes(text: str, size: int) -> None:
-    assert values.parse_size(text) == size
+    assert parse_size(text) == size
 
 
 @pytest.mark.parametrize("text", ["", "M", "-1", "lots", "inf", "nan", "1Q"])
 def test_what_is_not_a_size(text: str) -> None:
     with pytest.raises(UsageError):
-        values.parse_size(text)
+        parse_size(text)
 
 
 def test_names_may_hold_colons_spaces_and_brackets() -> None:

@@ -7,10 +7,11 @@ from typing import Any, Literal
 import msgspec
 
 from backends.errors import UsageError
+from backends.sizes import parse_size
 from backends.text import shown, shown_lines
 from backends.trt.options import ENGINE_SUFFIXES
 from debugtools.convert.spec import ConvertSpec
-from tui.cli import options, options_run, values
+from tui.cli import options, options_run
 from tui.cli.convert_engine import POOLED, engine_job
 from tui.cli.convert_options import add_conversions, quantize_spec
 from tui.cli.inspect_trt import picture_job
@@ -136,5 +137,5 @@ def _check(args: Namespace, target: Target) -> None:
 
 def _opset(text: str | None) -> int | None:
     if text is None or text.isdecimal():
-        return None if text is None else values.parse_size(text)
+        return None if text is None else parse_size(text)
     raise UsageError(f"--opset {shown(text, 40)}: a whole number is needed")

@@ -168,7 +168,7 @@ def overview() -> str:
     lines += [
         "  -V, --version  print the version",
         "",
-        "Option names are Polygraphy's. NO_COLOR and LAYERWISE_HOME are honoured.",
+        "Option names are Polygraphy's. NO_COLOR, LAYERWISE_HOME and LAYERWISE_MEMORY are honoured.",
     ]
     return "\n".join(lines)
 

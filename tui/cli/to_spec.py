@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import cast, get_args
 
 from backends.errors import UsageError
+from backends.sizes import parse_size
 from backends.specs import FeedSpec, ModelOptions
 from backends.text import shown
 from debugtools.compare.spec import CompareSpec, MarkSpec, MetricName, Stat, ToleranceSpec
@@ -71,7 +72,7 @@ def to_request(args: Namespace, *, converts: bool = False) -> Request:
         ),
         postprocess_script=args.postprocess_func_script,
         compare_script=args.compare_func_script,
-        memory_budget=values.parse_size(args.memory_budget) if args.memory_budget else None,
+        memory_budget=parse_size(args.memory_budget) if args.memory_budget else None,
         warm_up=args.warm_up,
         sequential=args.sequential_runners,
         save_inputs=args.save_inputs,
@@ -207,7 +208,7 @@ def _model_options(args: Namespace) -> ModelOptions:
         shape_inference=args.shape_inference is not False,
         save_onnx=args.save_onnx,
         save_external_data=args.save_external_data,
-        external_data_size_threshold=values.parse_size(size) if size else None,
+        external_data_size_threshold=parse_size(size) if size else None,
     )
 
 

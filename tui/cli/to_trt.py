@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from backends.errors import UsageError
+from backends.sizes import parse_size
 from backends.specs import FeedSpec, RunnerSpec
 from backends.text import shown
 from backends.trt.options import ConfigOptions, NetworkOptions, ProfileSpec, RunOptions, Shapes, TrtOptions, to_dict
@@ -191,9 +192,9 @@ def _formats(args: Namespace) -> dict[str, list[str]]:
 
 def _pools(args: Namespace) -> dict[str, int]:
     pairs = _pairs(_names(args.pool_limit) or [], "--pool-limit")
-    found = {pool: values.parse_size(size) for pool, size in pairs.items()}
+    found = {pool: parse_size(size) for pool, size in pairs.items()}
     if args.workspace is not None:
-        found["workspace"] = values.parse_size(args.workspace)
+        found["workspace"] = parse_size(args.workspace)
     return found
 
 

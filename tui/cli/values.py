@@ -12,25 +12,12 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from backends.errors import UsageError
+from backends.sizes import parse_size
 from backends.text import shown
 
 Value = TypeVar("Value")
-_SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SCRIPT = re.compile(r"(?P<path>.+\.py):(?P<name>[^\W\d]\w*)", re.DOTALL)
 _TOP_K = re.compile(r"top-\d+(,axis=-?\d+)?")
-
-
-def parse_size(text: str) -> int:
-    """Bytes from `512M`, `4G`, `1e9` or `1000000000`; the suffixes are powers of 1024."""
-    bare = text.strip().upper().removesuffix("IB").removesuffix("B")
-    scale = _SIZES.get(bare[-1:], 1)
-    try:
-        value = int(float(bare[:-1] if scale > 1 else bare) * scale)
-    except (ValueError, OverflowError):
-        raise UsageError(f"{_quoted(text)} is not a size; write bytes or a number with K, M or G (512M, 4G)") from None
-    if value < 0:
-        raise UsageError(f"{_quoted(text)} is not a size: it is negative")
-    return value
 
 
 def parse_budget(text: str | None) -> str | None:

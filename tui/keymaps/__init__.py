@@ -1,22 +1,24 @@
 """The user's own keys: `keymap.json` in the workspace, `{"command id": "key,key"}`."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from backends.errors import BadFile
+from backends.files import read_file
 from backends.text import shown
 from tui.commands import REGISTRY
+
+_MOST = 1 << 20  # bytes
 
 
 def read_keymap(path: Path) -> dict[str, str]:
     """Keys by command id; none without a file. Raises BadFile for JSON of another form or an unknown command."""
     try:
-        keymap = msgspec.json.decode(path.read_bytes(), type=dict[str, str])
-    except FileNotFoundError:
-        return {}
-    except (OSError, msgspec.MsgspecError) as error:
+        keymap = msgspec.json.decode(read_file(path, _MOST), type=dict[str, str]) if os.path.lexists(path) else {}
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise BadFile(path, str(error)) from error
     unknown = [id for id in keymap if id not in REGISTRY]
     if unknown:

@@ -7,6 +7,7 @@ from typing import Any, get_args
 import msgspec
 
 from backends.errors import UsageError
+from backends.sizes import parse_size
 from backends.specs import FeedSpec, RunnerSpec
 from debugtools.compare.spec import CompareSpec, MarkSpec, MetricName, Stat, ToleranceSpec
 from tui.cli import values
@@ -30,7 +31,7 @@ def check(form: RunForm, model: Path | None, marks: list[str]) -> Checked:
     chosen = _marks(reader, form, marks)
     tolerance = _tolerance(reader, form)
     metrics = reader.read("metrics", _metrics)
-    memory = reader.read("memory", lambda text: values.parse_size(text) if text.strip() else None)
+    memory = reader.read("memory", lambda text: parse_size(text) if text.strip() else None)
     needs_model = any(side.kind != "saved" and not side.model for side in form.sides)
     if needs_model and model is None:
         reader.problems[""] = "no model is open: start with `layerwise MODEL`, or :open one"

@@ -4,6 +4,7 @@ import shlex
 
 from backends.errors import UsageError
 from backends.shell import plain_quotes
+from backends.sizes import parse_size
 from backends.specs import FeedSpec, RunnerSpec
 from backends.trt.options import ConfigOptions, NetworkOptions, ProfileSpec, RunOptions, Shapes, TrtOptions, to_dict
 from tui.cli import values
@@ -29,7 +30,7 @@ def trt_runner(reader: Reader, number: int, side: SideForm, model: str | None, f
 
 
 def _config(reader: Reader, key: str, side: SideForm, feeds: FeedSpec) -> ConfigOptions:
-    workspace = reader.read(f"{key}workspace", lambda text: values.parse_size(text) if text.strip() else None)
+    workspace = reader.read(f"{key}workspace", lambda text: parse_size(text) if text.strip() else None)
     words = side.precision.split()
     return ConfigOptions(
         fp16="fp16" in words,

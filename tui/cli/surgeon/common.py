@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from backends.errors import UsageError
 from backends.model import ModelFile
+from backends.sizes import parse_size
 from backends.text import shown
 from surgery.wire_pieces import THRESHOLD
 from tui.cli import options
 from tui.cli.log import INFO, Log
 from tui.cli.parser import Parser
-from tui.cli.values import parse_size
 
 if TYPE_CHECKING:
     from surgery.structure import Structure

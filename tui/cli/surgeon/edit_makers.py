@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from backends.errors import BadFile, UsageError
-from backends.files import user_path
+from backends.errors import UsageError
+from backends.files import MOST, read_file, user_path
 from backends.text import shown
 from tui.cli.surgeon.common import parse_dims
 from tui.cli.surgeon.insert import parse_attributes
@@ -181,7 +181,4 @@ def json_edit(text: str) -> Json:
 
 def _bytes(path: str) -> str:
     place: Path = user_path(path)
-    try:
-        return base64.b64encode(place.read_bytes()).decode()
-    except OSError as error:
-        raise BadFile(place, error.strerror or str(error)) from None
+    return base64.b64encode(read_file(place, MOST)).decode()

@@ -4,6 +4,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from backends.model import ModelFile
+from backends.sizes import parse_size
 from backends.text import shown
 from surgery.fold_bytes import fold_bytes
 from surgery.folding.options import FoldOptions, totals
@@ -11,7 +12,6 @@ from surgery.wire_graph import reading
 from surgery.wire_pieces import fits_in_one_file, save_pieces
 from tui.cli.log import Log
 from tui.cli.surgeon.common import tell_saved
-from tui.cli.values import parse_size
 
 _MORE = (
     *("outputs", "exclude_outputs", "outputs_by_type", "fp_to_fp16", "set_unbounded_dds_upper_bound"),

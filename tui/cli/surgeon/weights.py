@@ -1,9 +1,9 @@
 """`layerwise surgeon weight-strip` and `weight-reconstruct`: models without the values of their weights, and back."""
 
 from argparse import Namespace
-from pathlib import Path
 
-from backends.errors import UsageError
+from backends.errors import BadFile, UsageError
+from backends.files import MOST, read_file
 from backends.text import shown
 from tui.cli.log import Log
 from tui.cli.parser import Parser
@@ -66,6 +66,6 @@ def run_weight_reconstruct(args: Namespace, log: Log) -> int:
 
 def _lines(path: str) -> list[str]:
     try:
-        return [line.rstrip() for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
+        return [line.rstrip() for line in read_file(path, MOST).decode("utf-8").splitlines() if line.strip()]
+    except (BadFile, UnicodeDecodeError) as error:
         raise UsageError(f"--exclude-list {shown(path)}: {shown(str(error), 200)}") from None

@@ -1,0 +1,79 @@
+"""Native code in a fork of this process, with little memory to take: what it does there ends nothing else."""
+
+import faulthandler
+import os
+import resource
+import signal
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NoReturn
+
+from backends.memory import room
+
+_DONE, _RAISED, _NO_MEMORY = b"done", b"rais", b"none"
+
+
+class Died(Exception):
+    """The fork did not come to an end: it ran out of memory, or crashed."""
+
+
+class Raised(Exception):
+    """The work raised an exception in the fork. kind: the name of its class."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+def done_aside(work: Callable[[], bytes], most: int) -> bytes:
+    """Return what `work` returns in a fork that may take `most` bytes of memory. Raises Died, Raised, OSError.
+
+    For compiled code that takes no lock which another thread may hold: a fork has only the thread that made it.
+    """
+    read_end, write_end = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads, see above
+        pid = os.fork()
+    if pid == 0:
+        os.close(read_end)
+        _work(work, most, write_end)
+    os.close(write_end)
+    with os.fdopen(read_end, "rb") as answer:
+        try:
+            data = answer.read()
+        except BaseException:
+            os.kill(pid, signal.SIGKILL)
+            raise
+        finally:
+            _, status = os.waitpid(pid, 0)
+    if status != 0 or data[:4] not in (_DONE, _RAISED):
+        raise Died(f"status {status}")
+    if data[:4] == _RAISED:
+        kind, _, text = data[4:].decode("utf-8", "replace").partition(":")
+        raise Raised(kind, text)
+    return data[4:]
+
+
+def _work(work: Callable[[], bytes], most: int, answer: int) -> NoReturn:
+    with suppress(BaseException):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        signal.set_wakeup_fd(-1)
+        faulthandler.disable()
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        try:
+            with room(most):
+                data = work()
+            _write(answer, _DONE, data)
+        except MemoryError:
+            _write(answer, _NO_MEMORY, b"")
+        except Exception as error:
+            _write(answer, _RAISED, f"{type(error).__name__}:{error}".encode("utf-8", "replace"))
+    os._exit(0)
+
+
+def _write(answer: int, kind: bytes, data: bytes) -> None:
+    left = memoryview(kind + data)
+    while left:
+        left = left[os.write(answer, left) :]

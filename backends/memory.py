@@ -1,0 +1,128 @@
+"""How much memory a process may hold: what the machine has, what the user says, and less for a while.
+
+LAYERWISE_MEMORY says it: a size (`8G`), or `none`. Else it is seven eighths of what the machine, or control group, has.
+"""
+
+import os
+import resource
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from threading import Lock
+
+from backends.errors import UsageError
+from backends.sizes import binary_size, parse_size
+
+VARIABLE = "LAYERWISE_MEMORY"
+_PAGE = resource.getpagesize()
+_DATA = 5  # pages of private writable memory, in /proc/self/statm (proc(5)); 0 where the kernel does not count them
+_SMALLEST = 64 << 20  # no program starts in less
+_NONE = "none"
+
+
+def limit(environment: Mapping[str, str] = os.environ) -> int | None:
+    """Bytes of memory of its own that a process may hold, None where the user wants no limit.
+
+    Memory of its own is what no file backs. UsageError if LAYERWISE_MEMORY is no size.
+    """
+    text = environment.get(VARIABLE, "").strip()
+    if not text:
+        return machine() // 8 * 7
+    if text.lower() == _NONE:
+        return None
+    try:
+        size = parse_size(text)
+    except UsageError as error:
+        raise UsageError(f"{VARIABLE}: {error}, or `none`") from None
+    if size < _SMALLEST:
+        raise UsageError(f"{VARIABLE}: {binary_size(size)} is less than any job needs ({binary_size(_SMALLEST)})")
+    return size
+
+
+def remedy(nbytes: int) -> str:
+    """What to say of a limit that was met."""
+    return f"the limit is {binary_size(nbytes)}; {VARIABLE}=SIZE or {VARIABLE}=none sets another"
+
+
+@cache
+def machine() -> int:
+    """Bytes of memory of this machine, or of the control group that this process is in."""
+    sizes = [os.sysconf("SC_PHYS_PAGES") * _PAGE]
+    for path in control_group_files("memory.max", "memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):  # absent, or "max"
+            sizes.append(int(path.read_text()))
+    return min(sizes)
+
+
+def control_group_files(name: str, old_name: str) -> list[Path]:
+    """Where files of this process's control group, and of those around it, may be. old_name: in version 1."""
+    found = {Path("/sys/fs/cgroup", name): None, Path("/sys/fs/cgroup/memory", old_name): None}
+    with suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers == "":
+                found |= dict.fromkeys(_upwards(Path("/sys/fs/cgroup"), path, name))
+            elif "memory" in controllers.split(","):
+                found |= dict.fromkeys(_upwards(Path("/sys/fs/cgroup/memory"), path, old_name))
+    return list(found)
+
+
+def _upwards(root: Path, path: str, name: str) -> list[Path]:
+    inner = Path(path.strip("/"))
+    return [root / folder / name for folder in (inner, *inner.parents) if ".." not in folder.parts]
+
+
+def own_memory(pid: int) -> int:
+    """Bytes that a process holds and no file backs; 0 if it is gone. Reads one small file."""
+    try:
+        text = Path("/proc", str(pid), "statm").read_text()
+    except OSError:
+        return 0
+    _, resident, shared, *_ = map(int, text.split())
+    return max(0, resident - shared) * _PAGE
+
+
+_lock = Lock()
+_rooms: dict[object, int] = {}
+_usual: list[tuple[int, int]] = []
+
+
+@contextmanager
+def room(nbytes: int) -> Iterator[None]:
+    """Let this process take so many bytes more at most until the end, whatever code asks for them.
+
+    What wants more fails: MemoryError in Python, std::bad_alloc in C++, for all threads. Of several rooms at once the
+    largest counts. Nothing happens where the kernel does not count (before Linux 4.7, gVisor).
+    """
+    held = _data()
+    if not held:
+        yield
+        return
+    token = object()
+    with _lock:
+        if not _rooms:
+            _usual[:] = [resource.getrlimit(resource.RLIMIT_DATA)]
+        _rooms[token] = held + nbytes
+        _apply()
+    try:
+        yield
+    finally:
+        with _lock:
+            del _rooms[token]
+            _apply()
+
+
+def _apply() -> None:
+    soft, hard = _usual[0]
+    ends = [soft] if not _rooms else [max(_rooms.values()), soft]
+    finite = [end for end in ends if end != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_DATA, (min(finite, default=resource.RLIM_INFINITY), hard))
+
+
+def _data() -> int:
+    """Bytes that RLIMIT_DATA counts."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[_DATA]) * _PAGE
+    except (OSError, ValueError, IndexError):
+        return 0

@@ -1,0 +1,87 @@
+"""How much memory onnxruntime may take to open a session on the CPU, so that a small model cannot take it all.
+
+A model of 200 bytes can have it make an object for each of the 2^40 elements of a tensor that shapes are made of.
+"""
+
+import os
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from backends.errors import BadFile, LayerwiseError
+from backends.expansion import check_functions
+from backends.files import read_file
+from backends.jobs.cards import is_out_of_memory
+from backends.memory import VARIABLE, limit, room
+from backends.runner import Loadable
+from backends.sizes import binary_size
+
+_LARGEST = 16 << 20  # bytes of a model; larger ones are left to the limit of the whole process
+_LEAST, _SHARE = 512 << 20, 32  # of the limit
+_PER_BYTE, _PER_EXTERNAL_BYTE, _PER_THREAD = 24, 8, 32 << 20
+_LOCATION = re.compile(rb"\x0a\x08location\x12([\x00-\xff])")
+_OPENING = ("MainThread", "open", "parse")  # threads that take little meanwhile
+
+
+@contextmanager
+def opening_room(model: Loadable, threads: int) -> Iterator[None]:
+    """Bound what the opening of a session takes. LayerwiseError where that is not enough, or the model's functions
+    call each other without end. Nothing is bounded while other threads than a comparison's own are at work.
+    """
+    most = _room(model, threads)
+    if most is None:
+        yield
+        return
+    try:
+        with room(most):
+            yield
+    except Exception as error:  # onnxruntime's errors share no base class
+        if not is_out_of_memory(error):
+            raise
+        text = f"onnxruntime takes more than {binary_size(most)} to load it: a tensor in it is too large"
+        hint = f"; {VARIABLE}=none lets it"
+        raise (LayerwiseError(text + hint) if model.path is None else BadFile(model.path, text + hint)) from None
+
+
+def _room(model: Loadable, threads: int) -> int | None:
+    most = limit()
+    data = _small(model)
+    if data is None:
+        return None
+    check_functions(data)
+    if most is None or any(not thread.name.startswith(_OPENING) for thread in threading.enumerate()):
+        return None
+    outside = _outside(data, model.data_folder())
+    if outside is None:
+        return None
+    own = max(_LEAST, most // _SHARE) + _PER_BYTE * len(data)
+    return own + _PER_EXTERNAL_BYTE * outside + _PER_THREAD * threads
+
+
+def _small(model: Loadable) -> bytes | None:
+    """The model's bytes, None if these are many."""
+    if model.data is not None:
+        return model.data if len(model.data) <= _LARGEST else None
+    if model.path is None or model.path.stat().st_size > _LARGEST:
+        return None
+    return read_file(model.path, _LARGEST)
+
+
+def _outside(data: bytes, folder: Path | None) -> int | None:
+    """Bytes of the files that hold weights outside of a serialised model; None if that is not clear."""
+    names: set[bytes] = set()
+    for found in _LOCATION.finditer(data):
+        length = found[1][0]
+        if length > 127:
+            return None
+        names.add(data[found.end() : found.end() + length])
+    return _sizes([folder / os.fsdecode(name) for name in names]) if folder is not None else 0
+
+
+def _sizes(files: Sequence[Path]) -> int | None:
+    try:
+        return sum(file.stat().st_size for file in files)
+    except (OSError, ValueError):
+        return None

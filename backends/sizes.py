@@ -1,0 +1,29 @@
+"""Sizes in bytes as users write and read them."""
+
+from backends.errors import UsageError
+from backends.text import shown
+
+_SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+
+def parse_size(text: str) -> int:
+    """Bytes from `512M`, `4G`, `1e9` or `1000000000`; the suffixes are powers of 1024."""
+    bare = text.strip().upper().removesuffix("IB").removesuffix("B")
+    scale = _SIZES.get(bare[-1:], 1)
+    quoted = f"'{shown(text, 80)}'"
+    try:
+        value = int(float(bare[:-1] if scale > 1 else bare) * scale)
+    except (ValueError, OverflowError):
+        raise UsageError(f"{quoted} is not a size; write bytes or a number with K, M or G (512M, 4G)") from None
+    if value < 0:
+        raise UsageError(f"{quoted} is not a size: it is negative")
+    return value
+
+
+def binary_size(nbytes: int) -> str:
+    """`512 bytes`, `1.5 GiB`, `4 TiB`: three digits in the largest unit that fits."""
+    unit, scaled = 0, float(nbytes)
+    while scaled >= 1000 and unit < len(_UNITS) - 1:
+        unit, scaled = unit + 1, scaled / 1024
+    return f"{scaled:.3g} {_UNITS[unit]}"

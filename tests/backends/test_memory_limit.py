@@ -1,0 +1,102 @@
+"""How much memory a worker may hold: told, set and kept to, whatever fills it; what files back is not counted."""
+
+import os
+import resource
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.jobs import jobs_home, run, submit, wait_for
+
+from backends import memory
+from backends.errors import UsageError
+from backends.expansion import check_functions
+from backends.jobs.store import Workspace
+from backends.sizes import binary_size, parse_size
+
+__all__ = ["jobs_home"]
+
+M, G = 1 << 20, 1 << 30
+SIZES = {
+    "64M": 64 * M, "100m": 100 * M, "1G": G, "1.5G": 3 * G // 2, "8GB": 8 * G, "8GiB": 8 * G, " 2g ": 2 * G,
+    "1T": 1 << 40, "1e9": 10**9, "1000000000": 10**9, "70000K": 70_000 << 10, "none": None, "NONE": None,
+}  # fmt: skip
+NO_SIZES = ["-1", "0", "1K", "63M", "much", "8 apples", "nan", "inf", "1e999", "G", "0x10", "8G;rm", "\x1b[31m8G"]
+
+
+@pytest.mark.parametrize("text", SIZES)
+def test_the_users_limit(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAYERWISE_MEMORY", text)
+    assert memory.limit() == SIZES[text]
+
+
+@pytest.mark.parametrize("text", NO_SIZES)
+def test_what_is_no_limit_is_refused_by_name(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAYERWISE_MEMORY", text)
+    with pytest.raises(UsageError, match=r"^LAYERWISE_MEMORY: ") as refused:
+        memory.limit()
+    assert str(refused.value).isprintable()
+
+
+def test_the_machines_limit_leaves_an_eighth(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LAYERWISE_MEMORY", raising=False)
+    physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert 0 < (memory.limit() or 0) <= physical * 7 / 8
+
+
+@pytest.mark.parametrize("detached", [False, True])
+def test_a_hungry_worker_is_stopped_and_says_why(
+    detached: bool, jobs_home: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAYERWISE_MEMORY", "200M")
+    view = wait_for(jobs_home, submit(jobs_home, "eat_memory"), "failed") if detached else run(jobs_home, "eat_memory")
+    assert view.card is not None
+    assert view.card["kind"] == "oom"
+    summary = view.card["summary"]
+    assert "of memory and was stopped: the limit is 200 MiB; LAYERWISE_MEMORY=SIZE or LAYERWISE_MEMORY=none" in summary
+    assert "eat_memory" in view.card["detail"]
+
+
+def test_a_limit_that_is_none_ends_the_job_in_a_sentence(jobs_home: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAYERWISE_MEMORY", "plenty")
+    card = run(jobs_home, "echo").card
+    assert card is not None
+    assert (card["kind"], card["summary"].partition(":")[0]) == ("error", "LAYERWISE_MEMORY")
+
+
+def test_what_files_back_is_not_counted(tmp_path: Path) -> None:
+    """Weights of hundreds of gigabytes may be mapped."""
+    path = tmp_path / "weights"
+    with path.open("wb") as stream:
+        stream.truncate(256 * M)
+    before = memory.own_memory(os.getpid())
+    mapped = np.memmap(path, np.uint8, "r")
+    assert int(mapped[:: 1 << 12].sum()) == 0
+    assert memory.own_memory(os.getpid()) - before < 64 * M
+    filled = np.ones(256 * M, np.uint8)
+    assert memory.own_memory(os.getpid()) - before > 200 * M
+    del filled
+
+
+def test_a_room_bounds_what_is_taken_in_it_and_nothing_after() -> None:
+    usual = resource.getrlimit(resource.RLIMIT_DATA)
+    with memory.room(100 * M):
+        with pytest.raises(MemoryError):
+            bytearray(200 * M)
+        with memory.room(400 * M):
+            bytearray(200 * M)
+        with pytest.raises(MemoryError):
+            bytearray(200 * M)
+    bytearray(200 * M)
+    assert resource.getrlimit(resource.RLIMIT_DATA) == usual
+
+
+@pytest.mark.parametrize("size", [0, 1, 999, 1023, 1 << 10, 1536, 5 << 20, 1 << 40])
+def test_sizes_are_written_as_they_are_read(size: int) -> None:
+    text = binary_size(size)
+    assert parse_size(text.removesuffix(" bytes").replace(" ", "")) == pytest.approx(size, rel=0.005)
+
+
+def test_damaged_bytes_have_no_functions() -> None:
+    for data in (b"", b"\xff" * 20, b"\xca\x01\x05abc"):
+        check_functions(data)
