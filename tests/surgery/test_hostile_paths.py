@@ -82,7 +82,7 @@ SAVED: dict[str, tuple[str, Callable[[Path], object]]] = {
     "times": (".json", read_times),
     "report": (".json", lambda path: read_report(path) or _refuse()),
     "tactics": (".json", lambda path: read_tactics(path).cache and _refuse()),  # type: ignore[union-attr,func-returns-value]
-    "replay": (".json", lambda path: Replay(str(path), None)),
+    "replay": (".json", lambda path: Replay(str(path), None, "", print)),
     "edits": (".json", read_edits),
     "keymap": (".json", read_keymap),
     "plugins' config": (".yaml", read_config),

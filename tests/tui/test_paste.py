@@ -26,6 +26,7 @@ from debugtools.bench.spec import BenchSpec
 from debugtools.bundle.readme import readme
 from debugtools.compare.spec import CompareSpec, MarkSpec
 from debugtools.triage.finding import Case
+from debugtools.triage.place import Place
 from debugtools.triage.report import write_reports
 from debugtools.triage.spec import TriageSpec
 from tui.cli.bench.line import command_line as bench_line
@@ -104,7 +105,7 @@ def places(tmp_path: Path) -> Iterator[tuple[str, str]]:
     shown = layerwise("jobs", "show", "1", cwd=tmp_path).stdout
     assert_harmless(shown)
     yield "jobs show", next(line for line in told(shown) if line.startswith("layerwise run"))
-    files = write_reports(Case(TriageSpec(compare=CompareSpec()), None, tmp_path), [], {"command": COMMAND})  # type: ignore[arg-type]
+    files = write_reports(Case(TriageSpec(compare=CompareSpec()), None, Place(tmp_path, None)), [], {"command": COMMAND})  # type: ignore[arg-type]
     yield "report.json", json.loads(Path(files["json"]).read_text())["command"]
     yield from (("report.txt", line) for line in told(Path(files["txt"]).read_text()))
     parser = _Texts()
