@@ -1,9 +1,9 @@
 """Files that a model refers to: only regular ones, and only inside their folder."""
 
-import os
 import stat
 from pathlib import Path
 
+from backends import regular
 from backends.errors import BadFile
 from backends.structure import External
 from backends.text import shown
@@ -37,13 +37,8 @@ def external_file(model: Path, folder: Path, tensor: str, place: External) -> tu
 
 
 def open_regular(path: Path) -> int:
-    """Open a regular file for reading; never waits for a pipe."""
+    """Open a regular file for reading; never waits for a pipe. Raises BadFile."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise BadFile(path, reason) from error
-    if stat.S_ISREG(os.fstat(fd).st_mode):
-        return fd
-    os.close(fd)
-    raise BadFile(path, "not a regular file")
+        return regular.open_regular(path)
+    except OSError as error:
+        raise BadFile(path, error.strerror or str(error)) from error

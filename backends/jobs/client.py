@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 
 from backends.errors import LayerwiseError, UsageError
 from backends.files import atomic_write
-from backends.jobs.events import JOURNAL, Event
-from backends.jobs.folder import LOCK, REPLIES
+from backends.jobs.conclude import settle
+from backends.jobs.events import Event
+from backends.jobs.folder import JOURNAL, LOCK, REPLIES
 from backends.jobs.hub import Hub
 from backends.jobs.lines import MAX_LINE, LineWriter, encode_line
 from backends.jobs.process import python, spawn_detached
@@ -86,7 +87,7 @@ class JobClient:
                         await asyncio.sleep(0)
                 if view.final or not follow:
                     return
-                if self.workspace.settle(view.folder):
+                if settle(view.folder):
                     follow = False
                     continue
                 if view.offset > before:
@@ -163,7 +164,7 @@ class JobClient:
         folder = self.workspace.folder(job)
         view = self._views.setdefault(job, JobView(folder))
         view.refresh()
-        if not view.final and self.workspace.settle(folder):
+        if not view.final and settle(folder):
             view.refresh()
         return view
 

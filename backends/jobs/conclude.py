@@ -3,14 +3,58 @@
 Only the holder of the job's lock may do it, after the worker is dead.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from backends.jobs import locks
 from backends.jobs.cards import Ending, outcome
 from backends.jobs.events import EventWriter
-from backends.jobs.folder import release_reserve
+from backends.jobs.folder import JOURNAL, LOCK, release_reserve
 from backends.jobs.process import sweep
+from backends.jobs.view import JobView
+from backends.regular import Damaged, is_scarce
+
+_NO_LOCK = -1
+
+
+def settle(folder: Path) -> bool:
+    """Whether nobody holds the job any more; if it has no final state then, writes down how it ended.
+
+    A lock file that is free may have taken the place of the one that is held: who lives is asked before a word is
+    written. Where journal or lock are no files nothing is written. Raises OSError when this process lacks what it takes
+    to look.
+    """
+    try:
+        lock = locks.probe(folder / LOCK)
+    except (FileNotFoundError, Damaged):
+        lock = _NO_LOCK
+    if lock is None:
+        return False
+    try:
+        return _settled(folder, lock != _NO_LOCK)
+    except OSError as error:
+        if is_scarce(error):
+            raise
+        return True
+    finally:
+        if lock != _NO_LOCK:
+            os.close(lock)
+
+
+def _settled(folder: Path, locked: bool) -> bool:
+    from backends.jobs.living import lives
+
+    view = JobView(folder)
+    view.refresh()
+    if view.final:
+        return True
+    if lives(folder, view.pid):
+        return False
+    if locked and os.path.lexists(folder / JOURNAL):
+        conclude(folder, view.attempt, Ending())
+    return True
 
 
 def conclude(folder: Path, attempt: int, ending: Ending) -> str:

@@ -10,23 +10,70 @@ reserve         some KB that are given back when the disk is full, so that the f
 
 import json
 import os
+import re
 import shlex
 from pathlib import Path
 from typing import Any
+
+from backends.regular import kind_of, read_regular
 
 SPEC = "spec.json"
 REPLIES = "replies.jsonl"
 LOG = "log.txt"
 LOCK = "lock"
+JOURNAL = "events.jsonl"
+ARTIFACTS = "artifacts"
+MAX_ID = 10**15 - 1
+MAX_SPEC = 1 << 25
 _TAG = "tag"
 _RESERVE = "reserve"
 _RESERVE_BYTES = 16384
+_SPARE = re.compile(r"spare-[0-9a-f]{32}")
+
+
+def job_id(name: str) -> int:
+    """The id that is written so, 0 for all that is none: "007", "-1", digits that are not ASCII, too many."""
+    if not (name.isascii() and name.isdecimal() and len(name) <= len(str(MAX_ID))) or name.startswith("0"):
+        return 0
+    return int(name)
+
+
+def is_started(folder: Path) -> bool:
+    """Whether a folder is more than a job that is still being made, whatever it lacks."""
+    return os.path.lexists(folder / SPEC) or os.path.lexists(folder / LOG)
+
+
+def damage_of(folder: Path) -> str:
+    """Which of a job's files is not what it should be, in words; "" if all are."""
+    found = _strange(folder, folder=True)
+    if found:
+        return f"its folder {found}"
+    for name in (JOURNAL, SPEC, LOCK, REPLIES, LOG, _TAG, _RESERVE, ARTIFACTS):
+        found = _strange(folder / name, folder=name == ARTIFACTS)
+        if not found and name in (JOURNAL, SPEC) and not os.path.lexists(folder / name):
+            found = "is missing"
+        if found:
+            return f"{name} {found}"
+    return ""
+
+
+def _strange(path: Path, *, folder: bool = False) -> str:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
+    kind = kind_of(mode) or "a file"
+    if kind != ("a folder" if folder else "a file"):
+        return f"is {kind}"
+    return "" if folder or os.access(path, os.R_OK) else "cannot be read (no permission)"
 
 
 def raw_spec(folder: Path) -> dict[str, Any]:
     """The job's spec as plain JSON; {} when it cannot be read."""
     try:
-        spec = json.loads((folder / SPEC).read_bytes())
+        spec = json.loads(read_regular(folder / SPEC, MAX_SPEC, follow=False))
     except (OSError, ValueError, RecursionError):
         return {}
     return spec if isinstance(spec, dict) else {}
@@ -34,21 +81,28 @@ def raw_spec(folder: Path) -> dict[str, Any]:
 
 def command_of(folder: Path) -> str:
     """The command line that does the job again."""
-    command = raw_spec(folder).get("command") or ["layerwise", "jobs", "retry", folder.name]
+    command = raw_spec(folder).get("command")
+    if not isinstance(command, list) or not command:
+        command = ["layerwise", "jobs", "retry", folder.name]
     return shlex.join(str(part) for part in command)
 
 
 def mark_tag(folder: Path, tag: str) -> None:
     """Write down what marks the worker's processes. Raises OSError."""
-    (folder / _TAG).write_text(tag)
+    (folder / _TAG).write_text(f"{tag}\n{os.path.realpath(folder)}")
 
 
 def tags_of(folder: Path) -> list[str]:
-    """What the processes of the job's workers are marked with: the folder, or what `mark_tag` wrote."""
+    """What the processes of the job's workers are marked with: the folder, or what `mark_tag` wrote for it.
+
+    A folder that was copied has the tag of another job, which may be alive.
+    """
+    own = {str(folder), os.path.realpath(folder)}
     try:
-        return [str(folder), (folder / _TAG).read_text()]
+        tag, _, of = read_regular(folder / _TAG, 1 << 14, follow=False).decode().partition("\n")
     except (OSError, UnicodeDecodeError):
-        return [str(folder)]
+        tag = of = ""
+    return [*own, tag] if _SPARE.fullmatch(tag) and of == os.path.realpath(folder) else [*own]
 
 
 def make_reserve(folder: Path) -> None:

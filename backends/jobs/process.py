@@ -136,17 +136,26 @@ def start_worker(folder: Path, attempt: int, env: Mapping[str, str], keep: Seque
 
 def tagged_processes(folder: Path) -> list[int]:
     """Processes that were started by a job's worker or its children, wherever they have moved to since."""
-    tags = {os.fsencode(f"{TAG}={tag}") for tag in tags_of(folder)}
-    found = []
-    for entry in os.scandir("/proc"):
-        if entry.name.isdecimal() and int(entry.name) != os.getpid():
-            try:
-                fd = os.open(f"/proc/{entry.name}/environ", os.O_RDONLY | os.O_CLOEXEC)
-            except OSError:
-                continue
-            if not tags.isdisjoint(_all_of(fd).split(b"\0")):
-                found.append(int(entry.name))
-    return found
+    tags = _tags(folder)
+    pids = (int(entry.name) for entry in os.scandir("/proc") if entry.name.isdecimal())
+    return [pid for pid in pids if pid != os.getpid() and _has_tag(pid, tags)]
+
+
+def is_tagged(pid: int, folder: Path) -> bool:
+    """Whether a process was started by a job's worker or its children, or is the worker."""
+    return _has_tag(pid, _tags(folder))
+
+
+def _tags(folder: Path) -> set[bytes]:
+    return {os.fsencode(f"{TAG}={tag}") for tag in tags_of(folder)}
+
+
+def _has_tag(pid: int, tags: set[bytes]) -> bool:
+    try:
+        fd = os.open(f"/proc/{pid}/environ", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    return not tags.isdisjoint(_all_of(fd).split(b"\0"))
 
 
 def _all_of(fd: int) -> bytes:

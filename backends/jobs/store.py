@@ -10,11 +10,22 @@ from typing import TYPE_CHECKING
 from backends.errors import BadFile, LayerwiseError, UsageError
 from backends.files import user_path
 from backends.jobs import locks
-from backends.jobs.cards import Ending
-from backends.jobs.conclude import conclude, journal
-from backends.jobs.events import JOURNAL
-from backends.jobs.folder import LOCK, REPLIES, SPEC, disk_use, make_reserve
+from backends.jobs.conclude import journal, settle
+from backends.jobs.folder import (
+    JOURNAL,
+    LOCK,
+    MAX_ID,
+    MAX_SPEC,
+    REPLIES,
+    SPEC,
+    damage_of,
+    disk_use,
+    is_started,
+    job_id,
+    make_reserve,
+)
 from backends.jobs.view import JobView
+from backends.regular import Damaged, open_regular, read_regular
 from backends.text import shown
 
 if TYPE_CHECKING:
@@ -41,8 +52,10 @@ def load_spec(folder: Path) -> "JobSpec":
     from backends.jobs.spec import JobSpec
 
     try:
-        return msgspec.json.decode((folder / SPEC).read_bytes(), type=JobSpec)
-    except (OSError, msgspec.MsgspecError, RecursionError) as error:
+        return msgspec.json.decode(read_regular(folder / SPEC, MAX_SPEC, follow=False), type=JobSpec)
+    except OSError as error:
+        raise BadFile(folder / SPEC, error.strerror or str(error)) from error
+    except (ValueError, RecursionError) as error:  # MsgspecError and what is not UTF-8 among them
         raise BadFile(folder / SPEC, str(error)) from error
 
 
@@ -90,7 +103,7 @@ class Workspace:
         return folder, lock
 
     def _allocate(self) -> Path:
-        number = max([self.last_pruned(), *self.numbers()], default=0)
+        number = max([self.last_pruned(), *self.numbers()], default=0) % MAX_ID
         while True:
             number += 1
             try:
@@ -102,16 +115,15 @@ class Workspace:
             return self.jobs / str(number)
 
     def numbers(self) -> list[int]:
-        """Ids of all job folders, those that are being made too."""
-        return [int(path.name) for path in self.jobs.iterdir() if path.name.isdecimal()]
+        """Ids of all job folders, those that are being made too; other names in the folder count for nothing."""
+        return [number for number in map(job_id, os.listdir(self.jobs)) if number]
 
     def last_pruned(self) -> int:
         """The highest id there was when jobs were last pruned, so that it is not given again."""
         try:
-            text = self.last_file.read_text()
+            return job_id(read_regular(self.last_file, 100, follow=False).decode("ascii", "replace"))
         except OSError:
             return 0
-        return int(text) if text.isdecimal() else 0
 
     @property
     def last_file(self) -> Path:
@@ -123,18 +135,30 @@ class Workspace:
         return self.jobs / ".bell"
 
     def ring(self) -> None:
-        """Write the bell: a touch of a file that is there already changes no file that a watch would tell of."""
-        self.bell.write_bytes(b"")
+        """Write the bell: a touch of a file that is there already changes no file that a watch would tell of.
+
+        Where something else stands, a file that comes and goes is told as well.
+        """
+        other = self.jobs / f".bell-{os.getpid()}"
+        try:
+            os.close(open_regular(self.bell, os.O_WRONLY | os.O_CREAT, 0o666, follow=False))
+        except Damaged:
+            os.close(os.open(other, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o666))
+            other.unlink()
 
     def ids(self) -> list[int]:
-        """The jobs there are, oldest first."""
-        return sorted(number for number in self.numbers() if (self.jobs / str(number) / SPEC).exists())
+        """The jobs there are, oldest first, damaged ones too."""
+        return sorted(number for number in self.numbers() if self._is_job(self.jobs / str(number)))
+
+    @staticmethod
+    def _is_job(folder: Path) -> bool:
+        return is_started(folder) or (os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir()))
 
     def folder(self, job: int | str) -> Path:
         """The folder of a job. Raises UsageError when there is no such job."""
         folder = self.jobs / str(job)
-        if not str(job).isdecimal() or not (folder / SPEC).exists():
-            raise UsageError(f"there is no job {job}: `layerwise jobs` lists those there are")
+        if not job_id(str(job)) or not self._is_job(folder):
+            raise UsageError(f"there is no job {shown(str(job), 40)}: `layerwise jobs` lists those there are")
         return folder
 
     def view(self, job: int | str) -> JobView:
@@ -159,50 +183,43 @@ class Workspace:
         changed = [view for view in views if self._has_news(view)]
         for view in changed:
             self.update(view)
+            view.trim()
         gone = known.keys() - {view.id for view in views}
         if changed or gone:
-            index.save([view for view in changed if view.final], gone)
-        return views
+            index.save([view for view in changed if view.final and not view.damage], gone)
+        return [view for view in views if os.path.lexists(view.folder)]
 
     def _has_news(self, view: JobView) -> bool:
         try:
-            return not view.final or (view.folder / JOURNAL).stat().st_size != view.offset
-        except FileNotFoundError:
-            return False
-
-    def update(self, view: JobView) -> None:
-        """Bring a view up to date, like `view` does."""
-        view.refresh()
-        if not view.final and self.settle(view.folder):
-            view.refresh()
-            view.state = view.state if view.final else "lost"
-        view.bytes_on_disk = disk_use(view.folder)
-
-    def settle(self, folder: Path) -> bool:
-        """Whether nobody holds the job any more; if it has no final state then, writes down how it ended."""
-        try:
-            lock = locks.probe(folder / LOCK)
-        except FileNotFoundError:
-            return True
-        if lock is None:
-            return False
-        view = JobView(folder)
-        try:
-            view.refresh()
-            if not view.final:
-                conclude(folder, view.attempt, Ending())
+            status = (view.folder / JOURNAL).lstat()
         except OSError:
             return True
-        finally:
-            os.close(lock)
-        return True
+        return not view.final or bool(view.damage) or status.st_size != view.offset
+
+    def update(self, view: JobView) -> None:
+        """Bring a view up to date, like `view` does.
+
+        Raises OSError when this process lacks what it takes to look; what is wrong with the job is its `damage`.
+        """
+        view.damage = damage_of(view.folder)
+        if view.damage.startswith("its folder"):
+            view.state = "damaged"
+            return
+        view.refresh()
+        if not view.final and settle(view.folder):
+            view.refresh()
+            view.state = view.state if view.final else "damaged" if view.damage else "lost"
+        view.bytes_on_disk = disk_use(view.folder)
 
     def reopen(self, job: int | str) -> tuple[Path, int]:
         """Begin a new attempt of a job that has ended, in the same folder; returns the folder and its lock.
 
-        Raises UsageError when the job is still alive, LayerwiseError when the disk is full.
+        Raises UsageError when the job is still alive, LayerwiseError when it is damaged or the disk is full.
         """
         view = self.view(job)
+        if view.damage:
+            raise LayerwiseError(f"job {job} is damaged: {view.damage}; `layerwise jobs prune {job}` removes it")
+        load_spec(view.folder)
         lock = locks.hold_within(view.folder / LOCK, _ENDING_WAIT if view.final else _LOST_LOCK_WAIT)
         view.refresh()
         if lock is None or not view.final:
@@ -235,9 +252,12 @@ def _encoded(spec: "JobSpec") -> bytes:
     import msgspec
 
     try:
-        return msgspec.json.encode(spec)
+        data = msgspec.json.encode(spec)
     except UnicodeEncodeError as error:
         raise UsageError(f"{shown(str(error.object), 300)}: a name in it is not UTF-8; rename the file") from error
+    if len(data) > MAX_SPEC:
+        raise UsageError(f"what the job is to do takes {len(data):,} bytes to write down, more than {MAX_SPEC:,}")
+    return data
 
 
 def _make_folder(folder: Path) -> None:

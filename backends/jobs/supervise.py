@@ -14,8 +14,8 @@ from backends.errors import LayerwiseError
 from backends.jobs import gpus, leases
 from backends.jobs.cards import DISK_ERRORS, DISK_FULL_EXIT, Ending
 from backends.jobs.conclude import conclude, journal
-from backends.jobs.events import JOURNAL, Event, read_events
-from backends.jobs.folder import LOG, REPLIES, raw_spec
+from backends.jobs.events import Event, read_events
+from backends.jobs.folder import JOURNAL, LOG, REPLIES, raw_spec
 from backends.jobs.lines import LineReader
 from backends.jobs.memory import oom_kills
 from backends.jobs.process import LARGE_PAGES, WorkerProcess, environment, start_worker
