@@ -6,6 +6,7 @@ Only the standard library is imported.
 import errno
 import os
 import stat
+from pathlib import Path
 
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
@@ -49,7 +50,7 @@ def open_regular(
     flags |= os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     try:
         if not flags & os.O_CREAT or os.path.lexists(path):
-            _refuse(os.stat(path, follow_symlinks=follow), path)
+            _refuse(Path(path).stat(follow_symlinks=follow), path)
         fd = os.open(path, flags, mode)
     except ValueError as error:  # a name with a NUL
         raise Damaged(errno.EINVAL, str(error), str(path)) from error

@@ -11,7 +11,7 @@ from pathlib import Path
 from backends.jobs import locks
 from backends.jobs.cards import Ending, outcome
 from backends.jobs.events import EventWriter
-from backends.jobs.folder import JOURNAL, LOCK, release_reserve
+from backends.jobs.folder import JOURNAL, LOCK, is_own, release_reserve
 from backends.jobs.process import sweep
 from backends.jobs.view import JobView
 from backends.regular import Damaged, is_scarce
@@ -26,6 +26,8 @@ def settle(folder: Path) -> bool:
     written. Where journal or lock are no files nothing is written. Raises OSError when this process lacks what it takes
     to look.
     """
+    if not is_own(folder):
+        return True
     try:
         lock = locks.probe(folder / LOCK)
     except (FileNotFoundError, Damaged):

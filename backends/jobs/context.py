@@ -1,18 +1,21 @@
 """What an action has in the worker: its parameters, its journal, and somebody to ask."""
 
 import os
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from backends.jobs.events import Event, EventWriter, read_events
+from backends.jobs.events import MAX_SPILL, Event, EventWriter, read_events
 from backends.jobs.folder import REPLIES, raw_spec
 from backends.jobs.lines import LineReader
+from backends.regular import read_regular
 
 _PROGRESS_EVERY = 0.05
 _LOOK_AGAIN = 10.0
 _LOOK_BESIDE = 3.0
+_SPILLED = re.compile(r"reply-[0-9a-f]{32}\.json")
 
 
 class JobContext:
@@ -57,7 +60,7 @@ class JobContext:
 
     def previous_rows(self, table: str) -> list[dict[str, Any]]:
         """The rows of a table that earlier attempts of this job have finished."""
-        return [event["row"] for event in self._earlier() if event["type"] == "row" and event.get("table") == table]
+        return [event["row"] for event in self._earlier() if event["type"] == "row" and event["table"] == table]
 
     def _earlier(self) -> Iterator[Event]:
         for event in read_events(self.folder):
@@ -99,8 +102,11 @@ class JobContext:
             longest = _LOOK_BESIDE if beside else _LOOK_AGAIN
             while (idle is None or time.monotonic() - last < idle) and (not beside or _is_there(beside)):
                 for reply in reader.read():
-                    if reply.get("type") == kind and reply.get("attempt") == self.attempt:
-                        yield whole_reply(self.folder, reply)
+                    if reply.get("type") != kind or reply.get("attempt") != self.attempt:
+                        continue
+                    whole = whole_reply(self.folder, reply)
+                    if whole:
+                        yield whole
                         last = time.monotonic()
                 watch.wait(longest if idle is None else min(longest, last + idle - time.monotonic()))
         finally:
@@ -118,10 +124,16 @@ def _is_there(pid: int) -> bool:
 
 
 def whole_reply(folder: Path, reply: dict[str, Any]) -> dict[str, Any]:
-    """A reply with the data that was too long for a line put back."""
+    """A reply with the data that was too long for a line put back; {} where that cannot be read."""
     name = reply.get("spill")
     if name is None:
         return reply
     import json
 
-    return {**reply, **json.loads((folder / "artifacts" / Path(str(name)).name).read_bytes())}
+    try:
+        if not isinstance(name, str) or _SPILLED.fullmatch(name) is None:
+            return {}
+        found = json.loads(read_regular(folder / "artifacts" / name, MAX_SPILL, follow=False))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return {**reply, **found} if isinstance(found, dict) else {}

@@ -38,6 +38,11 @@ def job_id(name: str) -> int:
     return int(name)
 
 
+def is_own(folder: Path) -> bool:
+    """Whether a folder is one, and no link to another."""
+    return folder.is_dir() and not folder.is_symlink()
+
+
 def is_started(folder: Path) -> bool:
     """Whether a folder is more than a job that is still being made, whatever it lacks."""
     return os.path.lexists(folder / SPEC) or os.path.lexists(folder / LOG)

@@ -35,32 +35,24 @@ def held_elsewhere() -> set[str]:
 
 def _held_by(process: str) -> set[str]:
     found = set()
-    try:
-        names = os.listdir(f"{process}/fd")
-    except OSError:
-        return set()
-    for name in names:
-        with suppress(OSError, ValueError):
-            target = os.readlink(f"{process}/fd/{name}")
-            folder = os.path.dirname(target)
-            if target.startswith("/") and os.path.basename(os.path.dirname(folder)) == "jobs":
-                if _is_for_keeping(f"{process}/fdinfo/{name}") and not _stands(f"{process}/fd/{name}", folder):
-                    found.add(folder)
+    with suppress(OSError):
+        for descriptor in Path(process, "fd").iterdir():
+            with suppress(OSError, ValueError, KeyError):
+                folder = descriptor.readlink().parent
+                if folder.parent.name == "jobs" and _is_for_keeping(descriptor) and not _stands(descriptor, folder):
+                    found.add(str(folder))
     return found
 
 
-def _is_for_keeping(info: str) -> bool:
-    with open(info, "rb") as file:
-        fields = dict(line.split(b":", 1) for line in file.read().splitlines() if b":" in line)
-    flags = int(fields[b"flags"], 8)
+def _is_for_keeping(descriptor: Path) -> bool:
+    lines = descriptor.parent.with_name("fdinfo").joinpath(descriptor.name).read_text().splitlines()
+    flags = int(dict(line.split(":", 1) for line in lines if ":" in line)["flags"], 8)
     return flags & os.O_ACCMODE == os.O_RDWR and not flags & os.O_APPEND
 
 
-def _stands(descriptor: str, folder: str) -> bool:
+def _stands(descriptor: Path, folder: Path) -> bool:
     """Whether what the descriptor has open is the job's lock file as it stands there now."""
-    held = os.stat(descriptor)
     try:
-        now = os.lstat(os.path.join(folder, LOCK))
+        return os.path.samestat(descriptor.stat(), (folder / LOCK).lstat())
     except FileNotFoundError:
         return False
-    return (held.st_dev, held.st_ino) == (now.st_dev, now.st_ino)

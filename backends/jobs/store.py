@@ -4,6 +4,7 @@ import errno
 import os
 import shutil
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from backends.jobs.folder import (
     SPEC,
     damage_of,
     disk_use,
+    is_own,
     is_started,
     job_id,
     make_reserve,
@@ -116,7 +118,7 @@ class Workspace:
 
     def numbers(self) -> list[int]:
         """Ids of all job folders, those that are being made too; other names in the folder count for nothing."""
-        return [number for number in map(job_id, os.listdir(self.jobs)) if number]
+        return [number for number in (job_id(path.name) for path in self.jobs.iterdir()) if number]
 
     def last_pruned(self) -> int:
         """The highest id there was when jobs were last pruned, so that it is not given again."""
@@ -152,7 +154,7 @@ class Workspace:
 
     @staticmethod
     def _is_job(folder: Path) -> bool:
-        return is_started(folder) or (os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir()))
+        return is_started(folder) or (os.path.lexists(folder) and not is_own(folder))
 
     def folder(self, job: int | str) -> Path:
         """The folder of a job. Raises UsageError when there is no such job."""
@@ -169,6 +171,14 @@ class Workspace:
         view = JobView(self.folder(job))
         self.update(view)
         return view
+
+    def views(self, jobs: Iterable[int]) -> list[JobView]:
+        """Those of the jobs that are there still, as they are now."""
+        found = []
+        for job in jobs:
+            with suppress(UsageError):  # removed since it was listed
+                found.append(self.view(job))
+        return found
 
     def list_jobs(self, before: Iterable[JobView] = ()) -> list[JobView]:
         """All jobs as they are now, oldest first.
@@ -202,7 +212,7 @@ class Workspace:
         Raises OSError when this process lacks what it takes to look; what is wrong with the job is its `damage`.
         """
         view.damage = damage_of(view.folder)
-        if view.damage.startswith("its folder"):
+        if not is_own(view.folder):
             view.state = "damaged"
             return
         view.refresh()

@@ -217,10 +217,10 @@ def time_running(folder: Path, attempt: int) -> tuple[float, bool]:
     total, since, state = 0.0, None, None
     for event in read_events(folder):
         if event["type"] == "state" and event.get("attempt") == attempt:
-            total += event["t"] - since if since is not None else 0.0
+            total += max(0.0, event["t"] - since) if since is not None else 0.0
             state = event.get("state")
             since = event["t"] if state == "running" else None
-    return total + (time.time() - since if since is not None else 0.0), state == "waiting"
+    return total + (max(0.0, time.time() - since) if since is not None else 0.0), state == "waiting"
 
 
 def _size(path: Path) -> int:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _MOST_TABLES = 1000
 _MOST_TEXT = 4000
-_MOST_KEPT = 1 << 16
+_MOST_KEPT = 1 << 18
 
 
 class JobView:
@@ -174,4 +174,4 @@ class JobView:
 
 
 def _is_short(value: object) -> bool:
-    return value is None or isinstance(value, (bool, int, float)) or (isinstance(value, str) and len(value) < _MOST_TEXT)
+    return len(value) < _MOST_TEXT if isinstance(value, str) else value is None or isinstance(value, (bool, int, float))

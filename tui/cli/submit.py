@@ -72,7 +72,7 @@ def exit_code(view: "JobView") -> int:
         return 1 if (view.result or {}).get("passed") is False else 0
     if view.state == "cancelled":
         return 130
-    return int((view.card or {}).get("exit_code") or 1)
+    return 2 if (view.card or {}).get("exit_code") == 2 else 1
 
 
 def card_text(card: dict[str, Any], job: object) -> str:

@@ -1,12 +1,14 @@
 """`layerwise debug bundle`: what a search has found, as a folder that shows the fault on its own."""
 
 from argparse import Namespace
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.errors import UsageError
+from backends.errors import BadFile, UsageError
+from backends.jobs.folder import job_id
 from backends.text import shown
 from debugtools.bundle.culprits import culprits
 from debugtools.bundle.spec import BundleSpec
@@ -88,11 +90,11 @@ def _search(asked: str | None) -> "JobView":
 
     workspace = Workspace()
     if asked is not None:
-        if not asked.isdecimal():
+        if not job_id(asked):
             raise UsageError("bundle takes the number of a job")
-        return workspace.view(int(asked))
-    for job in reversed(workspace.ids()):
-        view = workspace.view(job)
-        if view.spec.action in _SEARCHES and view.result is not None:
-            return view
+        return workspace.view(job_id(asked))
+    for view in reversed(workspace.list_jobs()):
+        with suppress(BadFile):  # a damaged job is none that is meant
+            if view.spec.action in _SEARCHES and view.result is not None:
+                return workspace.view(view.id)
     raise UsageError("no search in this workspace has found anything: `layerwise debug reduce` or `locate` comes first")

@@ -1,0 +1,42 @@
+"""Printing what a job's worker printed."""
+
+import codecs
+from pathlib import Path
+
+from backends.errors import BadFile
+from backends.regular import read_from
+from backends.text import shown
+
+_BLOCK = 1 << 20
+
+
+class RawOutput:
+    """Prints what a worker printed, block by block: what it wrote may be larger than the memory."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._in_line = False
+
+    def print_new(self) -> None:
+        """Print what was added. Raises BadFile where the log is no file."""
+        try:
+            while data := read_from(self._path, self._offset, _BLOCK):
+                self._offset += len(data)
+                self._print(self._decoder.decode(data))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise BadFile(self._path, error.strerror or str(error)) from error
+
+    def _print(self, text: str) -> None:
+        for line in text.splitlines(keepends=True):
+            ends = line.splitlines()[0] != line
+            print(shown(line.splitlines()[0]), end="\n" if ends else "")
+            self._in_line = not ends
+
+    def end(self) -> None:
+        """End the line that was not ended."""
+        if self._in_line:
+            print()
