@@ -169,6 +169,8 @@ class JobClient:
         return view
 
     async def _send(self, view: JobView, entry: dict[str, Any]) -> None:
+        if view.state == "damaged":
+            raise UsageError(f"job {view.id} is damaged: {view.damage}")
         if view.final:
             text = f"job {view.id} has ended ({view.state}): `layerwise jobs retry {view.id}` starts it again"
             raise UsageError(text)

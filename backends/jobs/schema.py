@@ -10,6 +10,8 @@ _MOST = 1 << 53
 _LATEST = 1e11  # unix seconds: what a calendar still takes
 
 Check = Callable[[Any], bool]
+UNEXPECTED = (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError)
+"""What a reader of rows may raise where the fields inside of one, which no journal checks, are none that it knows."""
 
 
 def is_number(value: Any) -> bool:

@@ -1,10 +1,11 @@
 """Printing what a job's worker printed."""
 
 import codecs
+import os
 from pathlib import Path
 
 from backends.errors import BadFile
-from backends.regular import read_from
+from backends.regular import next_data, open_regular
 from backends.text import shown
 
 _BLOCK = 1 << 20
@@ -22,18 +23,23 @@ class RawOutput:
     def print_new(self) -> None:
         """Print what was added. Raises BadFile where the log is no file."""
         try:
-            while data := read_from(self._path, self._offset, _BLOCK):
-                self._offset += len(data)
-                self._print(self._decoder.decode(data))
+            fd = open_regular(self._path, follow=False)
         except FileNotFoundError:
             return
         except OSError as error:
             raise BadFile(self._path, error.strerror or str(error)) from error
+        try:
+            self._offset = next_data(fd, self._offset)
+            while data := os.pread(fd, _BLOCK, self._offset):
+                self._print(self._decoder.decode(data))
+                self._offset = next_data(fd, self._offset + len(data))
+        finally:
+            os.close(fd)
 
     def _print(self, text: str) -> None:
         for line in text.splitlines(keepends=True):
             ends = line.splitlines()[0] != line
-            print(shown(line.splitlines()[0]), end="\n" if ends else "")
+            print(shown(line.splitlines()[0]), end="\n" if ends else "", flush=not ends)
             self._in_line = not ends
 
     def end(self) -> None:

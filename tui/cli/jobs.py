@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from backends.errors import LayerwiseError, UsageError
+from backends.errors import BadFile, LayerwiseError, UsageError
 from backends.jobs.folder import LOG, job_id
 from backends.text import shown
 from tui.cli import values
@@ -174,7 +174,7 @@ def describe(view: "JobView") -> dict[str, Any]:
     return {
         "job": view.id,
         "state": view.state,
-        "damage": view.damage or None,
+        "damage": view.damage or spec.get("damage"),
         "passed": (view.result or {}).get("passed"),
         "reason": view.reason,
         "attempt": view.attempt,
@@ -234,17 +234,22 @@ def _views(newest: int | None) -> tuple[list["JobView"], int]:
 
 
 def _line(view: "JobView") -> str:
-    started = time.strftime("%Y-%m-%d %H:%M", time.localtime(view.started or view.created))
+    began = view.started or view.created
+    started = time.strftime("%Y-%m-%d %H:%M", time.localtime(began)) if began else "-"
     end = view.ended or time.time()
     ran = f"{max(0.0, end - view.started):.1f} s" if view.started else "-"
     done = _counted(view.progress or {})
-    what = "" if view.state == "damaged" else str(_spec(view).get("title") or _spec(view).get("action") or "?")
-    if view.damage:
-        what = f"{what} (damaged: {view.damage})" if what else view.damage
     return (
-        f"{view.id:>5}  {view.outcome:<9}  {started}  {ran:>8}  {done:>12}  {size(view.bytes_on_disk):>7}  "
-        f"{shown(what, 100)}"
+        f"{view.id:>5}  {view.outcome:<9}  {started:<16}  {ran:>8}  {done:>12}  {size(view.bytes_on_disk):>7}  "
+        f"{shown(_what(view), 100)}"
     )
+
+
+def _what(view: "JobView") -> str:
+    spec = _spec(view)
+    damage = view.damage or spec.get("damage")
+    what = str(spec.get("title") or spec.get("action") or "")
+    return what if not damage else f"{what} (damaged: {damage})" if what else f"damaged: {damage}"
 
 
 def _spec(view: "JobView") -> dict[str, Any]:
@@ -252,8 +257,8 @@ def _spec(view: "JobView") -> dict[str, Any]:
 
     try:
         found: dict[str, Any] = msgspec.to_builtins(view.spec)
-    except LayerwiseError as error:
-        return {"title": f"({error})"}
+    except BadFile as error:
+        return {"damage": f"spec.json: {error.reason}"}
     return found
 
 

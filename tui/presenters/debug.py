@@ -165,7 +165,7 @@ def _notes(debug: DebugState, asks: bool, cells: int) -> list[Line]:
 def _next(debug: DebugState) -> list[Line]:
     """The keys that go on from here."""
     keys: list[tuple[str, str]] = []
-    if debug.state in ("cancelled", "lost", "failed"):
+    if debug.state in ("cancelled", "lost", "failed", "damaged"):
         keys = [("r", "goes on where it stopped: all answers are kept")]
     elif debug.ended and debug.search == "locate" and debug.rows:
         keys = [("d", "reduces"), ("B", "writes a repro bundle"), ("E", "shows the layer table")]
