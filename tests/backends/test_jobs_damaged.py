@@ -123,8 +123,9 @@ def test_names_that_are_no_jobs(jobs_home: Workspace, capsys: pytest.CaptureFixt
 def test_what_belongs_to_no_job_may_be_damaged_too(
     jobs_home: Workspace, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for how in damage.REPLACED:
-        job = run(jobs_home, "rows").id
+    good = run(jobs_home, "rows").folder
+    for job, how in enumerate(damage.REPLACED, 2):
+        shutil.copytree(good, jobs_home.jobs / str(job))
         damage.replace(jobs_home.jobs / name, how)
         assert [view.state for view in jobs_home.list_jobs()] == ["done"] * len(jobs_home.ids()), how
         assert job in [view.id for view in jobs_home.list_jobs()]
@@ -133,8 +134,11 @@ def test_what_belongs_to_no_job_may_be_damaged_too(
         damage.clear(jobs_home.jobs / name)
 
 
-def test_wrong_types_in_every_field(jobs_home: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_types_in_every_field(
+    jobs_home: Workspace, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever the fields of events hold, the job is shown, and the good one beside it is as it was."""
+    monkeypatch.setattr("sys.stdin", Path(os.devnull).open())
     good = run(jobs_home, "rows")
     draw = random.Random(11)
     for number in range(2, 202):

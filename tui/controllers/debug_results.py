@@ -66,8 +66,8 @@ class DebugResults:
         artifact = question.more.get("artifact") if question else None
         if isinstance(artifact, dict):
             targets += [(str(what)[0], str(what), str(path)) for what, path in artifact.items()]
-        files = (debug.result or {}).get("files") or {}
-        targets += [(str(what)[0], str(what), str(path)) for what, path in files.items()]
+        files = (debug.result or {}).get("files")
+        targets += [(what[:1], what, str(path)) for what, path in (files if isinstance(files, dict) else {}).items()]
         path = debug.model_path()
         targets += [("f", "found model", path)] if path else []
         return [*targets, ("b", "bundle", self.written)] if self.written else targets
@@ -86,8 +86,13 @@ def suspect_sets(debug: DebugState, row: Row) -> list[tuple[str, list[int]]]:
         sets = [row.get("region") or [row]] if row else []
     else:
         sets = [entry.get("nodes") or [] for entry in debug.found]
-        sets += [suspect.get("region") or [suspect] for suspect in (debug.result or {}).get("suspects") or []]
-    return [(_named(nodes), [int(node["i"]) for node in nodes]) for nodes in sets if nodes]
+        sets += [suspect.get("region") or [suspect] for suspect in _objects((debug.result or {}).get("suspects"))]
+    known = [[node for node in _objects(nodes) if isinstance(node.get("i"), int)] for nodes in sets]
+    return [(_named(nodes), [node["i"] for node in nodes]) for nodes in known if nodes]
+
+
+def _objects(value: object) -> list[Row]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _named(nodes: list[Row]) -> str:

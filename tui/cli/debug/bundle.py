@@ -9,6 +9,7 @@ import msgspec
 
 from backends.errors import BadFile, UsageError
 from backends.jobs.folder import job_id
+from backends.jobs.schema import UNEXPECTED
 from backends.text import shown
 from debugtools.bundle.culprits import culprits
 from debugtools.bundle.spec import BundleSpec
@@ -48,7 +49,7 @@ def run_bundle(args: Namespace, log: Log) -> int:
     """Write the bundle and try it; the exit code."""
     view = _search(args.job)
     compare = _compare(view)
-    nodes = args.nodes or culprits(view.result, args.number - 1)
+    nodes = args.nodes or _culprits(view, args.number - 1)
     target = Path(args.output or f"bundle-{view.id}").absolute()
     spec = BundleSpec(compare=compare, nodes=nodes, iteration=args.iteration, output=str(target))
     command = ["layerwise", "debug", "bundle", str(view.id), "-o", str(target), *_which(args)]
@@ -82,6 +83,13 @@ def _compare(view: "JobView") -> CompareSpec:
     if len(params.get("runners") or []) < 2:
         raise UsageError(f"job {view.id} has no two sides: a bundle needs the reference's outputs")
     return msgspec.convert(params, CompareSpec)
+
+
+def _culprits(view: "JobView", number: int) -> list[int]:
+    try:
+        return culprits(view.result, number)
+    except UNEXPECTED as error:
+        raise UsageError(f"the result of job {view.id} is damaged: name the nodes with --nodes") from error
 
 
 def _search(asked: str | None) -> "JobView":
