@@ -50,7 +50,10 @@ def sparse(path: Path) -> None:
 
 
 def content(data: bytes) -> Callable[[Path], None]:
-    return lambda path: None if path.write_bytes(data) else None
+    def write(path: Path) -> None:
+        path.write_bytes(data)
+
+    return write
 
 
 REPLACED: dict[str, Callable[[Path], None]] = {
@@ -79,12 +82,13 @@ def replace(path: Path, how: str) -> None:
 
 
 STRANGE_NAMES = (
-    "007", "-1", "1e5", "٣", "³", "1" + "0" * 30, "9" * 18, " 5", "5 ", "+5", "0", "a\nb", "\x1b[31m7", "..7", "0x10", "1_0", "½",
+    "007", "-1", "1e5", "٣", "³", "1" + "0" * 30, "9" * 18, " 5", "5 ", "+5", "0", "a\nb", "\x1b[31m7", "..7", "0x10",
+    "1_0", "½",
 )  # fmt: skip
 
 VALUES: tuple[Any, ...] = (
-    None, True, -1, 0, 1e400, float("nan"), -(10**400), 10**300, "", "7", "\x1b[31m\n", "../../x", [], [[]], {}, {"a": {}},
-    [None], "x" * 3000,
+    None, True, -1, 0, 1e400, float("nan"), -(10**400), 10**300, "", "7", "\x1b[31m\n", "../../x", [], [[]], {},
+    {"a": {}}, [None], "x" * 3000,
 )  # fmt: skip
 
 

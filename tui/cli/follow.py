@@ -65,7 +65,7 @@ class Follower:
             listener(event)
         except UNEXPECTED:
             if not self._left_out:
-                text = f"event {event['n']} of job {self._job} is not as it should be, and is left out: its file is damaged"
+                text = f"event {event['n']} of job {self._job} is damaged and left out"
                 listener({**event, "type": "warning", "text": text})
             self._left_out = True
 
