@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
-from backends.errors import placing
+from backends.errors import LayerwiseError, placing
 
 
 @contextmanager
@@ -71,6 +71,22 @@ def usual_mode(path: Path) -> None:
 def user_path(text: str) -> Path:
     """The path a user typed: `~` is the home folder, or itself where there is no such user."""
     return Path(os.path.expanduser(text.strip()))  # noqa: PTH111 (Path.expanduser raises)
+
+
+def current_folder() -> Path:
+    """The folder that relative paths start from. Raises LayerwiseError where it was removed."""
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise LayerwiseError(f"the current folder cannot be used ({error.strerror}): change to another") from error
+
+
+def absolute_path(path: Path) -> Path:
+    """The path from the root; as it is where the current folder was removed, so that there is no such file."""
+    try:
+        return path.absolute()
+    except OSError:
+        return path
 
 
 def _umask() -> int:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
-from backends.errors import LayerwiseError, UsageError
+from backends.errors import LayerwiseError, UsageError, refusal
 from backends.files import atomic_write
 from backends.jobs.conclude import settle
 from backends.jobs.events import Event
@@ -203,7 +203,7 @@ def _start(folder: Path, lock: int, pair: WarmPair | None) -> None:
         if pair is None or not pair.take(folder, lock):
             spawn_detached(python("backends.jobs.supervisor", str(folder)), keep=[lock])
     except OSError as error:
-        raise LayerwiseError(f"job {folder.name} could not be started: {error}") from error
+        raise LayerwiseError(f"job {folder.name} could not be started: {refusal(error) or error}") from error
     finally:
         os.close(lock)
 

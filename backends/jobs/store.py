@@ -38,13 +38,16 @@ _ENDING_WAIT = 5.0  # a supervisor holds the lock for a moment after the last wo
 
 
 def default_root() -> Path:
-    """$LAYERWISE_HOME, else the user's state folder for layerwise."""
+    """$LAYERWISE_HOME, else the user's state folder for layerwise. Raises LayerwiseError where there is neither."""
     home = os.environ.get("LAYERWISE_HOME")
     if home:
         return user_path(home)
     from platformdirs import user_state_dir
 
-    return Path(user_state_dir("layerwise"))
+    try:
+        return Path(user_state_dir("layerwise"))
+    except RuntimeError as error:
+        raise LayerwiseError("this user has no home folder: set LAYERWISE_HOME to a folder of yours") from error
 
 
 def load_spec(folder: Path) -> "JobSpec":

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from backends.errors import LayerwiseError
+from backends.errors import LayerwiseError, refusal
 from backends.jobs import gpus, leases
 from backends.jobs.cards import DISK_ERRORS, DISK_FULL_EXIT, Ending
 from backends.jobs.conclude import conclude, journal
@@ -91,8 +91,9 @@ class Supervision:
         except LayerwiseError as error:
             return Ending(error=str(error))
         except OSError as error:
-            full = error.errno in DISK_ERRORS
-            return Ending(DISK_FULL_EXIT) if full else Ending(error=f"the job could not be run: {error}")
+            if error.errno in DISK_ERRORS:
+                return Ending(DISK_FULL_EXIT)
+            return Ending(error=f"the job could not be run: {refusal(error) or error}")
         finally:
             self._dismiss_spare()
             for fd in (held or {}).values():

@@ -7,7 +7,7 @@ import time
 from argparse import Namespace
 from collections.abc import Callable
 
-from backends.errors import LayerwiseError
+from backends.errors import LayerwiseError, refusal
 from backends.text import shown
 from tui.cli.log import START, Log, make_log, shown_lines
 from tui.cli.options import add_logging
@@ -46,3 +46,9 @@ def _run(function: Callable[[Namespace, Log], int], args: Namespace, log: Log) -
     except LayerwiseError as error:
         log.fatal(shown_lines(error))
         return error.exit_code
+    except (OSError, RuntimeError, MemoryError) as error:
+        words = refusal(error)
+        if not words:
+            raise
+        log.fatal(words)
+        return 1

@@ -1,9 +1,9 @@
 """Hands a job over: supervised by this process with its events as they come, or detached."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from backends.files import current_folder
 from backends.text import shown
 from tui.cli.log import CRITICAL, FINISH, Log, shown_lines
 
@@ -30,7 +30,7 @@ def job_spec(
         params=params,
         title=title,
         command=command,
-        cwd=str(Path.cwd()),
+        cwd=str(current_folder()),
         timeout=timeout,
         gpus=gpus,
     )

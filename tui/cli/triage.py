@@ -2,12 +2,12 @@
 
 import shlex
 from argparse import Namespace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from backends.errors import UsageError
+from backends.files import current_folder
 from backends.text import shown
 from debugtools.triage.flow import STEPS, check_answers
 from debugtools.triage.spec import TriageSpec
@@ -90,7 +90,7 @@ def to_triage(args: Namespace) -> TriageSpec:
     check_answers(answers)
     unset = vars(run_parser().parse_args([]))
     request = to_request(Namespace(**{**unset, **vars(args)}))
-    output = str(Path(args.output).absolute()) if args.output else None
+    output = str(current_folder() / args.output) if args.output else None
     return TriageSpec(compare=request.spec, answers=answers, ask=args.ask, tries=args.tries, output=output)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from backends.errors import UsageError
+from backends.files import current_folder, user_path
 from backends.jobs.spec import JobSpec
 from debugtools.bundle.spec import BundleSpec
 from debugtools.compare.spec import CompareSpec
@@ -39,7 +40,7 @@ class DebugResults:
 
     async def bundle_of(self, job: int, compare: CompareSpec, nodes: list[int], iteration: int, folder: str) -> str:
         """Write a repro bundle of nodes of the suspect that `job` is about."""
-        target = Path(folder).expanduser().absolute()
+        target = current_folder() / user_path(folder)
         spec = BundleSpec(compare=compare, nodes=nodes, iteration=iteration, output=str(target))
         which = [*(["--nodes", *map(str, nodes)] if nodes else []),
                  *(["--iteration", str(iteration)] if iteration else [])]  # fmt: skip
@@ -75,7 +76,8 @@ class DebugResults:
 
 def _from_here(path: Path) -> str:
     """A path as short as it can be told."""
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+    here = current_folder()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
 def suspect_sets(debug: DebugState, row: Row) -> list[tuple[str, list[int]]]:

@@ -2,12 +2,12 @@
 
 from argparse import Namespace
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from backends.errors import BadFile, UsageError
+from backends.files import current_folder
 from backends.jobs.folder import job_id
 from backends.jobs.schema import UNEXPECTED
 from backends.text import shown
@@ -50,7 +50,7 @@ def run_bundle(args: Namespace, log: Log) -> int:
     view = _search(args.job)
     compare = _compare(view)
     nodes = args.nodes or _culprits(view, args.number - 1)
-    target = Path(args.output or f"bundle-{view.id}").absolute()
+    target = current_folder() / (args.output or f"bundle-{view.id}")
     spec = BundleSpec(compare=compare, nodes=nodes, iteration=args.iteration, output=str(target))
     command = ["layerwise", "debug", "bundle", str(view.id), "-o", str(target), *_which(args)]
     job = job_spec("bundle", msgspec.to_builtins(spec), f"bundle {target}", command, gpus=gpus_for(spec.compare, None))
