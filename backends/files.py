@@ -14,11 +14,16 @@ from backends.errors import LayerwiseError, placing
 @contextmanager
 def atomic_writer(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a temporary file beside `path`; on success sync it and rename it to `path`, on error remove it.
+    A device or a pipe at `path` is written to as it is.
 
     Raises OSError as the file system gives it (a full disk among them), Unwritable where no file can be; `path` is
     then as it was before.
     """
     target = Path(path)
+    if target.exists() and not (target.is_file() or target.is_dir()):  # a file would take the place of /dev/null
+        with target.open("wb") as stream:
+            yield stream
+        return
     with placing(path):
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:64]}.", suffix=".tmp")
     try:

@@ -14,7 +14,7 @@ from backends.jobs.events import EventWriter
 from backends.jobs.folder import JOURNAL, LOCK, is_own, release_reserve
 from backends.jobs.process import sweep
 from backends.jobs.view import JobView
-from backends.regular import Damaged, is_scarce
+from backends.regular import is_scarce
 
 _NO_LOCK = -1
 
@@ -30,7 +30,9 @@ def settle(folder: Path) -> bool:
         return True
     try:
         lock = locks.probe(folder / LOCK)
-    except (FileNotFoundError, Damaged):
+    except OSError as error:  # nothing there, no file, a disk that is read only
+        if is_scarce(error):
+            raise
         lock = _NO_LOCK
     if lock is None:
         return False

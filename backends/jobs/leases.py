@@ -19,7 +19,12 @@ def leases_root() -> Path:
     """
     chosen = os.environ.get("LAYERWISE_LEASES")
     root = Path(chosen) if chosen else Path(f"/tmp/layerwise-leases-{os.getuid()}")
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise LayerwiseError(
+            f"{root} cannot be made ({error.strerror}): set LAYERWISE_LEASES to a folder of your own on this machine"
+        ) from error
     if root.lstat().st_uid != os.getuid():
         raise LayerwiseError(
             f"{root} belongs to another user: set LAYERWISE_LEASES to a folder of your own on this machine"

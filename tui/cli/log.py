@@ -5,7 +5,7 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -162,14 +162,26 @@ class Log:
 
     def _write(self, line: str, colour: str, stream: TextIO) -> None:
         if self._file:
-            self._file.write(line + "\n")
-            self._file.flush()
+            self._write_file(line)
         coloured = colour and self.colors and stream.isatty()
         text = f"\x1b[{colour}m{line}\x1b[0m" if coloured else line
         if self.printer is not None and stream is sys.stdout:
             self.printer(text)
         else:
             print(text, file=stream)
+
+    def _write_file(self, line: str) -> None:
+        """A disk that takes no more ends the file, not the command."""
+        assert self._file is not None
+        file, self._file = self._file, None
+        try:
+            file.write(line + "\n")
+            file.flush()
+            self._file = file
+        except OSError as error:
+            with suppress(OSError):
+                file.close()
+            self.error(f"--log-file {shown(file.name)}: {error.strerror}; no more is written to it")
 
 
 def shown_lines(text: object, limit: int | None = None) -> str:

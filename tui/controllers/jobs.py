@@ -5,7 +5,7 @@ import time
 from itertools import islice
 from pathlib import Path
 
-from backends.errors import LayerwiseError, UsageError
+from backends.errors import LayerwiseError, UsageError, refusal
 from backends.jobs.events import Event, last_events, read_events
 from backends.jobs.folder import LOG
 from backends.jobs.view import JobView
@@ -99,23 +99,23 @@ class JobActions:
         try:
             await self._app.client.cancel(job)
             self._app.say(f"job {job}: asked to stop")
-        except LayerwiseError as error:
-            self._app.say(str(error), "bad")
+        except (LayerwiseError, OSError) as error:
+            self._app.say(refusal(error) or str(error), "bad")
 
     async def retry(self, job: int) -> None:
         try:
             await self._app.client.retry(job)
             self._app.say(f"job {job}: started again; finished rows are kept")
-        except LayerwiseError as error:
-            self._app.say(str(error), "bad")
+        except (LayerwiseError, OSError) as error:
+            self._app.say(refusal(error) or str(error), "bad")
 
     async def answer(self, question: Question, word: str) -> None:
         """Answer a job's question; of several answers to the same one the first counts."""
         try:
             await self._app.client.reply(question.job, question.id, {"answer": word})
             self._app.say(f"job {question.job}: answered {shown(word, 60)}")
-        except LayerwiseError as error:
-            self._app.say(str(error), "bad")
+        except (LayerwiseError, OSError) as error:
+            self._app.say(refusal(error) or str(error), "bad")
 
     async def inspect(self, view: JobView, path: str) -> int:
         """Describe an engine of a job in a job of its own; its number. Raises LayerwiseError."""
@@ -127,8 +127,11 @@ class JobActions:
 
     async def prune(self, jobs: list[int]) -> None:
         """Remove these ended jobs and their files."""
-        removed, freed = await self._app.client.prune(jobs)
-        self._app.say(f"{len(removed)} jobs removed, {freed / 1e6:.1f} MB freed")
+        try:
+            removed, freed = await self._app.client.prune(jobs)
+            self._app.say(f"{len(removed)} jobs removed, {freed / 1e6:.1f} MB freed")
+        except (LayerwiseError, OSError) as error:
+            self._app.say(refusal(error) or str(error), "bad")
 
     def prunable(self, what: str) -> list[int]:
         """Ended jobs: `failed` ones, `old` ones (a week) or `all`; never the comparison or the search on view."""
