@@ -80,6 +80,7 @@ def well_formed(event: Mapping[str, Any]) -> bool:
     )
 
 
+_HEAD = {"v": VERSION, "n": 0, "t": 0}
 VIEW: dict[str, Check] = {
     "id": is_count,
     "state": is_state,
@@ -102,4 +103,3 @@ VIEW: dict[str, Check] = {
     "offset": is_count,
 }
 """By field of a JobView, as the index keeps it."""
-_HEAD = {"v": VERSION, "n": 0, "t": 0}
