@@ -73,7 +73,7 @@ class JobView:
             vars(self).update(vars(JobView(self.folder)))
         reader = EventReader(self.folder, self.offset)
         for event in reader.read():
-            self.apply(event)
+            self._take(event)
             self.offset = reader.offset
             yield event
         self.offset = reader.offset
@@ -121,9 +121,13 @@ class JobView:
         return view
 
     def apply(self, event: Event) -> None:
-        """Take one event into account."""
+        """Take one event into account, whoever made it."""
+        if schema.well_formed(event):
+            self._take(event)
+
+    def _take(self, event: Event) -> None:
         handler = getattr(self, f"_on_{event['type']}", None)
-        if handler is not None and schema.well_formed(event):
+        if handler is not None:
             handler(event)
         self.last_event = {key: event[key] for key in ("n", "t", "type")}
         for key in ("state", "text", "table", "done", "total"):

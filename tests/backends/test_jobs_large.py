@@ -61,7 +61,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "write": _writes,
 }
 CONTENTS: dict[str, Callable[[Path], object]] = {
-    "rows": lambda path: path.write_bytes(rows(10_000) * 16),
+    "rows": lambda path: path.write_bytes(rows(10_000) * 3),
     "one line": lambda path: path.write_bytes(rows(10) + b"x" * (64 * MB)),
     "a line in between": lambda path: path.write_bytes(rows(10) + b"[" * (64 * MB) + b"\n" + rows(10)),
     "long lines": lambda path: path.write_bytes((b'{"v":1,"x":"' + b"y" * (5 * MB) + b'"}\n') * 12),
@@ -88,10 +88,10 @@ def test_spilled_events_are_bounded(tmp_path: Path) -> None:
     (tmp_path / "artifacts").mkdir()
     first = tmp_path / "artifacts" / "event-1.json"
     first.write_text(json.dumps({"type": "log", "text": "x" * (8 * MB)}))
-    for n in range(2, 31):
+    for n in range(2, 13):
         first.with_name(f"event-{n}.json").hardlink_to(first)
-    lines = [{"v": 1, "n": n, "t": 1.0, "type": "log", "spill": f"event-{n}.json"} for n in range(1, 32)]
-    with first.with_name("event-31.json").open("wb") as file:
+    lines = [{"v": 1, "n": n, "t": 1.0, "type": "log", "spill": f"event-{n}.json"} for n in range(1, 14)]
+    with first.with_name("event-13.json").open("wb") as file:
         file.truncate(100 << 30)
     (tmp_path / "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     for name in ("view", "events", "time", "write"):
