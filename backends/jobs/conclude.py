@@ -56,7 +56,8 @@ def _settled(folder: Path, locked: bool) -> bool:
         return True
     if lives(folder, view.pid):
         return False
-    if locked and os.path.lexists(folder / JOURNAL):
+    view.refresh()  # who held another file than ours may have had the last word since we read
+    if not view.final and locked and os.path.lexists(folder / JOURNAL):
         conclude(folder, view.attempt, Ending())
     return True
 
