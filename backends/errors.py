@@ -11,6 +11,14 @@ _PLACE = frozenset({
 })  # fmt: skip
 
 
+_SCARCE = {
+    errno.EMFILE: "too many files are open (see ulimit -n)",
+    errno.ENFILE: "too many files are open on this machine",
+    errno.EAGAIN: "no more processes or threads may be started (see ulimit -u)",
+    errno.ENOMEM: "memory ran out",
+}
+
+
 class LayerwiseError(Exception):
     """Something the user can act on. Shown as one message, never as a traceback; names in it are safe to print."""
 
@@ -47,6 +55,18 @@ class Unwritable(LayerwiseError, OSError):
 
     def __str__(self) -> str:
         return f"{shown(str(self.filename))} cannot be written: {self.strerror}"
+
+
+def refusal(error: BaseException) -> str:
+    """What the system refused, as a sentence; "" where an error is no refusal that says what it is about."""
+    if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
+        return _SCARCE[errno.EAGAIN]
+    if isinstance(error, MemoryError):
+        return "memory ran out"
+    if not isinstance(error, OSError) or (error.filename is None and error.errno not in _SCARCE):
+        return ""
+    words = _SCARCE.get(error.errno or 0, error.strerror or str(error))
+    return words if error.filename is None or error.errno in _SCARCE else f"{shown(str(error.filename))}: {words}"
 
 
 @contextmanager

@@ -10,7 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
-from backends.errors import BadFile, placing
+from backends import regular
+from backends.errors import BadFile, LayerwiseError, placing
 from backends.memory import limit
 from backends.private import settle
 from backends.sizes import binary_size
@@ -25,15 +26,14 @@ MOST = 1 << 28  # bytes of a file that is read whole and parsed
 def open_regular(path: str | os.PathLike[str]) -> int:
     """Open a regular file for reading; never waits for a pipe. BadFile for anything else, and where it cannot be."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise BadFile(path, reason) from error
+        fd = regular.open_regular(path, os.O_RDONLY | os.O_NOCTTY)
+    except OSError as error:
+        raise BadFile(path, error.strerror or str(error)) from error
     status = os.fstat(fd)
-    if stat.S_ISREG(status.st_mode) and not (status.st_size == 0 and _is_of_the_kernel(status)):
+    if status.st_size or not _is_of_the_kernel(status):
         return fd
     os.close(fd)
-    raise BadFile(path, "Is a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file")
+    raise BadFile(path, "not a regular file")
 
 
 def _is_of_the_kernel(status: os.stat_result) -> bool:
@@ -236,3 +236,19 @@ def atomic_write(path: str | os.PathLike[str], data: bytes | str) -> None:
 def user_path(text: str) -> Path:
     """The path a user typed: `~` is the home folder, or itself where there is no such user."""
     return Path(os.path.expanduser(text.strip()))  # noqa: PTH111 (Path.expanduser raises)
+
+
+def current_folder() -> Path:
+    """The folder that relative paths start from. Raises LayerwiseError where it was removed."""
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise LayerwiseError(f"the current folder cannot be used ({error.strerror}): change to another") from error
+
+
+def absolute_path(path: Path) -> Path:
+    """The path from the root; as it is where the current folder was removed, so that there is no such file."""
+    try:
+        return path.absolute()
+    except OSError:
+        return path

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from backends.errors import UsageError
+from backends.files import absolute_path
 from backends.text import shown
 
 _HINT = "use the headless commands instead: layerwise run MODEL …, layerwise inspect model MODEL, layerwise jobs"
@@ -22,7 +23,7 @@ def run_app(
     show it.
     """
     check_terminal()
-    path = None if model is None else Path(model).absolute()
+    path = None if model is None else absolute_path(Path(model))
     if path is not None and not path.is_file():
         raise UsageError(f"{shown(str(path))}: {'a folder, not a model' if path.is_dir() else 'no such file'}")
     prepare_environment()

@@ -13,7 +13,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from backends.errors import LayerwiseError
-from backends.files import user_path
+from backends.files import absolute_path, user_path
 from backends.jobs.client import JobClient
 from backends.jobs.store import Workspace
 from backends.text import shown
@@ -180,7 +180,7 @@ class Workbench(CommandCenter, scope="global"):
 
     @command("app.open", "open another model", line="open FILE")
     def open_model(self, text: str = "") -> None:
-        path = user_path(text).absolute()
+        path = absolute_path(user_path(text))
         if not path.is_file():
             self.state.say(f"{shown(str(path))}: no such file" if text else "open which file?", "bad")
             return

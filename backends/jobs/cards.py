@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from backends.jobs.events import Event, last_events
 from backends.jobs.folder import LOG, command_of
 from backends.memory import remedy
+from backends.regular import read_from
 from backends.sizes import binary_size
 
 DISK_FULL_EXIT = 74
@@ -149,10 +150,8 @@ def _stack(log: str) -> str:
 
 def _log_tail(folder: Path, start: int, window: int = 1 << 15) -> str:
     try:
-        with (folder / LOG).open("rb") as log:
-            size = log.seek(0, 2)
-            log.seek(max(start, size - window, 0))
-            return log.read().decode("utf-8", "replace")
+        size = (folder / LOG).lstat().st_size
+        return read_from(folder / LOG, max(start, size - window, 0), window).decode("utf-8", "replace")
     except OSError:
         return ""
 

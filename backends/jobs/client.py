@@ -8,10 +8,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
-from backends.errors import LayerwiseError, UsageError
+from backends.errors import LayerwiseError, UsageError, refusal
 from backends.files import atomic_write
-from backends.jobs.events import JOURNAL, Event
-from backends.jobs.folder import LOCK, REPLIES
+from backends.jobs.conclude import settle
+from backends.jobs.events import Event
+from backends.jobs.folder import JOURNAL, LOCK, REPLIES
 from backends.jobs.hub import Hub
 from backends.jobs.lines import MAX_LINE, LineWriter, encode_line
 from backends.jobs.process import python, spawn_detached
@@ -86,7 +87,7 @@ class JobClient:
                         await asyncio.sleep(0)
                 if view.final or not follow:
                     return
-                if self.workspace.settle(view.folder):
+                if settle(view.folder):
                     follow = False
                     continue
                 if view.offset > before:
@@ -163,11 +164,13 @@ class JobClient:
         folder = self.workspace.folder(job)
         view = self._views.setdefault(job, JobView(folder))
         view.refresh()
-        if not view.final and self.workspace.settle(folder):
+        if not view.final and settle(folder):
             view.refresh()
         return view
 
     async def _send(self, view: JobView, entry: dict[str, Any]) -> None:
+        if view.state == "damaged":
+            raise UsageError(f"job {view.id} is damaged: {view.damage}")
         if view.final:
             text = f"job {view.id} has ended ({view.state}): `layerwise jobs retry {view.id}` starts it again"
             raise UsageError(text)
@@ -200,7 +203,7 @@ def _start(folder: Path, lock: int, pair: WarmPair | None) -> None:
         if pair is None or not pair.take(folder, lock):
             spawn_detached(python("backends.jobs.supervisor", str(folder)), keep=[lock])
     except OSError as error:
-        raise LayerwiseError(f"job {folder.name} could not be started: {error}") from error
+        raise LayerwiseError(f"job {folder.name} could not be started: {refusal(error) or error}") from error
     finally:
         os.close(lock)
 

@@ -1,6 +1,7 @@
 """What an action has in the worker: its parameters, its journal, and somebody to ask."""
 
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -10,15 +11,17 @@ from typing import Any, TypeVar
 from backends.errors import LayerwiseError
 from backends.folders import note_folders_in
 from backends.jobs.earlier import Earlier, Stale
-from backends.jobs.events import EventWriter
-from backends.jobs.folder import FOLDERS, REPLIES, raw_spec, read_own
+from backends.jobs.events import MAX_SPILL, EventWriter
+from backends.jobs.folder import FOLDERS, REPLIES, raw_spec
 from backends.jobs.lines import LineReader
+from backends.regular import read_regular
 
 Result = TypeVar("Result")
 _OF_THE_JOURNAL = ("event-", "reply-")
 _PROGRESS_EVERY = 0.05
 _LOOK_AGAIN = 10.0
 _LOOK_BESIDE = 3.0
+_SPILLED = re.compile(r"reply-[0-9a-f]{32}\.json")
 
 
 class JobContext:
@@ -168,8 +171,11 @@ class JobContext:
             longest = _LOOK_BESIDE if beside else _LOOK_AGAIN
             while (idle is None or time.monotonic() - last < idle) and (not beside or _is_there(beside)):
                 for reply in reader.read():
-                    if reply.get("type") == kind and reply.get("attempt") == self.attempt:
-                        yield whole_reply(self.folder, reply)
+                    if reply.get("type") != kind or reply.get("attempt") != self.attempt:
+                        continue
+                    whole = whole_reply(self.folder, reply)
+                    if whole:
+                        yield whole
                         last = time.monotonic()
                 watch.wait(longest if idle is None else min(longest, last + idle - time.monotonic()))
         finally:
@@ -187,10 +193,16 @@ def _is_there(pid: int) -> bool:
 
 
 def whole_reply(folder: Path, reply: dict[str, Any]) -> dict[str, Any]:
-    """A reply with the data that was too long for a line put back."""
+    """A reply with the data that was too long for a line put back; {} where that cannot be read."""
     name = reply.get("spill")
     if name is None:
         return reply
     import json
 
-    return {**reply, **json.loads(read_own(folder / "artifacts" / Path(str(name)).name))}
+    try:
+        if not isinstance(name, str) or _SPILLED.fullmatch(name) is None:
+            return {}
+        found = json.loads(read_regular(folder / "artifacts" / name, MAX_SPILL, own=True))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return {**reply, **found} if isinstance(found, dict) else {}

@@ -3,9 +3,9 @@
     {"v": 1, "n": sequence number, "t": unix seconds, "type": T, ...}
 
 T is state, progress, log, row, question, reply, result, card, warning, identity (what the rows that follow depend
-on) or dropped (rows of before count for nothing, except those of the tables in `kept`). An event that does not
-fit in one line of 4 KB leaves its fields in `artifacts/event-N.json` and only names that file. Readers put the
-fields back.
+on) or dropped (rows of before count for nothing, except those of the tables in `kept`); what their fields may be is in
+backends.jobs.schema. An event that does not fit in one line of 4 KB leaves its fields in `artifacts/event-N.json` and
+only names that file. Readers put the fields back.
 """
 
 import json
@@ -15,11 +15,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from backends.jobs.folder import read_own
+from backends.errors import LayerwiseError
+from backends.jobs.folder import JOURNAL
 from backends.jobs.lines import MAX_LINE, LineReader, LineWriter, encode_line, last_lines
+from backends.jobs.schema import VERSION, well_formed
+from backends.regular import Damaged, read_regular
 
-VERSION = 1
-JOURNAL = "events.jsonl"
+MAX_SPILL = 1 << 26
 Event = dict[str, Any]
 
 
@@ -36,7 +38,11 @@ class EventWriter:
         self._lock = threading.Lock()
 
     def write(self, kind: str, /, **fields: Any) -> Event:
-        """Append one event and return it. Raises OSError when it cannot be written whole."""
+        """Append one event and return it.
+
+        Raises OSError when it cannot be written whole, LayerwiseError when no reader would take it: it has more
+        than MAX_SPILL bytes.
+        """
         with self._lock:
             head: Event = {"v": VERSION, "n": self._n + 1, "t": round(time.time(), 4), "type": kind}
             line = encode_line({**head, **fields})
@@ -49,10 +55,13 @@ class EventWriter:
     def _spill(self, n: int, fields: Event) -> str:
         from backends.files import atomic_write
 
+        data = encode_line(fields)
+        if len(data) > MAX_SPILL:
+            raise LayerwiseError(f"an event of {len(data):,} bytes does not fit in a journal (at most {MAX_SPILL:,})")
         artifacts = self._folder / "artifacts"
         artifacts.mkdir(0o700, exist_ok=True)
-        atomic_write(artifacts / f"event-{n}.json", encode_line(fields))
-        return f"event-{n}.json"
+        atomic_write(artifacts / _spill_name(n), data)
+        return _spill_name(n)
 
     def close(self) -> None:
         self._lines.close()
@@ -82,9 +91,17 @@ def read_events(folder: Path, after: int = 0) -> Iterator[Event]:
 
 
 def last_events(folder: Path) -> list[Event]:
-    """The last events of a job (those within the last 64 KB of its journal)."""
-    found = (whole_event(folder, value) for value in last_lines(folder / JOURNAL))
-    return [event for event in found if event is not None]
+    """The last events of a job (those within the last 64 KB of its journal).
+
+    What is kept apart from it is read up to MAX_SPILL bytes, the newest first.
+    """
+    room, found = MAX_SPILL, []
+    for value in reversed(last_lines(folder / JOURNAL)):
+        room -= _spilled_bytes(folder, value)
+        event = whole_event(folder, value) if room >= 0 else None
+        if event is not None:
+            found.append(event)
+    return found[::-1]
 
 
 def last_number(folder: Path) -> int:
@@ -95,14 +112,34 @@ def last_number(folder: Path) -> int:
 
 def whole_event(folder: Path, value: Event) -> Event | None:
     """The event with its spilled fields, or None when it is not one that this version reads."""
-    head_ok = value.get("v") == VERSION and isinstance(value.get("n"), int) and isinstance(value.get("type"), str)
-    if not head_ok or not isinstance(value.get("t"), (int, float)):
-        return None
     name = value.pop("spill", None)
-    if name is None:
-        return value
+    if name is not None:
+        fields = _spilled(folder, value.get("n"), name)
+        if fields is None:
+            return None
+        value = {**fields, **value}
+    return value if well_formed(value) else None
+
+
+def _spilled_bytes(folder: Path, value: Event) -> int:
+    if "spill" not in value:
+        return 0
     try:
-        fields = json.loads(read_own(folder / "artifacts" / Path(str(name)).name))
-    except (OSError, ValueError, RecursionError):
+        return (folder / "artifacts" / _spill_name(value.get("n"))).lstat().st_size
+    except (OSError, ValueError):
+        return 0
+
+
+def _spill_name(n: object) -> str:
+    return f"event-{n}.json"
+
+
+def _spilled(folder: Path, n: object, name: object) -> Event | None:
+    """The fields of event `n` that are kept apart, None where they cannot be read."""
+    if not isinstance(n, int) or name != _spill_name(n):
         return None
-    return {**fields, **value} if isinstance(fields, dict) else None
+    try:
+        fields = json.loads(read_regular(folder / "artifacts" / _spill_name(n), MAX_SPILL, own=True))
+    except (FileNotFoundError, Damaged, ValueError, RecursionError):
+        return None
+    return fields if isinstance(fields, dict) else None

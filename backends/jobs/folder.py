@@ -10,13 +10,14 @@ temporary       names of files that attempts write (see backends.temporary)
 reserve         some KB that are given back when the disk is full, so that the failure can be written down
 """
 
-import errno
 import json
 import os
-import stat
+import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from backends.regular import kind_of, open_regular, read_regular
 from backends.shell import shell_line
 
 SPEC = "spec.json"
@@ -25,48 +26,81 @@ LOG = "log.txt"
 LOCK = "lock"
 TEMPORARY = "temporary"
 FOLDERS = "folders.jsonl"
+JOURNAL = "events.jsonl"
+ARTIFACTS = "artifacts"
+MAX_ID = 10**15 - 1
+MAX_SPEC = 1 << 25
 _TAG = "tag"
 _RESERVE = "reserve"
 _RESERVE_BYTES = 16384
 _LONGEST_LINE = 400  # characters: a card fits in one line of the journal
+_SPARE = re.compile(r"spare-[0-9a-f]{32}")
 
 
-def is_own_job(folder: Path) -> bool:
-    """Whether it is a job's folder that this user made, with a spec that he wrote."""
-    try:
-        made, spec = folder.lstat(), (folder / SPEC).lstat()
-    except OSError:
-        return False
-    kinds = stat.S_ISDIR(made.st_mode) and stat.S_ISREG(spec.st_mode)
-    return kinds and made.st_uid == spec.st_uid == os.geteuid()
+def job_id(name: str) -> int:
+    """The id that is written so, 0 for all that is none: "007", "-1", digits that are not ASCII, too many."""
+    if not (name.isascii() and name.isdecimal() and len(name) <= len(str(MAX_ID))) or name.startswith("0"):
+        return 0
+    return int(name)
 
 
-def read_own(path: Path) -> bytes:
-    """What is in a file that this user wrote. Raises OSError, also where it is a link or another user's."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with os.fdopen(fd, "rb") as stream:
-        if not is_own(fd):
-            raise PermissionError(errno.EACCES, "it belongs to another user", str(path))
-        return stream.read()
+def is_own(folder: Path) -> bool:
+    """Whether a folder is one, and no link to another."""
+    return folder.is_dir() and not folder.is_symlink()
 
 
-def is_own(fd: int) -> bool:
-    """Whether an open file is this user's, and a plain file."""
-    found = os.fstat(fd)
-    return found.st_uid == os.geteuid() and stat.S_ISREG(found.st_mode)
+def is_anothers(folder: Path) -> bool:
+    """Whether another user made a job's folder, or wrote its spec."""
+    owners = []
+    for path in (folder, folder / SPEC):
+        with suppress(OSError):
+            owners.append(path.lstat().st_uid)
+    return any(owner != os.geteuid() for owner in owners)
 
 
 def write_own(path: Path, data: bytes, flags: int = os.O_TRUNC) -> None:
-    """Write a file that is its user's alone. Raises OSError."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | flags, 0o600)
+    """Write a file that is its user's alone. Raises OSError, also where there is a link or another user's file."""
+    fd = open_regular(path, os.O_WRONLY | os.O_CREAT | flags, own=True)
     with os.fdopen(fd, "wb") as stream:
         stream.write(data)
+
+
+def is_started(folder: Path) -> bool:
+    """Whether a folder is more than a job that is still being made, whatever it lacks."""
+    return os.path.lexists(folder / SPEC) or os.path.lexists(folder / LOG)
+
+
+def damage_of(folder: Path) -> str:
+    """Which of a job's files is not what it should be, in words; "" if all are."""
+    found = _strange(folder, folder=True)
+    if found:
+        return f"its folder {found}"
+    for name in (JOURNAL, SPEC, LOCK, REPLIES, LOG, _TAG, _RESERVE, ARTIFACTS):
+        found = _strange(folder / name, folder=name == ARTIFACTS)
+        if not found and name in (JOURNAL, SPEC) and not os.path.lexists(folder / name):
+            found = "is missing"
+        if found:
+            return f"{name} {found}"
+    return ""
+
+
+def _strange(path: Path, *, folder: bool = False) -> str:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
+    kind = kind_of(mode) or "a file"
+    if kind != ("a folder" if folder else "a file"):
+        return f"is {kind}"
+    return "" if folder or os.access(path, os.R_OK) else "cannot be read (no permission)"
 
 
 def raw_spec(folder: Path) -> dict[str, Any]:
     """The job's spec as plain JSON; {} when it cannot be read."""
     try:
-        spec = json.loads(read_own(folder / SPEC))
+        spec = json.loads(read_regular(folder / SPEC, MAX_SPEC, own=True))
     except (OSError, ValueError, RecursionError):
         return {}
     return spec if isinstance(spec, dict) else {}
@@ -81,15 +115,20 @@ def command_of(folder: Path) -> str:
 
 def mark_tag(folder: Path, tag: str) -> None:
     """Write down what marks the worker's processes. Raises OSError."""
-    write_own(folder / _TAG, tag.encode())
+    write_own(folder / _TAG, f"{tag}\n{os.path.realpath(folder)}".encode())
 
 
 def tags_of(folder: Path) -> list[str]:
-    """What the processes of the job's workers are marked with: the folder, or what `mark_tag` wrote."""
+    """What the processes of the job's workers are marked with: the folder, or what `mark_tag` wrote for it.
+
+    A folder that was copied has the tag of another job, which may be alive.
+    """
+    own = {str(folder), os.path.realpath(folder)}
     try:
-        return [str(folder), (folder / _TAG).read_text()]
+        tag, _, of = read_regular(folder / _TAG, 1 << 14, own=True).decode().partition("\n")
     except (OSError, UnicodeDecodeError):
-        return [str(folder)]
+        tag = of = ""
+    return [*own, tag] if _SPARE.fullmatch(tag) and of == os.path.realpath(folder) else [*own]
 
 
 def make_reserve(folder: Path) -> None:

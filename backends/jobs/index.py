@@ -3,19 +3,27 @@
 Only a cache: it may be deleted at any time and is made again from the job folders.
 """
 
+import errno
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from backends.jobs.folder import write_own
 from backends.jobs.view import JobView
+from backends.regular import Damaged
 
-_TABLE = "CREATE TABLE IF NOT EXISTS jobs (id INTEGER PRIMARY KEY, view TEXT NOT NULL)"
+_SCHEMA = "CREATE TABLE jobs (id INTEGER PRIMARY KEY, view TEXT NOT NULL)"
+_BESIDE = ("", "-journal", "-wal", "-shm")
+_LONGEST = 1 << 20
+_BUSY = 0.3  # seconds
+_NOT_DAMAGED = frozenset({
+    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN,
+})  # fmt: skip
 
 
 class Index:
-    """Views of jobs by id in an SQLite file; a damaged file is thrown away."""
+    """Views of jobs by id in an SQLite file; what is not as this class makes it is thrown away, or left alone."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -24,10 +32,12 @@ class Index:
         """The views there are; as they were when they were saved."""
         try:
             with self._open() as database:
-                rows = database.execute("SELECT id, view FROM jobs").fetchall()
-            return {number: JobView.from_json(jobs / str(number), text) for number, text in rows}
-        except (sqlite3.Error, ValueError, TypeError):
-            self._path.unlink(missing_ok=True)
+                return dict(_views(database, jobs))
+        except (sqlite3.Error, ValueError, TypeError, OverflowError, RecursionError) as error:
+            if not _is_busy(error):
+                self._discard()
+            return {}
+        except OSError:
             return {}
 
     def save(self, changed: Iterable[JobView], gone: Iterable[int]) -> None:
@@ -37,11 +47,30 @@ class Index:
                 rows = [(view.id, view.to_json()) for view in changed]
                 database.executemany("INSERT OR REPLACE INTO jobs VALUES (?, ?)", rows)
                 database.executemany("DELETE FROM jobs WHERE id = ?", [(number,) for number in gone])
-        except sqlite3.Error:
+        except (sqlite3.Error, OSError):
             return
 
+    def _discard(self) -> None:
+        for end in _BESIDE:
+            with suppress(OSError):
+                Path(f"{self._path}{end}").unlink()
+
     def _open(self) -> "_Connection":
+        for end in _BESIDE:  # SQLite would wait for a pipe
+            path = Path(f"{self._path}{end}")
+            if path.is_symlink() or (path.exists() and not path.is_file()):
+                raise Damaged(errno.EINVAL, "is no regular file", str(path))
         return _Connection(self._path)
+
+
+def _views(database: sqlite3.Connection, jobs: Path) -> Iterator[tuple[int, JobView]]:
+    rows = database.execute("SELECT id, substr(view, 1, ?) FROM jobs", (_LONGEST,))
+    for number, text in rows:
+        yield number, JobView.from_json(jobs / str(number), text)
+
+
+def _is_busy(error: Exception) -> bool:
+    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF in _NOT_DAMAGED
 
 
 class _Connection:
@@ -51,10 +80,19 @@ class _Connection:
         with suppress(OSError):
             write_own(path, b"", 0)  # SQLite gives its other files the mode of this one
             path.chmod(0o600)
-        self._database = sqlite3.connect(path, timeout=1.0)
+        self._database = sqlite3.connect(path, timeout=_BUSY)
 
     def __enter__(self) -> sqlite3.Connection:
-        self._database.execute(_TABLE)
+        """Raises ValueError when there is anything but our table: views and triggers would run somebody's code."""
+        try:
+            made = self._database.execute("SELECT sql FROM sqlite_master").fetchmany(2)
+            if not made:
+                self._database.execute(_SCHEMA)
+            elif made != [(_SCHEMA,)]:
+                raise ValueError("another schema")
+        except BaseException:
+            self._database.close()
+            raise
         return self._database
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:

@@ -2,7 +2,7 @@
 
 A line counts once its newline is on file. Every line is one `os.write` to a descriptor opened with O_APPEND,
 so that writers never mix and a killed writer leaves at most one broken line at the end. Readers skip broken
-lines.
+lines; one of more than MAX_LINE bytes is broken, whatever it holds, and is never kept.
 """
 
 import errno
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from backends.jobs.folder import is_own
+from backends.regular import Damaged, next_data, open_regular
 
 MAX_LINE = 4096
 _CHUNK = 1 << 20
@@ -53,7 +53,7 @@ class LineWriter:
     """Appends lines; the first write ends a broken one that it finds. Not to be used in forked children."""
 
     def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        self._fd = open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, own=True)
         self._broken = self._unfinished()
 
     def _unfinished(self) -> bool:
@@ -73,7 +73,8 @@ class LineWriter:
 
 
 class LineReader:
-    """Reads the whole lines that were added since the last call; remembers only an offset.
+    """Reads the whole lines that were added since the last call; remembers only an offset, and never more than a
+    block of the file. An offset that stands after no newline is inside of a broken line.
 
     A file that another user made has none.
     """
@@ -83,36 +84,49 @@ class LineReader:
         self.offset = offset
 
     def read(self) -> Iterator[dict[str, Any]]:
-        """Yield the objects of the new whole lines; `offset` always stands after the last line that was
-        yielded.
+        """Yield the objects of the new whole lines; `offset` always stands after the last line that was yielded.
+
+        Nothing is read where no regular file is.
         """
         try:
-            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
+            fd = open_regular(self.path, own=True)
+        except (FileNotFoundError, Damaged):
             return
         try:
-            if is_own(fd):
-                yield from self._whole_lines(fd)
+            for line in self._whole_lines(fd):
+                value = decode_line(line)
+                if value is not None:
+                    yield value
         finally:
             os.close(fd)
 
-    def _whole_lines(self, fd: int) -> Iterator[dict[str, Any]]:
-        rest = b""
-        place = self.offset
-        while block := os.pread(fd, _CHUNK, place):
+    def _whole_lines(self, fd: int) -> Iterator[bytes]:
+        rest, place = b"", self.offset
+        inside_broken = place > 0 and os.pread(fd, 1, place - 1) != b"\n"
+        while True:
+            written = next_data(fd, place)
+            if written > place:  # a hole is no text: the line around it is broken
+                rest, place, inside_broken = b"", written, True
+                self.offset = place
+            block = os.pread(fd, _CHUNK, place)
+            if not block:
+                return
             place += len(block)
             *lines, rest = (rest + block).split(b"\n")
             for line in lines:
                 self.offset += len(line) + 1
-                value = decode_line(line) if line else None
-                if value is not None:
-                    yield value
+                if not inside_broken and 0 < len(line) < MAX_LINE:
+                    yield line
+                inside_broken = False
+            if inside_broken or len(rest) >= MAX_LINE:
+                self.offset += len(rest)
+                rest, inside_broken = b"", True
 
 
 def last_lines(path: Path, window: int = 1 << 16) -> list[dict[str, Any]]:
     """The objects of the whole lines in the last `window` bytes of a file."""
     try:
-        size = path.stat().st_size
-    except FileNotFoundError:
+        size = path.lstat().st_size
+    except OSError:
         return []
     return list(LineReader(path, max(0, size - window)).read())

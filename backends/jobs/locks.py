@@ -10,12 +10,12 @@ import os
 import time
 from pathlib import Path
 
-_COMMON = os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+from backends.regular import open_regular
 
 
 def hold(path: Path) -> int | None:
     """Take the lock of a file (made if need be) for long; the descriptor that holds it, or None when another
-    has it.
+    has it. Raises Damaged, as all here do, where no file is but something else.
     """
     return _take(path, os.O_RDWR)
 
@@ -35,16 +35,20 @@ def hold_within(path: Path, seconds: float) -> int | None:
 
 def enter(path: Path) -> int:
     """Wait for a lock that is only ever taken for a moment."""
-    fd = os.open(path, _COMMON | os.O_RDONLY, 0o600)
+    fd = _open(path, os.O_RDONLY)
     fcntl.flock(fd, fcntl.LOCK_EX)
     return fd
 
 
 def _take(path: Path, mode: int) -> int | None:
-    fd = os.open(path, _COMMON | mode, 0o600)
+    fd = _open(path, mode)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(fd)
         return None
     return fd
+
+
+def _open(path: Path, mode: int) -> int:
+    return open_regular(path, mode | os.O_CREAT, own=True)

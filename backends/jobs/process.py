@@ -1,18 +1,21 @@
 """Processes of a job: how they are started, watched and made to end together with their children."""
 
 import os
+import resource
 import signal
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from backends.errors import LayerwiseError
 from backends.jobs.folder import LOG, tags_of
 
 TAG = "LAYERWISE_JOB"
 ROOT = str(Path(__file__).parents[2])
 # glibc 2.35 and later: large blocks in large pages; a session of 100 MB opens in half the time. Others ignore it.
 LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+_SHELL = 9  # the highest descriptor that sh takes for redirections
 _GUARD = 'trap "" TERM INT HUP; read _; "$@"; kill -9 0'
 _DEFAULT_SIGNALS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGPIPE)
 
@@ -34,11 +37,16 @@ def environment(**changes: str) -> dict[str, str]:
 
 
 def kept_numbers(keep: Sequence[int]) -> list[int]:
-    """The numbers that inherited descriptors have in the new process: above all of ours, so that none is
-    overwritten.
+    """The numbers that inherited descriptors have in the new process: above all of `keep`, so that none is
+    overwritten before it is taken over, and above those that a shell uses itself.
+
+    Raises LayerwiseError where the limit on open files (ulimit -n) leaves no room for them.
     """
-    first = max([63, *keep]) + 1
-    return [first + i for i in range(len(keep))]
+    numbers = list(range(max([_SHELL, *keep]) + 1, max([_SHELL, *keep]) + 1 + len(keep)))
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if numbers and limit != resource.RLIM_INFINITY and numbers[-1] >= limit:
+        raise LayerwiseError(f"too few files may be open here for a job (ulimit -n is {limit}): raise it to 64 or more")
+    return numbers
 
 
 def spawn(
@@ -148,18 +156,26 @@ def tagged_processes(tags: Collection[str]) -> list[int]:
     """Processes that were started by a worker with one of these tags or by its children, wherever they have moved to
     since; not this one and its parent.
     """
-    marks = {os.fsencode(f"{TAG}={tag}") for tag in tags}
-    ours = {os.getpid(), os.getppid()}
-    found = []
-    for entry in os.scandir("/proc"):
-        if entry.name.isdecimal() and int(entry.name) not in ours:
-            try:
-                fd = os.open(f"/proc/{entry.name}/environ", os.O_RDONLY | os.O_CLOEXEC)
-            except OSError:
-                continue
-            if not marks.isdisjoint(_all_of(fd).split(b"\0")):
-                found.append(int(entry.name))
-    return found
+    marks, ours = _marks(tags), {os.getpid(), os.getppid()}
+    pids = (int(entry.name) for entry in os.scandir("/proc") if entry.name.isdecimal())
+    return [pid for pid in pids if pid not in ours and _has_mark(pid, marks)]
+
+
+def is_tagged(pid: int, folder: Path) -> bool:
+    """Whether a process was started by a job's worker or its children, or is the worker."""
+    return _has_mark(pid, _marks(tags_of(folder)))
+
+
+def _marks(tags: Collection[str]) -> set[bytes]:
+    return {os.fsencode(f"{TAG}={tag}") for tag in tags}
+
+
+def _has_mark(pid: int, marks: set[bytes]) -> bool:
+    try:
+        fd = os.open(f"/proc/{pid}/environ", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    return not marks.isdisjoint(_all_of(fd).split(b"\0"))
 
 
 def _all_of(fd: int) -> bytes:

@@ -3,60 +3,102 @@
 import os
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from backends.jobs import locks
 from backends.jobs.conclude import sweep_files
-from backends.jobs.folder import LOCK, SPEC, disk_use, write_own
+from backends.jobs.folder import LOCK, is_own, is_started, write_own
+from backends.jobs.living import held_elsewhere
 from backends.jobs.view import JobView
+from backends.regular import Damaged
 
 if TYPE_CHECKING:
     from backends.jobs.store import Workspace
 
 _HALF_MADE = 60.0
+_NO_LOCK = -1
 
 
 def prune(workspace: "Workspace", jobs: Iterable[int] | None, keep: int, older_than: float) -> tuple[list[int], int]:
     """See `Workspace.prune`."""
-    _clean(workspace)
+    alive = held_elsewhere()
+    _clean(workspace, alive)
     named = [workspace.view(job) for job in jobs] if jobs is not None else _ended(workspace, keep, older_than)
     removed, freed = [], 0
     for view in named:
-        size = disk_use(view.folder)
-        if _remove(workspace, view):
+        size = view.bytes_on_disk
+        if view.final and not _is_in(view.folder, alive) and _remove(workspace, view):
             removed.append(view.id)
             freed += size
     return removed, freed
 
 
 def _ended(workspace: "Workspace", keep: int, older_than: float) -> list[JobView]:
-    ended = [view for view in workspace.list_jobs() if view.final]
-    return [view for view in ended[: len(ended) - keep] if (view.ended or 0.0) <= time.time() - older_than]
+    ended = [view for view in workspace.list_jobs() if view.final and not view.damage]
+    ended = ended[: len(ended) - keep]
+    if older_than <= 0:  # also those that ended later than now: the clock may have been set back
+        return ended
+    return [view for view in ended if (view.ended or 0.0) <= time.time() - older_than]
 
 
-def _clean(workspace: "Workspace") -> None:
+def _clean(workspace: "Workspace", alive: Collection[str]) -> None:
     """Remove what killed processes left half made or half removed."""
     for trash in workspace.jobs.glob(".trash-*"):
-        shutil.rmtree(trash, ignore_errors=True)
+        discard(trash)
     for number in workspace.numbers():
         folder = workspace.jobs / str(number)
-        if not (folder / SPEC).exists() and folder.stat().st_mtime < time.time() - _HALF_MADE:
-            shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            half_made = not is_started(folder) and folder.lstat().st_mtime < time.time() - _HALF_MADE
+            if half_made and not _is_in(folder, alive) and _is_free(folder):
+                discard(folder)
+
+
+def _is_in(folder: Path, alive: Collection[str]) -> bool:
+    return os.path.realpath(folder) in alive
+
+
+def _is_free(folder: Path) -> bool:
+    """Whether a folder has no lock that somebody holds. Raises OSError where it is no folder."""
+    lock = locks.probe(folder / LOCK)
+    if lock is not None:
+        os.close(lock)
+    return lock is not None
 
 
 def _remove(workspace: "Workspace", view: JobView) -> bool:
-    lock = locks.hold_within(view.folder / LOCK, 0.1)
+    try:
+        lock = locks.hold_within(view.folder / LOCK, 0.1) if is_own(view.folder) else _NO_LOCK
+    except Damaged:  # nobody can hold it
+        lock = _NO_LOCK
+    except FileNotFoundError:  # another has just removed the job
+        return False
     if lock is None:
         return False
     sweep_files(view.folder)
     trash = workspace.jobs / f".trash-{view.id}-{time.time_ns()}"
     try:
+        view.refresh()
+        if not view.final:  # it has begun anew meanwhile
+            return False
         with suppress(OSError):  # on a full disk; then an id may be given twice
             write_own(workspace.last_file, str(max([workspace.last_pruned(), *workspace.numbers()])).encode())
         view.folder.rename(trash)
+    except FileNotFoundError:
+        return False
     finally:
-        os.close(lock)
-    shutil.rmtree(trash, ignore_errors=True)
+        if lock != _NO_LOCK:
+            os.close(lock)
+    discard(trash)
     return True
+
+
+def discard(path: Path) -> None:
+    """Remove a folder with all that is in it, or a file, or a link but not what it leads to."""
+    if is_own(path):
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()

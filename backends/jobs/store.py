@@ -4,19 +4,34 @@ import errno
 import os
 import shutil
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from backends.errors import BadFile, LayerwiseError, UsageError
 from backends.files import user_path
 from backends.jobs import locks
-from backends.jobs.cards import Ending
-from backends.jobs.conclude import conclude, journal, sweep_files
-from backends.jobs.events import JOURNAL
-from backends.jobs.folder import LOCK, REPLIES, SPEC, disk_use, is_own_job, make_reserve, read_own, write_own
+from backends.jobs.conclude import journal, settle, sweep_files
+from backends.jobs.folder import (
+    JOURNAL,
+    LOCK,
+    MAX_ID,
+    MAX_SPEC,
+    REPLIES,
+    SPEC,
+    damage_of,
+    disk_use,
+    is_anothers,
+    is_own,
+    is_started,
+    job_id,
+    make_reserve,
+    write_own,
+)
 from backends.jobs.own import open_root, own_folder
 from backends.jobs.view import JobView
 from backends.private import given_umask, keep_private
+from backends.regular import Damaged, read_regular
 from backends.text import shown
 
 if TYPE_CHECKING:
@@ -27,13 +42,16 @@ _ENDING_WAIT = 5.0  # a supervisor holds the lock for a moment after the last wo
 
 
 def default_root() -> Path:
-    """$LAYERWISE_HOME, else the user's state folder for layerwise."""
+    """$LAYERWISE_HOME, else the user's state folder for layerwise. Raises LayerwiseError where there is neither."""
     home = os.environ.get("LAYERWISE_HOME")
     if home:
         return user_path(home)
     from platformdirs import user_state_dir
 
-    return Path(user_state_dir("layerwise"))
+    try:
+        return Path(user_state_dir("layerwise"))
+    except RuntimeError as error:
+        raise LayerwiseError("this user has no home folder: set LAYERWISE_HOME to a folder of yours") from error
 
 
 def load_spec(folder: Path) -> "JobSpec":
@@ -43,8 +61,10 @@ def load_spec(folder: Path) -> "JobSpec":
     from backends.jobs.spec import JobSpec
 
     try:
-        return msgspec.json.decode(read_own(folder / SPEC), type=JobSpec)
-    except (OSError, msgspec.MsgspecError, RecursionError) as error:
+        return msgspec.json.decode(read_regular(folder / SPEC, MAX_SPEC, own=True), type=JobSpec)
+    except OSError as error:
+        raise BadFile(folder / SPEC, error.strerror or str(error)) from error
+    except (ValueError, RecursionError) as error:  # MsgspecError and what is not UTF-8 among them
         raise BadFile(folder / SPEC, str(error)) from error
 
 
@@ -94,7 +114,7 @@ class Workspace:
         return folder, lock
 
     def _allocate(self) -> Path:
-        number = max([self.last_pruned(), *self.numbers()], default=0)
+        number = max([self.last_pruned(), *self.numbers()], default=0) % MAX_ID
         while True:
             number += 1
             try:
@@ -106,16 +126,15 @@ class Workspace:
             return self.jobs / str(number)
 
     def numbers(self) -> list[int]:
-        """Ids of all job folders, those that are being made too."""
-        return [int(path.name) for path in self.jobs.iterdir() if path.name.isdecimal()]
+        """Ids of all job folders, those that are being made too; other names in the folder count for nothing."""
+        return [number for number in (job_id(path.name) for path in self.jobs.iterdir()) if number]
 
     def last_pruned(self) -> int:
         """The highest id there was when jobs were last pruned, so that it is not given again."""
         try:
-            text = self.last_file.read_text()
+            return job_id(read_regular(self.last_file, 100, own=True).decode("ascii", "replace"))
         except OSError:
             return 0
-        return int(text) if text.isdecimal() else 0
 
     @property
     def last_file(self) -> Path:
@@ -127,17 +146,30 @@ class Workspace:
         return self.jobs / ".bell"
 
     def ring(self) -> None:
-        """Write the bell: a touch of a file that is there already changes no file that a watch would tell of."""
-        write_own(self.bell, b"")
+        """Write the bell: a touch of a file that is there already changes no file that a watch would tell of.
+
+        Where something else stands, a file that comes and goes is told as well.
+        """
+        other = self.jobs / f".bell-{os.getpid()}"
+        try:
+            write_own(self.bell, b"")
+        except Damaged:
+            write_own(other, b"")
+            other.unlink()
 
     def ids(self) -> list[int]:
-        """The jobs there are, oldest first. One that another user put there is none."""
-        return sorted(number for number in self.numbers() if is_own_job(self.jobs / str(number)))
+        """The jobs there are, oldest first, damaged ones too. One that another user put there is none."""
+        return sorted(number for number in self.numbers() if self._is_job(self.jobs / str(number)))
+
+    @staticmethod
+    def _is_job(folder: Path) -> bool:
+        there = is_started(folder) or (os.path.lexists(folder) and not is_own(folder))
+        return there and not is_anothers(folder)
 
     def folder(self, job: int | str) -> Path:
         """The folder of a job. Raises UsageError when there is no such job."""
         folder = self.jobs / str(job)
-        if not str(job).isdecimal() or not is_own_job(folder):
+        if not job_id(str(job)) or not self._is_job(folder):
             raise UsageError(f"there is no job {shown(str(job), 40)}: `layerwise jobs` lists those there are")
         return folder
 
@@ -149,6 +181,14 @@ class Workspace:
         view = JobView(self.folder(job))
         self.update(view)
         return view
+
+    def views(self, jobs: Iterable[int]) -> list[JobView]:
+        """Those of the jobs that are there still, as they are now."""
+        found = []
+        for job in jobs:
+            with suppress(UsageError):  # removed since it was listed
+                found.append(self.view(job))
+        return found
 
     def list_jobs(self, before: Iterable[JobView] = ()) -> list[JobView]:
         """All jobs as they are now, oldest first.
@@ -163,50 +203,43 @@ class Workspace:
         changed = [view for view in views if self._has_news(view)]
         for view in changed:
             self.update(view)
+            view.trim()
         gone = known.keys() - {view.id for view in views}
         if changed or gone:
-            index.save([view for view in changed if view.final], gone)
-        return views
+            index.save([view for view in changed if view.final and not view.damage], gone)
+        return [view for view in views if os.path.lexists(view.folder)]
 
     def _has_news(self, view: JobView) -> bool:
         try:
-            return not view.final or (view.folder / JOURNAL).stat().st_size != view.offset
-        except FileNotFoundError:
-            return False
-
-    def update(self, view: JobView) -> None:
-        """Bring a view up to date, like `view` does."""
-        view.refresh()
-        if not view.final and self.settle(view.folder):
-            view.refresh()
-            view.state = view.state if view.final else "lost"
-        view.bytes_on_disk = disk_use(view.folder)
-
-    def settle(self, folder: Path) -> bool:
-        """Whether nobody holds the job any more; if it has no final state then, writes down how it ended."""
-        try:
-            lock = locks.probe(folder / LOCK)
-        except FileNotFoundError:
-            return True
-        if lock is None:
-            return False
-        view = JobView(folder)
-        try:
-            view.refresh()
-            if not view.final:
-                conclude(folder, view.attempt, Ending())
+            status = (view.folder / JOURNAL).lstat()
         except OSError:
             return True
-        finally:
-            os.close(lock)
-        return True
+        return not view.final or bool(view.damage) or status.st_size != view.offset
+
+    def update(self, view: JobView) -> None:
+        """Bring a view up to date, like `view` does.
+
+        Raises OSError when this process lacks what it takes to look; what is wrong with the job is its `damage`.
+        """
+        view.damage = damage_of(view.folder)
+        if not is_own(view.folder):
+            view.state = "damaged"
+            return
+        view.refresh()
+        if not view.final and settle(view.folder):
+            view.refresh()
+            view.state = view.state if view.final else "damaged" if view.damage else "lost"
+        view.bytes_on_disk = disk_use(view.folder)
 
     def reopen(self, job: int | str) -> tuple[Path, int]:
         """Begin a new attempt of a job that has ended, in the same folder; returns the folder and its lock.
 
-        Raises UsageError when the job is still alive, LayerwiseError when the disk is full.
+        Raises UsageError when the job is still alive, LayerwiseError when it is damaged or the disk is full.
         """
         view = self.view(job)
+        if view.damage:
+            raise LayerwiseError(f"job {job} is damaged: {view.damage}; `layerwise jobs prune {job}` removes it")
+        load_spec(view.folder)
         lock = locks.hold_within(view.folder / LOCK, _ENDING_WAIT if view.final else _LOST_LOCK_WAIT)
         view.refresh()
         if lock is None or not view.final:
@@ -243,9 +276,12 @@ def _encoded(spec: "JobSpec") -> bytes:
     if spec.umask is None and given_umask() is not None:
         spec = msgspec.structs.replace(spec, umask=given_umask())
     try:
-        return msgspec.json.encode(spec)
+        data = msgspec.json.encode(spec)
     except UnicodeEncodeError as error:
         raise UsageError(f"{shown(str(error.object), 300)}: a name in it is not UTF-8; rename the file") from error
+    if len(data) > MAX_SPEC:
+        raise UsageError(f"what the job is to do takes {len(data):,} bytes to write down, more than {MAX_SPEC:,}")
+    return data
 
 
 def _no_space(error: OSError, folder: Path) -> LayerwiseError:

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from backends.errors import LayerwiseError
+from backends.errors import LayerwiseError, refusal
 from backends.jobs import gpus, leases
 from backends.jobs.cards import DISK_ERRORS, DISK_FULL_EXIT, Ending
 from backends.jobs.conclude import conclude, journal
-from backends.jobs.events import JOURNAL, Event, read_events
-from backends.jobs.folder import LOG, REPLIES, raw_spec
+from backends.jobs.events import Event, read_events
+from backends.jobs.folder import JOURNAL, LOG, REPLIES, raw_spec
 from backends.jobs.lines import LineReader
 from backends.jobs.memory import MemoryWatch, oom_kills
 from backends.jobs.process import LARGE_PAGES, WorkerProcess, environment, start_worker
@@ -113,8 +113,9 @@ class Supervision:
         except LayerwiseError as error:
             return Ending(error=str(error))
         except OSError as error:
-            full = error.errno in DISK_ERRORS
-            return Ending(DISK_FULL_EXIT) if full else Ending(error=f"the job could not be run: {error}")
+            if error.errno in DISK_ERRORS:
+                return Ending(DISK_FULL_EXIT)
+            return Ending(error=f"the job could not be run: {refusal(error) or error}")
         finally:
             self._dismiss_spare()
             for fd in (held or {}).values():
@@ -246,10 +247,10 @@ def time_running(folder: Path, attempt: int) -> tuple[float, bool]:
     total, since, state = 0.0, None, None
     for event in read_events(folder):
         if event["type"] == "state" and event.get("attempt") == attempt:
-            total += event["t"] - since if since is not None else 0.0
+            total += max(0.0, event["t"] - since) if since is not None else 0.0
             state = event.get("state")
             since = event["t"] if state == "running" else None
-    return total + (time.time() - since if since is not None else 0.0), state == "waiting"
+    return total + (max(0.0, time.time() - since) if since is not None else 0.0), state == "waiting"
 
 
 def _size(path: Path) -> int:

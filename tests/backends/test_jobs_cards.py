@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from support.jobs import ROOT, events_of, jobs_home, run, start_script, submit, until, wait_for
 
+from backends.errors import BadFile
 from backends.jobs.client import JobClient
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
@@ -98,8 +99,9 @@ def test_damaged_spec_is_an_error_not_a_hang(jobs_home: Workspace) -> None:
     job = submit(jobs_home, "raise_error")
     wait_for(jobs_home, job, "failed")
     (jobs_home.folder(job) / "spec.json").write_text("{oops")
-    asyncio.run(JobClient(jobs_home).retry(job))
-    assert (wait_for(jobs_home, job, "failed").card or {})["kind"] == "error"
+    with pytest.raises(BadFile, match=r"spec\.json"):
+        asyncio.run(JobClient(jobs_home).retry(job))
+    assert jobs_home.view(job).state == "failed"
 
 
 def test_output_goes_to_the_log(jobs_home: Workspace) -> None:

@@ -61,15 +61,18 @@ class Forked:
 
 
 def start(
-    words: Sequence[str], cwd: Path, env: Mapping[str, str], streams: Sequence[int], *, terminal: str = ""
-) -> Forked:
+    words: Sequence[str], cwd: Path, env: Mapping[str, str], streams: Sequence[int], *, terminal: str = "",
+    before: str = "",
+) -> Forked:  # fmt: skip
     """Run `layerwise WORDS` on three descriptors.
 
     terminal: not empty: they are a terminal, which it gets for its own; HANGUP_OFF ignores SIGHUP, as nohup does.
+    before: what the program does to itself first, as text of Python.
     """
     asked = socket.socket(socket.AF_UNIX)
     asked.connect(_address())
-    order = {"words": list(words), "cwd": str(cwd), "env": dict(env), "terminal": terminal, "umask": _umask()}
+    order = {"words": list(words), "cwd": str(cwd), "env": dict(env), "terminal": terminal, "before": before}
+    order["umask"] = _umask()
     message = json.dumps(order).encode()
     socket.send_fds(asked, [len(message).to_bytes(4, "big")], list(streams))
     asked.sendall(message)
@@ -175,6 +178,7 @@ def _become(order: dict[str, object], streams: Sequence[int]) -> NoReturn:
     sys.path[:] = [str(order["cwd"]), *os.environ.get("PYTHONPATH", "").split(os.pathsep), *SITE]
     sys.argv = ["layerwise", *order["words"]]  # type: ignore[misc]
     _open_streams()
+    exec(str(order["before"]), {})
     _run()
 
 

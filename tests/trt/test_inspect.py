@@ -154,7 +154,7 @@ for need in (lambda given: acted(inspect_trt, engine="m.engine", options={"netwo
 print(error_of(lambda: acted(inspect_trt)))
 """).splitlines()
     assert all("Magic tag does not match" in line and ".engine: " in line for line in said[:4])
-    assert said[4] == "BadFile: pipe.engine: not a regular file" and "No such file" in said[5]
+    assert said[4] == "BadFile: pipe.engine: is a pipe, not a regular file" and "No such file" in said[5]
     assert said[6].startswith("BadFile: bad.engine: not an ONNX model") and said[9].startswith("UsageError")
     assert said[7:9] == ["BadFile: none.so: there is no such library of plugins | no error"] * 2
 

@@ -105,7 +105,8 @@ def places(tmp_path: Path) -> Iterator[tuple[str, str]]:
     shown = layerwise("jobs", "show", "1", cwd=tmp_path).stdout
     assert_harmless(shown)
     yield "jobs show", next(line for line in told(shown) if line.startswith("layerwise run"))
-    files = write_reports(Case(TriageSpec(compare=CompareSpec()), None, Place(tmp_path, None)), [], {"command": COMMAND})  # type: ignore[arg-type]
+    case = Case(TriageSpec(compare=CompareSpec()), None, Place(tmp_path, None))  # type: ignore[arg-type]
+    files = write_reports(case, [], {"command": COMMAND})
     yield "report.json", json.loads(Path(files["json"]).read_text())["command"]
     yield from (("report.txt", line) for line in told(Path(files["txt"]).read_text()))
     parser = _Texts()

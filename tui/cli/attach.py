@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from backends.errors import LayerwiseError, UsageError
-from backends.jobs.folder import raw_spec
+from backends.jobs.folder import job_id, raw_spec
 from backends.text import shown_lines
 from tui.cli.follow import Follower, messages, run_interruptibly
 from tui.cli.json_output import Collector, print_json
@@ -48,7 +48,8 @@ def run_attach(args: Namespace, log: Log) -> int:
     elif view.card:
         log.fatal(card_text(view.card, job))
     else:
-        log.verdict(exit_code(view) == 0, f"Job {job}: {view.outcome}")
+        damage = f" ({view.damage})" if view.damage else ""
+        log.verdict(exit_code(view) == 0, f"Job {job}: {view.outcome}{damage}")
     return exit_code(view)
 
 
@@ -128,6 +129,6 @@ REPORTS: dict[str, Callable[["JobSpec", int, Log], Listener]] = {
 def _chosen(asked: str | None, ids: list[int]) -> int:
     if asked is None and ids:
         return ids[-1]
-    if asked is not None and asked.isdecimal():
-        return int(asked)
+    if asked is not None and job_id(asked):
+        return job_id(asked)
     raise UsageError("there are no jobs in this workspace" if asked is None else "attach takes the number of a job")

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from backends.errors import UsageError
+from backends.jobs.schema import FINAL, UNEXPECTED
 from backends.text import shown_lines
 from tui.cli.log import INFO, LEVELS, WARNING, Log
 from tui.cli.submit import Listener
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from tui.cli.asking import Asker
 
 Result = TypeVar("Result")
-_ENDED = ("running", "done", "failed", "cancelled", "lost")
+_ENDED = FINAL | {"running"}
 
 
 class Follower:
@@ -30,6 +31,7 @@ class Follower:
         self._asking: asyncio.Task[None] | None = None
         self._following: asyncio.Task[Any] | None = None
         self._failure: BaseException | None = None
+        self._left_out = False
 
     async def run(self) -> None:
         """Return when the job has ended. Raises what asking raises."""
@@ -53,10 +55,20 @@ class Follower:
         if event["type"] == "state" and event.get("state") in _ENDED:
             await self._stop_asking("answered elsewhere" if event["state"] == "running" else "the job has ended")
         for listener in self._listeners:
-            listener(event)
+            self._give(event, listener)
         if event["type"] == "question" and self._asker is not None:
             self._asking = asyncio.create_task(self._ask(str(event.get("id")), self._asker, client))
             self._asking.add_done_callback(self._asked)
+
+    def _give(self, event: dict[str, Any], listener: Listener) -> None:
+        """What is in a row nobody has checked: one that a report cannot take is left out of it."""
+        try:
+            listener(event)
+        except UNEXPECTED:
+            if not self._left_out:
+                text = f"event {event['n']} of job {self._job} is damaged and left out"
+                listener({**event, "type": "warning", "text": text})
+            self._left_out = True
 
     async def _ask(self, name: str, asker: "Asker", client: "JobClient") -> None:
         question = await self._open(name, client)

@@ -3,14 +3,16 @@
 import asyncio
 import time
 from argparse import Namespace
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from backends.errors import LayerwiseError
+from backends.errors import BadFile, LayerwiseError, UsageError
+from backends.jobs.folder import LOG, job_id
 from backends.shell import shell_line
-from backends.text import shown
+from backends.text import shown, shown_lines
 from tui.cli import values
+from tui.cli.job_output import RawOutput
 from tui.cli.json_output import print_json
 from tui.cli.log import Log, put
 from tui.cli.parser import Parser
@@ -81,14 +83,15 @@ def run_logs(args: Namespace, log: Log) -> int:
     from backends.jobs.store import Workspace
 
     workspace = Workspace()
-    path = workspace.folder(args.job) / "log.txt"
-    offset = _print_from(path, 0)
+    output = RawOutput(workspace.folder(args.job) / LOG)
+    output.print_new()
     while args.follow:
         ended = workspace.view(args.job).final
-        offset = _print_from(path, offset)
+        output.print_new()
         if ended or reader_gone():
             break
         time.sleep(_POLL)
+    output.end()
     return 0
 
 
@@ -98,14 +101,15 @@ def fill_cancel(parser: Parser) -> None:
 
 def run_cancel(args: Namespace, log: Log) -> int:
     """Ask the jobs to stop, and say how each ended; they are killed if they do not stop."""
+    return _each(args.jobs, log, _cancel)
+
+
+def _cancel(job: int) -> str:
     client = _client()
-    numbers = [_number(job) for job in args.jobs]
-    for job in numbers:
-        _ask(client.cancel(job))
-    for job in numbers:
-        state = client.workspace.view(job).outcome if _ask(_has_ended(client, job)) else ""
-        log.verdict(state != "", f"Job {job}: {state or 'asked to stop, and has not ended yet'}")
-    return 0
+    _ask(client.cancel(job))
+    if not _ask(_has_ended(client, job)):
+        raise LayerwiseError(f"Job {job}: asked to stop, and has not ended yet")
+    return f"Job {job}: {client.workspace.view(job).outcome}"
 
 
 async def _has_ended(client: "JobClient", job: int) -> bool:
@@ -124,10 +128,24 @@ def fill_retry(parser: Parser) -> None:
 
 def run_retry(args: Namespace, log: Log) -> int:
     """Start the jobs again; rows that were finished stay."""
-    for job in args.jobs:
-        _ask(_client().retry(_number(job)))
-        log.finish(f"Job {job} started again. Follow it with: layerwise attach {job}")
-    return 0
+    return _each(args.jobs, log, _retry)
+
+
+def _retry(job: int) -> str:
+    _ask(_client().retry(job))
+    return f"Job {job} started again. Follow it with: layerwise attach {job}"
+
+
+def _each(jobs: list[str], log: Log, act: Callable[[int], str]) -> int:
+    """Do something to each job, also after one where it cannot be done; the exit code of the first such."""
+    numbers, codes = [_number(job) for job in jobs], []
+    for job in numbers:
+        try:
+            log.finish(act(job))
+        except LayerwiseError as error:
+            log.fatal(shown_lines(error))
+            codes.append(error.exit_code)
+    return codes[0] if codes else 0
 
 
 def fill_prune(parser: Parser) -> None:
@@ -147,6 +165,10 @@ def run_prune(args: Namespace, log: Log) -> int:
     log.finish(f"{len(removed)} jobs removed, {size(freed)} freed")
     if named is None:
         _prune_indexes(workspace.cache, log)
+        for view in workspace.views(workspace.ids()):
+            if view.damage and view.final:
+                stays = f"Job {view.id} is damaged and stays ({view.damage})"
+                log.warning(f"{stays}: layerwise jobs prune {view.id} removes it")
     left = sorted(set(named or []) - set(removed))
     if left:
         raise LayerwiseError(f"not removed, because they have not ended: {', '.join(map(str, left))}")
@@ -168,6 +190,7 @@ def describe(view: "JobView") -> dict[str, Any]:
     return {
         "job": view.id,
         "state": view.state,
+        "damage": view.damage or spec.get("damage"),
         "passed": (view.result or {}).get("passed"),
         "reason": view.reason,
         "attempt": view.attempt,
@@ -223,19 +246,26 @@ def _views(newest: int | None) -> tuple[list["JobView"], int]:
     workspace = Workspace()
     ids = workspace.ids()
     chosen = ids if newest is None else ids[-newest:]
-    return [workspace.view(job) for job in chosen], len(ids) - len(chosen)
+    return workspace.views(chosen), len(ids) - len(chosen)
 
 
 def _line(view: "JobView") -> str:
-    started = time.strftime("%Y-%m-%d %H:%M", time.localtime(view.started or view.created))
+    began = view.started or view.created
+    started = time.strftime("%Y-%m-%d %H:%M", time.localtime(began)) if began else "-"
     end = view.ended or time.time()
-    ran = f"{end - view.started:.1f} s" if view.started else "-"
+    ran = f"{max(0.0, end - view.started):.1f} s" if view.started else "-"
     done = _counted(view.progress or {})
-    what = _spec(view).get("title") or _spec(view).get("action") or "?"
     return (
-        f"{view.id:>5}  {view.outcome:<9}  {started}  {ran:>8}  {done:>12}  {size(view.bytes_on_disk):>7}  "
-        f"{shown(str(what), 200)}"
+        f"{view.id:>5}  {view.outcome:<9}  {started:<16}  {ran:>8}  {done:>12}  {size(view.bytes_on_disk):>7}  "
+        f"{shown(_what(view), 200)}"
     )
+
+
+def _what(view: "JobView") -> str:
+    spec = _spec(view)
+    damage = view.damage or spec.get("damage")
+    what = str(spec.get("title") or spec.get("action") or "")
+    return what if not damage else f"{what} (damaged: {damage})" if what else f"damaged: {damage}"
 
 
 def _spec(view: "JobView") -> dict[str, Any]:
@@ -243,21 +273,9 @@ def _spec(view: "JobView") -> dict[str, Any]:
 
     try:
         found: dict[str, Any] = msgspec.to_builtins(view.spec)
-    except LayerwiseError as error:
-        return {"title": f"({error})"}
+    except BadFile as error:
+        return {"damage": f"spec.json: {error.reason}"}
     return found
-
-
-def _print_from(path: Path, offset: int) -> int:
-    try:
-        with path.open("rb") as stream:
-            stream.seek(offset)
-            data = stream.read()
-    except OSError:
-        return offset
-    for line in data.decode(errors="replace").splitlines():
-        put(shown(line))
-    return offset + len(data)
 
 
 def _client() -> "JobClient":
@@ -272,8 +290,6 @@ def _ask(request: Coroutine[Any, Any, object]) -> object:
 
 
 def _number(job: str) -> int:
-    from backends.errors import UsageError
-
-    if not job.isdecimal():
+    if not job_id(job):
         raise UsageError(f"'{shown(job, 40)}' is not the number of a job: `layerwise jobs` lists them")
-    return int(job)
+    return job_id(job)

@@ -6,7 +6,7 @@ import time
 from argparse import Namespace
 from collections.abc import Callable
 
-from backends.errors import LayerwiseError
+from backends.errors import LayerwiseError, refusal
 from backends.shell import shell_line
 from backends.text import shown_lines
 from tui.cli.log import START, Log, make_log
@@ -47,3 +47,9 @@ def _run(function: Callable[[Namespace, Log], int], args: Namespace, log: Log) -
     except LayerwiseError as error:
         log.fatal(shown_lines(error))
         return error.exit_code
+    except (OSError, RuntimeError, MemoryError) as error:
+        words = refusal(error)
+        if not words:
+            raise
+        log.fatal(words)
+        return 1

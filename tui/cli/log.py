@@ -5,7 +5,7 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -179,6 +179,8 @@ class Log:
             file.flush()
         except OSError as error:
             self._file = None
+            with suppress(OSError):
+                file.close()
             self.error(f"--log-file {shown(file.name)}: {error.strerror}; nothing more goes there")
 
 

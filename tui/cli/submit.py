@@ -1,9 +1,9 @@
 """Hands a job over: supervised by this process with its events as they come, or detached."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from backends.files import current_folder
 from backends.shell import shell_line
 from backends.text import shown, shown_lines
 from tui.cli.log import CRITICAL, FINISH, Log
@@ -33,7 +33,7 @@ def job_spec(
         params=params,
         title=shell_line(title or command[1:], TITLE),
         command=command,
-        cwd=str(Path.cwd()),
+        cwd=str(current_folder()),
         timeout=timeout,
         gpus=gpus,
     )
@@ -75,7 +75,7 @@ def exit_code(view: "JobView") -> int:
         return 1 if (view.result or {}).get("passed") is False else 0
     if view.state == "cancelled":
         return 130
-    return int((view.card or {}).get("exit_code") or 1)
+    return 2 if (view.card or {}).get("exit_code") == 2 else 1
 
 
 def card_text(card: dict[str, Any], job: object) -> str:

@@ -1,12 +1,12 @@
 """`layerwise triage`: the debug-accuracy flowchart, each step measured, with a report and a repro bundle at its end."""
 
 from argparse import Namespace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from backends.errors import UsageError
+from backends.files import current_folder
 from backends.text import shown, shown_lines
 from debugtools.triage.flow import STEPS, check_answers
 from debugtools.triage.spec import TriageSpec
@@ -89,7 +89,7 @@ def to_triage(args: Namespace) -> TriageSpec:
     check_answers(answers)
     unset = vars(run_parser().parse_args([]))
     request = to_request(Namespace(**{**unset, **vars(args)}))
-    output = str(Path(args.output).absolute()) if args.output else None
+    output = str(current_folder() / args.output) if args.output else None
     return TriageSpec(compare=request.spec, answers=answers, ask=args.ask, tries=args.tries, output=output)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from backends.errors import UsageError
+from backends.files import current_folder, user_path
 from backends.jobs.spec import JobSpec
 from backends.shell import shell_line
 from debugtools.bundle.spec import BundleSpec
@@ -41,7 +42,7 @@ class DebugResults:
 
     async def bundle_of(self, job: int, compare: CompareSpec, nodes: list[int], iteration: int, folder: str) -> str:
         """Write a repro bundle of nodes of the suspect that `job` is about."""
-        target = Path(folder).expanduser().absolute()
+        target = current_folder() / user_path(folder)
         spec = BundleSpec(compare=compare, nodes=nodes, iteration=iteration, output=str(target))
         which = [*(["--nodes", *map(str, nodes)] if nodes else []),
                  *(["--iteration", str(iteration)] if iteration else [])]  # fmt: skip
@@ -68,8 +69,9 @@ class DebugResults:
         artifact = question.more.get("artifact") if question else None
         if isinstance(artifact, dict):
             targets += [Copy(str(what)[:1], str(what), (str(path),)) for what, path in artifact.items()]
-        files = (debug.result or {}).get("files") or {}
-        targets += [Copy(str(what)[:1], str(what), (str(path),)) for what, path in files.items()]
+        found = (debug.result or {}).get("files")
+        files = found if isinstance(found, dict) else {}
+        targets += [Copy(what[:1], what, (str(path),)) for what, path in files.items()]
         path = debug.model_path()
         targets += [Copy("f", "found model", (path,))] if path else []
         return [*targets, Copy("b", "bundle", (self.written,))] if self.written else targets
@@ -77,7 +79,8 @@ class DebugResults:
 
 def _from_here(path: Path) -> str:
     """A path as short as it can be told."""
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+    here = current_folder()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
 def suspect_sets(debug: DebugState, row: Row) -> list[tuple[str, list[int]]]:
@@ -88,8 +91,13 @@ def suspect_sets(debug: DebugState, row: Row) -> list[tuple[str, list[int]]]:
         sets = [row.get("region") or [row]] if row else []
     else:
         sets = [entry.get("nodes") or [] for entry in debug.found]
-        sets += [suspect.get("region") or [suspect] for suspect in (debug.result or {}).get("suspects") or []]
-    return [(_named(nodes), [int(node["i"]) for node in nodes]) for nodes in sets if nodes]
+        sets += [suspect.get("region") or [suspect] for suspect in _objects((debug.result or {}).get("suspects"))]
+    known = [[node for node in _objects(nodes) if isinstance(node.get("i"), int)] for nodes in sets]
+    return [(_named(nodes), [node["i"] for node in nodes]) for nodes in known if nodes]
+
+
+def _objects(value: object) -> list[Row]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _named(nodes: list[Row]) -> str:

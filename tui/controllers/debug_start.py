@@ -1,13 +1,13 @@
 """Starting searches on the comparison on view."""
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from backends.errors import LayerwiseError, UsageError
+from backends.files import current_folder
 from backends.jobs.spec import JobSpec
 from debugtools.builds.spec import ENGINE, BuildsSpec
 from debugtools.compare.spec import CompareSpec, MarkSpec
@@ -79,7 +79,7 @@ class DebugStarter:
             found = self._app.workspace.view(job).spec.cwd if job else ""
         except LayerwiseError:
             found = ""
-        return found or str(Path.cwd())
+        return found or str(current_folder())
 
 
 def search_request(

@@ -3,6 +3,7 @@
 from backends.errors import LayerwiseError
 from tui.controllers.following import Event, Follower
 from tui.state.debugging import SEARCHES, DebugState
+from tui.state.fields import known_fields
 from tui.state.shared import AppState
 
 
@@ -39,7 +40,7 @@ class DebugController(Follower):
             self.follow(job, attempt)
 
     def take(self, event: Event) -> None:
-        self.state.take(event)
+        self.state.take(known_fields(event))
 
     def show(self) -> None:
         self.state.on_change.emit()

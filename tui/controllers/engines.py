@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from backends.files import current_folder
 from backends.jobs.earlier import rows_of
 from backends.jobs.spec import JobSpec
 from backends.jobs.view import JobView
@@ -35,5 +36,5 @@ def engine_job(path: str, of: str, model: str = "", cwd: str = "") -> JobSpec:
     return JobSpec(
         action="inspect_trt", params={"engine": path, "show": ["layers"], **({"nodes_of": model} if named else {})},
         title=f"what is in {of}", command=["layerwise", "inspect", "model", *words], gpus=trt_gpus(),
-        cwd=cwd or str(Path.cwd()), source="tui",
+        cwd=cwd or str(current_folder()), source="tui",
     )  # fmt: skip

@@ -2,12 +2,14 @@
 
 import asyncio
 import time
+from itertools import islice
 from pathlib import Path
 
-from backends.errors import LayerwiseError, UsageError
+from backends.errors import LayerwiseError, UsageError, refusal
 from backends.jobs.events import Event, last_events, read_events
 from backends.jobs.folder import LOG
 from backends.jobs.view import JobView
+from backends.regular import read_from
 from backends.text import shown
 from tui.controllers.engines import engine_job
 from tui.presenters.jobs import summary
@@ -17,6 +19,8 @@ from tui.state.questions import Question
 from tui.state.shared import AppState
 
 WATCH_EVERY = 0.5
+WATCH_AGAIN = 5.0
+MOST_EVENTS = 20_000
 TAIL = 1 << 16
 OLD = 7 * 86400.0
 
@@ -47,14 +51,16 @@ class JobsController:
         return False
 
     async def _watch(self) -> None:
-        try:
-            async for views in self._app.client.watch(WATCH_EVERY):
-                self._app.jobs.set_views(views)
-                self._forget_removed()
-                self._show_newest()
-                self._app.set_status(summary(views))
-        except (LayerwiseError, OSError) as error:
-            self._app.say(f"the jobs cannot be read: {error}", "bad")
+        while True:
+            try:
+                async for views in self._app.client.watch(WATCH_EVERY):
+                    self._app.jobs.set_views(views)
+                    self._forget_removed()
+                    self._show_newest()
+                    self._app.set_status(summary(views))
+            except (LayerwiseError, OSError) as error:
+                self._app.say(f"the jobs cannot be read: {error}", "bad")
+                await asyncio.sleep(WATCH_AGAIN)
 
     def _show_newest(self) -> None:
         """With no comparison or search on view, take the newest of the open model, wherever it was started."""
@@ -93,23 +99,23 @@ class JobActions:
         try:
             await self._app.client.cancel(job)
             self._app.say(f"job {job}: asked to stop")
-        except LayerwiseError as error:
-            self._app.say(str(error), "bad")
+        except (LayerwiseError, OSError) as error:
+            self._app.say(refusal(error) or str(error), "bad")
 
     async def retry(self, job: int) -> None:
         try:
             await self._app.client.retry(job)
             self._app.say(f"job {job}: started again; finished rows are kept")
-        except LayerwiseError as error:
-            self._app.say(str(error), "bad")
+        except (LayerwiseError, OSError) as error:
+            self._app.say(refusal(error) or str(error), "bad")
 
     async def answer(self, question: Question, word: str) -> None:
         """Answer a job's question; of several answers to the same one the first counts."""
         try:
             await self._app.client.reply(question.job, question.id, {"answer": word})
             self._app.say(f"job {question.job}: answered {shown(word, 60)}")
-        except LayerwiseError as error:
-            self._app.say(str(error), "bad")
+        except (LayerwiseError, OSError) as error:
+            self._app.say(refusal(error) or str(error), "bad")
 
     async def inspect(self, view: JobView, path: str) -> int:
         """Describe an engine of a job in a job of its own; its number. Raises LayerwiseError."""
@@ -121,8 +127,11 @@ class JobActions:
 
     async def prune(self, jobs: list[int]) -> None:
         """Remove these ended jobs and their files."""
-        removed, freed = await self._app.client.prune(jobs)
-        self._app.say(f"{len(removed)} jobs removed, {freed / 1e6:.1f} MB freed")
+        try:
+            removed, freed = await self._app.client.prune(jobs)
+            self._app.say(f"{len(removed)} jobs removed, {freed / 1e6:.1f} MB freed")
+        except (LayerwiseError, OSError) as error:
+            self._app.say(refusal(error) or str(error), "bad")
 
     def prunable(self, what: str) -> list[int]:
         """Ended jobs: `failed` ones, `old` ones (a week) or `all`; never the comparison or the search on view."""
@@ -136,16 +145,13 @@ class JobActions:
 
 
 async def read_tail(view: JobView, *, whole: bool) -> tuple[list[Event], str]:
-    """A job's last events (`whole`: all of them) and the end of its raw output."""
-    events = (lambda folder: list(read_events(folder))) if whole else last_events
+    """A job's last events (`whole`: the first MOST_EVENTS) and the end of its raw output."""
+    events = (lambda folder: list(islice(read_events(folder), MOST_EVENTS))) if whole else last_events
     return await asyncio.to_thread(lambda: (events(view.folder), _end(view.folder / LOG)))
 
 
 def _end(path: Path) -> str:
     try:
-        with path.open("rb") as stream:
-            size = stream.seek(0, 2)
-            stream.seek(max(0, size - TAIL))
-            return stream.read().decode("utf-8", "replace")
+        return read_from(path, -TAIL, TAIL).decode("utf-8", "replace")
     except OSError:
         return ""

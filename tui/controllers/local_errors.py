@@ -47,7 +47,7 @@ class LocalErrors(Follower):
 
     def _fits(self, view: JobView, spec: CompareSpec) -> bool:
         job = self._app.jobs.spec(view)
-        if job is None or job.action != "locate" or view.state in ("failed", "cancelled", "lost"):
+        if job is None or job.action != "locate" or view.state in ("failed", "cancelled", "lost", "damaged"):
             return False
         compare, shown = compare_of(job.params), self._shown()
         mine = self._app.jobs.spec(shown) if shown else None

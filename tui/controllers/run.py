@@ -1,10 +1,10 @@
 """What the Run form does: checks, costs, the command line, and starting the job."""
 
 import asyncio
-from pathlib import Path
 
 import msgspec
 
+from backends.files import current_folder
 from backends.jobs.spec import JobSpec
 from debugtools.bench.spec import BenchSpec
 from debugtools.compare.spec import CompareSpec
@@ -82,7 +82,7 @@ def compare_job(spec: CompareSpec) -> JobSpec:
         title=compare_title(spec),
         command=command_line(spec),
         gpus=wants_gpu(spec),
-        cwd=str(Path.cwd()),
+        cwd=str(current_folder()),
         source="tui",
     )
 

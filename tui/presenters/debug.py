@@ -121,8 +121,8 @@ def _result(debug: DebugState, cells: int, glyphs: Glyphs) -> list[Line]:
     for entry in debug.found[:_FOUND]:
         lines += _found(entry, "in FP32" if debug.search == "precision" else "found", cells)
     for number, point in enumerate((result.get("frontier") or [])[:_POINTS]):
-        text = f"{point['low']:>6} low {point['kept']:>6} FP32   {measured_text(point)}"
-        lines += _field("" if number else "frontier", f"{text}   {point['verdict']}", cells)
+        text = f"{point.get('low', '?'):>6} low {point.get('kept', '?'):>6} FP32   {measured_text(point)}"
+        lines += _field("" if number else "frontier", f"{text}   {point.get('verdict')}", cells)
     files = [str(path) for path in (result.get("files") or {}).values()]
     names = ", ".join(Path(path).name for path in files)
     return lines + (_field("written", f"{names} in {Path(files[0]).parent}", cells) if files else [])
@@ -141,7 +141,7 @@ def _summary(debug: DebugState, result: Row) -> str:
 
 
 def _found(entry: Row, word: str, cells: int) -> list[Line]:
-    nodes = entry.get("nodes") or []
+    nodes = [node for node in entry.get("nodes") or [] if isinstance(node, dict)]
     names = "; ".join(f"#{n.get('i')} {shown(str(n.get('op')), 30)} {shown(str(n.get('node')), 80)}" for n in nodes[:4])
     more = f" and {len(nodes) - 4} more" if len(nodes) > 4 else ""
     lines = _field(word, names + more, cells, "bad")
@@ -165,7 +165,7 @@ def _notes(debug: DebugState, asks: bool, cells: int) -> list[Line]:
 def _next(debug: DebugState) -> list[Line]:
     """The keys that go on from here."""
     keys: list[tuple[str, str]] = []
-    if debug.state in ("cancelled", "lost", "failed"):
+    if debug.state in ("cancelled", "lost", "failed", "damaged"):
         keys = [("r", "goes on where it stopped: all answers are kept")]
     elif debug.ended and debug.search == "locate" and debug.rows:
         keys = [("d", "reduces"), ("B", "writes a repro bundle"), ("E", "shows the layer table")]

@@ -73,7 +73,7 @@ def _band(debug: DebugState, cells: int, glyphs: Glyphs) -> list[Line]:
     total = sum(count for _, count in debug.band)
     at, text = debug.position, _where(debug)
     if at is None and debug.found:
-        node: Row = next(iter(debug.found[0].get("nodes") or []), {})
+        node: Row = next((node for node in debug.found[0].get("nodes") or [] if isinstance(node, dict)), {})
         at, text = node.get("i"), _node_text(node)
     at = at if isinstance(at, int) else None
     text = text if at is not None else ""

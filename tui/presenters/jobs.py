@@ -21,13 +21,14 @@ _LISTED = 5
 ID_CELLS, STATE_CELLS, BAR_CELLS, RATE_CELLS, ETA_CELLS, AGE_CELLS, DISK_CELLS = 4, 9, 6, 8, 6, 4, 7
 ROLES = {
     "running": "accent", "waiting": "warn", "queued": "dim", "done": "good", "failed": "bad", "lost": "bad",
-    "cancelled": "dim",
+    "damaged": "bad", "cancelled": "dim",
 }  # fmt: skip
 
 
 def state_glyph(state: str, glyphs: Glyphs) -> str:
     """One character a state; the word stands beside it."""
     known = {"running": glyphs.running, "done": glyphs.good, "failed": glyphs.bad, "lost": glyphs.bad, "waiting": "?"}
+    known["damaged"] = glyphs.bad
     return known.get(state, "." if state == "queued" else "-")
 
 
@@ -119,6 +120,7 @@ def detail_lines(
     facts += [f"{count:,} rows in {shown(table)}" for table, count in view.counts.items()]
     facts += [f"{view.warnings} warning{'s' * (view.warnings > 1)}"] if view.warnings else []
     facts += [view.reason] if view.reason else []
+    facts += [f"damaged: {view.damage}"] if view.damage else []
     text = str((view.progress or {}).get("text") or "")
     lines.append([(shown(", ".join([*facts, *([text] if text else [])])), "")])
     if spec is not None and spec.command:

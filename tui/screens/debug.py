@@ -178,7 +178,7 @@ class DebugScreen(DebugFound, scope="debug"):
             return tuple(name for name in RUNNING if name != "debug.open" or self.model_in_view())
         useless = set() if self.model_in_view() else {"debug.open"}
         useless |= set() if self.sets_in_view() else {"debug.bundle"}
-        useless |= set() if self.debug.state in ("failed", "cancelled", "lost") else {"debug.retry"}
+        useless |= set() if self.debug.state in ("failed", "cancelled", "lost", "damaged") else {"debug.retry"}
         useless |= set() if self.debug.rows else {"debug.node"}
         starts = (*STARTS, "debug.builds") if self.starter.on_builds() else STARTS
         return tuple(name for name in (ENDED if self.debug.job else ()) if name not in useless) + starts

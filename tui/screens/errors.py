@@ -4,7 +4,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 
-from backends.files import user_path
+from backends.files import absolute_path, user_path
 from tui.commands import command
 from tui.controllers.error_export import export_rows, yank_targets
 from tui.controllers.tensor import TensorController
@@ -198,6 +198,6 @@ class ErrorsScreen(JobTable, ErrorSearches, scope="errors"):
         path = user_path(name or f"layers-{self.errors.job or 'none'}.txt")
         try:
             count = export_rows(self.errors, path)
-            self.state.say(f"{count:,} rows written to {path.absolute()}", "good")
+            self.state.say(f"{count:,} rows written to {absolute_path(path)}", "good")
         except OSError as error:
             self.state.say(f"{path}: {error.strerror}", "bad")

@@ -41,7 +41,8 @@ class JobRows:
     def row(self, i: int, cells: int) -> Line:
         view = self._app.jobs.views[i]
         spec = self._app.jobs.spec(view)
-        return row_line(view, (spec.title or spec.action) if spec else "", self.now, cells, self._app.glyphs)
+        title = (spec.title or spec.action) if spec else view.damage or "its spec.json cannot be read"
+        return row_line(view, title, self.now, cells, self._app.glyphs)
 
 
 class JobsScreen(Answering, scope="jobs"):

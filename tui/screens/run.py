@@ -6,7 +6,7 @@ from textual.app import ComposeResult
 from textual.events import Resize
 
 from backends.errors import LayerwiseError
-from backends.files import user_path
+from backends.files import absolute_path, user_path
 from tui.commands import command
 from tui.controllers.run import RunController
 from tui.controllers.yank import Copy
@@ -238,6 +238,6 @@ class RunScreen(Page, scope="run"):
         path = user_path(name or "layerwise_run.py")
         try:
             write_script(script(spec), str(path))
-            self.state.say(f"{path.absolute()} written", "good")
+            self.state.say(f"{absolute_path(path)} written", "good")
         except (OSError, LayerwiseError) as error:
             self.state.say(f"{path}: {error}", "bad")

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from backends.errors import LayerwiseError
-from backends.files import user_path
+from backends.files import absolute_path, user_path
 from backends.text import shown
 from tui.commands import command
 from tui.controllers import surgery_files
@@ -22,7 +22,7 @@ class SurgeryScreen(SurgeryEdits, scope="surgery"):
             if await self._did(self._surgeon.compare(0, self.state.surgery.head)):
                 self.post_message(self.Open("changes"))
             return
-        path = user_path(text).absolute()
+        path = absolute_path(user_path(text))
         if not path.is_file():
             self.state.say(f"{shown(str(path))}: no such file", "bad")
             return
@@ -46,7 +46,7 @@ class SurgeryScreen(SurgeryEdits, scope="surgery"):
         if not text:
             self._prompt("write ", HINTS["write"])
             return
-        path = user_path(text).absolute()
+        path = absolute_path(user_path(text))
         self.state.say(f"writing {shown(str(path))} …")
         if not await self._did(surgery_files.write(self._surgeon, path, overwrite)) and path.exists() and not overwrite:
             self.state.say(f"{shown(path.name, 60)} is there already: another name, or :write! to replace it", "bad")
@@ -66,7 +66,7 @@ class SurgeryScreen(SurgeryEdits, scope="surgery"):
         elif self._is_free():
             self.busy = True
             self.state.say("trying the edits …")
-            self.run_worker(self._replay(user_path(text).absolute()), group="surgery-edit")
+            self.run_worker(self._replay(absolute_path(user_path(text))), group="surgery-edit")
 
     async def _replay(self, path: Path) -> None:
         done = await self._did(surgery_files.replay(self._surgeon, path))
@@ -77,7 +77,7 @@ class SurgeryScreen(SurgeryEdits, scope="surgery"):
     async def _file(self, verb: str, text: str, work: Callable[[SurgeryController, Path], Awaitable[object]]) -> bool:
         """Do something with the file that was typed, or ask for it."""
         if text:
-            return await self._did(work(self._surgeon, user_path(text).absolute()))
+            return await self._did(work(self._surgeon, absolute_path(user_path(text))))
         self._prompt(f"{verb} ", "a file   tab completes")
         return False
 

@@ -1,12 +1,15 @@
 """`layerwise debug bundle`: what a search has found, as a folder that shows the fault on its own."""
 
 from argparse import Namespace
-from pathlib import Path
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.errors import UsageError
+from backends.errors import BadFile, UsageError
+from backends.files import current_folder
+from backends.jobs.folder import job_id
+from backends.jobs.schema import UNEXPECTED
 from backends.text import shown
 from debugtools.bundle.culprits import culprits
 from debugtools.bundle.spec import BundleSpec
@@ -46,8 +49,8 @@ def run_bundle(args: Namespace, log: Log) -> int:
     """Write the bundle and try it; the exit code."""
     view = _search(args.job)
     compare = _compare(view)
-    nodes = args.nodes or culprits(view.result, args.number - 1)
-    target = Path(args.output or f"bundle-{view.id}").absolute()
+    nodes = args.nodes or _culprits(view, args.number - 1)
+    target = current_folder() / (args.output or f"bundle-{view.id}")
     spec = BundleSpec(compare=compare, nodes=nodes, iteration=args.iteration, output=str(target))
     command = ["layerwise", "debug", "bundle", str(view.id), "-o", str(target), *_which(args)]
     params, gpus = msgspec.to_builtins(spec), gpus_for(spec.compare, None)
@@ -83,17 +86,24 @@ def _compare(view: "JobView") -> CompareSpec:
     return msgspec.convert(params, CompareSpec)
 
 
+def _culprits(view: "JobView", number: int) -> list[int]:
+    try:
+        return culprits(view.result, number)
+    except UNEXPECTED as error:
+        raise UsageError(f"the result of job {view.id} is damaged: name the nodes with --nodes") from error
+
+
 def _search(asked: str | None) -> "JobView":
     """The search that is meant. UsageError if there is none."""
     from backends.jobs.store import Workspace
 
     workspace = Workspace()
     if asked is not None:
-        if not asked.isdecimal():
+        if not job_id(asked):
             raise UsageError("bundle takes the number of a job")
-        return workspace.view(int(asked))
-    for job in reversed(workspace.ids()):
-        view = workspace.view(job)
-        if view.spec.action in _SEARCHES and view.result is not None:
-            return view
+        return workspace.view(job_id(asked))
+    for view in reversed(workspace.list_jobs()):
+        with suppress(BadFile):  # a damaged job is none that is meant
+            if view.spec.action in _SEARCHES and view.result is not None:
+                return workspace.view(view.id)
     raise UsageError("no search in this workspace has found anything: `layerwise debug reduce` or `locate` comes first")
