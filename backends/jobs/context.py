@@ -97,6 +97,9 @@ class JobContext:
         from backends.identity import differences, identity
 
         now = identity(self.params)
+        if self.earlier.done:  # who asks again wants what it makes made again
+            self.log(f"attempt {self.earlier.attempt} was done: all is made anew")
+            self._clear()
         why = self._mismatch(now, differences)
         if why:
             self._drop_all(why)
@@ -118,6 +121,9 @@ class JobContext:
     def _drop_all(self, why: str) -> None:
         """Nothing of earlier attempts is used: no row, no file that they made for themselves."""
         self.warn(f"{why}: its {self.earlier.count} rows are not used")
+        self._clear()
+
+    def _clear(self) -> None:
         self.drop_rows()
         for path in self.artifacts.iterdir() if self.artifacts.is_dir() else ():
             if path.is_dir():

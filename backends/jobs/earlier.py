@@ -14,14 +14,15 @@ class Stale(Exception):
 
 class Earlier:
     """identity: what the rows that count depend on, as `backends.identity` has it, and the attempt that said so; None
-    where none did. mixed: it was another one when that attempt ended. card: the last one that was written.
+    where none did. mixed: it was another one when that attempt ended. done: it came to its end. card: the last one
+    that was written.
     """
 
     def __init__(self, folder: Path, attempt: int) -> None:
         self._rows: dict[str, list[Row]] = {}
         self.identity: dict[str, Any] | None = None
         self.attempt = max(1, attempt - 1)
-        self.mixed = False
+        self.mixed = self.done = False
         self.card: Row | None = None
         for event in read_events(folder):
             if event["type"] == "state" and event.get("attempt") == attempt:
@@ -46,8 +47,13 @@ class Earlier:
 
     def drop(self, kept: list[str]) -> None:
         """Forget the rows of all tables but these."""
+        self.done = self.done and bool(kept)
         self._rows = {table: rows for table, rows in self._rows.items() if table in kept}
         self.card = self.card if kept else None
+
+    def _on_state(self, event: Row) -> None:
+        if event["state"] == "done":
+            self.done, self.attempt = True, int(event.get("attempt", self.attempt))
 
     def _on_row(self, event: Row) -> None:
         self._rows.setdefault(str(event.get("table")), []).append(event["row"])
