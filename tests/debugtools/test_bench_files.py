@@ -86,9 +86,9 @@ def test_a_profile_comes_back_as_it_was_written(
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "not JSON"), ("{}", "no file of trtexec"), ("[1]", "no file of trtexec"), ("[]", "no latencyMs"),
+        ("", "not valid JSON"), ("{}", "no file of trtexec"), ("[1]", "no file of trtexec"), ("[]", "no latencyMs"),
         ('[{"latencyMs": "1"}]', "not a number"), ('[{"latencyMs": true}]', "not a number"),
-        ("[" * 100_000, "not JSON"),
+        ("[" * 100_000, "nested too deeply"),
     ],
 )  # fmt: skip
 def test_what_is_no_file_of_times_is_said(tmp_path: Path, text: str, why: str) -> None:

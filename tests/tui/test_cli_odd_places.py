@@ -107,7 +107,7 @@ def test_every_command_gives_a_sentence_and_its_exit_code(name: str, tmp_path: P
     for number, (kind, words) in enumerate(COMMANDS.items()):
         folder = tmp_path / str(number)
         folder.mkdir()
-        folder.chmod(0o777)
+        folder.chmod(0o1777)
         (folder / "m.onnx").write_bytes(model)
         code, said = line(words, place, folder)
         assert "Traceback" not in said and "[Errno" not in said, (kind, said)

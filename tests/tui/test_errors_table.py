@@ -294,7 +294,7 @@ def test_the_head_says_what_was_not_compared(count: int, nothing: list[str]) -> 
     assert (f"{count} not compared" in "\n".join(lines)) == (count > 0)
     assert any("nothing was compared of a and b" in line for line in lines) == bool(nothing)
     view = SimpleNamespace(
-        id=3, attempt=1, counts={}, warnings=0, reason="", progress=None, folder="f", card=None,
+        id=3, attempt=1, counts={}, warnings=0, reason="", progress=None, folder="f", card=None, damage="",
         result=state.facts.result,
     )  # fmt: skip
     told = "\n".join(plain(line) for line in job_lines(view, None, None, 100, UNICODE))  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from backends.errors import BadFile
 from backends.regular import next_data, open_regular
-from backends.text import shown
+from tui.cli.log import put
 
 _BLOCK = 1 << 20
 
@@ -39,10 +39,10 @@ class RawOutput:
     def _print(self, text: str) -> None:
         for line in text.splitlines(keepends=True):
             ends = line.splitlines()[0] != line
-            print(shown(line.splitlines()[0]), end="\n" if ends else "", flush=not ends)
+            put(line.splitlines()[0], end="\n" if ends else "")
             self._in_line = not ends
 
     def end(self) -> None:
         """End the line that was not ended."""
         if self._in_line:
-            print()
+            put()
