@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from backends.jobs.folder import LOG
 from backends.jobs.store import Workspace
@@ -29,12 +30,17 @@ def on_file(place: Place) -> dict[str, bytes]:
 
 def last_state(journal: bytes) -> str:
     """The state that whole lines of a journal tell; empty where they tell none."""
-    states = [json.loads(line)["state"] for line in journal.splitlines() if b'"type":"state"' in line]
+    states = [event["state"] for event in events_of(journal) if event.get("type") == "state"]
     return str(states[-1]) if states else ""
 
 
-def has_result(journal: bytes) -> bool:
-    return b'"type":"result"' in journal
+def events_of(journal: bytes) -> list[dict[str, Any]]:
+    """What the whole lines of a journal say, without broken ones."""
+    found = []
+    for line in journal.splitlines():
+        with suppress(ValueError):
+            found.append(json.loads(line))
+    return found
 
 
 def check_kept(case: Case, before: dict[str, bytes], but: Collection[str] = ()) -> None:

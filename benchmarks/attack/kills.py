@@ -1,6 +1,5 @@
 """Kills: a signal to the worker, the command, or all of them, at a moment of the seed."""
 
-import json
 import os
 import signal
 import time
@@ -76,8 +75,9 @@ def shoot(case: Case, program: Program, victim: str, number: int) -> bool:
 
 def _workers(case: Case) -> list[int]:
     """The worker that the journal of the newest job names, while it has not ended."""
-    events = [json.loads(line) for line in journals.journal_of(case.place).splitlines() if b'"pid"' in line]
-    over = journals.last_state(journals.journal_of(case.place)) in ("done", "failed", "cancelled", "lost")
+    journal = journals.journal_of(case.place)
+    events = [event for event in journals.events_of(journal) if "pid" in event]
+    over = journals.last_state(journal) in ("done", "failed", "cancelled", "lost")
     return [] if over or not events else [events[-1]["pid"]]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 WIDTH = 6  # digits of an attempt's folder: paths of the template's jobs are replaced by others of the same length
+_LARGE = 64 << 20
 _MOMENT = re.compile(rb"\d\d/\d\d/\d\d-\d\d:\d\d:\d\d")
 
 
@@ -61,6 +62,8 @@ def _digest(path: Path) -> str:
     try:
         if path.is_symlink():
             return f"link to {path.readlink()}"
+        if path.is_file() and path.stat().st_size > _LARGE:
+            return f"{path.stat().st_size} bytes"
         return digest_of(path.read_bytes()) if path.is_file() else "special"
     except OSError as error:
         return f"unreadable: {error.strerror}"

@@ -37,7 +37,7 @@ class Program:
 
     def __init__(
         self, place: Place, words: tuple[str, ...], *, env: Mapping[str, str | None] | None = None,
-        cwd: Path | None = None, limits: Mapping[int, int] | None = None, uid: int = 0,
+        cwd: Path | None = None, limits: Mapping[int, int] | None = None, uid: int = 0, gone: bool = False,
         streams: tuple[int, int, int] | None = None, terminal: str = "",
     ) -> None:  # fmt: skip
         whole = {**place.env, **(env or {})}
@@ -47,7 +47,7 @@ class Program:
         with _files(*self._said) as files:
             given = {forkserver.resource.RLIMIT_AS: _MEMORY, **(limits or {})}
             self.process = forkserver.start(
-                words, cwd or place.work, clean, streams or files, limits=given, uid=uid, terminal=terminal
+                words, cwd or place.work, clean, streams or files, limits=given, uid=uid, gone=gone, terminal=terminal
             )
         self._started = time.monotonic()
 

@@ -46,6 +46,7 @@ class World:
 
     def __init__(self, base: Path) -> None:
         self.base = base
+        base.chmod(0o711)  # for those that run as another user
         self.template = Place(base, 0)
         self.template.make()
         self._lock = threading.Lock()
@@ -92,7 +93,7 @@ def _write_scripts(folder: Path) -> None:
 
 def _lose(place: Place) -> None:
     """A job whose processes have gone without a word, not yet found out."""
-    params = {"model": "good.onnx", "runners": [{"kind": "onnxrt"}, {"kind": "onnx"}]}
+    params = {"model": "good.onnx", "runners": [{"kind": "onnxrt"}, {"kind": "reference"}]}
     folder, lock = Workspace(place.home).create(JobSpec(action="compare", params=params, cwd=str(place.work)))
     writer = EventWriter(folder)
     writer.write("state", state="running", attempt=1, pid=4194303, supervisor=4194302, gpus=[])

@@ -65,17 +65,17 @@ class Forked:
 
 def start(
     words: Sequence[str], cwd: Path, env: Mapping[str, str], streams: Sequence[int], *, terminal: str = "",
-    limits: Mapping[int, int] | None = None, uid: int = 0,
+    limits: Mapping[int, int] | None = None, uid: int = 0, gone: bool = False,
 ) -> Forked:  # fmt: skip
     """Run `layerwise WORDS` on three descriptors.
 
     terminal: not empty: they are a terminal, which it gets for its own; HANGUP_OFF ignores SIGHUP, as nohup does.
-    limits: of resource.setrlimit, soft and hard; uid: not 0: the user to become, which only root can.
+    cwd: removed once the program stands in it if `gone`. limits: of resource.setrlimit, soft and hard; uid: not 0: the user to become, which only root can.
     """
     asked = socket.socket(socket.AF_UNIX)
     asked.connect(_address())
-    order = {"words": list(words), "cwd": str(cwd), "env": dict(env), "terminal": terminal, "uid": uid}
-    order["limits"] = list((limits or {}).items())
+    order: dict[str, Any] = {"words": list(words), "cwd": str(cwd), "env": dict(env), "terminal": terminal}
+    order |= {"limits": list((limits or {}).items()), "uid": uid, "gone": gone}
     message = json.dumps(order).encode()
     socket.send_fds(asked, [len(message).to_bytes(4, "big")], list(streams))
     asked.sendall(message)
@@ -184,6 +184,8 @@ def _become(order: dict[str, Any], streams: Sequence[int]) -> NoReturn:
 
 
 def _confine(order: dict[str, Any]) -> None:
+    if order["gone"]:
+        Path(order["cwd"]).rmdir()
     for limit, value in order["limits"]:
         resource.setrlimit(limit, (value, value))
     if order["uid"]:
