@@ -44,7 +44,8 @@ def _html(path: Path) -> None:
         raise ValueError("it does not end")
 
 
-def weights_of(path: Path) -> dict[str, bytes]:
-    """The values of a model's weights, external data read; ValueError and others where they are not there."""
+def content_of(path: Path) -> tuple[list[str], dict[str, bytes]]:
+    """A model's operators and the values of its weights, external data read; an exception where they are not there."""
     model = onnx.load(path)
-    return {tensor.name: numpy_helper.to_array(tensor).tobytes() for tensor in model.graph.initializer}
+    weights = {tensor.name: numpy_helper.to_array(tensor).tobytes() for tensor in model.graph.initializer}
+    return [node.op_type for node in model.graph.node], weights

@@ -13,7 +13,7 @@ from support import forkserver
 
 from benchmarks.attack.place import Place
 
-LIMIT = 60.0  # seconds until a command counts as hanging
+LIMIT = 40.0  # seconds until a command counts as hanging
 _MEMORY = 4 << 30  # address space: what asks for more fails there instead of taking the machine down
 _MOST_SHOWN = 1 << 20
 

@@ -79,7 +79,7 @@ def _write_models(folder: Path) -> None:
     good = mlp(SIZE, LAYERS)
     onnx.save(good, folder / "good.onnx")
     onnx.save(planted(good, FAULT), folder / "bad.onnx")
-    pair = mlp(SIZE, LAYERS, seed=7)
+    pair = planted(mlp(SIZE, LAYERS, seed=7), "/fc1/Add")  # other operators than the good one's
     external_data_helper.convert_model_to_external_data(pair, location="pair.data", size_threshold=0)
     onnx.save(pair, folder / "pair.onnx")
     np.savez(folder / "arrays.npz", x=np.ones((1, SIZE), np.float32))

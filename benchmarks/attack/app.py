@@ -1,0 +1,123 @@
+"""The app in a pseudo-terminal: random keys, and an end at any moment; what ran goes on, what was saved is whole."""
+
+import fcntl
+import json
+import os
+import pty
+import signal
+import struct
+import termios
+import time
+from contextlib import suppress
+
+from benchmarks.attack import formats, journals, oracles, processes
+from benchmarks.attack.case import Case
+from benchmarks.attack.place import tree
+from benchmarks.attack.programs import Ended, Program, drain
+from benchmarks.soak.processes import within
+
+KEYS = (
+    *"jkgGnNuzxdiartLbBtRryHDmMwso?.123456", " ", "\r", "\r", "\r", "\x1b", "\x1b", "\t", "\x1b[A", "\x1b[B", "\x1b[C", "\x1b[D",
+    "\x1b[5~", "\x1b[6~", "/Relu\r", "/\x1b", ":\x1b", ":help\r", ":nonsense\r", "\x12", "\x10", "\x7f", "\x04", "\x15", "x\r", "R\r", "L\r",
+)  # fmt: skip
+ENDS = ("SIGKILL", "SIGKILL", "SIGTERM", "SIGHUP", "closed", "closed", "q", "ctrl-c")
+_READY = 30.0
+_OVER = ("done", "failed", "cancelled", "lost")
+
+
+def attack(case: Case) -> None:
+    """Open a model, press keys, end it, look."""
+    columns, rows = case.chance.choice(((80, 24), (120, 40), (200, 60), (30, 8)))
+    master, program = _opened(case, columns, rows)
+    try:
+        said = drain(master, 1.0)
+        deadline = time.monotonic() + _READY
+        while len(said) < 500 and program.process.poll() is None and time.monotonic() < deadline:
+            said += drain(master, 0.2)
+        said += _press(case, master, program)
+        before = journals.on_file(case.place)
+        end = case.chance.choice(ENDS)
+        case.tell(end)
+        said += _end(master, program, end)
+    finally:
+        with suppress(OSError):
+            os.close(master)
+    ended = program.wait(20.0)
+    _check(case, ended, said, end, before)
+
+
+def _opened(case: Case, columns: int, rows: int) -> tuple[int, Program]:
+    master, slave = pty.openpty()
+    fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    env = {"COLORTERM": "truecolor", "LINES": str(rows), "COLUMNS": str(columns)}
+    program = Program(case.place, ("bad.onnx",), env=env, streams=(slave, slave, slave), terminal="hangup")
+    os.close(slave)
+    case.tell(f"layerwise bad.onnx at {columns} x {rows}")
+    return master, program
+
+
+def _press(case: Case, master: int, program: Program) -> bytes:
+    said = b""
+    keys = [case.chance.choice(KEYS) for _ in range(case.chance.choice((1, 5, 15, 30)))]
+    case.tell(f"keys {''.join(keys)!r}")
+    for key in keys:
+        if program.process.poll() is not None:
+            break
+        with suppress(OSError):
+            os.write(master, key.encode())
+        said += drain(master, case.chance.choice((0.0, 0.01, 0.05, 0.2)))
+    return said
+
+
+def _end(master: int, program: Program, end: str) -> bytes:
+    """Ctrl-C and q may be answered by a question, or be a letter of a text: SIGTERM ends it then."""
+    if end == "closed":
+        os.close(master)
+        return b""
+    with suppress(OSError, ProcessLookupError):
+        if end.startswith("SIG") and program.process.poll() is None:
+            os.kill(program.pid, signal.Signals[end])
+        else:
+            os.write(master, b"\x1b\x1bq" if end == "q" else b"\x03")
+    said = drain(master, 1.5)
+    if program.process.poll() is None and not end.startswith("SIG"):
+        with suppress(ProcessLookupError):
+            os.kill(program.pid, signal.SIGTERM)
+    return said + drain(master, 5.0)
+
+
+def _check(case: Case, ended: Ended, said: bytes, end: str, before: dict[str, bytes]) -> None:
+    text = said.decode("utf-8", "replace")
+    case.last = ended._replace(out=text[-3000:])
+    if ended.code is None:
+        case.complain("hang", f"the app does not end after {end}")
+    elif ended.code < 0 and -ended.code not in (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        case.complain("exit code", f"{ended.code}: {oracles.tail(text)}")
+    if "Traceback" in text or "Error:" in text and "rich" in text:
+        case.complain("traceback", oracles.tail(text[text.find("Traceback") :][:3000]))
+    oracles.check_memory(case, ended)
+    _end_jobs(case)
+    oracles.check_left(case)
+    journals.check_ends(case, cancels=True)
+    journals.check_kept(case, before)
+    oracles.check_inputs(case)
+    oracles.check_temporary(case, None, tree(case.place.work))
+    for path in case.place.home.glob("sessions/*.json"):
+        if broken := formats.broken(path):
+            case.complain("half made", f"{path.name}: {broken}")
+
+
+def _end_jobs(case: Case) -> None:
+    """Let what the app began come to its end; the worker of an open model ends by itself, questions are not answered."""
+    within(25.0, lambda: all(_is_over(journal) for journal in journals.on_file(case.place).values()))
+    if not processes.gone(case.place, seconds=10.0):
+        return
+    for job, journal in journals.on_file(case.place).items():
+        if journals.last_state(journal) == "waiting":
+            entry = json.dumps({"type": "cancel", "attempt": 1}) + "\n"
+            with (case.place.home / "jobs" / job / "replies.jsonl").open("a") as file:
+                file.write(entry)
+
+
+def _is_over(journal: bytes) -> bool:
+    return journals.last_state(journal) in (*_OVER, "waiting")
