@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import signal
 import struct
 import termios
@@ -17,10 +18,12 @@ from benchmarks.attack.programs import Ended, Program, drain
 from benchmarks.soak.processes import within
 
 KEYS = (
-    *"jkgGnNuzxdiartLbBtRryHDmMwso?.123456", " ", "\r", "\r", "\r", "\x1b", "\x1b", "\t", "\x1b[A", "\x1b[B", "\x1b[C", "\x1b[D",
-    "\x1b[5~", "\x1b[6~", "/Relu\r", "/\x1b", ":\x1b", ":help\r", ":nonsense\r", "\x12", "\x10", "\x7f", "\x04", "\x15", "x\r", "R\r", "L\r",
+    *"jkgGnNuzxdiartLbBtRryHDmMwso?.123456", " ", "\r", "\r", "\r", "\x1b", "\x1b", "\t", "\x1b[A", "\x1b[B",
+    "\x1b[C", "\x1b[D", "\x1b[5~", "\x1b[6~", "/Relu\r", "/\x1b", ":\x1b", ":help\r", ":nonsense\r", "\x12", "\x10",
+    "\x7f", "\x04", "\x15", "x\r", "R\r", "L\r",
 )  # fmt: skip
 ENDS = ("SIGKILL", "SIGKILL", "SIGTERM", "SIGHUP", "closed", "closed", "q", "ctrl-c")
+_STYLE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 _READY = 30.0
 _OVER = ("done", "failed", "cancelled", "lost")
 
@@ -30,11 +33,11 @@ def attack(case: Case) -> None:
     columns, rows = case.chance.choice(((80, 24), (120, 40), (200, 60), (30, 8)))
     master, program = _opened(case, columns, rows)
     try:
-        said = drain(master, 1.0)
-        deadline = time.monotonic() + _READY
-        while len(said) < 500 and program.process.poll() is None and time.monotonic() < deadline:
-            said += drain(master, 0.2)
+        said = _ready(master, program)
         said += _press(case, master, program)
+        if case.chance.random() < 0.3:
+            _kill_one(case, program)
+            said += _press(case, master, program)
         before = journals.on_file(case.place)
         end = case.chance.choice(ENDS)
         case.tell(end)
@@ -44,6 +47,40 @@ def attack(case: Case) -> None:
             os.close(master)
     ended = program.wait(20.0)
     _check(case, ended, said, end, before)
+
+
+def _ready(master: int, program: Program) -> bytes:
+    """What the app draws first."""
+    said, deadline = b"", time.monotonic() + _READY
+    while len(said) < 500 and program.process.poll() is None and time.monotonic() < deadline:
+        said += drain(master, 0.2)
+    return said
+
+
+def _kill_one(case: Case, program: Program) -> None:
+    """SIGKILL to a worker, a supervisor, or a process that waits for a job."""
+    found = [process.pid for process in processes.of(case.place) if process.pid != program.pid]
+    if found:
+        case.tell("SIGKILL to one of its processes")
+        with suppress(ProcessLookupError):
+            os.kill(case.chance.choice(sorted(found)), signal.SIGKILL)
+
+
+def glance(case: Case) -> None:
+    """Open the app on the workspace, look at the jobs, and leave."""
+    case.tell("the app's list of jobs")
+    master, program = _opened(case, 120, 40)
+    said = _ready(master, program)
+    for key in ("3", "\x1b[B", "\r", "l", "\x1b"):
+        with suppress(OSError):
+            os.write(master, key.encode())
+        said += drain(master, 0.3)
+    said += _end(master, program, "SIGTERM")
+    os.close(master)
+    ended = program.wait(20.0)
+    _check_said(case, ended, said, "SIGTERM")
+    if ended.code not in (0, 143, -15, 130):
+        case.complain("exit code", f"the app: {ended.code}: {oracles.tail(said.decode('utf-8', 'replace'))}")
 
 
 def _opened(case: Case, columns: int, rows: int) -> tuple[int, Program]:
@@ -86,16 +123,20 @@ def _end(master: int, program: Program, end: str) -> bytes:
     return said + drain(master, 5.0)
 
 
-def _check(case: Case, ended: Ended, said: bytes, end: str, before: dict[str, bytes]) -> None:
+def _check_said(case: Case, ended: Ended, said: bytes, end: str) -> None:
     text = said.decode("utf-8", "replace")
     case.last = ended._replace(out=text[-3000:])
     if ended.code is None:
         case.complain("hang", f"the app does not end after {end}")
     elif ended.code < 0 and -ended.code not in (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         case.complain("exit code", f"{ended.code}: {oracles.tail(text)}")
-    if "Traceback" in text or "Error:" in text and "rich" in text:
-        case.complain("traceback", oracles.tail(text[text.find("Traceback") :][:3000]))
+    if "Traceback" in text:
+        case.complain("traceback", oracles.tail(_STYLE.sub("", text)))
     oracles.check_memory(case, ended)
+
+
+def _check(case: Case, ended: Ended, said: bytes, end: str, before: dict[str, bytes]) -> None:
+    _check_said(case, ended, said, end)
     _end_jobs(case)
     oracles.check_left(case)
     journals.check_ends(case, cancels=True)
@@ -108,7 +149,7 @@ def _check(case: Case, ended: Ended, said: bytes, end: str, before: dict[str, by
 
 
 def _end_jobs(case: Case) -> None:
-    """Let what the app began come to its end; the worker of an open model ends by itself, questions are not answered."""
+    """Let what the app began come to its end: the worker of an open model by itself, questions by a cancel."""
     within(25.0, lambda: all(_is_over(journal) for journal in journals.on_file(case.place).values()))
     if not processes.gone(case.place, seconds=10.0):
         return

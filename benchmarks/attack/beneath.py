@@ -19,7 +19,17 @@ from benchmarks.attack.programs import Program, run
 from benchmarks.attack.reference import newest_job, result_of
 from benchmarks.attack.world import LAYERS, SIZE
 
-LINES = ("mark-all", "mark-all", "mark-all-good", "locate", "reduce", "reduce-check", "bisect-check", "precision", "run-golden")
+LINES = (
+    "mark-all",
+    "mark-all",
+    "mark-all-good",
+    "locate",
+    "reduce",
+    "reduce-check",
+    "bisect-check",
+    "precision",
+    "run-golden",
+)
 _TOLD = (".passed", ".first_bad", ".worst", ".n_failed", ".n_rows", ".found", ".suspects", ".culprits")
 
 

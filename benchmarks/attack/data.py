@@ -1,4 +1,4 @@
-"""Hostile data: saved inputs, outputs, accuracy, edits, replays, tactics and weights mutated, through all that read them."""
+"""Hostile data: inputs, outputs, accuracy, edits, replays, tactics and weights mutated, through all that read them."""
 
 import json
 import os
@@ -12,27 +12,62 @@ from benchmarks.attack import damage, journals, oracles
 from benchmarks.attack.case import Case
 from benchmarks.attack.programs import run
 
-_RUN = "run good.onnx --onnxrt --load-inputs"
-READERS: dict[str, tuple[str, ...]] = {
-    "inputs.json": ("inspect data {}", "inspect data {} -s --show-values", f"{_RUN} {{}}", "data concat {} inputs.json -o made.json",
-                    "data merge {} golden.json -o made.json", "convert good.onnx --int8 --load-inputs {} -o made.onnx",
-                    "inspect diff {} inputs.json", "bench good.onnx --onnxrt --load-inputs {} --duration 0.01"),
-    "golden.json": ("inspect data {}", "inspect data {} -s --histogram", f"{_RUN} inputs.json --load-outputs {{}}", "inspect diff {} golden.json",
-                    "data concat {} golden.json -o made.safetensors", "data merge inputs.json {} -o made.json",
-                    "debug locate bad.onnx --onnxrt --load-inputs inputs.json --load-outputs {}",
-                    "debug reduce bad.onnx --onnxrt --load-inputs inputs.json --load-outputs {} -o made.onnx"),
-    "golden.safetensors": ("inspect data {} -s", f"{_RUN} inputs.json --load-outputs {{}}", "inspect diff {} golden.json"),
-    "accuracy.json": ("check accuracy {}", "check accuracy {} --atol 1e-3", "inspect data {}", "inspect diff {} accuracy.json"),
-    "weights.npz": ("convert good.onnx --load-weights {} -o made.onnx", "inspect data {}", "data concat {} arrays.npz -o made.json"),
-    "arrays.npz": ("inspect data {} -s", f"{_RUN} {{}}", "inspect diff {} arrays.npz"),
-    "edits.json": ("surgeon replay {} good.onnx -o made.onnx", "inspect data {}", "inspect diff {} edits.json"),
-    "tactics.json": ("inspect tactics {}", "debug diff-tactics {} tactics.json", "inspect diff {} tactics.json"),
-    "replay.json": ("debug reduce bad.onnx -o made.onnx --load-debug-replay {} --check ./check.sh polygraphy_debug.onnx",),
-}  # fmt: skip
+# file: what reads it, {} in its place
+READERS: dict[str, str] = {
+    "inputs.json": """
+        inspect data {}
+        inspect data {} -s --show-values
+        run good.onnx --onnxrt --load-inputs {}
+        data concat {} inputs.json -o made.json
+        data merge {} golden.json -o made.json
+        convert good.onnx --int8 --load-inputs {} -o made.onnx
+        inspect diff {} inputs.json
+        bench good.onnx --onnxrt --load-inputs {} --duration 0.01""",
+    "golden.json": """
+        inspect data {}
+        inspect data {} -s --histogram
+        run good.onnx --onnxrt --load-inputs inputs.json --load-outputs {}
+        inspect diff {} golden.json
+        data concat {} golden.json -o made.safetensors
+        data merge inputs.json {} -o made.json
+        debug locate bad.onnx --onnxrt --load-inputs inputs.json --load-outputs {}
+        debug reduce bad.onnx --onnxrt --load-inputs inputs.json --load-outputs {} -o made.onnx""",
+    "golden.safetensors": """
+        inspect data {} -s
+        run good.onnx --onnxrt --load-inputs inputs.json --load-outputs {}
+        inspect diff {} golden.json""",
+    "accuracy.json": """
+        check accuracy {}
+        check accuracy {} --atol 1e-3
+        inspect data {}
+        inspect diff {} accuracy.json""",
+    "weights.npz": """
+        convert good.onnx --load-weights {} -o made.onnx
+        inspect data {}
+        data concat {} arrays.npz -o made.json""",
+    "arrays.npz": """
+        inspect data {} -s
+        run good.onnx --onnxrt --load-inputs {}
+        inspect diff {} arrays.npz""",
+    "edits.json": """
+        surgeon replay {} good.onnx -o made.onnx
+        inspect data {}
+        inspect diff {} edits.json""",
+    "tactics.json": """
+        inspect tactics {}
+        debug diff-tactics {} tactics.json
+        inspect diff {} tactics.json""",
+    "replay.json": """
+        debug reduce bad.onnx -o made.onnx --load-debug-replay {} --check ./check.sh polygraphy_debug.onnx""",
+}
 _REPLAY = {"_N0_outputs": ["y"]}
-_TACTICS = {"__class__": "TacticReplayData", "replay": {"layer": {"implementation": 1, "tactic": 2, "inputs": [], "outputs": []}}}
+_TACTIC = {"implementation": 1, "tactic": 2, "inputs": [], "outputs": []}
+_TACTICS = {"__class__": "TacticReplayData", "replay": {"layer": _TACTIC}}
 _NUMBERS = ("-1", "99999999999999999999", "1e999", "NaN", "4294967296", "9" * 5000, "[" * 3000, "1099511627776", "0.5")
-_WORDS = ("ndarray", "array", "RunResults", "lst", "Tensor", "null", "outputs", "dtype", "F64", "float16", "\\u001b[31m", "$(touch X)")
+_WORDS = (
+    "ndarray", "array", "RunResults", "lst", "Tensor", "null", "outputs", "dtype", "F64", "float16", "\\u001b[31m",
+    "$(touch X)",
+)  # fmt: skip
 
 
 def attack(case: Case) -> None:
@@ -44,7 +79,7 @@ def attack(case: Case) -> None:
     shutil.copy(case.place.work / name, damaged)
     case.tell(f"{name}: {_mutated(damaged, case.chance, case.place.user)}")
     before = {path.name: path.read_bytes() for path in case.place.work.iterdir() if _small(path)}
-    commands = READERS[name]
+    commands = READERS[name].strip().splitlines()
     for command in case.chance.sample(commands, min(3, len(commands))):
         words = tuple(command.format(damaged.name).split())
         case.tell(f"layerwise {' '.join(words)}")

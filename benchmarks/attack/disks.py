@@ -124,7 +124,10 @@ def _in_odd(case: Case, line: Line, env: dict[str, str | None]) -> None:
 
 def _odd(case: Case) -> Path:
     """A path that is no folder, or cannot be one."""
-    root, what = case.place.root, case.chance.choice(("file", "absent", "dangling", "loop", "under", "null", "long", "space"))
+    root, what = (
+        case.place.root,
+        case.chance.choice(("file", "absent", "dangling", "loop", "under", "null", "long", "space")),
+    )
     odd = root / f"odd-{what}"
     case.tell(f"{what} for a folder")
     if what == "file":

@@ -6,8 +6,9 @@ import re
 import shutil
 import time
 from pathlib import Path
+from typing import Any
 
-from benchmarks.attack import damage, journals, oracles, processes
+from benchmarks.attack import app, damage, journals, oracles, processes
 from benchmarks.attack.case import Case
 from benchmarks.attack.place import tree
 from benchmarks.attack.programs import Ended, Program, run
@@ -106,7 +107,7 @@ def _aged(case: Case, user: Path) -> None:
     _look(case, set())
     shown = run(case.place, ("jobs", "list", "--json"))
     job = next((job for job in _listed(shown) if job.get("job") == 4), {})
-    took = (job.get("ended") or 0.0) - (job.get("started") or 0.0)
+    took = job["ended"] - job["started"] if job.get("ended") and job.get("attempt") == 1 else 0.0
     if took < 0.0 or took > 60.0:
         case.complain("untrue state", f"a job that was lost after a moment took {took:.0f} s")
     listed = run(case.place, ("jobs",)).out
@@ -145,8 +146,16 @@ def _look(case: Case, damaged: set[int], but: tuple[str, ...] = ()) -> None:
         ended = run(case.place, line)
         _check_said(case, ended)
         gone = {"prune", "retry"} & set(words)
-        if words[:2] == ("jobs", "show") and job not in damaged and ended.code != 0 and not gone and _is_there(case, job):
+        if (
+            words[:2] == ("jobs", "show")
+            and job not in damaged
+            and ended.code != 0
+            and not gone
+            and _is_there(case, job)
+        ):
             case.complain("a job takes others along", f"{' '.join(line)}: {oracles.tail(ended.said)}")
+    if not but and case.chance.random() < 0.1:
+        app.glance(case)
     if case.chance.random() < 0.4:
         line = ("run", "good.onnx", "--onnxrt", "--onnx")
         case.tell(f"layerwise {' '.join(line)}")
@@ -168,7 +177,7 @@ def _check_list(case: Case, ended: Ended, damaged: set[int]) -> None:
         case.complain("a job takes others along", f"shown {sorted(map(str, shown))}: {oracles.tail(ended.err)}")
 
 
-def _listed(ended: Ended) -> list[dict[str, object]]:
+def _listed(ended: Ended) -> list[dict[str, Any]]:
     try:
         listed = json.loads(ended.out)
     except ValueError:

@@ -40,9 +40,7 @@ def attack(case: Case) -> None:
         check_again(case, line)
 
 
-def at_moment(
-    case: Case, reference: Reference, program: Program, meanwhile: Callable[[], None] = lambda: None
-) -> None:
+def at_moment(case: Case, reference: Reference, program: Program, meanwhile: Callable[[], None] = lambda: None) -> None:
     """Wait for the moment: a part of the undisturbed time, or a number of lines of the journal."""
     if case.chance.random() < 0.5 and reference.lines:
         lines = case.chance.randint(1, reference.lines)
@@ -129,7 +127,9 @@ def check_again(case: Case, line: Line) -> None:
     case.tell("the same again")
     oracles.check_said(case, ended)
     if ended.code != reference.code:
-        case.complain("not made again", f"exit code {ended.code}, undisturbed {reference.code}: {oracles.tail(ended.said)}")
+        case.complain(
+            "not made again", f"exit code {ended.code}, undisturbed {reference.code}: {oracles.tail(ended.said)}"
+        )
     now = tree(case.place.work)
     oracles.check_made(case, reference, ended, old, now)
     oracles.check_temporary(case, reference, now)

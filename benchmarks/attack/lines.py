@@ -1,97 +1,90 @@
-"""The command lines that are attacked: each with the files that it makes of those of the world (world.py)."""
+"""The command lines that are attacked, on the files of the world (world.py); what they write is called made."""
 
 from typing import NamedTuple
 
+_SIDES = "bad.onnx --reference-model good.onnx --onnxrt"
+_CHECK = "--check ./check.sh polygraphy_debug.onnx"
+_DATA = "--external-data-size-threshold 0 --save-external-data made.data"
+_PAIR = f"--overwrite -o made.onnx {_DATA}"
+_GOLDEN = "--load-inputs inputs.json --load-outputs golden.json"
+_EDIT = "surgeon edit good.onnx --delete /fc0/Relu"
+_NEW = "--overwrite -o made.onnx"
+_JOBS = f"""
+run               run good.onnx --onnxrt --onnx --save-outputs made.json --save-inputs made_in.json
+run-bad           run {_SIDES}
+run-safetensors   run good.onnx --onnxrt --mark-all --save-outputs made.safetensors
+run-json          run {_SIDES} --json
+run-golden        run good.onnx --onnxrt {_GOLDEN} --save-accuracy-results made.json
+run-golden-bad    run bad.onnx --onnxrt {_GOLDEN}
+run-save-onnx     run good.onnx --onnxrt --save-onnx made.onnx {_DATA}
+mark-all          run {_SIDES} --mark-all
+mark-all-good     run good.onnx --onnxrt --onnx --mark-all
+locate            debug locate {_SIDES}
+reduce            debug reduce {_SIDES} -o made.onnx
+reduce-check      debug reduce bad.onnx -o made.onnx {_CHECK}
+reduce-stray      debug reduce bad.onnx -o made.onnx --check ./stray.sh polygraphy_debug.onnx
+bisect-check      debug bisect bad.onnx {_CHECK}
+precision         debug precision good.onnx --onnxrt --atol 1e-9 --rtol 1e-9 -o made.onnx
+repeat            debug repeat good.onnx --onnxrt --onnx --until 3
+lint              check lint bad.onnx
+compatibility     check compatibility good.onnx --onnxrt --onnx
+fp16              convert good.onnx --fp-to-fp16 {_NEW}
+fp16-pair         convert good.onnx --fp-to-fp16 {_PAIR}
+int8              convert good.onnx --int8 --load-inputs inputs.json {_NEW}
+opset             convert good.onnx --opset 17 {_NEW}
+weights           convert good.onnx --overwrite -o made.npz
+sanitize          surgeon sanitize good.onnx --fold-constants {_NEW}
+sanitize-pair     surgeon sanitize pair.onnx {_PAIR}
+edit-try          {_EDIT} --insert x Mul 2.0 --try --save-edits made.json --script made.py {_NEW}
+triage            triage {_SIDES} -o made
+bench             bench good.onnx --onnxrt --duration 0.02 --warm-up-time 0.01 -o made.json
+capability        inspect capability good.onnx -o made
+"""
+_PLAIN = f"""
+load-weights      convert good.onnx --load-weights weights.npz {_NEW}
+extract           surgeon extract good.onnx --inputs h0:auto:auto --outputs h1:auto {_NEW}
+insert            surgeon insert good.onnx --inputs h0 --outputs h0 --op Relu {_NEW}
+prune             surgeon prune good.onnx {_NEW}
+strip             surgeon weight-strip good.onnx {_NEW}
+reconstruct       surgeon weight-reconstruct bare.onnx {_NEW}
+edit              {_EDIT} --save-edits made.json {_NEW}
+edit-pair         surgeon edit pair.onnx --rename-node /fc0/Relu first {_PAIR}
+replay            surgeon replay edits.json good.onnx {_NEW}
+concat            data concat inputs.json inputs.json -o made.json
+merge             data merge inputs.json golden.json -o made.safetensors
+bundle            debug bundle 2 -o made
+template          template onnx-gs good.onnx --overwrite -o made.py
+visual            inspect model good.onnx --visual -o made.html
+gen-script        run {_SIDES} --gen-script made.py
+inspect-model     inspect model good.onnx --show layers attrs weights
+inspect-data      inspect data golden.json --show-values -s
+inspect-diff      inspect diff good.onnx bad.onnx
+sparsity          inspect sparsity good.onnx
+accuracy          check accuracy accuracy.json --atol 1e-3
+jobs              jobs
+jobs-json         jobs list --json
+show              jobs show 1
+logs              jobs logs 2
+attach            attach 1
+jobs-prune        jobs prune 1
+"""
+
 
 class Line(NamedTuple):
-    """words: after `layerwise`; makes: files or folders that it writes, those given twice make a pair.
-
-    follows: it makes a job and waits for it; opens: it reads files of the user's alone.
-    """
+    """words: after `layerwise`; follows: it makes a job and waits for it."""
 
     name: str
     words: tuple[str, ...]
-    makes: tuple[str, ...] = ()
-    follows: bool = True
+    follows: bool
 
 
-def _line(name: str, text: str, *makes: str, follows: bool = True) -> Line:
-    return Line(name, tuple(text.split()), makes, follows)
+def _lines(table: str, follows: bool) -> tuple[Line, ...]:
+    rows = (row.split() for row in table.strip().splitlines())
+    return tuple(Line(row[0], tuple(row[1:]), follows) for row in rows)
 
 
-SIDES = "bad.onnx --reference-model good.onnx --onnxrt"
-CHECK = "--check ./check.sh polygraphy_debug.onnx"
-DATA = "--external-data-size-threshold 0 --save-external-data"
-JOBS = (
-    _line("run", "run good.onnx --onnxrt --onnx --save-outputs made.json --save-inputs made_in.json", "made.json",
-          "made_in.json"),
-    _line("run-bad", f"run {SIDES}"),
-    _line("run-safetensors", "run good.onnx --onnxrt --mark-all --save-outputs made.safetensors", "made.safetensors"),
-    _line("run-json", f"run {SIDES} --json"),
-    _line("run-golden", "run good.onnx --onnxrt --load-inputs inputs.json --load-outputs golden.json "
-          "--save-accuracy-results made.json", "made.json"),
-    _line("run-golden-bad", "run bad.onnx --onnxrt --load-inputs inputs.json --load-outputs golden.json"),
-    _line("run-save-onnx", f"run good.onnx --onnxrt --save-onnx made.onnx {DATA} made.data", "made.onnx", "made.data"),
-    _line("mark-all", f"run {SIDES} --mark-all"),
-    _line("mark-all-good", "run good.onnx --onnxrt --onnx --mark-all"),
-    _line("locate", f"debug locate {SIDES}"),
-    _line("reduce", f"debug reduce {SIDES} -o made.onnx", "made.onnx"),
-    _line("reduce-check", f"debug reduce bad.onnx -o made.onnx {CHECK}", "made.onnx"),
-    _line("reduce-stray", "debug reduce bad.onnx -o made.onnx --check ./stray.sh polygraphy_debug.onnx", "made.onnx"),
-    _line("bisect-check", f"debug bisect bad.onnx {CHECK}"),
-    _line("precision", "debug precision good.onnx --onnxrt --atol 1e-9 --rtol 1e-9 -o made.onnx", "made.onnx"),
-    _line("repeat", "debug repeat good.onnx --onnxrt --onnx --until 3"),
-    _line("lint", "check lint bad.onnx"),
-    _line("compatibility", "check compatibility good.onnx --onnxrt --onnx"),
-    _line("fp16", "convert good.onnx --fp-to-fp16 --overwrite -o made.onnx", "made.onnx"),
-    _line("fp16-pair", f"convert good.onnx --fp-to-fp16 --overwrite -o made.onnx {DATA} made.data", "made.onnx", "made.data"),
-    _line("int8", "convert good.onnx --int8 --load-inputs inputs.json --overwrite -o made.onnx", "made.onnx"),
-    _line("opset", "convert good.onnx --opset 17 --overwrite -o made.onnx", "made.onnx"),
-    _line("weights", "convert good.onnx --overwrite -o made.npz", "made.npz"),
-    _line("sanitize", "surgeon sanitize good.onnx --fold-constants --overwrite -o made.onnx", "made.onnx"),
-    _line("sanitize-pair", f"surgeon sanitize pair.onnx --overwrite -o made.onnx {DATA} made.data", "made.onnx", "made.data"),
-    _line("edit-try", "surgeon edit good.onnx --delete /fc0/Relu --insert x Mul 2.0 --try --save-edits made.json --overwrite "
-          "--script made.py -o made.onnx", "made.onnx", "made.json", "made.py"),
-    _line("triage", f"triage {SIDES} -o made", "made"),
-    _line("bench", "bench good.onnx --onnxrt --duration 0.02 --warm-up-time 0.01 -o made.json", "made.json"),
-    _line("capability", "inspect capability good.onnx -o made", "made"),
-)  # fmt: skip
-PLAIN = (
-    _line("load-weights", "convert good.onnx --load-weights weights.npz --overwrite -o made.onnx", "made.onnx"),
-    _line("extract", "surgeon extract good.onnx --inputs h0:auto:auto --outputs h1:auto --overwrite -o made.onnx", "made.onnx"),
-    _line("insert", "surgeon insert good.onnx --inputs h0 --outputs h0 --op Relu --overwrite -o made.onnx", "made.onnx"),
-    _line("prune", "surgeon prune good.onnx --overwrite -o made.onnx", "made.onnx"),
-    _line("strip", "surgeon weight-strip good.onnx --overwrite -o made.onnx", "made.onnx"),
-    _line("reconstruct", "surgeon weight-reconstruct bare.onnx --overwrite -o made.onnx", "made.onnx"),
-    _line("edit", "surgeon edit good.onnx --delete /fc0/Relu --save-edits made.json --overwrite -o made.onnx", "made.onnx",
-          "made.json"),
-    _line("edit-pair", f"surgeon edit pair.onnx --rename-node /fc0/Relu first --overwrite -o made.onnx {DATA} made.data", "made.onnx",
-          "made.data"),
-    _line("replay", "surgeon replay edits.json good.onnx --overwrite -o made.onnx", "made.onnx"),
-    _line("concat", "data concat inputs.json inputs.json -o made.json", "made.json"),
-    _line("merge", "data merge inputs.json golden.json -o made.safetensors", "made.safetensors"),
-    _line("bundle", "debug bundle 2 -o made", "made"),
-    _line("template", "template onnx-gs good.onnx --overwrite -o made.py", "made.py"),
-    _line("visual", "inspect model good.onnx --visual -o made.html", "made.html"),
-    _line("gen-script", f"run {SIDES} --gen-script made.py", "made.py"),
-    _line("inspect-model", "inspect model good.onnx --show layers attrs weights"),
-    _line("inspect-data", "inspect data golden.json --show-values -s"),
-    _line("inspect-diff", "inspect diff good.onnx bad.onnx"),
-    _line("sparsity", "inspect sparsity good.onnx"),
-    _line("accuracy", "check accuracy accuracy.json --atol 1e-3"),
-    _line("jobs", "jobs"),
-    _line("jobs-json", "jobs list --json"),
-    _line("show", "jobs show 1"),
-    _line("logs", "jobs logs 2"),
-    _line("attach", "attach 1"),
-    _line("jobs-prune", "jobs prune 1"),
-)  # fmt: skip
-PLAIN = tuple(line._replace(follows=False) for line in PLAIN)
-DETACHED = (
-    _line("detach", f"run {SIDES} --mark-all --detach", follows=False),
-    _line("retry", "jobs retry 3", follows=False),
-)
-LINES = JOBS + PLAIN
-WRITERS = tuple(line for line in LINES if line.makes)
-PAIRS = tuple(line for line in LINES if "made.data" in line.makes)
-BY_NAME = {line.name: line for line in (*LINES, *DETACHED)}
+JOBS = _lines(_JOBS, True)
+LINES = JOBS + _lines(_PLAIN, False)
+WRITERS = tuple(line for line in LINES if any(word.startswith("made") for word in line.words))
+PAIRS = tuple(line for line in LINES if "made.data" in line.words)
+BY_NAME = {line.name: line for line in LINES}

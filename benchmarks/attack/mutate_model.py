@@ -13,12 +13,13 @@ from support import bad_models, models
 
 HUGE = (2**31, 2**40, 2**62, -1, -(2**40), 0, 1 << 24, 20_000_000)
 NAMES = (
-    "", "\x1b[31mred", "a\nb", "$(touch X)", "`touch X`", "'; touch X; '", "../../etc/passwd", "x" * 5000, "\u202eevil", "-o",
-    "--help", "x:auto:auto", "[bold]x", "\x00nul", "a b", "%s{0}", "\ud7ffx", "#", "~", "*", "<script>alert(1)</script>",
+    "", "\x1b[31mred", "a\nb", "$(touch X)", "`touch X`", "'; touch X; '", "../../etc/passwd", "x" * 5000,
+    "\u202eevil", "-o", "--help", "x:auto:auto", "[bold]x", "\x00nul", "a b", "%s{0}", "\ud7ffx", "#", "~", "*",
+    "<script>alert(1)</script>",
 )  # fmt: skip
 PATHS = (
-    "/etc/passwd", "../good.onnx", "nowhere.bin", "", "good.onnx", ".", "/dev/zero", "h.onnx", "pair.data", "a\x00b", "fifo",
-    "link.bin", "sparse.bin",
+    "/etc/passwd", "../good.onnx", "nowhere.bin", "", "good.onnx", ".", "/dev/zero", "h.onnx", "pair.data", "a\x00b",
+    "fifo", "link.bin", "sparse.bin",
 )  # fmt: skip
 Mutation = Callable[[onnx.ModelProto, random.Random], str]
 
@@ -183,7 +184,10 @@ def _attribute(model: onnx.ModelProto, chance: random.Random) -> str:
 
 def _operator(model: onnx.ModelProto, chance: random.Random) -> str:
     """Operators that make much from little."""
-    op, shape = chance.choice(("ConstantOfShape", "Expand", "Tile", "Range", "Resize", "Pad")), [2**chance.choice((20, 33, 40))]
+    op, shape = (
+        chance.choice(("ConstantOfShape", "Expand", "Tile", "Range", "Resize", "Pad")),
+        [2 ** chance.choice((20, 33, 40))],
+    )
     names = ["much", "more"]
     model.graph.initializer.append(helper.make_tensor("how_much", TensorProto.INT64, [len(shape)], shape))
     source = model.graph.input[0].name if model.graph.input else "how_much"
@@ -213,7 +217,9 @@ def _external(model: onnx.ModelProto, chance: random.Random) -> str:
         place = chance.choice(PATHS)
         if not tensor.HasField("raw_data"):
             tensor.raw_data = b"\0" * 16
-        external_data_helper.set_external_data(tensor, place, chance.choice((None, 0, -1, 2**40)), chance.choice((None, 4, 2**40)))
+        external_data_helper.set_external_data(
+            tensor, place, chance.choice((None, 0, -1, 2**40)), chance.choice((None, 4, 2**40))
+        )
         tensor.ClearField("raw_data")
         return f"external {place!r}"
     return "-"
@@ -244,7 +250,9 @@ def _nested(model: onnx.ModelProto, chance: random.Random) -> str:
     depth = chance.choice((5, 60, 95))
     body = helper.make_graph([], "innermost", [], [])
     for level in range(depth):
-        node = helper.make_node("If", [f"c{level}"], [f"o{level}"], then_branch=body, else_branch=helper.make_graph([], "e", [], []))
+        node = helper.make_node(
+            "If", [f"c{level}"], [f"o{level}"], then_branch=body, else_branch=helper.make_graph([], "e", [], [])
+        )
         body = helper.make_graph([node], f"body{level}", [], [])
     model.graph.node.extend(body.node)
     return f"{depth} deep"

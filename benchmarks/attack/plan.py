@@ -8,8 +8,8 @@ from benchmarks.attack.case import Case
 
 # kind: its share of the attempts
 SHARES = {
-    "kills": 24, "terminals": 12, "disks": 8, "limits": 8, "folders": 12, "models": 12, "data": 12, "verdicts": 4,
-    "beneath": 3, "pairs": 4, "app": 1,
+    "kills": 22, "terminals": 12, "disks": 8, "limits": 7, "folders": 12, "models": 12, "data": 10, "verdicts": 4,
+    "beneath": 4, "pairs": 5, "app": 4, "detached": 4,
 }  # fmt: skip
 
 

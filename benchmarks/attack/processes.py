@@ -26,7 +26,7 @@ def of(place: Place, *sessions: int) -> list[Left]:
 
 
 def _of(root: bytes, sessions: set[int]) -> Iterator[Left]:
-    for name in os.listdir("/proc"):
+    for name in (entry.name for entry in os.scandir("/proc")):
         if not name.isdecimal() or int(name) == os.getpid():
             continue
         with suppress(OSError):
@@ -43,7 +43,7 @@ def _status(name: str) -> tuple[str, int]:
 
 
 def _within(root: bytes, name: str) -> bool:
-    folder = os.fsencode(os.readlink(f"/proc/{name}/cwd"))
+    folder = os.fsencode(Path("/proc", name, "cwd").readlink())
     if folder == root or folder.startswith(root + b"/"):
         return True
     place = Path("/proc", name)

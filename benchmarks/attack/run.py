@@ -32,8 +32,8 @@ class Made(NamedTuple):
 class Attacker:
     """All attempts of a seed in folders below `base`."""
 
-    def __init__(self, base: Path, seed: int, only: set[str], keep: bool = False) -> None:
-        self._seed, self._only, self._keep = seed, only, keep
+    def __init__(self, base: Path, seed: int, only: set[str]) -> None:
+        self._seed, self._only = seed, only
         self._world = World(base)
         self._references = References(self._world)
 
@@ -57,20 +57,24 @@ class Attacker:
                 done.result()
 
     def _numbers(self, count: int | None) -> Iterator[int]:
-        wanted = (number for number in itertools.count(1) if not self._only or draw(self._seed, number)[0] in self._only)
+        wanted = (
+            number for number in itertools.count(1) if not self._only or draw(self._seed, number)[0] in self._only
+        )
         return itertools.islice(wanted, count)
+
+    def case(self, number: int) -> Case:
+        """An attempt that is not made yet, in its place."""
+        kind, chance = draw(self._seed, number)
+        return Case(self._seed, number, kind, chance, self._world, self._references, self._world.place(number))
 
     def make(self, number: int) -> Made:
         """One attempt."""
-        kind, chance = draw(self._seed, number)
-        started = time.monotonic()
-        case = Case(self._seed, number, kind, chance, self._world, self._references, self._world.place(number))
+        started, case = time.monotonic(), self.case(number)
         try:
-            attack_of(kind)(case)
+            attack_of(case.kind)(case)
         except Exception:
             case.complain("the harness failed", traceback.format_exc()[-1500:])
         finally:
             processes.end(processes.of(case.place))
-            if not self._keep:
-                case.place.remove()
-        return Made(number, kind, case.story, case.wrong, case.reproduce, time.monotonic() - started, case.last)
+            case.place.remove()
+        return Made(number, case.kind, case.story, case.wrong, case.reproduce, time.monotonic() - started, case.last)

@@ -42,7 +42,9 @@ def _is_told(case: Case, ended: Ended, what: str) -> None:
 def _nothing(case: Case) -> None:
     """Marks that leave nothing to compare."""
     options = case.chance.choice(("--exclude-outputs *", "--onnx-exclude-outputs y", "--mark-all --exclude-outputs *"))
-    way = case.chance.choice(("--onnx", "--reference-model bad.onnx", "--load-inputs inputs.json --load-outputs golden.json"))
+    way = case.chance.choice(
+        ("--onnx", "--reference-model bad.onnx", "--load-inputs inputs.json --load-outputs golden.json")
+    )
     _is_told(case, _compare(case, f"run good.onnx --onnxrt {way} {options}"), "nothing is compared")
 
 
@@ -87,13 +89,17 @@ def _empty(case: Case) -> None:
         (case.place.work / "g.json").write_text(case.chance.choice(("[]", "{}", '{"lst": []}', "null", "")))
     else:
         _results(case, [] if way == "iterations" else [{}])
-    _is_told(case, _compare(case, "run good.onnx --onnxrt --load-inputs inputs.json --load-outputs g.json"), f"empty {way}")
+    _is_told(
+        case, _compare(case, "run good.onnx --onnxrt --load-inputs inputs.json --load-outputs g.json"), f"empty {way}"
+    )
 
 
 def _identity(case: Case, dtype: int, shape: list[int], name: str = "i.onnx") -> None:
     values = [helper.make_tensor_value_info(one, dtype, shape) for one in ("x", "y")]
     graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"], "same")], "g", values[:1], values[1:])
-    onnx.save(helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)]), case.place.work / name)
+    onnx.save(
+        helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)]), case.place.work / name
+    )
 
 
 def _arrays(case: Case) -> tuple[str, np.ndarray]:
@@ -174,5 +180,7 @@ def _lengths(case: Case) -> None:
         output = helper.make_tensor_sequence_value_info("y", 1, [2])
         node = helper.make_node("SequenceConstruct", ["x"] * count, ["y"], "pair")
         graph = helper.make_graph([node], "g", [value], [output])
-        onnx.save(helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)]), case.place.work / file)
+        onnx.save(
+            helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)]), case.place.work / file
+        )
     _is_told(case, _compare(case, "run p.onnx --onnxrt --reference-model q.onnx"), f"sequences of {counts}")

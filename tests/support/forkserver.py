@@ -70,7 +70,8 @@ def start(
     """Run `layerwise WORDS` on three descriptors.
 
     terminal: not empty: they are a terminal, which it gets for its own; HANGUP_OFF ignores SIGHUP, as nohup does.
-    cwd: removed once the program stands in it if `gone`. limits: of resource.setrlimit, soft and hard; uid: not 0: the user to become, which only root can.
+    limits: of resource.setrlimit, soft and hard. uid: not 0: the user to become, which only root can.
+    gone: `cwd` is removed once the program stands in it.
     """
     asked = socket.socket(socket.AF_UNIX)
     asked.connect(_address())
