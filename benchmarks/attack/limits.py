@@ -9,11 +9,12 @@ from pathlib import Path
 from benchmarks.attack import journals, oracles
 from benchmarks.attack.case import Case
 from benchmarks.attack.kills import check_after, check_again
-from benchmarks.attack.lines import JOBS, LINES, Line
+from benchmarks.attack.lines import BY_NAME, JOBS, LINES, Line
 from benchmarks.attack.place import tree
 from benchmarks.attack.programs import Ended, run
 
 _FIRST_USER = 300_000  # whose processes are counted by themselves
+_STARTS_PYTHON = ("triage", "bundle")  # which another user may not reach
 _SHARE_STREAMS = 0.06  # of the attempts: they need a Python of their own
 
 
@@ -24,6 +25,8 @@ def attack(case: Case) -> None:
         _streams(case, line)
         return
     way = case.chance.choice((_descriptors, _descriptors, _processes, _memory))
+    if way == _processes and line.name in _STARTS_PYTHON:
+        line = BY_NAME["mark-all"]
     case.tell(f"layerwise {' '.join(line.words)}: {way.__name__.strip('_')}")
     old, before = tree(case.place.work), journals.on_file(case.place)
     ended = way(case, line)

@@ -38,7 +38,6 @@ sanitize-pair     surgeon sanitize pair.onnx {_PAIR}
 edit-try          {_EDIT} --insert x Mul 2.0 --try --save-edits made.json --script made.py {_NEW}
 triage            triage {_SIDES} -o made
 bench             bench good.onnx --onnxrt --duration 0.02 --warm-up-time 0.01 -o made.json
-capability        inspect capability good.onnx -o made
 """
 _PLAIN = f"""
 load-weights      convert good.onnx --load-weights weights.npz {_NEW}

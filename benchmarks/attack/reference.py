@@ -22,6 +22,7 @@ class Reference(NamedTuple):
     """code: exit code; seconds: of the slower run; lines: of its jobs' journals.
 
     made: the digests of each file it makes, and nothing where they vary; rows: those of the first job.
+    grows: made.onnx is written each time a smaller model that fails is found.
     """
 
     code: int
@@ -30,6 +31,7 @@ class Reference(NamedTuple):
     made: dict[str, str]
     rows: Rows
     result: dict[str, str]
+    grows: bool
 
 
 class References:
@@ -61,7 +63,7 @@ class References:
         lines = 0 if folder is None else (folder / "events.jsonl").read_bytes().count(b"\n")
         rows, result = (Rows(), {}) if folder is None else (rows_of(folder), result_of(folder))
         place.remove()
-        return Reference(ended.code, ended.seconds, lines, made, rows, result)
+        return Reference(ended.code, ended.seconds, lines, made, rows, result, "reduce" in line.words)
 
 
 def _common(one: Reference, other: Reference) -> Reference:
@@ -70,7 +72,9 @@ def _common(one: Reference, other: Reference) -> Reference:
     made = {name: one.made.get(name, "") if one.made.get(name) == other.made.get(name) else "" for name in names}
     rows = one.rows & other.rows
     result = {key: value for key, value in one.result.items() if other.result.get(key) == value}
-    return Reference(one.code, max(one.seconds, other.seconds), min(one.lines, other.lines), made, rows, result)
+    return Reference(
+        one.code, max(one.seconds, other.seconds), min(one.lines, other.lines), made, rows, result, one.grows
+    )
 
 
 def newest_job(place: Place) -> Path | None:

@@ -146,15 +146,25 @@ def _packed(case: Case) -> None:
     elif case.chance.random() < 0.5:
         values[1] = [*values[0][:-1], low + (values[0][-1] - low + 5) % 16]
     for file, numbers in zip(("p.onnx", "q.onnx"), values, strict=True):
-        weight = helper.make_tensor("w", _PACKED[name], [count], numbers)
-        output = helper.make_tensor_value_info("y", _PACKED[name], [count])
-        graph = helper.make_graph([helper.make_node("Identity", ["w"], ["y"], "same")], "g", [], [output], [weight])
-        model = helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)])
-        onnx.save(model, case.place.work / file)
-    ended = _compare(case, "run p.onnx --onnxrt --reference-model q.onnx")
+        onnx.save(_quantized(name, numbers), case.place.work / file)
+    runner = case.chance.choice(("--onnxrt", "--onnx"))
+    ended = _compare(case, f"run p.onnx {runner} --reference-model q.onnx {case.chance.choice(('', '--mark-all'))}")
     differ = values[0] != values[1]
     if "[!]" not in ended.said and ended.code != int(differ):
         case.complain("false verdict", f"{name} {values}: exit code {ended.code}: {oracles.tail(ended.said)}")
+
+
+def _quantized(name: str, numbers: list[int]) -> onnx.ModelProto:
+    """A model whose output has these numbers."""
+    weights = [
+        helper.make_tensor("w", TensorProto.FLOAT, [len(numbers)], numbers),
+        helper.make_tensor("scale", TensorProto.FLOAT, [], [1.0]),
+        helper.make_tensor("zero", _PACKED[name], [], [0]),
+    ]
+    output = helper.make_tensor_value_info("y", _PACKED[name], [len(numbers)])
+    node = helper.make_node("QuantizeLinear", ["w", "scale", "zero"], ["y"], "quantize")
+    graph = helper.make_graph([node], "g", [], [output], weights)
+    return helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)])
 
 
 def _accuracy(case: Case) -> None:
