@@ -145,10 +145,16 @@ def _packed(case: Case) -> None:
         values[1] = values[0]
     elif case.chance.random() < 0.5:
         values[1] = [*values[0][:-1], low + (values[0][-1] - low + 5) % 16]
+    make = case.chance.choice((_quantized, _dequantized))
     for file, numbers in zip(("p.onnx", "q.onnx"), values, strict=True):
-        onnx.save(_quantized(name, numbers), case.place.work / file)
-    runner = case.chance.choice(("--onnxrt", "--onnx"))
-    ended = _compare(case, f"run p.onnx {runner} --reference-model q.onnx {case.chance.choice(('', '--mark-all'))}")
+        onnx.save(make(name, numbers), case.place.work / file)
+    runner, marks = case.chance.choice(("--onnxrt", "--onnx")), case.chance.choice(("", "--mark-all"))
+    other = "--reference-model q.onnx"
+    if case.chance.random() < 0.5:
+        file = case.chance.choice(("g.json", "g.safetensors"))
+        _compare(case, f"run q.onnx {case.chance.choice(('--onnxrt', '--onnx'))} --save-outputs {file} {marks}")
+        other = f"--load-outputs {file}"
+    ended = _compare(case, f"run p.onnx {runner} {other} {marks}")
     differ = values[0] != values[1]
     if "[!]" not in ended.said and ended.code != int(differ):
         case.complain("false verdict", f"{name} {values}: exit code {ended.code}: {oracles.tail(ended.said)}")
@@ -161,9 +167,19 @@ def _quantized(name: str, numbers: list[int]) -> onnx.ModelProto:
         helper.make_tensor("scale", TensorProto.FLOAT, [], [1.0]),
         helper.make_tensor("zero", _PACKED[name], [], [0]),
     ]
-    output = helper.make_tensor_value_info("y", _PACKED[name], [len(numbers)])
-    node = helper.make_node("QuantizeLinear", ["w", "scale", "zero"], ["y"], "quantize")
-    graph = helper.make_graph([node], "g", [], [output], weights)
+    return _one_node("QuantizeLinear", ["w", "scale", "zero"], _PACKED[name], weights)
+
+
+def _dequantized(name: str, numbers: list[int]) -> onnx.ModelProto:
+    """A model with a weight of these numbers, and the same in float32 as its output."""
+    scale = helper.make_tensor("scale", TensorProto.FLOAT, [], [1.0])
+    weight = helper.make_tensor("w", _PACKED[name], [len(numbers)], numbers)
+    return _one_node("DequantizeLinear", ["w", "scale"], TensorProto.FLOAT, [weight, scale])
+
+
+def _one_node(op: str, inputs: list[str], dtype: int, weights: list[TensorProto]) -> onnx.ModelProto:
+    output = helper.make_tensor_value_info("y", dtype, list(weights[0].dims))
+    graph = helper.make_graph([helper.make_node(op, inputs, ["y"], "only")], "g", [], [output], weights)
     return helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)])
 
 
