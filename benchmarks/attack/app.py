@@ -23,6 +23,7 @@ KEYS = (
 )  # fmt: skip
 ENDS = ("SIGKILL", "SIGKILL", "SIGTERM", "SIGHUP", "closed", "closed", "q", "ctrl-c")
 _STYLE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+_FRAME = re.compile(r"[\w/]+\.py:\d+ in \w+")
 _READY = 30.0
 _OVER = ("done", "failed", "cancelled", "lost")
 
@@ -130,7 +131,8 @@ def _check_said(case: Case, ended: Ended, said: bytes, end: str) -> None:
     elif ended.code < 0 and -ended.code not in (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         case.complain("exit code", f"{ended.code}: {oracles.tail(text)}")
     if "Traceback" in text:
-        case.complain("traceback", oracles.tail(_STYLE.sub("", text)))
+        plain = _STYLE.sub("", text)
+        case.complain("traceback", f"{_FRAME.findall(plain)[-4:]} {oracles.tail(plain)[-100:]}")
     oracles.check_memory(case, ended)
 
 

@@ -20,7 +20,6 @@ LINES = (
     "precision",
     "run-golden",
     "reduce-stray",
-    "fp16-pair",
 )
 _OVER = ("done", "failed", "cancelled", "lost")
 

@@ -14,7 +14,8 @@ from benchmarks.attack.place import tree
 from benchmarks.attack.programs import Ended, run
 
 _FIRST_USER = 300_000  # whose processes are counted by themselves
-_STARTS_PYTHON = ("triage", "bundle")  # which another user may not reach
+# What needs no module that is not imported yet: another user may not be able to read Python's own.
+_IMPORTED = ("mark-all", "mark-all-good", "run", "run-bad", "run-golden", "locate", "lint", "compatibility", "extract")
 _SHARE_STREAMS = 0.06  # of the attempts: they need a Python of their own
 
 
@@ -25,8 +26,8 @@ def attack(case: Case) -> None:
         _streams(case, line)
         return
     way = case.chance.choice((_descriptors, _descriptors, _processes, _memory))
-    if way == _processes and line.name in _STARTS_PYTHON:
-        line = BY_NAME["mark-all"]
+    if "--check" in line.words or (way == _processes and line.name not in _IMPORTED):
+        line = BY_NAME[case.chance.choice(_IMPORTED)]  # a script of the user's may say anything then
     case.tell(f"layerwise {' '.join(line.words)}: {way.__name__.strip('_')}")
     old, before = tree(case.place.work), journals.on_file(case.place)
     ended = way(case, line)
