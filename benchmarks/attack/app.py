@@ -28,33 +28,88 @@ _READY = 30.0
 _OVER = ("done", "failed", "cancelled", "lost")
 
 
+class _App:
+    """The app on a pseudo-terminal, and what it said."""
+
+    def __init__(self, case: Case, columns: int, rows: int) -> None:
+        self.said = b""
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        env = {"COLORTERM": "truecolor", "LINES": str(rows), "COLUMNS": str(columns)}
+        self.program = Program(case.place, ("bad.onnx",), env=env, streams=(slave, slave, slave), terminal="hangup")
+        os.close(slave)
+        case.tell(f"layerwise bad.onnx at {columns} x {rows}")
+
+    @property
+    def running(self) -> bool:
+        return self.program.process.poll() is None
+
+    def read(self, seconds: float) -> None:
+        if self.master >= 0:
+            self.said += drain(self.master, seconds)
+
+    def ready(self) -> None:
+        """Read what it draws first."""
+        deadline = time.monotonic() + _READY
+        while len(self.said) < 500 and self.running and time.monotonic() < deadline:
+            self.read(0.2)
+
+    def press(self, key: str, seconds: float) -> None:
+        with suppress(OSError):
+            os.write(self.master, key.encode())
+        self.read(seconds)
+
+    def signal(self, name: str) -> None:
+        if self.running:
+            with suppress(ProcessLookupError):
+                os.kill(self.program.pid, signal.Signals[name])
+
+    def end(self, how: str) -> None:
+        """Ctrl-C and q may be answered by a question, or be a letter of a text: SIGTERM ends it then."""
+        if how == "closed":
+            self.close()
+        elif how.startswith("SIG"):
+            self.signal(how)
+        else:
+            self.press("\x1b\x1bq" if how == "q" else "\x03", 0.0)
+        self.read(1.5)
+        if how in ("q", "ctrl-c"):
+            self.signal("SIGTERM")
+        self.read(5.0)
+
+    def close(self) -> None:
+        """Once: another thread may have the number next."""
+        if self.master >= 0:
+            os.close(self.master)
+            self.master = -1
+
+
 def attack(case: Case) -> None:
     """Open a model, press keys, end it, look."""
-    columns, rows = case.chance.choice(((80, 24), (120, 40), (200, 60), (30, 8)))
-    master, program = _opened(case, columns, rows)
+    app = _App(case, *case.chance.choice(((80, 24), (120, 40), (200, 60), (30, 8))))
     try:
-        said = _ready(master, program)
-        said += _press(case, master, program)
+        app.ready()
+        _press(case, app)
         if case.chance.random() < 0.3:
-            _kill_one(case, program)
-            said += _press(case, master, program)
+            _kill_one(case, app.program)
+            _press(case, app)
         before = journals.on_file(case.place)
         end = case.chance.choice(ENDS)
         case.tell(end)
-        said += _end(master, program, end)
+        app.end(end)
     finally:
-        with suppress(OSError):
-            os.close(master)
-    ended = program.wait(20.0)
-    _check(case, ended, said, end, before)
+        app.close()
+    ended = app.program.wait(20.0)
+    _check(case, ended, app.said, end, before)
 
 
-def _ready(master: int, program: Program) -> bytes:
-    """What the app draws first."""
-    said, deadline = b"", time.monotonic() + _READY
-    while len(said) < 500 and program.process.poll() is None and time.monotonic() < deadline:
-        said += drain(master, 0.2)
-    return said
+def _press(case: Case, app: _App) -> None:
+    keys = [case.chance.choice(KEYS) for _ in range(case.chance.choice((1, 5, 15, 30)))]
+    case.tell(f"keys {''.join(keys)!r}")
+    for key in keys:
+        if not app.running:
+            break
+        app.press(key, case.chance.choice((0.0, 0.01, 0.05, 0.2)))
 
 
 def _kill_one(case: Case, program: Program) -> None:
@@ -69,58 +124,16 @@ def _kill_one(case: Case, program: Program) -> None:
 def glance(case: Case) -> None:
     """Open the app on the workspace, look at the jobs, and leave."""
     case.tell("the app's list of jobs")
-    master, program = _opened(case, 120, 40)
-    said = _ready(master, program)
+    app = _App(case, 120, 40)
+    app.ready()
     for key in ("3", "\x1b[B", "\r", "l", "\x1b"):
-        with suppress(OSError):
-            os.write(master, key.encode())
-        said += drain(master, 0.3)
-    said += _end(master, program, "SIGTERM")
-    os.close(master)
-    ended = program.wait(20.0)
-    _check_said(case, ended, said, "SIGTERM")
+        app.press(key, 0.3)
+    app.end("SIGTERM")
+    app.close()
+    ended = app.program.wait(20.0)
+    _check_said(case, ended, app.said, "SIGTERM")
     if ended.code not in (0, 143, -15, 130):
-        case.complain("exit code", f"the app: {ended.code}: {oracles.tail(said.decode('utf-8', 'replace'))}")
-
-
-def _opened(case: Case, columns: int, rows: int) -> tuple[int, Program]:
-    master, slave = pty.openpty()
-    fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    env = {"COLORTERM": "truecolor", "LINES": str(rows), "COLUMNS": str(columns)}
-    program = Program(case.place, ("bad.onnx",), env=env, streams=(slave, slave, slave), terminal="hangup")
-    os.close(slave)
-    case.tell(f"layerwise bad.onnx at {columns} x {rows}")
-    return master, program
-
-
-def _press(case: Case, master: int, program: Program) -> bytes:
-    said = b""
-    keys = [case.chance.choice(KEYS) for _ in range(case.chance.choice((1, 5, 15, 30)))]
-    case.tell(f"keys {''.join(keys)!r}")
-    for key in keys:
-        if program.process.poll() is not None:
-            break
-        with suppress(OSError):
-            os.write(master, key.encode())
-        said += drain(master, case.chance.choice((0.0, 0.01, 0.05, 0.2)))
-    return said
-
-
-def _end(master: int, program: Program, end: str) -> bytes:
-    """Ctrl-C and q may be answered by a question, or be a letter of a text: SIGTERM ends it then."""
-    if end == "closed":
-        os.close(master)
-        return b""
-    with suppress(OSError, ProcessLookupError):
-        if end.startswith("SIG") and program.process.poll() is None:
-            os.kill(program.pid, signal.Signals[end])
-        else:
-            os.write(master, b"\x1b\x1bq" if end == "q" else b"\x03")
-    said = drain(master, 1.5)
-    if program.process.poll() is None and not end.startswith("SIG"):
-        with suppress(ProcessLookupError):
-            os.kill(program.pid, signal.SIGTERM)
-    return said + drain(master, 5.0)
+        case.complain("exit code", f"the app: {ended.code}: {oracles.tail(app.said.decode('utf-8', 'replace'))}")
 
 
 def _check_said(case: Case, ended: Ended, said: bytes, end: str) -> None:
