@@ -11,6 +11,7 @@ import importlib
 import io
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -24,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 ROOT = Path(__file__).parents[2]
 HANGUP_OFF = "hangup off"
@@ -38,6 +39,7 @@ class Forked:
         self._asked = asked
         self.pid = int(asked.recv(WIDTH, socket.MSG_WAITALL))
         self.returncode: int | None = None
+        self.peak = 0  # bytes: the most that it or one of the children it waited for was resident with, once it ended
 
     def poll(self) -> int | None:
         with suppress(subprocess.TimeoutExpired):
@@ -49,6 +51,7 @@ class Forked:
             if not select.select([self._asked], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0)
             self.returncode = int(self._asked.recv(WIDTH, socket.MSG_WAITALL))
+            self.peak = int(self._asked.recv(WIDTH, socket.MSG_WAITALL))
             self._asked.close()
         return self.returncode
 
@@ -62,17 +65,18 @@ class Forked:
 
 def start(
     words: Sequence[str], cwd: Path, env: Mapping[str, str], streams: Sequence[int], *, terminal: str = "",
-    before: str = "",
+    before: str = "", limits: Mapping[int, int] | None = None, uid: int = 0, gone: bool = False,
 ) -> Forked:  # fmt: skip
     """Run `layerwise WORDS` on three descriptors.
 
     terminal: not empty: they are a terminal, which it gets for its own; HANGUP_OFF ignores SIGHUP, as nohup does.
-    before: what the program does to itself first, as text of Python.
+    before: what the program does to itself first, as text of Python. limits: of resource.setrlimit, soft and hard.
+    uid: not 0: the user to become, which only root can. gone: `cwd` is removed once the program stands in it.
     """
     asked = socket.socket(socket.AF_UNIX)
     asked.connect(_address())
-    order = {"words": list(words), "cwd": str(cwd), "env": dict(env), "terminal": terminal, "before": before}
-    order["umask"] = _umask()
+    order: dict[str, Any] = {"words": list(words), "cwd": str(cwd), "env": dict(env), "terminal": terminal}
+    order |= {"limits": list((limits or {}).items()), "uid": uid, "gone": gone, "before": before, "umask": _umask()}
     message = json.dumps(order).encode()
     socket.send_fds(asked, [len(message).to_bytes(4, "big")], list(streams))
     asked.sendall(message)
@@ -83,6 +87,11 @@ def _umask() -> int:
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
+
+
+def start_server() -> None:
+    """Have the server there before threads ask for it."""
+    _address()
 
 
 @cache
@@ -152,9 +161,9 @@ def _keep(asked: socket.socket) -> NoReturn:
     for stream in (0, *streams):
         os.close(stream)
     asked.send(_number(pid))
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    _, status, used = os.wait4(pid, 0)
     with suppress(OSError):
-        asked.send(_number(code))
+        asked.send(_number(os.waitstatus_to_exitcode(status)) + _number(used.ru_maxrss << 10))
     os._exit(0)
 
 
@@ -162,7 +171,7 @@ def _number(value: int) -> bytes:
     return str(value).rjust(WIDTH).encode()
 
 
-def _become(order: dict[str, object], streams: Sequence[int]) -> NoReturn:
+def _become(order: dict[str, Any], streams: Sequence[int]) -> NoReturn:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     os.closerange(3, 64)
@@ -174,12 +183,24 @@ def _become(order: dict[str, object], streams: Sequence[int]) -> NoReturn:
     supervise.start_worker = ForkedWorker
     os.chdir(str(order["cwd"]))
     os.environ.clear()
-    os.environ.update(order["env"])  # type: ignore[call-overload]
+    os.environ.update(order["env"])
     sys.path[:] = [str(order["cwd"]), *os.environ.get("PYTHONPATH", "").split(os.pathsep), *SITE]
-    sys.argv = ["layerwise", *order["words"]]  # type: ignore[misc]
+    sys.argv = ["layerwise", *order["words"]]
     _open_streams()
-    exec(str(order["before"]), {})
+    exec(order["before"], {})
+    _confine(order)
     _run()
+
+
+def _confine(order: dict[str, Any]) -> None:
+    if order["gone"]:
+        Path(order["cwd"]).rmdir()
+    for limit, value in order["limits"]:
+        resource.setrlimit(limit, (value, value))
+    if order["uid"]:
+        os.setgroups([])
+        os.setgid(order["uid"])
+        os.setuid(order["uid"])
 
 
 def _open_streams() -> None:

@@ -1,0 +1,58 @@
+"""The command: `python -m benchmarks.attack`."""
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests")]
+
+from support import forkserver  # noqa: E402
+
+import benchmarks.attack  # noqa: E402
+from benchmarks.attack.plan import SHARES  # noqa: E402
+from benchmarks.attack.report import Report  # noqa: E402
+from benchmarks.attack.run import Attacker  # noqa: E402
+
+
+def main() -> int:
+    options = _options()
+    file = Path(options.out).open("a") if options.out else None  # noqa: SIM115 (it lives as long as the process)
+    with tempfile.TemporaryDirectory(prefix="attack-", ignore_cleanup_errors=True) as folder:
+        forkserver.start_server()
+        started, report = time.monotonic(), Report(file)
+        attacker = Attacker(Path(folder), options.seed, options.only)
+        if options.attempt:
+            for number in options.attempt:
+                made = attacker.make(number)
+                print("; ".join(made.story), made.last and made.last.said, sep="\n")
+                report.add(made)
+        else:
+            attacker.run(options.minutes, options.count, options.together, report.add)
+        print(f"seed {options.seed}, {time.monotonic() - started:.0f} s\n{report.table()}")
+    return 1 if report.findings else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(benchmarks.attack.__doc__ or "").splitlines()[0])
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--count", type=int, help="so many attempts at most")
+    parser.add_argument("--only", type=_kinds, default=set(), metavar="KIND,…", help=", ".join(SHARES))
+    parser.add_argument("--attempt", type=int, nargs="+", metavar="N", help="these attempts alone, with what was said")
+    parser.add_argument("--together", type=int, default=4, help="attempts at the same time")
+    parser.add_argument("--out", metavar="FILE", help="a JSON line for each attempt that found something")
+    return parser.parse_args()
+
+
+def _kinds(text: str) -> set[str]:
+    kinds = set(text.split(","))
+    if kinds - SHARES.keys():
+        raise argparse.ArgumentTypeError(f"the kinds are {', '.join(SHARES)}")
+    return kinds
+
+
+if __name__ == "__main__":
+    sys.exit(main())
