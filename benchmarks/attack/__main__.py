@@ -1,6 +1,9 @@
 """The command: `python -m benchmarks.attack`."""
 
 import argparse
+import os
+import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -12,6 +15,7 @@ sys.path[:0] = [str(ROOT / "tests")]
 from support import forkserver  # noqa: E402
 
 import benchmarks.attack  # noqa: E402
+from benchmarks.attack import processes  # noqa: E402
 from benchmarks.attack.plan import SHARES  # noqa: E402
 from benchmarks.attack.report import Report  # noqa: E402
 from benchmarks.attack.run import Attacker  # noqa: E402
@@ -21,6 +25,8 @@ def main() -> int:
     options = _options()
     file = Path(options.out).open("a") if options.out else None  # noqa: SIM115 (it lives as long as the process)
     with tempfile.TemporaryDirectory(prefix="attack-", ignore_cleanup_errors=True) as folder:
+        signal.signal(signal.SIGTERM, lambda *_: _leave(Path(folder)))
+        signal.signal(signal.SIGINT, lambda *_: _leave(Path(folder)))
         forkserver.start_server()
         started, report = time.monotonic(), Report(file)
         attacker = Attacker(Path(folder), options.seed, options.only)
@@ -33,6 +39,13 @@ def main() -> int:
             attacker.run(options.minutes, options.count, options.together, report.add)
         print(f"seed {options.seed}, {time.monotonic() - started:.0f} s\n{report.table()}")
     return 1 if report.findings else 0
+
+
+def _leave(folder: Path) -> None:
+    """End what was started, and this process, whatever its threads are at."""
+    processes.end(processes.below(folder))
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(130)
 
 
 def _options() -> argparse.Namespace:

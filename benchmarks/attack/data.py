@@ -85,6 +85,8 @@ def attack(case: Case) -> None:
         case.tell(f"layerwise {' '.join(words)}")
         ended = run(case.place, words)
         oracles.check_said(case, ended)
+        if ended.code is None:
+            break
         for made in case.place.work.glob("made*"):
             made.unlink()
     for path, data in before.items():

@@ -136,33 +136,39 @@ def _live(case: Case, user: Path) -> None:
 
 
 def _look(case: Case, damaged: set[int], but: tuple[str, ...] = ()) -> None:
-    """What a person does next. damaged: jobs that need not be shown whole."""
-    _check_list(case, run(case.place, ("jobs", "list", "--all", "--json")), damaged)
+    """What a person does next, until something hangs. damaged: jobs that need not be shown whole."""
+    listed = run(case.place, ("jobs", "list", "--all", "--json"))
+    _check_list(case, listed, damaged)
     usual = [words for words in COMMANDS if not set(words) & set(but)]
-    for words in case.chance.sample(usual, 3):
-        job = case.chance.choice((1, 2, 3, 4, *damaged))
-        line = tuple(word.format(job) for word in words)
-        case.tell(f"layerwise {' '.join(line)}")
-        ended = run(case.place, line)
-        _check_said(case, ended)
-        gone = {"prune", "retry"} & set(words)
-        if (
-            words[:2] == ("jobs", "show")
-            and job not in damaged
-            and ended.code != 0
-            and not gone
-            and _is_there(case, job)
-        ):
-            case.complain("a job takes others along", f"{' '.join(line)}: {oracles.tail(ended.said)}")
+    chosen = [(words, case.chance.choice((1, 2, 3, 4, *damaged))) for words in case.chance.sample(usual, 3)]
+    if listed.code is None or not all(_look_at(case, words, job, damaged) for words, job in chosen):
+        return
     if not but and case.chance.random() < 0.1:
         app.glance(case)
     if case.chance.random() < 0.4:
-        line = ("run", "good.onnx", "--onnxrt", "--onnx")
-        case.tell(f"layerwise {' '.join(line)}")
-        ended = run(case.place, line)
-        _check_said(case, ended)
-        if ended.code != 0:
-            case.complain("a job takes others along", f"a new job: {oracles.tail(ended.said)}")
+        _check_new(case)
+
+
+def _look_at(case: Case, words: tuple[str, ...], job: int, damaged: set[int]) -> bool:
+    """One command on a job; False where it hangs."""
+    line = tuple(word.format(job) for word in words)
+    case.tell(f"layerwise {' '.join(line)}")
+    there = _is_there(case, job)
+    ended = run(case.place, line)
+    _check_said(case, ended)
+    if words[:2] == ("jobs", "show") and there and job not in damaged and ended.code != 0:
+        case.complain("a job takes others along", f"{' '.join(line)}: {oracles.tail(ended.said)}")
+    return ended.code is not None
+
+
+def _check_new(case: Case) -> None:
+    """A new job among them."""
+    line = ("run", "good.onnx", "--onnxrt", "--onnx")
+    case.tell(f"layerwise {' '.join(line)}")
+    ended = run(case.place, line)
+    _check_said(case, ended)
+    if ended.code != 0:
+        case.complain("a job takes others along", f"a new job: {oracles.tail(ended.said)}")
 
 
 def _is_there(case: Case, job: int) -> bool:

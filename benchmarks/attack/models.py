@@ -62,6 +62,8 @@ def attack(case: Case) -> None:
         case.tell(f"layerwise {' '.join(words)}")
         ended = run(case.place, words)
         oracles.check_said(case, ended)
+        if ended.code is None:
+            break
         _check_self(case, words, ended.code, ended.said)
         _check_made(case, ended.code, before)
         for name in ("made.onnx", "made.html", "made.npz", "made.py"):

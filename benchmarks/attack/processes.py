@@ -22,7 +22,12 @@ class Left(NamedTuple):
 
 def of(place: Place, *sessions: int) -> list[Left]:
     """Processes that belong to a place, or to sessions that were started for it."""
-    return list(_of(os.fsencode(place.root), set(sessions)))
+    return below(place.root, *sessions)
+
+
+def below(folder: Path, *sessions: int) -> list[Left]:
+    """Processes that belong to places below a folder."""
+    return list(_of(os.fsencode(folder), set(sessions)))
 
 
 def _of(root: bytes, sessions: set[int]) -> Iterator[Left]:
