@@ -1,19 +1,34 @@
 """What a worker's guard runs when the supervisor is gone: kills all that bears the tag of its own environment.
 
-`python -m backends.jobs.sweeper`
+Then it writes down how the job ended: `python -m backends.jobs.sweeper`.
 """
 
 import os
 import sys
+import time
+from contextlib import suppress
+from pathlib import Path
 
+from backends.jobs.conclude import settle
+from backends.jobs.folder import SPEC
 from backends.jobs.process import TAG, sweep_tagged
+
+_DIES_WITHIN = 2.0  # what was killed holds the job's lock for a moment
 
 
 def main() -> int:
     tag = os.environ.get(TAG)
     if tag:
         sweep_tagged([tag])
+        with suppress(OSError):  # then whoever looks next writes it down
+            _write_down(Path(tag))
     return 0
+
+
+def _write_down(folder: Path) -> None:
+    deadline = time.monotonic() + _DIES_WITHIN
+    while (folder / SPEC).is_file() and not settle(folder) and time.monotonic() < deadline:
+        time.sleep(0.01)
 
 
 if __name__ == "__main__":

@@ -13,12 +13,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from backends.errors import LayerwiseError
+from backends.errors import LayerwiseError, refusal
 from backends.jobs.actions import find_action
 from backends.jobs.cards import DISK_ERRORS, DISK_FULL_EXIT, is_out_of_memory, make_card
 from backends.jobs.context import JobContext
 from backends.jobs.folder import TEMPORARY, release_reserve
 from backends.private import keep_alone, keep_private
+from backends.regular import is_scarce
 from backends.temporary import keep_aside, record_in
 from backends.trt.monitor import give_up, hear
 
@@ -138,7 +139,7 @@ def _enter(spec: dict[str, Any]) -> None:
 def _report(context: JobContext, error: BaseException) -> int:
     """Write the card of an action that raised, with the reserve's space if the disk is full."""
     kind, summary, more = _classify(error)
-    detail = "" if kind == "error" else _traceback(error)
+    detail = _traceback(error) if kind in ("exception", "oom") else ""
     card = make_card(context.folder, kind, summary, detail, **more)
     for last_try in (False, True):
         try:
@@ -157,6 +158,9 @@ def _classify(error: BaseException) -> tuple[str, str, dict[str, Any]]:
     if isinstance(error, OSError) and error.errno in DISK_ERRORS:
         place = f" ({error.filename})" if error.filename else ""
         return "disk", f"no space left on the disk{place}: free some and retry; what was finished is kept", {}
+    refused = refusal(error)
+    if refused and not isinstance(error, MemoryError) and (not isinstance(error, OSError) or is_scarce(error)):
+        return "error", f"the job could not be done: {refused}", {}
     text = f"{type(error).__name__}: {error}".strip().removesuffix(":")
     return ("oom", f"memory ran out: {text}", {}) if is_out_of_memory(error) else ("exception", text, {})
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from backends.jobs import leases
 from benchmarks.attack import formats, processes
 from benchmarks.attack.case import Case
-from benchmarks.attack.programs import LIMIT, Ended
+from benchmarks.attack.programs import LIMIT, Ended, run
 from benchmarks.attack.reference import Reference
 from benchmarks.soak.processes import within
 
@@ -78,15 +78,21 @@ def check_temporary(case: Case, reference: Reference | None, now: Collection[str
 
 
 def check_left(case: Case, *sessions: int) -> None:
-    """No process, no lease, nothing in TMPDIR."""
+    """No process, no lease, nothing in TMPDIR once somebody has looked at the jobs."""
     left = processes.gone(case.place, *sessions)
     processes.end(left)
     if left:
         case.complain("process left", f"{left[0].what} and {len(left) - 1} more")
     if not within(2.0, lambda: not _leases(case)):
         case.complain("lease left", f"{_leases(case)}")
-    if case.place.temp.is_dir() and (more := sorted(path.name for path in case.place.temp.iterdir())):
+    if _temporary(case):
+        run(case.place, ["jobs", "list"])
+    if more := _temporary(case):
         case.complain("left in TMPDIR", f"{more[:4]}")
+
+
+def _temporary(case: Case) -> list[str]:
+    return sorted(path.name for path in case.place.temp.iterdir()) if case.place.temp.is_dir() else []
 
 
 def _leases(case: Case) -> list[str]:

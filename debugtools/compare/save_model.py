@@ -1,6 +1,9 @@
 """Saving the model as a comparison runs it: with the marked tensors as its outputs."""
 
+import re
+import sys
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 
 import onnx
@@ -66,11 +69,24 @@ def write_onnx(
         if external is None and model.ByteSize() < onnx.checker.MAXIMUM_PROTOBUF:
             onnx.save(model, new / path.name)
             return
-        onnx.save(
-            model,
-            new / path.name,
-            save_as_external_data=True,
-            all_tensors_to_one_file=one_file,
-            location=Path(external or f"{path.name}.data").name,
-            size_threshold=THRESHOLD if threshold is None else threshold,
-        )
+        location = Path(external or f"{path.name}.data").name
+        _put_outside(model, location if one_file else None, THRESHOLD if threshold is None else threshold)
+        onnx.save(model, new / path.name)
+
+
+def _put_outside(model: onnx.ModelProto, location: str | None, threshold: int) -> None:
+    """Let weights of `threshold` bytes and more refer to a file that `onnx.save` writes, each to one of its own for None.
+
+    onnx's own function refuses a name that is taken in the current folder, which need not be where it writes.
+    """
+    taken: set[str] = set()
+    for tensor in model.graph.initializer:
+        if tensor.HasField("raw_data") and sys.getsizeof(tensor.raw_data) >= threshold:
+            name = location or _free_name(tensor.name, taken)
+            taken.add(name)
+            onnx.external_data_helper.set_external_data(tensor, name)
+
+
+def _free_name(tensor: str, taken: set[str]) -> str:
+    name = re.sub(r"[^\w.-]", "_", tensor)[:200].lstrip(".") or "weight"
+    return next(each for each in (name, *(f"{name}_{i}" for i in count(1))) if each not in taken)
