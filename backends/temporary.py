@@ -11,6 +11,7 @@ import re
 import shutil
 import stat
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +20,7 @@ from backends.private import usual_folder_mode
 
 _NAME = re.compile(r"(\..{0,24}\.[0-9a-f]{16})([0-9a-f]{16})\.tmp", re.DOTALL)
 _LONGEST_RECORD = 64 << 20
+_DIES_WITHIN = 1.0
 _FILE = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
 _FOLDER = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_DIRECTORY
 _record: Path | None = None
@@ -181,8 +183,8 @@ def sweep(folder: Path) -> None:
             remove_dead(folder / name)
 
 
-def remove_dead(path: Path) -> None:
-    """Remove a temporary file or folder of this user's if nobody holds it."""
+def remove_dead(path: Path, within: float = 0.0) -> None:
+    """Remove a temporary file or folder of this user's if nobody holds it, now or `within` some seconds."""
     with suppress(OSError):
         found = path.lstat()
         is_folder = stat.S_ISDIR(found.st_mode)
@@ -190,11 +192,23 @@ def remove_dead(path: Path) -> None:
             return
         fd = os.open(path, _FOLDER if is_folder else _FILE)
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock_within(fd, within)
             if _is(fd, path):
                 shutil.rmtree(path) if is_folder else path.unlink()
         finally:
             os.close(fd)
+
+
+def _lock_within(fd: int, seconds: float) -> None:
+    """Lock it, once those that held it are dead: who was killed may take a moment. OSError if they are not."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(0.005)
 
 
 def sweep_record(record: Path) -> None:
@@ -215,7 +229,7 @@ def sweep_record(record: Path) -> None:
         if path.is_relative_to(record.parent):
             _remove(path)
         elif is_ours(path.name):
-            remove_dead(path)
+            remove_dead(path, _DIES_WITHIN)
 
 
 def _remove(path: Path) -> None:

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from backends.jobs.spec import JobSpec
     from backends.jobs.store import Workspace
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
 def run_inline(spec: "JobSpec", on_event: Callable[[Event], None], workspace: "Workspace") -> JobView:
     """Make a job, see it through, tell `on_event` of every event as it comes, and return the job as it ended.
 
-    SIGINT and SIGTERM cancel the job (a second one kills it); after SIGHUP it goes on untold. Call it from
-    the main thread for that; from any other thread signals are left alone. `on_event` is called in a thread of its
+    SIGINT and SIGTERM cancel the job (a second one kills it); SIGHUP does not. Call it from the main thread for
+    that; from any other thread signals are left alone. `on_event` is called in a thread of its
     own: a slow one holds up nothing, and what it raises is raised here once the job has ended.
     """
     with ExitStack() as stack:
@@ -30,6 +30,7 @@ def run_inline(spec: "JobSpec", on_event: Callable[[Event], None], workspace: "W
             folder, lock = workspace.create(spec)
             stack.callback(os.close, lock)
             supervision = Supervision(folder, lock, on_event)
+            stack.callback(supervision.close)
             stack.enter_context(_signals(supervision))
         supervision.run()
     return workspace.view(int(folder.name))
@@ -50,7 +51,9 @@ def _signals(supervision: Supervision) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    handlers = dict(zip(_SIGNALS, (supervision.stop, supervision.stop, supervision.stop_telling), strict=True))
+    handlers: dict[signal.Signals, Callable[..., None]] = {
+        signal.SIGINT: supervision.stop, signal.SIGTERM: supervision.stop, signal.SIGHUP: supervision.let_go,
+    }  # fmt: skip
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     wakeup = signal.set_wakeup_fd(supervision.sleeper.wake_fd, warn_on_full_buffer=False)
     try:
@@ -59,3 +62,5 @@ def _signals(supervision: Supervision) -> Iterator[None]:
         signal.set_wakeup_fd(wakeup)
         for number, handler in before.items():
             signal.signal(number, handler)
+    if supervision.stopped_by == signal.SIGTERM and callable(before[signal.SIGTERM]):
+        signal.raise_signal(signal.SIGTERM)  # the worker that runs this job is asked to end too

@@ -103,9 +103,13 @@ def start_guard(group: int, env: Mapping[str, str]) -> tuple[int, int]:
     """
     read_end, alive = os.pipe()
     command = ["/bin/sh", "-c", _GUARD, "sh", *python("backends.jobs.sweeper")]
-    guard = spawn(command, env, group=group, stdin=read_end)
-    os.close(read_end)
-    return guard, alive
+    try:
+        return spawn(command, env, group=group, stdin=read_end), alive
+    except OSError:
+        os.close(alive)
+        raise
+    finally:
+        os.close(read_end)
 
 
 class WorkerProcess:
@@ -118,8 +122,17 @@ class WorkerProcess:
         self, command: Sequence[str], env: Mapping[str, str], *, output: Path | None = None, keep: Sequence[int] = ()
     ) -> None:
         self.pid = spawn(command, env, output=output, keep=keep)
-        self._guard, self._alive = start_guard(self.pid, env)
-        self.pidfd = os.pidfd_open(self.pid) if hasattr(os, "pidfd_open") else -1
+        self._guarded(env)
+
+    def _guarded(self, env: Mapping[str, str]) -> None:
+        """Have a guard for the worker; where there can be none it ends. Raises OSError."""
+        try:
+            self._guard, self._alive = start_guard(self.pid, env)
+            self.pidfd = os.pidfd_open(self.pid) if hasattr(os, "pidfd_open") else -1
+        except OSError:
+            self.signal_group(signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+            raise
 
     def exited(self) -> bool:
         """Whether the worker has ended; it stays unreaped, so that the number of its group cannot be given

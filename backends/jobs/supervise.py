@@ -32,6 +32,7 @@ INFINITY = float("inf")
 _DUMP_TIME = 0.1
 _DEAF = 0.01
 _LOOK_AGAIN = 2.0
+_LISTENS_WITHIN = 5.0
 
 
 class Supervision:
@@ -56,21 +57,21 @@ class Supervision:
         keep_private(folder.parents[1])
         self._replies = LineReader(folder / REPLIES)
         self._stops_asked = 0
-        self._untold = False
+        self.stopped_by = 0
+        self._let_go = False
         self._stopped = ""
         self._killed = False
         self._kill_at = self._deadline = INFINITY
         self._left = 0.0
 
-    def stop(self, *_: object) -> None:
+    def stop(self, number: int = 0, *_: object) -> None:
         """Ask for the end, as a signal handler may; asked twice, nobody gets time to clean up."""
+        self.stopped_by = number or self.stopped_by
         self._stops_asked += 1
 
-    def stop_telling(self, *_: object) -> None:
-        """Go on without `on_event`: whoever was told has gone away. A signal handler may ask for it."""
-        if self._teller is not None:
-            self._teller.stop()
-            self._untold = True
+    def let_go(self, *_: object) -> None:
+        """Wait for nobody who listens: the terminal is gone. A signal handler may ask for it."""
+        self._let_go = True
 
     def run(self) -> str:
         """See the attempt through and return its final state.
@@ -91,18 +92,23 @@ class Supervision:
         return Teller(self.folder, on_event, self.sleeper.wake)
 
     def _finish_telling(self) -> None:
-        """Wait until all is told, unless nobody listens any more or the end is asked for meanwhile."""
+        """Wait until all is told, unless the end is asked for meanwhile, or nobody may be listening any more."""
         teller, asked = self._teller, self._stops_asked
-        if teller is not None:
-            teller.finish()
-            while not (teller.ended or self._untold or self._stops_asked > asked):
-                self.sleeper.sleep(None)
-            if not teller.ended:  # it may wake the sleeper yet
-                return
-            teller.join()
-        self.sleeper.close()
-        if teller is not None and teller.error is not None:
+        if teller is None:
+            return
+        teller.finish()
+        deadline = time.monotonic() + _LISTENS_WITHIN
+        while not (teller.ended or self._stops_asked > asked or (self._let_go and time.monotonic() > deadline)):
+            self.sleeper.sleep(_LOOK_AGAIN)
+        if teller.error is not None:
             raise teller.error
+
+    def close(self) -> None:
+        """Give back what it took to wait, once no signal wakes it any more."""
+        if self._teller is None or self._teller.ended:  # else it may wake the sleeper yet
+            if self._teller is not None:
+                self._teller.join()
+            self.sleeper.close()
 
     def _attempt(self) -> Ending:
         held: dict[str, int] | None = None
@@ -158,6 +164,18 @@ class Supervision:
         kills, log_from = oom_kills(), _size(self.folder / LOG)
         memory = MemoryWatch(self._spec)
         worker = self._start(held)
+        try:
+            self._watch(worker, memory)
+        except BaseException:  # no descriptor left to look with, say
+            worker.signal_group(signal.SIGKILL)
+            worker.bury()
+            raise
+        status = worker.bury()
+        oom = oom_kills() > kills
+        return Ending(status, self._stopped, self._killed, oom, "", log_from, memory.held, memory.most)
+
+    def _watch(self, worker: WorkerProcess, memory: MemoryWatch) -> None:
+        """Return when the worker has ended."""
         self._arrange(worker)
         while not worker.exited():
             self._tell()
@@ -166,9 +184,6 @@ class Supervision:
                 self._stop_hungry(worker, memory)
             until = min(self._kill_at, self._deadline, memory.due) - time.monotonic()
             self.sleeper.sleep(None if until == INFINITY else until, deaf=_DEAF)
-        status = worker.bury()
-        oom = oom_kills() > kills
-        return Ending(status, self._stopped, self._killed, oom, "", log_from, memory.held, memory.most)
 
     def _start(self, held: dict[str, int]) -> WorkerProcess:
         wanted = self._spec.get("gpus", 0)

@@ -20,7 +20,7 @@ class Teller:
         self._on_event = on_event
         self._done = done
         self._news = threading.Event()
-        self._last = self._stopped = False
+        self._last = False
         self._thread = threading.Thread(target=self._run, name="telling", daemon=True)
         self._thread.start()
 
@@ -32,10 +32,6 @@ class Teller:
         """What the journal holds now is all."""
         self._last = True
         self._news.set()
-
-    def stop(self) -> None:
-        """Begin no other event; as a signal handler may ask."""
-        self._stopped = True
 
     def join(self) -> None:
         """Wait for the thread, which leaves at once after `done`."""
@@ -56,7 +52,5 @@ class Teller:
         self._news.clear()
         last = self._last
         for event in self._reader.read():
-            if self._stopped:
-                return False
             self._on_event(event)
         return not last

@@ -91,6 +91,7 @@ def _prepare() -> None:
         own = Path("/proc/self/oom_score_adj")
         own.write_text(str(max(_FIRST_TO_GO, int(own.read_text()))))
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, _raise_cancelled)
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR2)

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import onnx
@@ -42,7 +43,8 @@ def attack(case: Case) -> None:
     case.tell(f"layerwise {' '.join(line.words)}: SIGKILL to the worker at line {lines} of {reference.lines}")
     journals.until_journal(case.place, lines, lambda: program.process.poll() is None)
     for pid in _workers(case):
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     program.wait()
     before = journals.on_file(case.place)
     changed = _change(case, line)

@@ -75,7 +75,7 @@ def write_onnx(
 
 
 def _put_outside(model: onnx.ModelProto, location: str | None, threshold: int) -> None:
-    """Let weights of `threshold` bytes and more refer to a file that `onnx.save` writes, each to one of its own for None.
+    """Let weights of `threshold` bytes and more refer to a file that `onnx.save` writes; None: each to one of its own.
 
     onnx's own function refuses a name that is taken in the current folder, which need not be where it writes.
     """

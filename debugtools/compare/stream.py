@@ -8,10 +8,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from backends.errors import LayerwiseError
 from backends.results import IterationResult
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
 from backends.tensors import dtype_name, to_onnx
+from backends.text import shown
 from backends.trt.variants import of_part
 
 if TYPE_CHECKING:
@@ -155,6 +157,9 @@ class GraphStream:
             yield made
 
     def _run(self, number: int, segment: "Segment") -> Mapping[str, Array]:
+        lacking = next((name for name in segment.feeds if name not in self.live), None)
+        if lacking is not None:
+            raise LayerwiseError(f"{shown(lacking, 200)!r} is read, but nothing makes it: see `layerwise check lint`")
         feed = {name: self.live[name] for name in segment.feeds}
 
         def opener() -> Session:

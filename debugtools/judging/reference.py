@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from backends.errors import LayerwiseError
 from backends.tensors import dtype_name, dtype_row, to_numpy
+from backends.text import shown
 from debugtools.compare.memory import limits, resident
 from debugtools.compare.sides import ModelSide, SavedSide, Side
 from debugtools.compare.store import ArrayStore
@@ -101,6 +102,8 @@ class ReferenceTensors(Mapping[str, Array]):
     def __getitem__(self, name: str) -> Array:
         if name in self._feed:
             return self._feed[name]
+        if name not in self._names:
+            raise LayerwiseError(f"{shown(name, 200)!r} is read, but nothing makes it: see `layerwise check lint`")
         return fit(self._raw(self._names[name]), self._types.get(name))
 
     def raw(self, name: str) -> Array:

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from backends.jobs import supervise
 from backends.jobs.folder import LOG
-from backends.jobs.process import TAG, WorkerProcess, start_guard
+from backends.jobs.process import TAG, WorkerProcess
 from backends.jobs.spare_worker import _write_to
 from backends.jobs.worker import work
 
@@ -35,8 +35,7 @@ class ForkedWorker(WorkerProcess):
         if self.pid == 0:
             _become_worker(folder, attempt, env, keep)
         os.setpgid(self.pid, self.pid)
-        self._guard, self._alive = start_guard(self.pid, {**env, TAG: str(folder)})
-        self.pidfd = os.pidfd_open(self.pid)
+        self._guarded({**env, TAG: str(folder)})
 
 
 def _become_worker(folder: Path, attempt: int, env: Mapping[str, str], keep: Sequence[int]) -> NoReturn:

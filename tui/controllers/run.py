@@ -63,13 +63,12 @@ class RunController:
         """The command line that does the same; empty while something is wrong."""
         return command_line(self.checked.spec) if self.checked.spec is not None else []
 
-    async def start(self) -> int:
-        """Submit the comparison and put it on view; returns the job's id.
+    async def start(self, spec: CompareSpec) -> int:
+        """Submit a comparison and put it on view; returns the job's id.
 
         Raises LayerwiseError when the job cannot be made.
         """
-        assert self.checked.spec is not None
-        job = await self._app.client.submit(await asyncio.to_thread(compare_job, self.checked.spec))
+        job = await self._app.client.submit(await asyncio.to_thread(compare_job, spec))
         self._app.session.set_compare_job(str(job))
         return job
 

@@ -21,6 +21,8 @@ class GraphPanes(GraphBase, scope="graph"):
 
     @command("graph.fold", "fold equal blocks to one row each (enter opens one), or show all nodes", keys="z")
     def toggle_folding(self) -> None:
+        if self.session.index is None:
+            return
         found = self._rows.fold(not self._rows.folding)
         self.session.remember("graph", form={"fold": self._rows.folding})
         self._list.set_model(self._list.model, self._rows.row_of(self.session.node))

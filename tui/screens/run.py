@@ -1,5 +1,6 @@
 """The Run screen: a form that becomes a comparison, its cost and its command line."""
 
+from functools import partial
 
 from textual import on
 from textual.app import ComposeResult
@@ -7,6 +8,7 @@ from textual.events import Resize
 
 from backends.errors import LayerwiseError
 from backends.files import absolute_path, user_path
+from debugtools.compare.spec import CompareSpec
 from tui.commands import command
 from tui.controllers.run import RunController
 from tui.controllers.yank import Copy
@@ -182,14 +184,15 @@ class RunScreen(Page, scope="run"):
 
     @command("run.start", "start the comparison", keys="r,ctrl+r", footer="start", line="start")
     def start(self) -> None:
-        if self._control.checked.spec is None:
+        spec = self._control.checked.spec
+        if spec is None:
             self.state.say("not yet: " + next(iter(self._control.checked.problems.values())), "bad")
             return
-        self.run_latest("start", self._start)
+        self.run_latest("start", partial(self._start, spec))
 
-    async def _start(self) -> None:
+    async def _start(self, spec: CompareSpec) -> None:
         try:
-            job = await self._control.start()
+            job = await self._control.start(spec)
         except LayerwiseError as error:
             self.state.say(str(error), "bad")
             return

@@ -26,6 +26,8 @@ class NodeRows:
         self.narrowed = False
         self._folding = Folding()
         self.index: GraphIndex | None = None
+        self._order: Numbers = np.zeros(0, np.int32)
+        self._place: Numbers = np.zeros(0, np.int32)
         if index is not None:
             self.take(index)
 
