@@ -18,6 +18,8 @@ _SCARCE = {
     errno.ENOMEM: "memory ran out",
 }
 
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
 
 class LayerwiseError(Exception):
     """Something the user can act on. Shown as one message, never as a traceback; names in it are safe to print."""
@@ -63,6 +65,10 @@ def refusal(error: BaseException) -> str:
         return _SCARCE[errno.EAGAIN]
     if isinstance(error, MemoryError):
         return "memory ran out"
+    if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
+        return f"there is no room on the disk for what is written ({error.strerror})"
+    if isinstance(error, FileNotFoundError) and error.filename is None:
+        return "the current folder was removed: change to another"
     if not isinstance(error, OSError) or (error.filename is None and error.errno not in _SCARCE):
         return ""
     words = _SCARCE.get(error.errno or 0, error.strerror or str(error))

@@ -26,6 +26,7 @@ from backends.trt.monitor import give_up, hear
 _PR_SET_PDEATHSIG = 1
 _CANCELLED = 128 + signal.SIGTERM
 _asked_to_end: list[bool] = []
+_over: list[bool] = []
 _FIRST_TO_GO = 500  # of 1000, proc(5)
 
 
@@ -42,12 +43,14 @@ def main(arguments: list[str]) -> NoReturn:
 def work(folder: Path, attempt: int, kept: list[int]) -> NoReturn:
     """Do the attempt and end this process. kept: descriptors that hold the job's lock and leases."""
     _keep_to_myself(kept)
-    _prepare()
     try:
+        _prepare()
         context = JobContext(folder.resolve(), attempt)
         _keep_private(context)
         status = _run(context)
-    except Cancelled:  # while another end was being written down
+        _over.append(True)
+    except Cancelled:  # before there was work, or while another end was being written down
+        _over.append(True)
         status = _CANCELLED
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
@@ -93,16 +96,25 @@ def _prepare() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, _raise_cancelled)
+    sys.unraisablehook = _unraisable
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR2)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
 
 
-def _raise_cancelled(*_: object) -> NoReturn:
+def _raise_cancelled(*_: object) -> None:
+    if _over:
+        return
     _asked_to_end.append(True)
     give_up()
     raise Cancelled
+
+
+def _unraisable(met: "sys.UnraisableHookArgs") -> None:
+    """A cancel that met the end of an object is no news; the supervisor kills a worker that lost it."""
+    if met.exc_type is not Cancelled:
+        sys.__unraisablehook__(met)
 
 
 def _run(context: JobContext) -> int:
@@ -161,7 +173,7 @@ def _classify(error: BaseException) -> tuple[str, str, dict[str, Any]]:
         return "disk", f"no space left on the disk{place}: free some and retry; what was finished is kept", {}
     refused = refusal(error)
     if refused and not isinstance(error, MemoryError) and (not isinstance(error, OSError) or is_scarce(error)):
-        return "error", f"the job could not be done: {refused}", {}
+        return "error", f"the job could not be done: {refused}", {"lacking": refused}
     text = f"{type(error).__name__}: {error}".strip().removesuffix(":")
     return ("oom", f"memory ran out: {text}", {}) if is_out_of_memory(error) else ("exception", text, {})
 

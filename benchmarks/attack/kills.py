@@ -30,6 +30,8 @@ def attack(case: Case) -> None:
     before = journals.on_file(case.place)
     hit = shoot(case, program, victim, number)
     ended = program.wait()
+    if victim == "all":  # the guard too: then it is the next look that ends what is left
+        run(case.place, ("jobs", "list"))
     _check_code(case, reference, ended, hit, victim, number)
     inner = line.name == "triage"  # whose worker supervises jobs of its own
     cancels = hit and (victim != "worker" or inner) and number in (signal.SIGINT, signal.SIGTERM)

@@ -136,6 +136,9 @@ def _held_up(case: Case, line: Line, hold: Callable[[_Terminal], None]) -> None:
 
 
 def _over(case: Case, program: Program) -> bool:
+    """Whether the job has ended, or none was begun yet."""
+    if journals.newest_job(case.place) is None:
+        return True
     state = journals.last_state(journals.journal_of(case.place))
     return state in ("done", "failed", "cancelled", "lost") or program.process.poll() is not None
 

@@ -57,6 +57,8 @@ class SubJobs:
         view = run_inline(job, self._listener(rows, title), self._workspace)
         if view.state == "cancelled":
             raise LayerwiseError(f"cancelled while: {title}")
+        if lacking := (view.card or {}).get("lacking"):  # says nothing of the model
+            raise LayerwiseError(f"{title} {lacking} (job {view.id})")
         if (view.card or {}).get("exit_code") == UsageError.exit_code:
             raise UsageError(f"{title} {view.card['summary']}" if view.card else title)
         problem = str((view.card or {}).get("summary", "")) or ("" if view.state == "done" else view.state)
