@@ -6,15 +6,15 @@ What is being written lies in a hidden folder beside its place, as `.<name>.<ran
 import errno
 import json
 import os
-import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from backends.errors import placing
+from backends.jobs.folder import FOLDERS
 from backends.private import make_folder, usual_folder_mode, usual_mode
-from backends.temporary import TemporaryFolder, name_beside
+from backends.temporary import TemporaryFolder, job_folder, name_beside
 
 _ledger: Path | None = None
 _earlier: list[object] = []
@@ -26,6 +26,13 @@ def note_folders_in(ledger: Path) -> None:
     _ledger, _earlier = ledger, []
     with suppress(OSError, ValueError):
         _earlier = [json.loads(line) for line in ledger.read_text().splitlines()]
+
+
+def _know_job() -> None:
+    """Have the folders of a job's worker written down, and replace those of earlier attempts."""
+    job = job_folder()
+    if _ledger is None and job is not None:
+        note_folders_in(job / FOLDERS)
 
 
 @contextmanager
@@ -53,6 +60,7 @@ def whole_folder(
     or where an earlier attempt of this job made it. merge: else each file takes its place in it, one after the other.
     FileExistsError without it. OSError as the file system gives it.
     """
+    _know_job()
     path = Path(os.path.realpath(path))
     if path.exists() and not (merge and path.is_dir()) and not is_free(path, ours):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
@@ -74,12 +82,15 @@ def move_whole(source: Path, target: Path) -> None:
         if error.errno != errno.EXDEV:
             raise
         with _hidden(target) as folder:
-            shutil.move(source, folder / target.name)
+            from shutil import move
+
+            move(source, folder / target.name)
             (folder / target.name).rename(target)
 
 
 def is_free(path: Path, ours: Callable[[str], bool] = lambda name: False) -> bool:
     """Whether a folder may be replaced: all in it is `ours` by its name, or an earlier attempt of this job made it."""
+    _know_job()
     if not path.is_dir():
         return not path.exists()
     return all(ours(entry.name) for entry in path.iterdir()) or _identity(path) in _earlier
@@ -110,7 +121,9 @@ def _become(folder: Path, path: Path) -> None:
         if aside.exists() and not path.exists():
             aside.replace(path)
         raise
-    shutil.rmtree(aside, ignore_errors=True)
+    from shutil import rmtree
+
+    rmtree(aside, ignore_errors=True)
 
 
 def _as_usual(folder: Path) -> None:
@@ -175,7 +188,9 @@ class _Moves:
         make_folder(target.parent)
         _like(file, target)
         if file.stat().st_dev != target.parent.stat().st_dev:  # a link leads there
-            file = Path(shutil.copy(file, name_beside(target)))
+            from shutil import copy
+
+            file = Path(copy(file, name_beside(target)))
         self._files.append((file, target))
 
     def clear(self) -> None:

@@ -4,8 +4,8 @@ import re
 import shlex
 from collections.abc import Iterable
 
-_TOKENS = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.|\$'((?:[^'\\]|\\.)*)'""", re.DOTALL)
-_ESCAPES = re.compile(rb"\\(?:x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
+_TOKENS = r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.|\$'((?:[^'\\]|\\.)*)'"""
+_ESCAPES = rb"\\(?:x([0-9a-fA-F]{1,2})|(.))"
 _KEYWORDS = frozenset((
     "if", "then", "elif", "else", "fi", "case", "esac", "for", "select", "while", "until", "do", "done", "in",
     "function", "time", "coproc", "exec", "eval", "source", ".", ":",
@@ -57,12 +57,15 @@ def unquoted(word: str) -> str:
 
 def plain_quotes(line: str) -> str:
     """A line whose $'…' are quoted as `shlex` reads it."""
-    return _TOKENS.sub(lambda found: found[0] if found[1] is None else shlex.quote(_unescaped(found[1])), line)
+    tokens = re.compile(_TOKENS, re.DOTALL)
+    return tokens.sub(lambda found: found[0] if found[1] is None else shlex.quote(_unescaped(found[1])), line)
 
 
 def _unescaped(text: str) -> str:
-    data = _ESCAPES.sub(lambda found: bytes([int(found[1], 16)]) if found[1] else _LETTERS.get(found[2], found[2]),
-                        _bytes(text))  # fmt: skip
+    escapes = re.compile(_ESCAPES, re.DOTALL)
+    data = escapes.sub(
+        lambda found: bytes([int(found[1], 16)]) if found[1] else _LETTERS.get(found[2], found[2]), _bytes(text)
+    )
     return data.decode("utf-8", "surrogateescape")
 
 

@@ -8,7 +8,6 @@ in a record that is gone through when the job ends, is retried or pruned.
 import fcntl
 import os
 import re
-import shutil
 import stat
 import sys
 import time
@@ -18,7 +17,7 @@ from pathlib import Path
 
 from backends.private import usual_folder_mode
 
-_NAME = re.compile(r"(\..{0,24}\.[0-9a-f]{16})([0-9a-f]{16})\.tmp", re.DOTALL)
+_NAME = r"(?s:(\..{0,24}\.[0-9a-f]{16})([0-9a-f]{16})\.tmp)"
 _LONGEST_RECORD = 64 << 20
 _DIES_WITHIN = 1.0
 _FILE = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -32,6 +31,11 @@ def record_in(record: Path | None) -> None:
     """Note from now on in this file what `note` is told."""
     global _record
     _record = record
+
+
+def job_folder() -> Path | None:
+    """The folder of the job that this process works for."""
+    return None if _record is None else _record.parent
 
 
 def note(path: Path) -> None:
@@ -61,7 +65,7 @@ def _digest(head: str) -> str:
 
 def is_ours(name: str) -> bool:
     """Whether it is a name that `name_beside` gave."""
-    found = _NAME.fullmatch(name)
+    found = re.fullmatch(_NAME, name)
     return found is not None and _digest(found[1]) == found[2]
 
 
@@ -103,7 +107,9 @@ class TemporaryFolder:
     def discard(self) -> None:
         """Remove it, unless it has its name."""
         if self._fd >= 0:
-            shutil.rmtree(self.path, ignore_errors=True)
+            from shutil import rmtree
+
+            rmtree(self.path, ignore_errors=True)
             self._close()
 
     def _close(self) -> None:
@@ -194,7 +200,7 @@ def remove_dead(path: Path, within: float = 0.0) -> None:
         try:
             _lock_within(fd, within)
             if _is(fd, path):
-                shutil.rmtree(path) if is_folder else path.unlink()
+                _remove(path)
         finally:
             os.close(fd)
 
@@ -234,4 +240,9 @@ def sweep_record(record: Path) -> None:
 
 def _remove(path: Path) -> None:
     with suppress(OSError):
-        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        if path.is_dir() and not path.is_symlink():
+            from shutil import rmtree
+
+            rmtree(path)
+        else:
+            path.unlink()

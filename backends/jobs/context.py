@@ -2,17 +2,15 @@
 
 import os
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from backends.errors import LayerwiseError
-from backends.folders import note_folders_in
 from backends.jobs.earlier import Earlier, Stale
 from backends.jobs.events import MAX_SPILL, EventWriter
-from backends.jobs.folder import FOLDERS, REPLIES, raw_spec
+from backends.jobs.folder import REPLIES, raw_spec
 from backends.jobs.lines import LineReader
 from backends.regular import read_regular
 
@@ -21,7 +19,7 @@ _OF_THE_JOURNAL = ("event-", "reply-")
 _PROGRESS_EVERY = 0.05
 _LOOK_AGAIN = 10.0
 _LOOK_BESIDE = 3.0
-_SPILLED = re.compile(r"reply-[0-9a-f]{32}\.json")
+_SPILLED = r"reply-[0-9a-f]{32}\.json"
 
 
 class JobContext:
@@ -36,7 +34,6 @@ class JobContext:
         self.raw = raw_spec(folder)
         self.params: dict[str, Any] = self.raw.get("params", {})
         self.writer = EventWriter(folder)
-        note_folders_in(folder / FOLDERS)
         self._earlier: Earlier | None = None
         self._taken_up = attempt == 1
         self._questions = 0
@@ -127,7 +124,9 @@ class JobContext:
         self.drop_rows()
         for path in self.artifacts.iterdir() if self.artifacts.is_dir() else ():
             if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
+                from shutil import rmtree
+
+                rmtree(path, ignore_errors=True)
             elif not path.name.startswith(_OF_THE_JOURNAL):
                 path.unlink(missing_ok=True)
 
@@ -206,7 +205,7 @@ def whole_reply(folder: Path, reply: dict[str, Any]) -> dict[str, Any]:
     import json
 
     try:
-        if not isinstance(name, str) or _SPILLED.fullmatch(name) is None:
+        if not isinstance(name, str) or re.fullmatch(_SPILLED, name) is None:
             return {}
         found = json.loads(read_regular(folder / "artifacts" / name, MAX_SPILL, own=True))
     except (OSError, ValueError, RecursionError):

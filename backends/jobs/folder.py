@@ -34,7 +34,7 @@ _TAG = "tag"
 _RESERVE = "reserve"
 _RESERVE_BYTES = 16384
 _LONGEST_LINE = 400  # characters: a card fits in one line of the journal
-_SPARE = re.compile(r"spare-[0-9a-f]{32}")
+_SPARE = r"spare-[0-9a-f]{32}"
 
 
 def job_id(name: str) -> int:
@@ -128,7 +128,7 @@ def tags_of(folder: Path) -> list[str]:
         tag, _, of = read_regular(folder / _TAG, 1 << 14, own=True).decode().partition("\n")
     except (OSError, UnicodeDecodeError):
         tag = of = ""
-    return [*own, tag] if _SPARE.fullmatch(tag) and of == os.path.realpath(folder) else [*own]
+    return [*own, tag] if re.fullmatch(_SPARE, tag) and of == os.path.realpath(folder) else [*own]
 
 
 def make_reserve(folder: Path) -> None:
