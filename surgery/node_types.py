@@ -112,7 +112,7 @@ def _schema(node: onnx.NodeProto, opsets: Mapping[str, int]) -> "defs.OpSchema |
     version = opsets.get("", opsets.get("ai.onnx", 1))
     try:
         return defs.get_schema(node.op_type, version, "")
-    except defs.SchemaError:
+    except (defs.SchemaError, TypeError):  # TypeError: a version beyond 2^31
         return None
 
 

@@ -28,7 +28,7 @@ class Ending(NamedTuple):
     stopped: "cancel", "timeout" or "memory" when the supervisor asked the worker to end; killed: and then killed it;
     oom: the kernel killed something for memory meanwhile; error: why no worker was started; log_from: where in log.txt
     this attempt begins. held: bytes of memory that the worker had when last looked; memory: how many it may have,
-    None: no limit.
+    None: no limit. swept: what the worker left running is killed already.
     """
 
     status: int | None = None
@@ -39,6 +39,7 @@ class Ending(NamedTuple):
     log_from: int = 0
     held: int = 0
     memory: int | None = None
+    swept: bool = False
 
     @property
     def obeyed(self) -> bool:

@@ -70,7 +70,8 @@ def conclude(folder: Path, attempt: int, ending: Ending) -> str:
 
     On a full disk the reserve is given back first. Raises OSError when even that does not help.
     """
-    sweep(folder)
+    if not ending.swept:
+        sweep(folder)
     sweep_files(folder)
     state, card = outcome(folder, attempt, ending)
     try:

@@ -16,7 +16,7 @@ ROOT = str(Path(__file__).parents[2])
 # glibc 2.35 and later: large blocks in large pages; a session of 100 MB opens in half the time. Others ignore it.
 LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 _SHELL = 9  # the highest descriptor that sh takes for redirections
-_GUARD = 'trap "" TERM INT HUP; read _; "$@"; kill -9 0'
+_GUARD = 'trap "" TERM INT HUP; worker=$1; shift; read _; kill -9 "$worker"; "$@"; kill -9 0'
 _DEFAULT_SIGNALS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGPIPE)
 
 
@@ -97,14 +97,16 @@ def spawn_detached(command: Sequence[str], keep: Sequence[int] = ()) -> None:
 
 
 def start_guard(group: int, env: Mapping[str, str]) -> tuple[int, int]:
-    """Start what kills the group, and all that bears the tag of `env`, once the descriptor returned second is closed.
+    """Start what kills the worker that leads the group, all that bears the tag of `env`, and the group, once the
+    descriptor returned second is closed. Returns its process id first.
 
-    Returns its process id first.
+    It has no tag itself: it stays until all is swept. The worker goes first, since it would take the end of a command
+    that it runs for an answer.
     """
     read_end, alive = os.pipe()
-    command = ["/bin/sh", "-c", _GUARD, "sh", *python("backends.jobs.sweeper")]
+    command = ["/bin/sh", "-c", _GUARD, "sh", str(group), *python("backends.jobs.sweeper", env.get(TAG, ""))]
     try:
-        return spawn(command, env, group=group, stdin=read_end), alive
+        return spawn(command, {key: env[key] for key in env if key != TAG}, group=group, stdin=read_end), alive
     except OSError:
         os.close(alive)
         raise

@@ -18,7 +18,7 @@ from backends.jobs.events import Event, read_events
 from backends.jobs.folder import JOURNAL, LOG, REPLIES, raw_spec
 from backends.jobs.lines import LineReader
 from backends.jobs.memory import MemoryWatch, oom_kills
-from backends.jobs.process import LARGE_PAGES, WorkerProcess, environment, start_worker
+from backends.jobs.process import LARGE_PAGES, WorkerProcess, environment, start_worker, sweep
 from backends.jobs.sleeper import Sleeper
 from backends.jobs.view import JobView
 from backends.private import keep_private
@@ -170,9 +170,10 @@ class Supervision:
             worker.signal_group(signal.SIGKILL)
             worker.bury()
             raise
+        sweep(self.folder)  # while the guard is there, which would do it if we were killed now
         status = worker.bury()
         oom = oom_kills() > kills
-        return Ending(status, self._stopped, self._killed, oom, "", log_from, memory.held, memory.most)
+        return Ending(status, self._stopped, self._killed, oom, "", log_from, memory.held, memory.most, swept=True)
 
     def _watch(self, worker: WorkerProcess, memory: MemoryWatch) -> None:
         """Return when the worker has ended."""

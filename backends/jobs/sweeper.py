@@ -1,9 +1,8 @@
-"""What a worker's guard runs when the supervisor is gone: kills all that bears the tag of its own environment.
+"""What a worker's guard runs when the supervisor is gone: kills what bears a tag, writes down how the job ended.
 
-Then it writes down how the job ended: `python -m backends.jobs.sweeper`.
+`python -m backends.jobs.sweeper TAG`
 """
 
-import os
 import sys
 import time
 from contextlib import suppress
@@ -11,13 +10,13 @@ from pathlib import Path
 
 from backends.jobs.conclude import settle
 from backends.jobs.folder import SPEC
-from backends.jobs.process import TAG, sweep_tagged
+from backends.jobs.process import sweep_tagged
 
 _DIES_WITHIN = 2.0  # what was killed holds the job's lock for a moment
 
 
-def main() -> int:
-    tag = os.environ.get(TAG)
+def main(arguments: list[str]) -> int:
+    (tag,) = arguments
     if tag:
         sweep_tagged([tag])
         with suppress(OSError):  # then whoever looks next writes it down
@@ -32,4 +31,4 @@ def _write_down(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -108,7 +108,7 @@ _OLD = {1: "done", 2: "done", 3: "failed", 4: "lost"}
 
 
 def _check_old(case: Case, home: Workspace) -> None:
-    states = {view.id: view.state for view in home.list_jobs()}
+    states = {view.id: view.state for view in home.list_jobs() if view.attempt == 1}  # a key may ask for another
     for job, state in _OLD.items():
         if job in states and states[job] != state:
             case.complain("untrue state", f"job {job}, {state} before, reads {states[job]}")

@@ -94,7 +94,7 @@ class Operators:
         domain = "" if node.domain == "ai.onnx" else node.domain
         try:
             return defs.get_schema(node.op_type, self._opsets.get(domain, 0), domain)
-        except defs.SchemaError:
+        except (defs.SchemaError, TypeError):  # TypeError: a version beyond 2^31
             return None
 
     def _propagate(self) -> None:

@@ -33,7 +33,10 @@ class ForkedWorker(WorkerProcess):
     def __init__(self, folder: Path, attempt: int, env: Mapping[str, str], keep: Sequence[int]) -> None:
         self.pid = os.fork()
         if self.pid == 0:
-            _become_worker(folder, attempt, env, keep)
+            try:
+                _become_worker(folder, attempt, env, keep)
+            finally:  # no descriptor left, say: it must not go on as a second command
+                os._exit(1)
         os.setpgid(self.pid, self.pid)
         self._guarded({**env, TAG: str(folder)})
 
