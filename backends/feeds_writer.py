@@ -44,7 +44,10 @@ class FeedsWriter(WholeOrNothing):
 
     def add(self, feed: Mapping[str, Any]) -> None:
         """Write one iteration's inputs: name -> array, Stored or torch tensor."""
-        arrays = {n: v.array() if isinstance(v, Stored) else as_array(v) for n, v in feed.items()}
+        try:
+            arrays = {n: v.array() if isinstance(v, Stored) else as_array(v) for n, v in feed.items()}
+        except ValueError as error:
+            raise UsageError(f"iteration {self._count} holds what is no tensor: {error}") from None
         if self._dump is not None:
             for name, array in arrays.items():
                 self._dump.add(f"{self._count}:{name}", array)

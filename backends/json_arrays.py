@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 import pybase64
 
-from backends.errors import BadFile, UsageError
+from backends.errors import BadFile
 from backends.json_scan import Span, Stamp
 from backends.npy import Array, NpyHeader, header_bytes, shape_array, storable
 from backends.paced import Writable
@@ -81,19 +81,14 @@ def _pieces(descriptor: int, span: Span) -> Iterator[bytes]:
 
 
 def as_array(value: Any) -> Array:
-    """Return a value of a file as an array: a StoredArray is read, numbers and lists are converted. UsageError if a
+    """Return a value of a file as an array: a StoredArray is read, numbers and lists are converted. ValueError if a
     list is of lists of different lengths.
     """
     if isinstance(value, StoredArray):
         return value.array()
     if isinstance(value, np.ndarray):
         return value
-    if is_tensor(value):
-        return to_array(value)
-    try:
-        return np.asarray(value)
-    except ValueError as error:
-        raise UsageError(f"a list of numbers in a file is no tensor: {error}") from None
+    return to_array(value) if is_tensor(value) else np.asarray(value)
 
 
 def write_array(stream: Writable, array: Array, level: int) -> None:

@@ -1,7 +1,6 @@
 """Command lines started, watched and read to their end."""
 
 import os
-import select
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -93,7 +92,7 @@ def drain(fd: int, seconds: float) -> bytes:
     """What comes from a descriptor within some seconds, until it ends."""
     parts, deadline = [], time.monotonic() + seconds
     with suppress(OSError):
-        while select.select([fd], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        while forkserver.readable(fd, deadline - time.monotonic()):
             part = os.read(fd, 1 << 16)
             if not part:
                 break

@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Sequence
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 
 import onnx
@@ -89,4 +89,4 @@ def _put_outside(model: onnx.ModelProto, location: str | None, threshold: int) -
 
 def _free_name(tensor: str, taken: set[str]) -> str:
     name = re.sub(r"[^\w.-]", "_", tensor)[:200].lstrip(".") or "weight"
-    return next(each for each in (name, *(f"{name}_{i}" for i in count(1))) if each not in taken)
+    return next(each for each in chain([name], (f"{name}_{i}" for i in count(1))) if each not in taken)

@@ -46,5 +46,8 @@ def run_compare(spec: CompareSpec, folder: Path | None = None, attempt: int = 1)
         folder, lock = Workspace().create(job)
         os.close(lock)
     context = JobContext(folder, attempt)
-    result = compare(context)
+    try:
+        result = compare(context)
+    finally:
+        context.writer.close()
     return Compared(result, list(read_events(folder)), folder)

@@ -61,7 +61,10 @@ def search(
     folder = folder or job_folder(spec, what)
     context = JobContext(folder, attempt)
     context.writer.write("state", state="running", attempt=attempt)
-    result = ACTIONS[what](context)
+    try:
+        result = ACTIONS[what](context)
+    finally:
+        context.writer.close()
     return Searched(result, list(read_events(folder)), folder)
 
 

@@ -32,6 +32,13 @@ HANGUP_OFF = "hangup off"
 WIDTH = 16  # bytes of a number on the socket: two may come at once
 
 
+def readable(fd: int, seconds: float | None) -> bool:
+    """Whether something can be read within some seconds; by poll, which takes descriptors above 1023 too."""
+    poller = select.poll()
+    poller.register(fd, select.POLLIN)
+    return bool(poller.poll(None if seconds is None else max(0.0, seconds) * 1000))
+
+
 class Forked:
     """A running fork, with what tests use of subprocess.Popen."""
 
@@ -48,7 +55,7 @@ class Forked:
 
     def wait(self, timeout: float | None = None) -> int:
         if self.returncode is None:
-            if not select.select([self._asked], [], [], timeout)[0]:
+            if not readable(self._asked.fileno(), timeout):
                 raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0)
             self.returncode = int(self._asked.recv(WIDTH, socket.MSG_WAITALL))
             self.peak = int(self._asked.recv(WIDTH, socket.MSG_WAITALL))

@@ -3,7 +3,6 @@
 import fcntl
 import os
 import pty
-import select
 import signal
 import struct
 import subprocess
@@ -92,8 +91,7 @@ class Terminal:
         return total
 
     def _read(self, seconds: float) -> int:
-        ready, _, _ = select.select([self.master], [], [], max(0.0, seconds))
-        if not ready:
+        if not forkserver.readable(self.master, seconds):
             return 0
         try:
             data = os.read(self.master, 1 << 16)
