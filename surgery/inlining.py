@@ -56,6 +56,6 @@ def written_out(model: onnx.ModelProto, op_types: Sequence[str]) -> onnx.ModelPr
 def _is_defined(op_type: str, version: int) -> bool:
     try:
         schema: Any = defs.get_schema(op_type, version, "")
-    except defs.SchemaError:
+    except (defs.SchemaError, TypeError):  # TypeError: a version beyond 2^31
         return False
     return bool(schema.has_function or schema.has_context_dependent_function)

@@ -20,7 +20,7 @@ def changed_operators(model: onnx.ModelProto, start: int, to: int) -> list[str]:
 def _same_but_for_types(node: onnx.NodeProto, start: int, to: int) -> bool:
     try:
         old, new = (defs.get_schema(node.op_type, version, "") for version in (start, to))
-    except defs.SchemaError:
+    except (defs.SchemaError, TypeError):  # TypeError: a version beyond 2^31
         return False
     if old.since_version == new.since_version:
         return True
@@ -53,7 +53,7 @@ def is_default(node: onnx.NodeProto, attribute: onnx.AttributeProto, version: in
     """Return whether the attribute says what that opset says without it."""
     try:
         known = defs.get_schema(node.op_type, version, "").attributes.get(attribute.name)
-    except defs.SchemaError:
+    except (defs.SchemaError, TypeError):  # TypeError: a version beyond 2^31
         return False
     if known is None or not known.default_value.type:
         return False
@@ -64,6 +64,6 @@ def unknown_attributes(node: onnx.NodeProto, version: int) -> list[onnx.Attribut
     """Return the attributes that the operator does not have in that opset."""
     try:
         known = {} if node.domain else defs.get_schema(node.op_type, version, "").attributes
-    except defs.SchemaError:
+    except (defs.SchemaError, TypeError):  # TypeError: a version beyond 2^31
         return []
     return [] if node.domain else [attribute for attribute in node.attribute if attribute.name not in known]

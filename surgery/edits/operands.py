@@ -79,7 +79,7 @@ def schema_kind(op: str, domain: str, name: str) -> str:
     """Return the kind that an operator's schema gives an attribute; "" where there is none."""
     try:
         schema = onnx.defs.get_schema(op, "" if domain == "ai.onnx" else domain)
-    except onnx.defs.SchemaError:
+    except (onnx.defs.SchemaError, TypeError):
         return ""
     if name not in schema.attributes:
         return ""
