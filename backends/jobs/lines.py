@@ -50,10 +50,16 @@ def decode_line(line: bytes) -> dict[str, Any] | None:
 
 
 class LineWriter:
-    """Appends lines; the first write ends a broken one that it finds. Not to be used in forked children."""
+    """Appends lines; the first write ends a broken one that it finds. Not to be used in forked children.
+
+    Raises OSError, also where the file is another user's.
+    """
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        if not is_own(self._fd):
+            os.close(self._fd)
+            raise PermissionError(errno.EACCES, "it belongs to another user", str(path))
         self._broken = self._unfinished()
 
     def _unfinished(self) -> bool:
