@@ -50,7 +50,10 @@ def decode_line(line: bytes) -> dict[str, Any] | None:
 
 
 class LineWriter:
-    """Appends lines; the first write ends a broken one that it finds. Not to be used in forked children."""
+    """Appends lines; the first write ends a broken one that it finds. Not to be used in forked children.
+
+    Raises OSError, also where the file is another user's.
+    """
 
     def __init__(self, path: Path) -> None:
         self._fd = open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, own=True)

@@ -78,6 +78,9 @@ class Workspace:
         open_root(self.root)
         for folder in (self.jobs, self.cache):
             own_folder(folder)
+        for folder in (self.root / "sessions", self.root / "edits"):
+            if folder.is_dir():
+                own_folder(folder)
         keep_private(self.root)
 
     @property

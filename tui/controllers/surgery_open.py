@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -12,6 +11,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import msgspec
 
 from backends.errors import LayerwiseError, UsageError
+from backends.private import make_folder
+from backends.temporary import TemporaryFolder
 from tui.controllers.warm import warm_worker
 from tui.state.shared import AppState
 from tui.state.surgery import SurgeryState
@@ -36,6 +37,7 @@ class OpenSurgery:
         self.state: SurgeryState = state.surgery
         self._thread = ThreadPoolExecutor(1, "surgery")
         self._desk: EditDesk | None = None
+        self._results: TemporaryFolder | None = None
         self.groups: dict[int, int] = {}
         self._opening, self._warming = asyncio.Lock(), asyncio.Lock()
         kept = state.session.forms.get("surgery") or {}
@@ -60,8 +62,8 @@ class OpenSurgery:
     def close(self) -> None:
         """Let the thread end, and what the model takes be collected: another may be opened."""
         gc.unfreeze()
-        with suppress(OSError):
-            self.result_file.unlink(missing_ok=True)
+        if self._results is not None:
+            self._results.discard()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     # ── opening ──
@@ -93,8 +95,8 @@ class OpenSurgery:
                 await self._learn_types()
 
     async def _learn_types(self) -> None:
-        out = self.result_file.with_suffix(".types")
         with suppress(LayerwiseError, OSError):
+            out = self.result_file.with_suffix(".types")
             await warm_worker(self.app).ask("edit_types", {**self.place(), "out": str(out)})
             await self.run(self.desk.learn_types, out)
             out.unlink()
@@ -136,8 +138,15 @@ class OpenSurgery:
 
     @property
     def result_file(self) -> Path:
-        """Where the worker writes what edits make."""
-        return self.app.workspace.root / "edits" / f"waiting-{os.getpid()}.structure"
+        """Where the worker writes what edits make; what an app that was killed left there is gone. LayerwiseError."""
+        if self._results is None:
+            edits = self.app.workspace.root / "edits"
+            try:
+                make_folder(edits)
+                self._results = TemporaryFolder(edits / "results")
+            except OSError as error:
+                raise LayerwiseError(f"{edits} cannot be written: {error.strerror}") from error
+        return self._results.path / "waiting.structure"
 
     def place(self) -> dict[str, Any]:
         """Where the worker finds the head."""
