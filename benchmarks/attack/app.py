@@ -153,7 +153,7 @@ def _check(case: Case, ended: Ended, said: bytes, end: str, before: dict[str, by
     _check_said(case, ended, said, end)
     _end_jobs(case)
     oracles.check_left(case)
-    journals.check_ends(case, cancels=True)
+    journals.check_ends(case, cancels=True, retries=True)
     journals.check_kept(case, before)
     oracles.check_inputs(case)
     hidden = sorted(path.name for path in case.place.work.glob(".*"))  # others were asked for by a key

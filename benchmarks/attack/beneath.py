@@ -13,7 +13,6 @@ from support.models import mlp
 
 from benchmarks.attack import journals, oracles
 from benchmarks.attack.case import Case
-from benchmarks.attack.kills import _workers
 from benchmarks.attack.lines import BY_NAME, Line
 from benchmarks.attack.place import Place
 from benchmarks.attack.programs import Program, run
@@ -42,7 +41,7 @@ def attack(case: Case) -> None:
     lines = case.chance.randint(min(3, reference.lines), reference.lines)
     case.tell(f"layerwise {' '.join(line.words)}: SIGKILL to the worker at line {lines} of {reference.lines}")
     journals.until_journal(case.place, lines, lambda: program.process.poll() is None)
-    for pid in _workers(case):
+    for pid in workers(case):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     program.wait()

@@ -62,7 +62,7 @@ def shoot(case: Case, program: Program, victim: str, number: int) -> bool:
     if victim == "command":
         found = [program.pid] if program.process.poll() is None else []
     elif victim == "worker":
-        found = _workers(case)
+        found = workers(case)
     else:
         found = [process.pid for process in processes.of(case.place, program.pid)]
     hit = False
@@ -73,7 +73,7 @@ def shoot(case: Case, program: Program, victim: str, number: int) -> bool:
     return hit
 
 
-def _workers(case: Case) -> list[int]:
+def workers(case: Case) -> list[int]:
     """The worker that the journal of the newest job names, while it has not ended."""
     journal = journals.journal_of(case.place)
     events = [event for event in journals.events_of(journal) if "pid" in event]

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.attack import journals, oracles
+from benchmarks.attack import journals, oracles, processes
 from benchmarks.attack.case import Case
 from benchmarks.attack.kills import check_after, check_again
 from benchmarks.attack.lines import BY_NAME, JOBS, LINES, Line
@@ -57,6 +57,7 @@ def _processes(case: Case, line: Line) -> Ended:
     try:
         return run(case.place, line.words, limits={resource.RLIMIT_NPROC: most}, uid=user)
     finally:
+        processes.gone(case.place)  # what runs still may go on reading
         _give(case.place.root, 0)
 
 

@@ -61,7 +61,8 @@ class Program:
             code = self.process.wait(limit)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            self.process.wait(10.0)
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(10.0)
         seconds = time.monotonic() - self._started
         out, err = (_text(path) for path in self._said)
         return Ended(code, out, err, seconds, self.process.peak)
