@@ -13,6 +13,7 @@ from support.models import mlp
 
 from benchmarks.attack import journals, oracles
 from benchmarks.attack.case import Case
+from benchmarks.attack.kills import workers
 from benchmarks.attack.lines import BY_NAME, Line
 from benchmarks.attack.place import Place
 from benchmarks.attack.programs import Program, run
