@@ -14,8 +14,9 @@ from pathlib import Path
 from backends.errors import placing
 from backends.jobs.folder import FOLDERS
 from backends.private import make_folder, usual_folder_mode, usual_mode
-from backends.temporary import TemporaryFolder, job_folder, name_beside
+from backends.temporary import ASIDE, TemporaryFolder, job_folder, name_beside
 
+_HERE, _EXCHANGE = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
 _ledger: Path | None = None
 _earlier: list[object] = []
 
@@ -47,7 +48,7 @@ def written_together(path: Path) -> Iterator[Path]:
         yield folder
         own = folder / path.name
         files = [file for file in sorted(folder.rglob("*")) if file.is_file() and file != own]
-        _put(own, path, [(file, path.parent / file.relative_to(folder)) for file in files])
+        _put(folder, own, path, [(file, path.parent / file.relative_to(folder)) for file in files])
 
 
 @contextmanager
@@ -113,7 +114,9 @@ def _become(folder: Path, path: Path) -> None:
         with placing(path):
             folder.replace(path)
         return
-    aside = name_beside(path)
+    if _exchanged(folder, path):
+        return
+    aside = folder.with_name(f"{folder.name}.before")  # never swept: it is the user's until the new one is there
     try:
         path.replace(aside)
         folder.replace(path)
@@ -124,6 +127,16 @@ def _become(folder: Path, path: Path) -> None:
     from shutil import rmtree
 
     rmtree(aside, ignore_errors=True)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Whether the system could let two folders take each other's names in one step (Linux, renameat2)."""
+    import ctypes
+
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    if rename is None:
+        return False
+    return bool(rename(_HERE, os.fsencode(one.absolute()), _HERE, os.fsencode(other.absolute()), _EXCHANGE) == 0)
 
 
 def _as_usual(folder: Path) -> None:
@@ -159,8 +172,8 @@ def _merge(folder: Path, path: Path) -> None:
             file.replace(target)
 
 
-def _put(own: Path, path: Path, others: list[tuple[Path, Path]]) -> None:
-    moves = _Moves()
+def _put(folder: Path, own: Path, path: Path, others: list[tuple[Path, Path]]) -> None:
+    moves = _Moves(folder)
     try:
         for file, target in [*others, (own, path)]:
             moves.prepare(file, Path(os.path.realpath(target)))
@@ -174,9 +187,10 @@ def _put(own: Path, path: Path, others: list[tuple[Path, Path]]) -> None:
 
 
 class _Moves:
-    """Files on their way to their places, the last one being what refers to the others."""
+    """Files on their way from a hidden folder to their places, the last one being what refers to the others."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._files: list[tuple[Path, Path]] = []
         self._aside: list[tuple[Path, Path]] = []
         self._cleared = False
@@ -198,8 +212,17 @@ class _Moves:
         self._cleared = True
         for _, target in reversed(self._files):
             if target.exists():
-                self._aside.append((name_beside(target), target))
+                self._aside.append((self._place_aside(target), target))
                 target.replace(self._aside[-1][0])
+
+    def _place_aside(self, target: Path) -> Path:
+        """In the hidden folder, which is locked and from which it comes back if we are killed; else beside it."""
+        home = self._folder.parent
+        if not target.is_relative_to(home) or target.stat().st_dev != self._folder.stat().st_dev:
+            return target.with_name(f".{target.name[:64]}.{os.urandom(8).hex()}.before")
+        place = self._folder / ASIDE / target.relative_to(home)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        return place
 
     def put(self) -> None:
         """Rename, what refers to the others last."""

@@ -15,11 +15,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from backends.private import usual_folder_mode
-
 _NAME = r"(?s:(\..{0,24}\.[0-9a-f]{16})([0-9a-f]{16})\.tmp)"
 _LONGEST_RECORD = 64 << 20
 _DIES_WITHIN = 1.0
+ASIDE = ".layerwise-before"  # in a temporary folder: files that were where its own are to be
 _FILE = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
 _FOLDER = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_DIRECTORY
 _record: Path | None = None
@@ -90,19 +89,6 @@ class TemporaryFolder:
             self._fd = os.open(self.path, _FOLDER)
             if _held(self._fd, self.path):
                 return
-
-    def publish(self, target: Path) -> None:
-        """Give it its name, and the permissions of the empty folder that it replaces, or those of any new one."""
-        try:
-            old = target.stat()
-        except FileNotFoundError:
-            usual_folder_mode(self.path)
-        else:
-            with suppress(OSError):
-                os.chown(self.path, old.st_uid, old.st_gid)
-            self.path.chmod(old.st_mode & 0o7777)
-        self.path.replace(target)
-        self._close()
 
     def discard(self) -> None:
         """Remove it, unless it has its name."""
@@ -200,9 +186,30 @@ def remove_dead(path: Path, within: float = 0.0) -> None:
         try:
             _lock_within(fd, within)
             if _is(fd, path):
+                _give_back(path)
                 _remove(path)
         finally:
             os.close(fd)
+
+
+def _give_back(folder: Path) -> None:
+    """End what a dead writer began when he moved files out of the way: what was there comes back, or, where a part of
+    the new is in place already, the rest of it follows. OSError; nothing that has come since is replaced.
+    """
+    before = folder / ASIDE
+    if not before.is_dir():
+        return
+    old = {file: folder.parent / file.relative_to(before) for file in _files(before)}
+    new = {file: folder.parent / file.relative_to(folder) for file in _files(folder) if before not in file.parents}
+    for moves in (old, new):
+        if not any(map(os.path.lexists, moves.values())):
+            for file, target in moves.items():
+                file.replace(target)
+            return
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
 
 
 def _lock_within(fd: int, seconds: float) -> None:

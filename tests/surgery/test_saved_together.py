@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from support.killpoints import every_step
 
 from backends.model import ModelFile
+from backends.temporary import sweep
 from debugtools.compare.save_model import write_onnx
 from layerwise.backend.onnx import save_onnx
 from surgery import live_file
@@ -168,8 +169,14 @@ def test_killed_at_any_step_there_is_the_old_model_the_new_one_or_none(
     cases = 0
     for before in [*OFTEN, SELDOM[WRITERS.index(writer) % len(SELDOM)], same_again(writer)]:
         known = {new, None, old if before is not nothing else None}
+        prepared(tmp_path, before)()
+        ran = outputs(path) is not None and before is not linked  # whose files lie in two folders
         for step in every_step(prepared(tmp_path, before), lambda: writer(2, path)):
             assert outputs(path) in known, f"{before.__name__}: killed before step {step}"
+            for each in (path.parent, *(entry for entry in path.parent.iterdir() if entry.is_dir())):
+                sweep(each)  # as the next writer there does
+            assert outputs(path) is not None or not ran, f"{before.__name__}: lost at step {step}"
+            assert not [name for name in contents(path.parent) if ".tmp" in name], f"{before.__name__}: step {step}"
             cases += 1
         assert outputs(path) == new, before.__name__
         prepared(tmp_path, before)()
