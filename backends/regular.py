@@ -111,7 +111,8 @@ def _read(fd: int, offset: int, most: int) -> bytes:
 
 def next_data(fd: int, place: int) -> int:
     """Where the next bytes are that were written, at `place` or behind a hole; the file's end if there are none."""
+    size = os.fstat(fd).st_size  # asked for first: what is appended after the search is no hole
     try:
-        return os.lseek(fd, place, os.SEEK_DATA)
+        return os.lseek(fd, place, os.SEEK_DATA) if place < size else place
     except OSError as error:
-        return max(place, os.fstat(fd).st_size) if error.errno == errno.ENXIO else place
+        return size if error.errno == errno.ENXIO else place

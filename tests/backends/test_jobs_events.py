@@ -7,8 +7,10 @@ import subprocess
 import sys
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -135,3 +137,36 @@ def test_threads_of_one_worker_never_mix_lines(tmp_path: Path) -> None:
     assert [event["n"] for event in events] == list(range(1, 801))
     for k in range(4):
         assert [event["row"]["i"] for event in events if event["table"] == str(k)] == list(range(200))
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("call", ["lseek", "pread", "fstat", "open"])
+def test_a_line_that_is_written_while_the_journal_is_read_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, when: str
+) -> None:
+    writer, system, left = EventWriter(tmp_path), getattr(os, call), list(range(20))
+
+    def meanwhile() -> None:
+        if left:
+            count = left.pop()
+            with monkeypatch.context() as quiet:
+                quiet.setattr(os, call, system)
+                writer.write("row", table="layers", row={"i": count})
+
+    def interrupted(*args: Any, **options: Any) -> Any:
+        if when == "before":
+            meanwhile()
+        try:
+            return system(*args, **options)
+        finally:
+            if when == "after":
+                meanwhile()
+
+    reader = EventReader(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, call, interrupted)
+        seen = [event["n"] for _ in range(30) for event in reader.read()]
+    while left:
+        meanwhile()
+    seen += [event["n"] for event in reader.read()]
+    assert seen == list(range(1, 21))
