@@ -5,14 +5,14 @@ an output should have, or an output that only the other side knows.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from backends.runner import element_of
 from debugtools.compare.left_out import KINDS
 
 
-@dataclass(frozen=True, slots=True)
-class Uneven:
+class Uneven(msgspec.Struct, frozen=True):
     """An output of both sides that they do not give alike: a sequence of another length, or a value on one side only.
 
     counts: elements on each side, of what is no sequence one or none.
@@ -38,17 +38,16 @@ class Uneven:
         return f"sequence lengths differ: {first} and {second}"
 
 
-@dataclass(slots=True)
-class Counterparts:
+class Counterparts(msgspec.Struct):
     """common: names on both sides, in the first one's order. alone: per side, names that the other does not know.
 
     absent: outputs of both sides without a value on either.
     """
 
-    common: list[str] = field(default_factory=list)
-    uneven: list[Uneven] = field(default_factory=list)
-    alone: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []))
-    absent: list[str] = field(default_factory=list)
+    common: list[str] = []
+    uneven: list[Uneven] = []
+    alone: tuple[list[str], list[str]] = msgspec.field(default_factory=lambda: ([], []))
+    absent: list[str] = []
 
     def any(self) -> bool:
         """Whether the sides know at least one output in common."""

@@ -1,8 +1,10 @@
 """What a comparison did not compare, and why: no verdict comes of nothing, and what is missing is listed."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
+
+import msgspec
+from msgspec.structs import asdict, replace
 
 from backends.text import shown
 
@@ -20,8 +22,7 @@ NO_VALUE = "no value on either side: an empty sequence, or an optional without a
 EMPTY = "no elements on either side"
 
 
-@dataclass(frozen=True, slots=True)
-class NotCompared:
+class NotCompared(msgspec.Struct, frozen=True):
     """One tensor that was not compared ("": whole iterations), and why.
 
     pair: places of the two runners, None for all. iteration: the first one where it was so; times: in how many.
