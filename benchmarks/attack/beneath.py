@@ -14,23 +14,13 @@ from support.models import mlp
 from benchmarks.attack import journals, oracles
 from benchmarks.attack.case import Case
 from benchmarks.attack.kills import workers
-from benchmarks.attack.lines import BY_NAME, Line
+from benchmarks.attack.lines import BY_NAME, LONG_JOBS, Line
 from benchmarks.attack.place import Place
 from benchmarks.attack.programs import Program, run
 from benchmarks.attack.reference import newest_job, result_of
 from benchmarks.attack.world import LAYERS, SIZE
 
-LINES = (
-    "mark-all",
-    "mark-all",
-    "mark-all-good",
-    "locate",
-    "reduce",
-    "reduce-check",
-    "bisect-check",
-    "precision",
-    "run-golden",
-)
+LINES = ("mark-all", "mark-all-good", *LONG_JOBS)
 _TOLD = (".passed", ".first_bad", ".worst", ".n_failed", ".n_rows", ".found", ".suspects", ".culprits")
 
 

@@ -6,21 +6,12 @@ from contextlib import suppress
 
 from benchmarks.attack import journals, oracles
 from benchmarks.attack.case import Case
-from benchmarks.attack.lines import BY_NAME
+from benchmarks.attack.lines import BY_NAME, LONG_JOBS
 from benchmarks.attack.place import tree
 from benchmarks.attack.programs import Program, run
 from benchmarks.attack.reference import Reference
 
-LINES = (
-    "mark-all",
-    "locate",
-    "reduce",
-    "reduce-check",
-    "bisect-check",
-    "precision",
-    "run-golden",
-    "reduce-stray",
-)
+LINES = (*LONG_JOBS, "reduce-stray")
 _OVER = ("done", "failed", "cancelled", "lost")
 
 

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+LONG_JOBS = ("mark-all", "locate", "reduce", "reduce-check", "bisect-check", "precision", "run-golden")
 _SIDES = "bad.onnx --reference-model good.onnx --onnxrt"
 _CHECK = "--check ./check.sh polygraphy_debug.onnx"
 _DATA = "--external-data-size-threshold 0 --save-external-data made.data"
