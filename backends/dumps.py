@@ -21,14 +21,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from backends.errors import BadFile, placing
-from backends.files import MOST, WholeOrNothing, atomic_writer, destination, open_regular, publish
+from backends.filesystem.direct_io import PacedStream
+from backends.filesystem.files import MOST, WholeOrNothing, atomic_writer, destination, open_regular, publish
+from backends.filesystem.unnamed_files import scratch_file, unnamed_file
 from backends.json_text import check_values
 from backends.npy import Array
-from backends.paced import PacedStream
 from backends.sizes import binary_size
 from backends.tensors import dtype_name, to_numpy
 from backends.text import shown
-from backends.unnamed import scratch_file, unnamed_file
 
 _NAMES = {
     "bool": "BOOL", "uint8": "U8", "int8": "I8", "uint16": "U16", "int16": "I16", "uint32": "U32",

@@ -8,8 +8,8 @@ from typing import Any, BinaryIO
 
 from backends.dumps import DumpWriter
 from backends.errors import UsageError
-from backends.files import WholeOrNothing, atomic_writer
-from backends.folders import whole_folder
+from backends.filesystem.files import WholeOrNothing, atomic_writer
+from backends.filesystem.folders import whole_folder
 from backends.json_arrays import as_array
 from backends.json_format import save, write_value
 from backends.results import Stored

@@ -16,13 +16,13 @@ import numpy as np
 import pybase64
 
 from backends.errors import BadFile, LayerwiseError
-from backends.files import atomic_writer
+from backends.filesystem.direct_io import Writable
+from backends.filesystem.files import atomic_writer
 from backends.json_arrays import CLASS, StoredArray, as_array, write_array
 from backends.json_scan import MARK, Span, Stamp, scan
 from backends.json_text import check_values
 from backends.npy import Array, array_from_npy
 from backends.npz import read_npz
-from backends.paced import Writable
 from backends.text import shown
 from backends.torch_bridge import is_tensor, tensor_from_base64
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pybase64
 
 from backends.errors import BadFile
-from backends.files import MOST, open_regular
+from backends.filesystem.files import MOST, open_regular
 from backends.npy import HEAD, NpyHeader, header_size, parse_header
 
 MARK = "layerwise:array:"

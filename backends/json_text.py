@@ -5,7 +5,7 @@ import os
 from typing import Any
 
 from backends.errors import BadFile
-from backends.files import MOST, read_file
+from backends.filesystem.files import MOST, read_file
 from backends.text import shown
 
 MOST_VALUES = 1 << 24

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from backends.errors import BadFile
 from backends.external_data import external_file
-from backends.files import open_regular
+from backends.filesystem.files import open_regular
 from backends.protos import all_tensors, parse_model
 from backends.structure import Cutter, External, Tensor, has_graph
 from backends.text import shown

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from backends.files import open_regular
+from backends.filesystem.files import open_regular
 from backends.memory import limit, remedy
 from backends.npy import Array, array_from_npy, header_size, parse_header
 from backends.sizes import binary_size

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from backends.errors import BadFile, LayerwiseError
 from backends.expansion import check_functions
-from backends.files import read_file
+from backends.filesystem.files import read_file
 from backends.jobs.cards import is_out_of_memory
 from backends.memory import VARIABLE, limit, room
 from backends.runner import Loadable

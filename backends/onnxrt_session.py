@@ -11,7 +11,7 @@ from typing import Any
 import onnxruntime
 
 from backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError
-from backends.files import open_regular
+from backends.filesystem.files import open_regular
 from backends.onnxrt_room import opening_room
 from backends.runner import Loadable
 from backends.specs import RunnerSpec

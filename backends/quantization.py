@@ -11,9 +11,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from backends.errors import BadFile, UsageError
+from backends.filesystem.permissions import usual_mode
 from backends.json_text import read_json
 from backends.onnxrt_session import in_words
-from backends.private import usual_mode
 from backends.quantize_spec import QuantizeSpec
 from backends.text import shown
 

@@ -7,8 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from backends.errors import UsageError
-from backends.files import WholeOrNothing
-from backends.folders import is_free
+from backends.filesystem.files import WholeOrNothing
+from backends.filesystem.folders import is_free
 from backends.npy import Array
 from backends.results_io import is_single_file
 from backends.results_sinks import DumpSink, FolderSink, JsonSink, Sink

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.errors import LayerwiseError, UsageError
-from backends.files import read_file
+from backends.filesystem.files import read_file
 from backends.results import IterationResult
 from backends.specs import RunnerSpec
 from backends.tensors import DTYPES, TensorInfo, dtype_name

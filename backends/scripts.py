@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from backends.errors import LayerwiseError, UsageError
-from backends.files import read_file
+from backends.filesystem.files import read_file
 from backends.text import shown
 
 _MOST = 4 << 20  # bytes of a script; the parser takes hundreds of times as many

@@ -7,7 +7,7 @@ import msgspec
 import onnx
 
 from backends.errors import UsageError
-from backends.files import atomic_write
+from backends.filesystem.files import atomic_write
 from backends.model import ModelFile
 from backends.specs import FeedSpec, Spec
 from backends.text import shown

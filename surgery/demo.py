@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from backends.feeds import save_feeds
-from backends.files import atomic_write
-from backends.private import make_folder
+from backends.filesystem.files import atomic_write
+from backends.filesystem.permissions import make_folder
 from surgery.precision import emulate_precision
 
 Array = NDArray[Any]

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import onnx
 
 from backends.errors import UsageError
-from backends.files import atomic_write
+from backends.filesystem.files import atomic_write
+from backends.filesystem.permissions import make_folder
 from backends.model import ModelFile
-from backends.private import make_folder
 from backends.record_values import read_value
 from backends.tensors import format_shape
 from backends.text import shown

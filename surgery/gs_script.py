@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from backends.files import atomic_write
-from backends.folders import written_together
+from backends.filesystem.files import atomic_write
+from backends.filesystem.folders import written_together
 from backends.shell import shell_line
 from backends.text import shown
 from surgery.edits import Edit

@@ -17,10 +17,10 @@ import msgspec
 import onnx
 
 from backends.errors import BadFile, UsageError
-from backends.files import MOST, atomic_write, read_file
+from backends.filesystem.files import MOST, atomic_write, read_file
+from backends.filesystem.permissions import make_folder
 from backends.jobs.store import default_root
 from backends.json_text import check_values
-from backends.private import make_folder
 from backends.protos import parse_model
 from surgery.edits import Edit, EditError, edit_from, edits_from_json
 from surgery.journal import Journal, Line

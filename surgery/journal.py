@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from backends.errors import LayerwiseError
-from backends.private import make_folder
+from backends.filesystem.permissions import make_folder
 from backends.text import shown
 
 Line = dict[str, Any]

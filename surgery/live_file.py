@@ -9,8 +9,8 @@ import onnx
 import onnx.numpy_helper
 from numpy.typing import NDArray
 
-from backends.files import atomic_writer
-from backends.folders import written_together
+from backends.filesystem.files import atomic_writer
+from backends.filesystem.folders import written_together
 from backends.protos import all_tensors
 from backends.tensors import dtype_name, to_onnx
 from surgery.cut import GraphCut, Segment

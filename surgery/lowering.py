@@ -15,8 +15,8 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto
 
+from backends.filesystem.temporary import note
 from backends.protos import all_tensors
-from backends.temporary import note
 from surgery.node_types import FLOAT
 from surgery.precision import Rewrite, rounded
 from surgery.precision_plan import ONNX_TYPE, LowType, Plan, node_label

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from backends.errors import LayerwiseError, UsageError
-from backends.files import atomic_write
+from backends.filesystem.files import atomic_write
 from backends.model import ModelFile
 from backends.specs import Spec
 from backends.text import shown

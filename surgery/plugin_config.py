@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from backends.errors import BadFile
-from backends.files import read_file
+from backends.filesystem.files import read_file
 from surgery.plugins import Instance, Match, instance_of
 
 _MOST = 4 << 20  # bytes, and values

@@ -6,7 +6,7 @@ from pathlib import Path
 import onnx
 
 from backends.errors import LayerwiseError, UsageError
-from backends.files import atomic_write
+from backends.filesystem.files import atomic_write
 from backends.protos import all_tensors
 from backends.text import shown
 from surgery.saving import save

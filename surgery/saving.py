@@ -6,9 +6,9 @@ from pathlib import Path
 import onnx
 
 from backends.errors import LayerwiseError, UsageError
-from backends.files import atomic_writer
-from backends.folders import written_together
-from backends.private import make_folder
+from backends.filesystem.files import atomic_writer
+from backends.filesystem.folders import written_together
+from backends.filesystem.permissions import make_folder
 from backends.protos import all_tensors
 from backends.text import shown
 from surgery.streamed import embed, is_external, nbytes, place, write_apart, write_streamed

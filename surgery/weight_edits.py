@@ -13,7 +13,7 @@ from onnx import TensorProto, numpy_helper
 from backends.errors import BadFile, LayerwiseError, UsageError
 from backends.evaluate import tensor_array
 from backends.feeds_fit import cast_safely
-from backends.files import atomic_writer, read_file, user_path
+from backends.filesystem.files import atomic_writer, read_file, user_path
 from backends.npy import array_from_npy, header_bytes, storable
 from backends.npz import read_npz
 from backends.tensors import dtype_name, dtype_row

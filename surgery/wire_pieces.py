@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from backends.errors import LayerwiseError
-from backends.files import atomic_writer
+from backends.filesystem.files import atomic_writer
+from backends.filesystem.permissions import make_folder
 from backends.model import ModelFile
-from backends.private import make_folder
 from backends.structure import read_tensor
 from backends.text import shown
 from backends.wire import BYTES, Source, put_varint

@@ -42,7 +42,7 @@ def _mend_umask() -> None:
     mask = os.umask(0o077)
     os.umask(mask)
     if mask & 0o700:
-        from backends.private import keep_alone
+        from backends.filesystem.permissions import keep_alone
 
         keep_alone(None)
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from backends.errors import UsageError
-from backends.files import absolute_path
+from backends.filesystem.files import absolute_path
 from backends.text import shown
 
 _HINT = "use the headless commands instead: layerwise run MODEL …, layerwise inspect model MODEL, layerwise jobs"

@@ -13,7 +13,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from backends.errors import LayerwiseError
-from backends.files import absolute_path, user_path
+from backends.filesystem.files import absolute_path, user_path
 from backends.jobs.client import JobClient
 from backends.jobs.store import Workspace
 from backends.text import shown

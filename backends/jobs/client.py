@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from backends.errors import LayerwiseError, UsageError, refusal
-from backends.files import atomic_write
+from backends.filesystem.files import atomic_write
 from backends.jobs.conclude import settle
 from backends.jobs.events import Event
 from backends.jobs.folder import JOURNAL, LOCK, REPLIES

@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from backends.filesystem.regular import is_scarce
+from backends.filesystem.temporary import sweep as sweep_temporary
+from backends.filesystem.temporary import sweep_record
 from backends.jobs import locks
 from backends.jobs.cards import Ending, outcome
 from backends.jobs.events import EventWriter, last_events
 from backends.jobs.folder import JOURNAL, LOCK, LOG, TEMPORARY, is_own, release_reserve
 from backends.jobs.process import sweep
 from backends.jobs.view import JobView
-from backends.regular import is_scarce
-from backends.temporary import sweep as sweep_temporary
-from backends.temporary import sweep_record
 
 _NO_LOCK = -1
 

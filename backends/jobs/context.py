@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from backends.errors import LayerwiseError
+from backends.filesystem.regular import read_regular
 from backends.jobs.earlier import Earlier, Stale
 from backends.jobs.events import MAX_SPILL, EventWriter
 from backends.jobs.folder import REPLIES, raw_spec
 from backends.jobs.lines import LineReader
-from backends.regular import read_regular
 
 Result = TypeVar("Result")
 _OF_THE_JOURNAL = ("event-", "reply-")

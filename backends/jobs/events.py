@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from backends.errors import LayerwiseError
+from backends.filesystem.regular import Damaged, read_regular
 from backends.jobs.folder import JOURNAL
 from backends.jobs.lines import MAX_LINE, LineReader, LineWriter, encode_line, last_lines
 from backends.jobs.schema import VERSION, well_formed
-from backends.regular import Damaged, read_regular
 
 MAX_SPILL = 1 << 26
 Event = dict[str, Any]
@@ -53,7 +53,7 @@ class EventWriter:
         return {**head, **fields}
 
     def _spill(self, n: int, fields: Event) -> str:
-        from backends.files import atomic_write
+        from backends.filesystem.files import atomic_write
 
         data = encode_line(fields)
         if len(data) > MAX_SPILL:

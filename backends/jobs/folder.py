@@ -6,7 +6,7 @@ log.txt         the worker's stdout and stderr
 artifacts/      files the job made     lock            held by supervisor and worker while the job is alive
 folders.jsonl   the folders that the job made outside of it, so that another attempt can make them again
 tag             what marks the processes of a worker that was started before its job (see backends.jobs.spare)
-temporary       names of files that attempts write (see backends.temporary)
+temporary       names of files that attempts write (see backends.filesystem.temporary)
 reserve         some KB that are given back when the disk is full, so that the failure can be written down
 """
 
@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from backends.regular import kind_of, open_regular, read_regular
+from backends.filesystem.regular import kind_of, open_regular, read_regular
 from backends.shell import shell_line
 
 SPEC = "spec.json"

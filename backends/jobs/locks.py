@@ -10,7 +10,7 @@ import os
 import time
 from pathlib import Path
 
-from backends.regular import open_regular
+from backends.filesystem.regular import open_regular
 
 
 def hold(path: Path) -> int | None:

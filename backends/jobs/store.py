@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from backends.errors import BadFile, LayerwiseError, UsageError
-from backends.files import user_path
+from backends.filesystem.files import user_path
+from backends.filesystem.permissions import given_umask, keep_private
+from backends.filesystem.regular import Damaged, read_regular
 from backends.jobs import locks
 from backends.jobs.conclude import journal, settle, sweep_files
 from backends.jobs.folder import (
@@ -30,8 +32,6 @@ from backends.jobs.folder import (
 )
 from backends.jobs.own import open_root, own_folder
 from backends.jobs.view import JobView
-from backends.private import given_umask, keep_private
-from backends.regular import Damaged, read_regular
 from backends.text import shown
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from backends.errors import LayerwiseError, refusal
+from backends.filesystem.permissions import keep_private
 from backends.jobs import gpus, leases
 from backends.jobs.cards import DISK_ERRORS, DISK_FULL_EXIT, Ending
 from backends.jobs.conclude import conclude, journal
@@ -21,7 +22,6 @@ from backends.jobs.memory import MemoryWatch, oom_kills
 from backends.jobs.process import LARGE_PAGES, WorkerProcess, environment, start_worker, sweep
 from backends.jobs.sleeper import Sleeper
 from backends.jobs.view import JobView
-from backends.private import keep_private
 
 if TYPE_CHECKING:
     from backends.jobs.spare import SpareWorker

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from backends.errors import LayerwiseError, refusal
+from backends.filesystem.permissions import keep_alone, keep_private
+from backends.filesystem.regular import is_scarce
+from backends.filesystem.temporary import keep_aside, record_in
 from backends.jobs.actions import find_action
 from backends.jobs.cards import DISK_ERRORS, DISK_FULL_EXIT, is_out_of_memory, make_card
 from backends.jobs.context import JobContext
 from backends.jobs.folder import TEMPORARY, release_reserve
-from backends.private import keep_alone, keep_private
-from backends.regular import is_scarce
-from backends.temporary import keep_aside, record_in
 from backends.trt.monitor import give_up, hear
 
 _PR_SET_PDEATHSIG = 1

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from backends.errors import LayerwiseError
-from backends.files import atomic_write
-from backends.private import make_folder
+from backends.filesystem.files import atomic_write
+from backends.filesystem.permissions import make_folder
 from backends.runner import Loadable
 from backends.scripts import call_script
 from backends.text import shown

@@ -6,7 +6,7 @@ from typing import Any
 
 from backends.errors import LayerwiseError, UsageError
 from backends.feeds import make_feeds
-from backends.files import MOST, atomic_write, read_file
+from backends.filesystem.files import MOST, atomic_write, read_file
 from backends.specs import FeedSpec
 from backends.tensors import TensorInfo
 from backends.text import shown

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 
 from backends.feeds import save_feeds
+from backends.filesystem.temporary import temporary_folder
 from backends.protos import parse_model
 from backends.results import IterationResult
 from backends.runner import Loadable, RunnerBase, check_names
 from backends.specs import FeedSpec, RunnerSpec
-from backends.temporary import temporary_folder
 from backends.trt.late import described
 from backends.trt.options import TrtOptions, to_dict
 from backends.trt.runner import TrtRunner, opened_now

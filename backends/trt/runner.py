@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.errors import LayerwiseError, UsageError
-from backends.files import open_regular
+from backends.filesystem.files import open_regular
 from backends.results import IterationResult
 from backends.runner import Loadable, RunnerBase, check_feed_types, check_names
 from backends.specs import RunnerSpec

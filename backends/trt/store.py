@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from backends.files import atomic_write
+from backends.filesystem.files import atomic_write
+from backends.filesystem.permissions import make_folder
 from backends.jobs.store import Workspace
-from backends.private import make_folder
 from backends.runner import Loadable
 from backends.trt.options import TrtOptions
 

@@ -15,7 +15,7 @@ from typing import Literal
 import msgspec
 
 from backends.errors import LayerwiseError
-from backends.files import MOST, atomic_write, read_file
+from backends.filesystem.files import MOST, atomic_write, read_file
 from backends.json_text import check_values
 from backends.specs import Spec
 from backends.text import shown

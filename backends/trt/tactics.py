@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from backends.errors import BadFile, LayerwiseError, UsageError
-from backends.files import atomic_write
+from backends.filesystem.files import atomic_write
 from backends.text import shown
 from backends.trt.capabilities import able, lacks
 from backends.trt.logger import Messages

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from backends.errors import BadFile, LayerwiseError
-from backends.files import atomic_write, read_file
-from backends.private import make_folder
+from backends.filesystem.files import atomic_write, read_file
+from backends.filesystem.permissions import make_folder
 from backends.text import shown
 from backends.trt.logger import Messages
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from backends.bench.timed import Timing
 from backends.bench.trtexec_files import ProfileLayer, write_profile, write_times
 from backends.errors import BadFile, LayerwiseError
-from backends.files import atomic_write
+from backends.filesystem.files import atomic_write
 from backends.json_text import read_json
 from backends.text import shown
 

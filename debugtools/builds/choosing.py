@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from backends.files import atomic_write
+from backends.filesystem.files import atomic_write
 from backends.trt.tactic_record import Op, Record, decode_record, read_bounded, save_record
 from debugtools.tactics import choices
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from backends.private import make_folder
+from backends.filesystem.permissions import make_folder
 from backends.trt.options import Shapes, TrtOptions
 from backends.trt.tactic_record import decode_record, read_bounded, save_record
 from debugtools.builds.building import Building

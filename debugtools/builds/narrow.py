@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from backends.private import make_folder
+from backends.filesystem.permissions import make_folder
 from backends.text import shown
 from debugtools.builds.choosing import mixed
 from debugtools.builds.desk import BuildDesk

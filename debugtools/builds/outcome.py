@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backends.errors import placing
-from backends.private import make_folder
+from backends.filesystem.permissions import make_folder
 from backends.text import shown
 from debugtools.builds.choosing import joined
 from debugtools.builds.maker import Maker

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from backends.errors import LayerwiseError, UsageError
-from backends.files import atomic_writer
+from backends.filesystem.files import atomic_writer
 from backends.runner import Loadable, open_runner
 from backends.shell import shell_line
 from backends.text import shown

@@ -9,7 +9,7 @@ import onnx
 from numpy.typing import NDArray
 
 from backends.errors import LayerwiseError
-from backends.files import atomic_write
+from backends.filesystem.files import atomic_write
 from backends.model import ModelFile
 from backends.protos import parse_model
 from backends.runner import Loadable

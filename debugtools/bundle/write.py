@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.errors import LayerwiseError, UsageError
-from backends.files import atomic_write, atomic_writer
-from backends.folders import whole_folder
-from backends.private import make_folder
+from backends.filesystem.files import atomic_write, atomic_writer
+from backends.filesystem.folders import whole_folder
+from backends.filesystem.permissions import make_folder
 from backends.specs import RunnerSpec
 from backends.tensors import EXTENDED_NAMES, dtype_name, dtype_row
 from backends.text import shown

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from backends.errors import LayerwiseError, UsageError
-from backends.files import atomic_write
-from backends.folders import whole_folder
+from backends.filesystem.files import atomic_write
+from backends.filesystem.folders import whole_folder
 from backends.model import ModelFile
 from backends.text import shown
 from backends.trt.inspect_support import Refusal, Support

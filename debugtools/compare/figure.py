@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from backends.errors import MissingDependency, placing
-from backends.files import atomic_writer
-from backends.private import make_folder
+from backends.filesystem.files import atomic_writer
+from backends.filesystem.permissions import make_folder
 
 _DPI = 150
 

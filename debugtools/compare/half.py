@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 
 from backends.errors import UsageError
+from backends.filesystem.temporary import note
 from backends.model import ModelFile
-from backends.temporary import note
 from debugtools.compare.spec import CompareSpec
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.errors import placing
-from backends.folders import whole_folder
+from backends.filesystem.folders import whole_folder
 from backends.text import shown
 from debugtools.compare import figure, heatmaps
 from debugtools.compare.kinds import arithmetic

@@ -9,9 +9,9 @@ from pathlib import Path
 import onnx
 
 from backends.errors import LayerwiseError, UsageError
-from backends.folders import written_together
+from backends.filesystem.folders import written_together
+from backends.filesystem.permissions import make_folder
 from backends.model import ModelFile, load_model
-from backends.private import make_folder
 from backends.text import shown
 from debugtools.compare.marks import any_marks, marked_tensors
 from debugtools.compare.spec import CompareSpec

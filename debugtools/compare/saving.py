@@ -21,8 +21,8 @@ from backends.accuracy import (
 from backends.accuracy import passed as accuracy_passed
 from backends.errors import UsageError, placing
 from backends.feeds_writer import FeedsWriter
-from backends.files import atomic_writer
-from backends.folders import whole_folder
+from backends.filesystem.files import atomic_writer
+from backends.filesystem.folders import whole_folder
 from backends.results_writer import open_results_writer
 from backends.text import shown
 from debugtools.compare.metrics import Comparison, worst

@@ -8,13 +8,13 @@ from typing import Any
 import onnx
 
 from backends.errors import UsageError
+from backends.filesystem.temporary import temporary_folder
 from backends.model import ModelFile
 from backends.protos import parse_model
 from backends.quantization import takes_caches
 from backends.quantize_spec import CALIBRATORS, QuantizeSpec
 from backends.runner import Loadable
 from backends.specs import FeedSpec
-from backends.temporary import temporary_folder
 from backends.text import shown
 from backends.trt.calibration import without_effect
 from backends.trt.options import ConfigOptions, TrtOptions

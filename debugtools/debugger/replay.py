@@ -19,7 +19,7 @@ import msgspec
 
 from backends import json_format
 from backends.errors import BadFile, LayerwiseError
-from backends.files import atomic_write
+from backends.filesystem.files import atomic_write
 from backends.identity import content
 from backends.text import shown
 from debugtools.debugger.spec import DebugSpec

@@ -4,8 +4,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from backends.folders import move_whole
-from backends.private import make_folder
+from backends.filesystem.folders import move_whole
+from backends.filesystem.permissions import make_folder
 from backends.text import shown
 from debugtools.search.protocol import Verdict
 

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from backends.errors import BadFile, UsageError
-from backends.files import open_regular
+from backends.filesystem.files import open_regular
 from backends.json_format import load
 from backends.results import RunResults, Stored
 from backends.results_io import load_any

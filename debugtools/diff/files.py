@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from backends.errors import BadFile
-from backends.files import open_regular
+from backends.filesystem.files import open_regular
 from backends.text import shown
 from debugtools.diff.blocks import BLOCK
 from debugtools.diff.outcome import Outcome

@@ -9,9 +9,9 @@ import msgspec
 import onnx
 
 from backends.errors import BadFile, UsageError, placing
-from backends.files import atomic_write
+from backends.filesystem.files import atomic_write
+from backends.filesystem.permissions import make_folder
 from backends.model import ModelFile
-from backends.private import make_folder
 from backends.results import RunResults
 from backends.runner import Loadable
 from backends.stats import array_stats

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from backends.errors import UsageError, placing
-from backends.private import make_folder, user_umask
-from backends.temporary import environment_of_user
+from backends.filesystem.permissions import make_folder, user_umask
+from backends.filesystem.temporary import environment_of_user
 from backends.text import shown
 from debugtools.debugger.spec import CheckSpec, DebugSpec
 from debugtools.judging.check_folder import CheckFolder, plain_writer, write_golden, write_inputs

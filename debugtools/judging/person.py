@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backends.errors import LayerwiseError
-from backends.files import atomic_writer
-from backends.private import make_folder
+from backends.filesystem.files import atomic_writer
+from backends.filesystem.permissions import make_folder
 from backends.text import shown
 from debugtools.judging.check_folder import write_golden, write_inputs
 from debugtools.judging.protocol import Artifact, Auto, Judge, Judgement, OneAtATime, Undo

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from backends.errors import LayerwiseError, UsageError
-from backends.files import atomic_write
+from backends.filesystem.files import atomic_write
 from backends.text import shown
 from debugtools.lint.linter import Linter
 from debugtools.lint.report import Entry, Report

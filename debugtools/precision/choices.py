@@ -10,7 +10,7 @@ from typing import Any
 import onnx
 from numpy.typing import NDArray
 
-from backends.files import atomic_write, atomic_writer
+from backends.filesystem.files import atomic_write, atomic_writer
 from backends.model import ModelFile
 from backends.protos import parse_model
 from backends.runner import Loadable

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backends.errors import LayerwiseError
-from backends.private import make_folder
+from backends.filesystem.permissions import make_folder
 from backends.text import shown
 from debugtools.debugger.desk import Files
 from debugtools.debugger.plans import Plan

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from backends.folders import whole_folder
-from backends.private import make_folder
+from backends.filesystem.folders import whole_folder
+from backends.filesystem.permissions import make_folder
 
 
 class Place:

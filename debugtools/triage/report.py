@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from backends.errors import LayerwiseError
-from backends.files import atomic_write
+from backends.filesystem.files import atomic_write
 from backends.shell import shell_line
 from backends.text import shown, shown_lines
 from debugtools.triage.finding import Case

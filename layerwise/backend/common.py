@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from backends.files import atomic_write, read_file
+from backends.filesystem.files import atomic_write, read_file
 from backends.scripts import load_function
 from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
 

@@ -78,7 +78,7 @@ class SaveOnnx(BaseLoader["ModelProto"]):
     def call_impl(self) -> "ModelProto":
         import onnx
 
-        from backends.folders import written_together
+        from backends.filesystem.folders import written_together
         from debugtools.compare.save_model import write_onnx
 
         model = value_of(self.model)

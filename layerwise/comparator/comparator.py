@@ -11,7 +11,7 @@ import numpy as np
 from backends.errors import UsageError
 from backends.feeds import save_feeds
 from backends.feeds_fit import fit_feed
-from backends.folders import whole_folder
+from backends.filesystem.folders import whole_folder
 from backends.text import shown
 from layerwise.backend.base import BaseRunner
 from layerwise.common import TensorMetadata

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from backends.errors import BadFile
+from backends.filesystem.permissions import make_folder
 from backends.model import ModelFile
-from backends.private import make_folder
 from backends.tensors import Dim
 from backends.text import shown
 from backends.wire import WireError

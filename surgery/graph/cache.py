@@ -10,9 +10,9 @@ import os
 from pathlib import Path
 
 from backends.errors import BadFile
-from backends.files import atomic_write
+from backends.filesystem.files import atomic_write
+from backends.filesystem.permissions import make_folder
 from backends.model import ModelFile
-from backends.private import make_folder
 from surgery.graph.names import FORMAT, INDEX_FILE
 
 _LONGEST_NAME = 64

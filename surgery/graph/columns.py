@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.errors import BadFile
-from backends.files import atomic_writer
+from backends.filesystem.files import atomic_writer
 from surgery.graph.names import FORMAT
 
 Columns = dict[str, NDArray[Any]]

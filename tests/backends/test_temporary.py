@@ -76,7 +76,7 @@ def test_the_next_writer_removes_what_killed_ones_left(place: Path, way: str, sy
 
 def test_what_is_being_written_stays_and_what_was_copied_stays(place: Path) -> None:
     """A live writer's file, a copy of a dead one's under another name, one that another user has."""
-    from backends.temporary import open_named
+    from backends.filesystem.temporary import open_named
 
     fd, live = open_named(place / "out.txt")
     folder_fd, dead = open_named(place / "out.txt")
@@ -92,7 +92,7 @@ def test_what_is_being_written_stays_and_what_was_copied_stays(place: Path) -> N
 
 
 def test_a_fork_that_lives_on_keeps_what_it_writes(place: Path) -> None:
-    from backends.temporary import TemporaryFolder, sweep
+    from backends.filesystem.temporary import TemporaryFolder, sweep
 
     folder = TemporaryFolder(place / "out")
     assert writers.forked(lambda: sweep(place) or 0) == 0  # type: ignore[func-returns-value]
@@ -171,7 +171,7 @@ def test_spilled_tensors_of_a_killed_comparison_go(jobs_home: Workspace, monkeyp
 
 
 def test_the_lock_of_a_temporary_file_is_seen_by_others(place: Path) -> None:
-    from backends.temporary import open_named
+    from backends.filesystem.temporary import open_named
 
     fd, path = open_named(place / "out.txt")
     other = os.open(path, os.O_RDONLY)

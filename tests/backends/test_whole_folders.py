@@ -11,10 +11,10 @@ import pytest
 from onnx import TensorProto, helper
 from support.killpoints import every_step
 
-from backends import folders
 from backends.errors import UsageError
 from backends.feeds_writer import FeedsWriter
-from backends.folders import note_folders_in, whole_folder
+from backends.filesystem import folders
+from backends.filesystem.folders import note_folders_in, whole_folder
 from backends.results_writer import open_results_writer
 from backends.specs import RunnerSpec
 from debugtools.bundle.write import Fault, write_bundle

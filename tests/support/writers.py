@@ -11,9 +11,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from backends import temporary, unnamed
 from backends.feeds import save_feeds
-from backends.files import atomic_write, atomic_writer
+from backends.filesystem import temporary
+from backends.filesystem import unnamed_files as unnamed
+from backends.filesystem.files import atomic_write, atomic_writer
 from backends.results import IterationResult, RunResults
 
 TRACED = (
@@ -43,7 +44,7 @@ def _two(path: Path) -> None:
 
 def _in_folder(path: Path) -> None:
     """A file of a temporary folder, as conversions have it on the way."""
-    from backends.temporary import temporary_folder
+    from backends.filesystem.temporary import temporary_folder
 
     with temporary_folder() as folder:
         (folder / "half.onnx").write_bytes(b"half")

@@ -13,8 +13,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.killpoints import every_step
 
+from backends.filesystem.temporary import sweep
 from backends.model import ModelFile
-from backends.temporary import sweep
 from debugtools.compare.save_model import write_onnx
 from layerwise.backend.onnx import save_onnx
 from surgery import live_file

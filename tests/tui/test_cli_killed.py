@@ -11,7 +11,7 @@ from support.forked import run_line
 from support.models import mlp
 from support.writers import Lines, forked, kill_points
 
-from backends import temporary
+from backends.filesystem import temporary
 from layerwise.json import save_json
 
 COMMANDS = {
@@ -48,7 +48,7 @@ def run(line: str, unnamed: bool, last: int = -1, told: Path | None = None) -> i
     """The exit code in a fork, which dies at line `last` of our writers; `told`: where it says how many there were."""
 
     def work() -> int:
-        from backends import unnamed as module
+        from backends.filesystem import unnamed_files as module
 
         temporary._swept.clear()
         if not unnamed:

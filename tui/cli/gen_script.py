@@ -54,7 +54,7 @@ def model_loader(spec: CompareSpec, path: str) -> tuple[list[str], str]:
 
 def write_script(text: str, path: str) -> None:
     """Save the script. LayerwiseError where that cannot be."""
-    from backends.files import atomic_write
+    from backends.filesystem.files import atomic_write
 
     try:
         atomic_write(path, text)

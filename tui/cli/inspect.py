@@ -110,7 +110,7 @@ def _opened(args: Namespace) -> Iterator["ModelFile"]:
         if not args.fp_to_fp16:
             yield model
             return
-        from backends.temporary import temporary_folder
+        from backends.filesystem.temporary import temporary_folder
         from surgery.half import in_half
 
         with temporary_folder() as folder, ModelFile(in_half(model, folder)) as half:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from backends.errors import UsageError
-from backends.temporary import temporary_folder
+from backends.filesystem.temporary import temporary_folder
 from backends.text import shown, shown_lines
 from debugtools.inspect.spec import InspectSpec
 from tui.cli.direct import DirectContext

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from backends.errors import BadFile
-from backends.regular import next_data, open_regular
+from backends.filesystem.regular import next_data, open_regular
 from tui.cli.log import put
 
 _BLOCK = 1 << 20

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from backends.files import current_folder
+from backends.filesystem.files import current_folder
 from backends.shell import shell_line
 from backends.text import shown, shown_lines
 from tui.cli.log import CRITICAL, FINISH, Log

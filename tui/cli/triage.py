@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from backends.errors import UsageError
-from backends.files import current_folder
+from backends.filesystem.files import current_folder
 from backends.text import shown, shown_lines
 from debugtools.triage.flow import STEPS, check_answers
 from debugtools.triage.spec import TriageSpec

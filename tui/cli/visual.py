@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from backends.errors import BadFile, UsageError
-from backends.files import atomic_write, user_path
+from backends.filesystem.files import atomic_write, user_path
 from backends.jobs.store import Workspace
 from backends.text import shown
 from surgery.graph import GraphIndex

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from backends.errors import UsageError
-from backends.files import current_folder, user_path
+from backends.filesystem.files import current_folder, user_path
 from backends.jobs.spec import JobSpec
 from backends.shell import shell_line
 from debugtools.bundle.spec import BundleSpec

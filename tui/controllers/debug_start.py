@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from backends.errors import LayerwiseError, UsageError
-from backends.files import current_folder
+from backends.filesystem.files import current_folder
 from backends.jobs.spec import JobSpec
 from debugtools.builds.spec import ENGINE, BuildsSpec
 from debugtools.compare.spec import CompareSpec, MarkSpec

@@ -7,7 +7,7 @@ from pathlib import Path
 import onnx.defs
 
 from backends.errors import LayerwiseError
-from backends.files import user_path
+from backends.filesystem.files import user_path
 from backends.shell import shell_word, shell_words
 from surgery.graph import GraphIndex
 from tui.controllers.edit_words import FAMILIES, LOW, fields

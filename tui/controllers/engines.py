@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from backends.files import current_folder
+from backends.filesystem.files import current_folder
 from backends.jobs.earlier import rows_of
 from backends.jobs.spec import JobSpec
 from backends.jobs.view import JobView

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from backends.files import atomic_writer
+from backends.filesystem.files import atomic_writer
 from tui.cli.line import command_line
 from tui.controllers.yank import Copy, block_copy
 from tui.presenters.error_detail import row_text

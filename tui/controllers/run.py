@@ -4,7 +4,7 @@ import asyncio
 
 import msgspec
 
-from backends.files import current_folder
+from backends.filesystem.files import current_folder
 from backends.jobs.spec import JobSpec
 from debugtools.bench.spec import BenchSpec
 from debugtools.compare.spec import CompareSpec

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import msgspec
 
 from backends.errors import LayerwiseError, UsageError
-from backends.private import make_folder
-from backends.temporary import TemporaryFolder
+from backends.filesystem.permissions import make_folder
+from backends.filesystem.temporary import TemporaryFolder
 from tui.controllers.warm import warm_worker
 from tui.state.shared import AppState
 from tui.state.surgery import SurgeryState

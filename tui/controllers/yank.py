@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from backends.files import atomic_write
+from backends.filesystem.files import atomic_write
 from backends.shell import shell_line
 from backends.text import shown, shown_lines
 from tui.state.shared import Level

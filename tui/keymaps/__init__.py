@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from backends.errors import BadFile
-from backends.files import read_file
+from backends.filesystem.files import read_file
 from backends.text import shown
 from tui.commands import REGISTRY
 

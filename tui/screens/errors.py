@@ -4,7 +4,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 
-from backends.files import absolute_path, user_path
+from backends.filesystem.files import absolute_path, user_path
 from tui.commands import command
 from tui.controllers.error_export import export_rows, yank_targets
 from tui.controllers.tensor import TensorController

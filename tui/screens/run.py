@@ -7,7 +7,7 @@ from textual.app import ComposeResult
 from textual.events import Resize
 
 from backends.errors import LayerwiseError
-from backends.files import absolute_path, user_path
+from backends.filesystem.files import absolute_path, user_path
 from debugtools.compare.spec import CompareSpec
 from tui.commands import command
 from tui.controllers.run import RunController

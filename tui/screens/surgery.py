@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from backends.errors import LayerwiseError
-from backends.files import absolute_path, user_path
+from backends.filesystem.files import absolute_path, user_path
 from backends.text import shown
 from tui.commands import command
 from tui.controllers import surgery_files

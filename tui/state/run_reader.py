@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from backends.errors import UsageError
-from backends.files import user_path
+from backends.filesystem.files import user_path
 from backends.shell import shell_words
 from tui.state.run_form import RunForm, get
 

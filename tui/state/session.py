@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.files import atomic_write
-from backends.private import make_folder
+from backends.filesystem.files import atomic_write
+from backends.filesystem.permissions import make_folder
 from tui.state.signal import Signal
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from backends.errors import UsageError
+from backends.filesystem.temporary import temporary_folder
 from backends.runner import Loadable
 from backends.specs import FeedSpec
-from backends.temporary import temporary_folder
 from backends.trt.capabilities import able
 from backends.trt.late import described
 from backends.trt.library import tensorrt

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from backends.errors import BadFile, UsageError
-from backends.files import current_folder
+from backends.filesystem.files import current_folder
 from backends.jobs.folder import job_id
 from backends.jobs.schema import UNEXPECTED
 from backends.text import shown

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from backends.errors import UsageError
-from backends.files import MOST, read_file, user_path
+from backends.filesystem.files import MOST, read_file, user_path
 from backends.text import shown
 from tui.cli.surgeon.common import parse_dims
 from tui.cli.surgeon.insert import parse_attributes

@@ -3,7 +3,7 @@
 from argparse import Namespace
 
 from backends.errors import BadFile, UsageError
-from backends.files import MOST, read_file
+from backends.filesystem.files import MOST, read_file
 from backends.text import shown
 from tui.cli.log import Log
 from tui.cli.parser import Parser

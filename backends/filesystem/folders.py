@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from backends.errors import placing
+from backends.filesystem.permissions import make_folder, usual_folder_mode, usual_mode
+from backends.filesystem.temporary import ASIDE, TemporaryFolder, job_folder, name_beside
 from backends.jobs.folder import FOLDERS
-from backends.private import make_folder, usual_folder_mode, usual_mode
-from backends.temporary import ASIDE, TemporaryFolder, job_folder, name_beside
 
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
 _ledger: Path | None = None
