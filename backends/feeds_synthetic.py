@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from backends.errors import UsageError
-from backends.memory import limit, remedy
+from backends.limits.memory import limit, remedy
 from backends.npy import Array
 from backends.sizes import binary_size
 from backends.specs import FeedSpec

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from backends.filesystem.files import open_regular
-from backends.memory import limit, remedy
+from backends.limits.memory import limit, remedy
 from backends.npy import Array, array_from_npy, header_size, parse_header
 from backends.sizes import binary_size
 

@@ -14,7 +14,7 @@ from backends.errors import BadFile, LayerwiseError
 from backends.expansion import check_functions
 from backends.filesystem.files import read_file
 from backends.jobs.cards import is_out_of_memory
-from backends.memory import VARIABLE, limit, room
+from backends.limits.memory import VARIABLE, limit, room
 from backends.runner import Loadable
 from backends.sizes import binary_size
 

@@ -15,7 +15,7 @@ from backends.filesystem import regular
 from backends.filesystem.permissions import settle
 from backends.filesystem.temporary import open_named
 from backends.filesystem.unnamed_files import give_name, scratch_file, unnamed_file
-from backends.memory import limit
+from backends.limits.memory import limit
 from backends.sizes import binary_size
 
 _MOST_LINKS = 40

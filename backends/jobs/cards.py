@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from backends.filesystem.regular import read_from
 from backends.jobs.events import Event, last_events
 from backends.jobs.folder import LOG, command_of
-from backends.memory import remedy
+from backends.limits.memory import remedy
 from backends.sizes import binary_size
 
 DISK_FULL_EXIT = 74
