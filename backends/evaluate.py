@@ -11,8 +11,8 @@ from onnx.external_data_helper import ExternalDataInfo
 from onnx.reference import ReferenceEvaluator
 
 from backends.errors import BadFile, LayerwiseError
-from backends.expansion import check_functions
-from backends.reads import reads
+from backends.model.expansion import check_functions
+from backends.model.reads import reads
 from backends.tensors import TensorInfo, dtype_name, dtype_row, onnx_to_numpy, packed_nbytes
 from backends.text import shown
 

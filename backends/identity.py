@@ -126,7 +126,7 @@ def _read_by(script: Path) -> Iterator[Path]:
 def _external(path: Path, data_folder: str | None) -> Iterable[Path]:
     """The files of a model's external data, those that are there."""
     from backends.errors import LayerwiseError
-    from backends.model import ModelFile
+    from backends.model.file import ModelFile
 
     if path.stat().st_size <= READ_WHOLE and _LOCATION not in path.read_bytes():
         return []

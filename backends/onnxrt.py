@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from backends.errors import UsageError
-from backends.model import ModelFile
+from backends.model.file import ModelFile
+from backends.model.protos import parse_model
 from backends.onnxrt_session import CPU, check_providers, in_words, open_session, provider_names, short_name
 from backends.onnxrt_values import from_ort, is_plain, is_tensor, to_ort, type_name
-from backends.protos import parse_model
 from backends.results import IterationResult
 from backends.runner import Loadable, Placed, RunnerBase, check_feed_types, check_names, flat_outputs
 from backends.specs import RunnerSpec

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from onnxruntime import OrtValue
 
 from backends.errors import UsageError
-from backends.packing import pack, unpack
+from backends.model.packing import pack, unpack
 from backends.tensors import EXTENDED_NAMES, dtype_name, dtype_row, onnx_to_numpy, packed_nbytes
 
 Array = NDArray[Any]

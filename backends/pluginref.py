@@ -7,8 +7,8 @@ from onnx.reference.op_run import OpRun
 
 from backends.errors import LayerwiseError
 from backends.evaluate import Evaluation
+from backends.model.protos import parse_model
 from backends.plugin_ops import PLUGINS, Plugin
-from backends.protos import parse_model
 from backends.reference import ReferenceRunner
 from backends.runner import Loadable
 from backends.specs import RunnerSpec

@@ -19,7 +19,7 @@ from typing import Any
 import onnx
 import onnx_graphsurgeon as gs
 
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from benchmarks.inspect_model import long_model, weighty_model
 from surgery.checked import edit_problems
 from surgery.edits import edit_from

@@ -17,7 +17,7 @@ from typing import Any
 
 import onnx
 
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from surgery.structure import Structure, node_label
 
 LAYERWISE = [sys.executable, "-m", "layerwise"]

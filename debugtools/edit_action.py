@@ -8,7 +8,7 @@ import onnx
 
 from backends.errors import UsageError
 from backends.filesystem.files import atomic_write
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.specs import FeedSpec, Spec
 from backends.text import shown
 from surgery.checked import edit_problems, problems

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import onnx
 
-from backends.reads import captures
+from backends.model.reads import captures
 from surgery.cut import GraphCut
 
 CONTROL_FLOW = frozenset({"If", "Loop", "Scan"})

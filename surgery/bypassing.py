@@ -6,7 +6,7 @@ import onnx
 from onnx import helper
 
 from backends.errors import LayerwiseError
-from backends.reads import reads
+from backends.model.reads import reads
 from backends.text import shown
 from surgery.placing import placed
 from surgery.rewiring import making, reading, without_values

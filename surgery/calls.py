@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import onnx
 
-from backends.reads import every_node
+from backends.model.reads import every_node
 from surgery.structure import Structure, function_name
 
 Functions = tuple[onnx.FunctionProto, ...]

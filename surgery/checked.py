@@ -8,8 +8,8 @@ import onnx
 import onnx.checker
 from onnx import helper
 
-from backends.protos import all_tensors, inferred
-from backends.reads import reads
+from backends.model.protos import all_tensors, inferred
+from backends.model.reads import reads
 from backends.text import shown
 from surgery.lookups import difference
 from surgery.streamed import is_external

@@ -13,7 +13,7 @@ from functools import cached_property
 import onnx
 
 from backends.errors import UsageError
-from backends.reads import reads
+from backends.model.reads import reads
 from backends.text import shown
 from surgery.node_order import topological
 from surgery.sizes import Estimate

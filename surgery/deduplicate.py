@@ -3,7 +3,7 @@
 import onnx
 
 from backends.evaluate import tensor_array
-from backends.reads import subgraphs
+from backends.model.reads import subgraphs
 from surgery.randomness import RANDOM_OPS
 from surgery.rewiring import reading
 from surgery.structure import Structure, changed

@@ -10,13 +10,13 @@ from functools import cache, partial
 from typing import Any
 
 from backends.errors import BadFile
-from backends.model import ModelFile
-from backends.record_values import Value
-from backends.records import Node
-from backends.structure import Tensor
+from backends.model.file import ModelFile
+from backends.model.record_values import Value
+from backends.model.records import Node
+from backends.model.structure import Tensor
+from backends.model.wire import WireError
 from backends.text import shown, shown_lines
 from backends.type_names import type_name
-from backends.wire import WireError
 from surgery.model_view import Elided, GraphView, array_text, open_view
 
 TAB = " " * 4

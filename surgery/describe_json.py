@@ -4,12 +4,12 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from backends.errors import BadFile, LayerwiseError
-from backends.model import ModelFile
-from backends.record_values import Value
-from backends.records import Node
-from backends.structure import Tensor
+from backends.model.file import ModelFile
+from backends.model.record_values import Value
+from backends.model.records import Node
+from backends.model.structure import Tensor
+from backends.model.wire import WireError
 from backends.tensors import dtype_name
-from backends.wire import WireError
 from surgery.graph.infer import inferred_structure
 from surgery.model_view import Elided, GraphView, open_view
 

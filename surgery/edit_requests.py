@@ -13,8 +13,8 @@ import onnx
 from backends.errors import UsageError
 from backends.filesystem.files import atomic_write
 from backends.filesystem.permissions import make_folder
-from backends.model import ModelFile
-from backends.record_values import read_value
+from backends.model.file import ModelFile
+from backends.model.record_values import read_value
 from backends.tensors import format_shape
 from backends.text import shown
 from surgery.checked import edit_problems

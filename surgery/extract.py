@@ -6,7 +6,7 @@ from difflib import get_close_matches
 import onnx
 
 from backends.errors import UsageError
-from backends.reads import reads
+from backends.model.reads import reads
 from backends.tensors import TensorInfo, to_onnx
 from backends.text import shown
 from surgery.ends import End

@@ -8,7 +8,7 @@ import msgspec
 from backends.errors import UsageError
 from backends.evaluate import tensor_infos
 from backends.feeds import Warn, make_feeds
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.runner import Loadable
 from backends.specs import FeedSpec, RunnerSpec
 from backends.tensors import TensorInfo, dtype_name

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from backends.record_values import read_value
-from backends.records import Node, read_model
+from backends.model.record_values import read_value
+from backends.model.records import Node, read_model
 from surgery.folding.filled import Constant, constant, fill
 from surgery.folding.options import KEPT, SMALL, FoldOptions
 from surgery.graph.infer import inferred_structure

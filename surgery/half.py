@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from surgery.conversion import to_low_precision
 from surgery.inlining import inlined
 from surgery.saving import save

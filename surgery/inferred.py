@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import onnx
 
-from backends.protos import inferred
+from backends.model.protos import inferred
 from backends.tensors import TensorInfo, dtype_name
 
 

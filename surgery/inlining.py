@@ -9,8 +9,8 @@ import onnx.inliner
 from onnx import defs, helper
 
 from backends.errors import LayerwiseError
-from backends.expansion import check_functions
-from backends.protos import inferred
+from backends.model.expansion import check_functions
+from backends.model.protos import inferred
 from backends.text import shown
 from surgery.structure import Structure
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from surgery.describe import describe_model
 from surgery.describe_json import describe_model_json
 

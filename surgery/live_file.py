@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from backends.filesystem.files import atomic_writer
 from backends.filesystem.folders import written_together
-from backends.protos import all_tensors
+from backends.model.protos import all_tensors
 from backends.tensors import dtype_name, to_onnx
 from surgery.cut import GraphCut, Segment
 from surgery.streamed import embed, nbytes, write_apart, write_streamed

@@ -8,7 +8,7 @@ from operator import is_not
 
 import onnx
 
-from backends.reads import reads, subgraphs
+from backends.model.reads import reads, subgraphs
 from surgery.layered import Layered
 from surgery.proto import all_names
 

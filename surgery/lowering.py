@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto
 
 from backends.filesystem.temporary import note
-from backends.protos import all_tensors
+from backends.model.protos import all_tensors
 from surgery.node_types import FLOAT
 from surgery.precision import Rewrite, rounded
 from surgery.precision_plan import ONNX_TYPE, LowType, Plan, node_label

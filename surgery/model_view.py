@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from backends.errors import BadFile, LayerwiseError
-from backends.model import ModelFile, WeightRef
-from backends.record_attributes import Attribute, read_attribute
-from backends.record_values import Value, read_initializer, read_sparse_initializer, read_type, read_value
-from backends.records import Graph, Model, Node, read_graph, read_model, read_node
-from backends.structure import Tensor
+from backends.model.file import ModelFile, WeightRef
+from backends.model.record_attributes import Attribute, read_attribute
+from backends.model.record_values import Value, read_initializer, read_sparse_initializer, read_type, read_value
+from backends.model.records import Graph, Model, Node, read_graph, read_model, read_node
+from backends.model.structure import Tensor
+from backends.model.wire import MAX_DEPTH, WireError
 from backends.text import shown, shown_lines
 from backends.type_names import type_name
-from backends.wire import MAX_DEPTH, WireError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -113,7 +113,7 @@ class GraphView:
     def array(self, tensor: Tensor) -> "NDArray[Any]":
         """Return a tensor's values, mapped where they lie in a file. BadFile if they do not fit the
         tensor."""
-        from backends.weight_arrays import mapped_array, parsed_array, raw_array
+        from backends.model.weight_arrays import mapped_array, parsed_array, raw_array
 
         model = self._model
         ref = WeightRef(tensor.name, tensor.dtype, tuple(tensor.dims), model.path, 0, 0)

@@ -7,8 +7,8 @@ import onnx
 from onnx import TensorProto, defs
 
 from backends.errors import LayerwiseError
-from backends.protos import inferred
-from backends.reads import subgraphs
+from backends.model.protos import inferred
+from backends.model.reads import subgraphs
 from backends.text import shown
 from surgery.randomness import RANDOM_OPS
 

@@ -14,7 +14,7 @@ import onnx.version_converter
 from onnx import defs, helper, numpy_helper
 
 from backends.errors import LayerwiseError
-from backends.protos import all_graphs, inferred
+from backends.model.protos import all_graphs, inferred
 from backends.text import shown
 from surgery.inlining import inlined, written_out
 from surgery.opset_fit import changed_operators, is_default, unknown_attributes

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import onnx
 from onnx import defs, helper
 
-from backends.protos import all_graphs
+from backends.model.protos import all_graphs
 from backends.text import shown
 
 Formals = Sequence[defs.OpSchema.FormalParameter]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from backends.reads import reads, subgraphs
+from backends.model.reads import reads, subgraphs
 from backends.tensors import dtype_name, to_onnx
 from surgery.graph.order import topological_order
 

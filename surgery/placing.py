@@ -2,7 +2,7 @@
 
 import onnx
 
-from backends.reads import reads
+from backends.model.reads import reads
 from surgery.structure import Graph
 from surgery.tidy import in_order
 

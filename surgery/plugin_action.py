@@ -7,7 +7,7 @@ import msgspec
 
 from backends.errors import LayerwiseError, UsageError
 from backends.filesystem.files import atomic_write
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.specs import Spec
 from backends.text import shown
 from surgery.plugin_config import config_text, read_config

@@ -6,7 +6,7 @@ from pathlib import Path
 import onnx
 from onnx import helper
 
-from backends.reads import captures, every_node, subgraphs
+from backends.model.reads import captures, every_node, subgraphs
 from surgery.node_types import tensor_types
 from surgery.precision import Rewrite
 from surgery.precision_plan import LowType, Plan

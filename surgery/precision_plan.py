@@ -8,7 +8,7 @@ import onnx
 from onnx import TensorProto
 
 from backends.errors import LayerwiseError
-from backends.reads import captures, subgraphs
+from backends.model.reads import captures, subgraphs
 from surgery.node_types import SHAPE_ONLY, Slots, node_slots, tensor_types
 
 LowType = Literal["float16", "bfloat16"]

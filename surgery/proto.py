@@ -7,7 +7,7 @@ from typing import TypeVar
 import onnx
 from google.protobuf.message import Message
 
-from backends.reads import subgraphs
+from backends.model.reads import subgraphs
 
 Proto = TypeVar("Proto", bound=Message)
 

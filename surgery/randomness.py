@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from backends.reads import subgraphs
+from backends.model.reads import subgraphs
 
 if TYPE_CHECKING:
     import onnx

@@ -7,7 +7,7 @@ import onnx
 
 from backends.errors import LayerwiseError, UsageError
 from backends.filesystem.files import atomic_write
-from backends.protos import all_tensors
+from backends.model.protos import all_tensors
 from backends.text import shown
 from surgery.saving import save
 from surgery.streamed import is_external, place

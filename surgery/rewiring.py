@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import onnx
 
-from backends.reads import reads, subgraphs
+from backends.model.reads import reads, subgraphs
 from surgery.structure import Graph, changed
 
 

@@ -9,7 +9,7 @@ from backends.errors import LayerwiseError, UsageError
 from backends.filesystem.files import atomic_writer
 from backends.filesystem.folders import written_together
 from backends.filesystem.permissions import make_folder
-from backends.protos import all_tensors
+from backends.model.protos import all_tensors
 from backends.text import shown
 from surgery.streamed import embed, is_external, nbytes, place, write_apart, write_streamed
 from surgery.structure import Structure

@@ -2,7 +2,7 @@
 
 import onnx
 
-from backends.structure import INLINE_LIMIT
+from backends.model.structure import INLINE_LIMIT
 from surgery.graph.infer import inferred_structure
 from surgery.streamed import is_external, nbytes
 from surgery.structure import Structure

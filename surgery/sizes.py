@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import onnx
 
-from backends.protos import inferred
+from backends.model.protos import inferred
 from backends.tensors import dtype_name, packed_nbytes
 
 

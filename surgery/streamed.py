@@ -6,10 +6,10 @@ from typing import BinaryIO
 
 import onnx
 
-from backends.structure import INLINE_LIMIT
+from backends.model.structure import INLINE_LIMIT
+from backends.model.wire import BYTES, put_bytes, put_varint
 from backends.tensors import dtype_name, packed_nbytes
 from backends.text import shown
-from backends.wire import BYTES, put_bytes, put_varint
 from surgery.copying import copy_range
 
 _GRAPH, _INITIALIZER, _RAW_DATA = 7, 5, 9  # fields of ModelProto, GraphProto and TensorProto, onnx.proto

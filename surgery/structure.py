@@ -11,8 +11,8 @@ from pathlib import Path
 import onnx
 
 from backends.errors import LayerwiseError
-from backends.model import ModelFile
-from backends.protos import parse_model
+from backends.model.file import ModelFile
+from backends.model.protos import parse_model
 from backends.text import shown
 from surgery.graph_value import Graph, Nodes, changed, graph_parts, node_label
 from surgery.proto import remainder

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 
 import onnx
 
-from backends.reads import reads
+from backends.model.reads import reads
 from surgery.node_order import topological
 from surgery.structure import Graph, Structure, changed
 

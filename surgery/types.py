@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import onnx
 
-from backends.protos import inferred
-from backends.reads import reads
-from backends.structure import INLINE_LIMIT
+from backends.model.protos import inferred
+from backends.model.reads import reads
+from backends.model.structure import INLINE_LIMIT
 from surgery.calls import callers, changed_functions
 from surgery.lookups import difference
 from surgery.shapes import without_weights

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.stats import array_stats, histogram
 from backends.tensors import EXTENDED_NAMES, dtype_name, is_floating
 from backends.text import shown

@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 
-from backends import wire
 from backends.errors import BadFile
-from backends.record_values import Value, read_initializer, read_value
-from backends.records import Node, Span, read_model, read_node
-from backends.structure import Tensor
-from backends.wire import BYTES, Source, WireError, fields, put_int
+from backends.model import wire
+from backends.model.record_values import Value, read_initializer, read_value
+from backends.model.records import Node, Span, read_model, read_node
+from backends.model.structure import Tensor
+from backends.model.wire import BYTES, Source, WireError, fields, put_int
 from surgery.wire_pieces import Piece, joined, message
 
 GRAPH = 7  # of ModelProto

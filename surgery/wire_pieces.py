@@ -8,10 +8,10 @@ from typing import BinaryIO, NamedTuple
 from backends.errors import LayerwiseError
 from backends.filesystem.files import atomic_writer
 from backends.filesystem.permissions import make_folder
-from backends.model import ModelFile
-from backends.structure import read_tensor
+from backends.model.file import ModelFile
+from backends.model.structure import read_tensor
+from backends.model.wire import BYTES, Source, put_varint
 from backends.text import shown
-from backends.wire import BYTES, Source, put_varint
 from surgery.copying import copy_range
 
 THRESHOLD = 1024  # bytes; where weights go to a file of their own, smaller ones stay in the model's

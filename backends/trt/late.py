@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from backends.errors import LayerwiseError
 from backends.evaluate import tensor_infos
-from backends.protos import parse_model
+from backends.model.protos import parse_model
 from backends.results import IterationResult
 from backends.runner import Loadable, RunnerBase, check_names
 from backends.specs import RunnerSpec

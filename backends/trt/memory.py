@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.packing import pack, unpack
+from backends.model.packing import pack, unpack
 from backends.tensors import dtype_name, dtype_row
 from backends.trt.library import check, cudart
 

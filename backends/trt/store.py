@@ -100,7 +100,7 @@ def forget_candidates() -> None:
 def _external(data: bytes, folder: Path | None) -> list[Path]:
     """The files that hold a model's external weights; none for a network script."""
     from backends.errors import LayerwiseError
-    from backends.protos import all_tensors, parse_model
+    from backends.model.protos import all_tensors, parse_model
 
     if folder is None:
         return []

@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 
 from backends.bench.onnxrt_profile import LayerTime
-from backends.protos import parse_model
+from backends.model.protos import parse_model
 from backends.runner import Loadable
 from backends.tensors import dtype_name
 from surgery.structure import node_label

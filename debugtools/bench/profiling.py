@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backends.errors import LayerwiseError
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.text import shown
 from debugtools.bench.exports import profile_text, write
 from debugtools.bench.layers import Origins, layer_information, profile_rows, read_graph

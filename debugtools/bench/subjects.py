@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from backends.bench.timed import Setup, Subject, open_subject
 from backends.errors import BadFile, UsageError
 from backends.feeds import make_feeds
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.runner import Loadable
 from backends.specs import FeedSpec, RunnerSpec
 from backends.tensors import TensorInfo

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from backends.errors import LayerwiseError
 from backends.filesystem.files import atomic_write
-from backends.model import ModelFile
-from backends.protos import parse_model
+from backends.model.file import ModelFile
+from backends.model.protos import parse_model
 from backends.runner import Loadable
 from backends.specs import RunnerSpec
 from backends.trt.library import tensorrt

@@ -102,7 +102,7 @@ def try_bundle(folder: Path, kind: str = "onnxrt") -> tuple[int, str]:
 
 def _copy_model(model: Path, folder: Path) -> None:
     """Copy the model, and the files of its external data under the names it has for them."""
-    from backends.model import ModelFile
+    from backends.model.file import ModelFile
 
     with ModelFile(model) as file:
         weights = {ref.file.resolve() for ref in file.weights().values()} - {model.resolve()}

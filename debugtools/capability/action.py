@@ -10,7 +10,7 @@ import msgspec
 from backends.errors import LayerwiseError, UsageError
 from backends.filesystem.files import atomic_write
 from backends.filesystem.folders import whole_folder
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.text import shown
 from backends.trt.inspect_support import Refusal, Support
 from backends.trt.library import tensorrt

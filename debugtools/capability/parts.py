@@ -7,8 +7,8 @@ from pathlib import Path
 
 import onnx
 
-from backends.model import ModelFile
-from backends.protos import parse_model
+from backends.model.file import ModelFile
+from backends.model.protos import parse_model
 from backends.runner import Loadable
 from surgery.graph.infer import inferred_structure
 from surgery.pieces import Pieces

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.text import shown
 from debugtools.compare.kinds import arithmetic
 from debugtools.compare.memory import Limits

@@ -9,7 +9,7 @@ import msgspec
 
 from backends.errors import UsageError
 from backends.filesystem.temporary import note
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from debugtools.compare.spec import CompareSpec
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from backends.errors import UsageError
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.runner import Loadable
 from backends.specs import ModelOptions
 from backends.tensors import TensorInfo, dtype_name

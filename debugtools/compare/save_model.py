@@ -11,7 +11,7 @@ import onnx
 from backends.errors import LayerwiseError, UsageError
 from backends.filesystem.folders import written_together
 from backends.filesystem.permissions import make_folder
-from backends.model import ModelFile, load_model
+from backends.model.file import ModelFile, load_model
 from backends.text import shown
 from debugtools.compare.marks import any_marks, marked_tensors
 from debugtools.compare.spec import CompareSpec

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from backends.errors import UsageError
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.specs import RunnerSpec
 from backends.text import shown
 from debugtools.compatibility.engines import probe_engine

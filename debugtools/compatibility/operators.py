@@ -8,7 +8,7 @@ import onnx
 from onnx import TensorProto, defs
 
 from backends.errors import LayerwiseError
-from backends.reads import subgraphs
+from backends.model.reads import subgraphs
 from backends.tensors import dtype_name
 from debugtools.lint.structure import labels
 from surgery.node_types import tensor_types

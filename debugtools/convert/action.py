@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from backends.errors import LayerwiseError, UsageError
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.text import shown
 from debugtools.compare.marks import any_marks, marked_tensors
 from debugtools.convert.quantise import quantised

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from backends.errors import UsageError
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.runner import Loadable
 from backends.specs import ModelOptions, Spec
 from backends.text import shown

@@ -9,8 +9,8 @@ import onnx
 
 from backends.errors import UsageError
 from backends.filesystem.temporary import temporary_folder
-from backends.model import ModelFile
-from backends.protos import parse_model
+from backends.model.file import ModelFile
+from backends.model.protos import parse_model
 from backends.quantization import takes_caches
 from backends.quantize_spec import CALIBRATORS, QuantizeSpec
 from backends.runner import Loadable

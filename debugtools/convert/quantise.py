@@ -9,7 +9,7 @@ import onnx
 from backends.errors import UsageError
 from backends.evaluate import tensor_infos
 from backends.feeds import make_feeds
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.quantization import quantize
 from backends.quantize_spec import QuantizeSpec
 from backends.text import shown

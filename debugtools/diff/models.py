@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from backends.errors import BadFile
-from backends.model import ModelFile
-from backends.record_values import Value
-from backends.records import Model, read_function
+from backends.model.file import ModelFile
+from backends.model.record_values import Value
+from backends.model.records import Model, read_function
+from backends.model.wire import WireError
 from backends.tensors import format_shape
 from backends.text import shown
-from backends.wire import WireError
 from debugtools.compare.spec import ToleranceSpec
 from debugtools.compare.tolerance import Rule, Tolerances
 from debugtools.diff.nodes import NodeChanges, graph_side, operator

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from backends.records import Node
-from backends.structure import Tensor
+from backends.model.records import Node
+from backends.model.structure import Tensor
 from backends.text import shown
 from debugtools.compare.metrics import compare_arrays
 from debugtools.compare.tolerance import Rule

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any
 
 from backends.errors import LayerwiseError
-from backends.records import Node
-from backends.structure import Tensor
+from backends.model.records import Node
+from backends.model.structure import Tensor
 from debugtools.diff.blocks import blocks, raw
 from surgery.graph.order import topological_order
 from surgery.model_view import Elided, GraphView

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from backends.structure import Tensor
+from backends.model.structure import Tensor
 from backends.tensors import dtype_name
 from backends.text import shown
 from debugtools.compare.metrics import Comparison, compare_arrays, worst

@@ -11,7 +11,7 @@ import onnx
 from backends.errors import BadFile, UsageError, placing
 from backends.filesystem.files import atomic_write
 from backends.filesystem.permissions import make_folder
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.results import RunResults
 from backends.runner import Loadable
 from backends.stats import array_stats

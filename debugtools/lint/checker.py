@@ -13,7 +13,7 @@ import onnx.checker
 from onnx import TensorProto
 
 from backends.errors import UsageError
-from backends.protos import all_graphs, all_tensors
+from backends.model.protos import all_graphs, all_tensors
 from backends.tensors import dtype_name, packed_nbytes
 from backends.text import shown
 

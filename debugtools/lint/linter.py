@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from backends.errors import BadFile
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from debugtools.lint.checker import check_graph, check_nodes
 from debugtools.lint.feeding import first_feed
 from debugtools.lint.isolate import Isolation, Progress

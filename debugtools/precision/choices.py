@@ -11,8 +11,8 @@ import onnx
 from numpy.typing import NDArray
 
 from backends.filesystem.files import atomic_write, atomic_writer
-from backends.model import ModelFile
-from backends.protos import parse_model
+from backends.model.file import ModelFile
+from backends.model.protos import parse_model
 from backends.runner import Loadable
 from debugtools.compare.save_model import write_onnx
 from debugtools.judging.protocol import Artifact

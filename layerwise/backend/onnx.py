@@ -26,7 +26,7 @@ class OnnxFromPath(BaseLoader["ModelProto"]):
         self.ignore_external_data = bool(ignore_external_data)
 
     def call_impl(self) -> "ModelProto":
-        from backends.model import load_model
+        from backends.model.file import load_model
 
         return load_model(self.path, self.external_data_dir, self.ignore_external_data)
 
@@ -38,7 +38,7 @@ class OnnxFromBytes(BaseLoader["ModelProto"]):
         self.data = serialized_onnx
 
     def call_impl(self) -> "ModelProto":
-        from backends.protos import parse_model
+        from backends.model.protos import parse_model
 
         return parse_model(value_of(self.data))
 
@@ -100,7 +100,7 @@ class InferShapes(BaseLoader["ModelProto"]):
         self.error_ok = error_ok is not False
 
     def call_impl(self) -> "ModelProto":
-        from backends.protos import inferred
+        from backends.model.protos import inferred
 
         model = value_of(self.model)
         return inferred(model, strict=not self.error_ok)

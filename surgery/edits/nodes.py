@@ -7,7 +7,7 @@ import onnx
 from onnx import helper
 
 from backends.errors import LayerwiseError
-from backends.reads import reads
+from backends.model.reads import reads
 from backends.text import shown
 from surgery.bypassing import bypassed, without_unread
 from surgery.edits.base import Edit, GraphEdit, listed, place

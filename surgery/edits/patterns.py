@@ -7,7 +7,7 @@ import onnx
 from onnx import helper
 
 from backends.errors import LayerwiseError
-from backends.protos import parse_model
+from backends.model.protos import parse_model
 from backends.text import shown
 from surgery.edits.base import Edit, GraphEdit, listed, place
 from surgery.edits.nodes import is_op

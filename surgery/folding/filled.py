@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from backends.record_attributes import read_attribute
-from backends.records import Node
-from backends.structure import INLINE_LIMIT, Tensor, read_tensor
-from backends.wire import BYTES, Source, fields, put_bytes, put_int, signed, varints
+from backends.model.record_attributes import read_attribute
+from backends.model.records import Node
+from backends.model.structure import INLINE_LIMIT, Tensor, read_tensor
+from backends.model.wire import BYTES, Source, fields, put_bytes, put_int, signed, varints
 from surgery.wire_graph import WireGraph
 from surgery.wire_pieces import Piece, Repeated, embedded, raw_data
 

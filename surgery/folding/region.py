@@ -7,7 +7,7 @@ from typing import Any
 import onnx
 from numpy.typing import NDArray
 
-from backends.reads import reads
+from backends.model.reads import reads
 from backends.tensors import dtype_name, packed_nbytes
 from surgery.folding.constants import nbytes, weight
 from surgery.folding.options import KEPT, SMALL

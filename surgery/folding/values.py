@@ -7,7 +7,7 @@ import onnx
 from numpy.typing import NDArray
 
 from backends.errors import LayerwiseError
-from backends.reads import reads
+from backends.model.reads import reads
 from backends.runner import Loadable
 from backends.specs import RunnerSpec
 from surgery.folding.constants import weight

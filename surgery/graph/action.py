@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backends.errors import BadFile
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from surgery.graph.build import build_index
 from surgery.graph.cache import has_index, index_folder, place_for, remember
 from surgery.graph.index import GraphIndex

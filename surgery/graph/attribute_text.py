@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.errors import LayerwiseError
-from backends.model import WeightRef
-from backends.record_attributes import Attribute, read_attribute
-from backends.record_values import read_initializer, read_type
-from backends.records import Span, read_graph
-from backends.structure import Tensor
+from backends.model.file import WeightRef
+from backends.model.record_attributes import Attribute, read_attribute
+from backends.model.record_values import read_initializer, read_type
+from backends.model.records import Span, read_graph
+from backends.model.structure import Tensor
+from backends.model.weight_arrays import parsed_array, raw_array
 from backends.tensors import dtype_name
 from backends.text import shown
-from backends.weight_arrays import parsed_array, raw_array
 
 _VALUES = 32
 _CHARACTERS = 400

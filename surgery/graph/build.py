@@ -10,10 +10,10 @@ import numpy as np
 
 from backends.errors import BadFile
 from backends.filesystem.permissions import make_folder
-from backends.model import ModelFile
+from backends.model.file import ModelFile
+from backends.model.wire import WireError
 from backends.tensors import Dim
 from backends.text import shown
-from backends.wire import WireError
 from surgery.graph.attribute_text import attribute_text
 from surgery.graph.collect import Collector
 from surgery.graph.columns import Columns, write_columns

@@ -12,7 +12,7 @@ from pathlib import Path
 from backends.errors import BadFile
 from backends.filesystem.files import atomic_write
 from backends.filesystem.permissions import make_folder
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from surgery.graph.names import FORMAT, INDEX_FILE
 
 _LONGEST_NAME = 64

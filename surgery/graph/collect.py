@@ -1,11 +1,11 @@
 """Nodes, tensors and scopes of a model's structure, with names resolved: what the index is made from."""
 
-from backends.record_attributes import read_attribute
-from backends.record_values import Value, read_initializer, read_sparse_initializer, read_value
-from backends.records import Graph, Model, Span, read_function, read_graph, read_model, read_node
+from backends.model.record_attributes import read_attribute
+from backends.model.record_values import Value, read_initializer, read_sparse_initializer, read_value
+from backends.model.records import Graph, Model, Span, read_function, read_graph, read_model, read_node
+from backends.model.wire import MAX_DEPTH, WireError
 from backends.tensors import dtype_name
 from backends.text import shown
-from backends.wire import MAX_DEPTH, WireError
 from surgery.graph.entries import NodeEntry, ScopeEntry, TensorEntry
 from surgery.graph.kinds import Kind
 from surgery.graph.order import topological_order

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from backends.records import Node
-from backends.structure import Tensor
+from backends.model.records import Node
+from backends.model.structure import Tensor
 from backends.tensors import Dim
 from surgery.graph.kinds import Kind
 

@@ -1,9 +1,9 @@
 """Shape inference on a structure, weights left out."""
 
-from backends.onnx_native import infer_what_fits
+from backends.model.onnx_native import infer_what_fits
+from backends.model.wire import Source as _Source
+from backends.model.wire import WireError, fields
 from backends.text import shown
-from backends.wire import Source as _Source
-from backends.wire import WireError, fields
 
 NODE_LIMIT = 200_000
 _BYTES_LIMIT = 1 << 30

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.reads import captures, subgraphs
+from backends.model.reads import captures, subgraphs
 from surgery.graph.attribute_text import attribute_text
 from surgery.graph.ground import MAIN, Ground
 from surgery.graph.index import Dim, GraphIndex, Numbers

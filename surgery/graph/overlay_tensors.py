@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from backends.record_values import read_value
+from backends.model.record_values import read_value
 from backends.tensors import dtype_name
 from surgery.graph.ground import MAIN, NOTHING, nbytes
 from surgery.graph.index import Dim, Numbers

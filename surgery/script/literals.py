@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from backends.errors import LayerwiseError
-from backends.protos import all_tensors
+from backends.model.protos import all_tensors
 from backends.text import shown
 from surgery.streamed import embed, is_external
 from surgery.structure import changed

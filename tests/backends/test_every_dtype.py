@@ -13,8 +13,8 @@ from support.arrays import same
 from support.cli import layerwise
 
 from backends.evaluate import tensor_array
-from backends.model import ModelFile
-from backends.packing import pack, unpack
+from backends.model.file import ModelFile
+from backends.model.packing import pack, unpack
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
 from backends.tensors import dtype_name, dtype_row, format_array, onnx_to_numpy, packed_nbytes, to_onnx

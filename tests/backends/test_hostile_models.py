@@ -13,8 +13,8 @@ from onnx import helper, numpy_helper
 from support.sample_models import DATA, FLOAT, if_model, mlp, model
 
 from backends.errors import LayerwiseError
-from backends.model import ModelFile, load_model
-from backends.wire import BYTES, Source, WireError, fields, put_bytes, put_int, put_varint
+from backends.model.file import ModelFile, load_model
+from backends.model.wire import BYTES, Source, WireError, fields, put_bytes, put_int, put_varint
 from surgery.describe import describe_model
 from surgery.describe_json import describe_model_json
 from surgery.graph.build import build_index

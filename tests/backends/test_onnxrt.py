@@ -11,7 +11,7 @@ from support import models
 from support.heavy import make_heavy
 
 from backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.onnxrt import optimized_model
 from backends.runner import Loadable, Runner, open_runner
 from backends.specs import RunnerSpec

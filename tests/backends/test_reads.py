@@ -6,7 +6,7 @@ from onnx import helper
 from support import models
 
 from backends.evaluate import Evaluation
-from backends.reads import captures, reads
+from backends.model.reads import captures, reads
 
 
 def test_captures_are_reads_at_every_level() -> None:

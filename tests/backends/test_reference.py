@@ -13,7 +13,7 @@ from onnx.reference import ReferenceEvaluator
 from support import models
 
 from backends.errors import BadFile, LayerwiseError, UsageError
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.runner import Loadable, Runner, flat_values, open_runner
 from backends.specs import RunnerSpec
 

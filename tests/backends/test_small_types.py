@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from support.comparing import ORT, REFERENCE, run_compare
 
 from backends.feeds import save_feeds
-from backends.packing import pack
+from backends.model.packing import pack
 from backends.results import IterationResult, RunResults
 from backends.runner import Loadable, open_runner
 from backends.specs import FeedSpec, RunnerSpec

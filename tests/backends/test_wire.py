@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.wire import (
+from backends.model.wire import (
     BYTES,
     VARINT,
     Source,

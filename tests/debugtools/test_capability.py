@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from support import models
 
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.runner import Loadable
 from debugtools.capability.parts import Part, Whole, largest, partition
 from surgery.saving import save

@@ -13,7 +13,7 @@ from backends.errors import LayerwiseError
 from backends.jobs.client import JobClient
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from debugtools.edit_check import effect_of
 from surgery.edits import edit_from
 from surgery.history import History

@@ -8,7 +8,7 @@ import pytest
 from support.big_graph import chain_model
 
 from backends.jobs.store import Workspace
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from surgery.graph.build import build_index
 from surgery.graph.cache import place_for, remember
 

@@ -12,7 +12,7 @@ import onnx
 import pytest
 from support.chromium import Browser
 
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from surgery.graph import GraphIndex
 from surgery.graph.build import build_index
 from surgery.visual.errors import NodeErrors

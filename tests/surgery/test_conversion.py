@@ -14,8 +14,8 @@ from support.heavy import heavy_model
 
 from backends.errors import LayerwiseError, UsageError
 from backends.evaluate import tensor_array
-from backends.model import ModelFile
-from backends.protos import all_graphs
+from backends.model.file import ModelFile
+from backends.model.protos import all_graphs
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
 from surgery.checked import edit_problems

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 from support.graphs import feed_for, random_model, run_whole
 
 from backends.errors import LayerwiseError, UsageError
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
 from backends.tensors import dtype_name, to_onnx

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from support.sample_models import DATA, FLOAT, if_model, mlp, model, node_test_models
 
 from backends.errors import BadFile
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from surgery.describe import describe_model
 from surgery.describe_json import describe_model_json
 from surgery.inspect_action import action_inspect_model

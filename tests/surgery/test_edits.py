@@ -15,7 +15,7 @@ from support.big_graph import chain_model
 from support.edit_models import described, varied_model
 
 from backends.errors import UsageError
-from backends.model import ModelFile, load_model
+from backends.model.file import ModelFile, load_model
 from debugtools.edit_check import effect_of
 from surgery import gs_script, saving
 from surgery.checked import edit_problems, problems

@@ -14,7 +14,7 @@ import onnxruntime
 import pytest
 from support.edit_models import described, varied_model
 
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from surgery.checked import edit_problems
 from surgery.edits import AnyEdit, Edit, edit_from, edits_from_json
 from surgery.gs_script import export_script

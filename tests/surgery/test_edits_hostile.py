@@ -14,7 +14,7 @@ from support.edit_models import varied_model
 from support.random_edits import draw_edit
 
 from backends.errors import LayerwiseError
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.text import shown
 from surgery.checked import edit_problems, problems
 from surgery.edits import edit_from

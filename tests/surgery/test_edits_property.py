@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from support.edit_models import described, varied_model
 from support.random_edits import draw_edit
 
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from surgery.checked import edit_problems, problems
 from surgery.edits import Edit, EditError, edits_from_json
 from surgery.edits.nodes import ReplaceNode
@@ -129,7 +129,7 @@ def assert_same(out: Path, made: Structure, folder: Path, script: Path) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from surgery.edits import edits_from_json
 from surgery.edits.nodes import ReplaceNode
 from surgery.history import History

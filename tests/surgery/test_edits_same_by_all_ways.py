@@ -9,7 +9,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from support.edit_models import described
 
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from surgery.edits import edit_from
 from surgery.gs_script import export_script
 from surgery.saving import save

@@ -15,7 +15,7 @@ from support.graphs import feed_for, random_model
 from support.heavy import make_heavy
 
 from backends.errors import LayerwiseError
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
 from backends.tensors import dtype_name, to_onnx

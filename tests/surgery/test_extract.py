@@ -14,7 +14,7 @@ from support.models import from_text
 from support.surgeon_sides import outputs_of, same
 
 from backends.errors import UsageError
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.specs import FeedSpec
 from surgery.ends import End
 from surgery.extract import around, borders, extract, missing

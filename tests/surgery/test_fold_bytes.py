@@ -15,7 +15,7 @@ from support.models import from_text
 from support.surgeon_sides import feed_of, outputs_of, same
 
 from backends.errors import BadFile
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from surgery.fold import fold_constants
 from surgery.fold_bytes import fold_bytes
 from surgery.folding.options import FoldOptions

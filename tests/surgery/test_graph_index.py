@@ -12,7 +12,7 @@ from onnx import helper, numpy_helper
 from support.sample_models import DATA, FLOAT, if_model, mlp, model, node_test_models
 
 from backends.errors import BadFile
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from surgery.graph import GraphIndex
 from surgery.graph.action import action_index
 from surgery.graph.build import build_index

@@ -11,7 +11,7 @@ from support.big_graph import chain_model
 from support.graphs import random_model
 
 from backends.errors import LayerwiseError
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from surgery.edits import Edit
 from surgery.edits.names import RenameNode, RenameTensor
 from surgery.edits.nodes import DeleteNodes, InsertNode, ReplaceNode

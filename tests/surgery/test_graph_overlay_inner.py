@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.edit_models import nested_model
 
 from backends.errors import LayerwiseError
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from surgery.edits import Edit
 from surgery.edits.names import RenameNode, RenameTensor
 from surgery.edits.nodes import DeleteNodes, InsertNode, ReplaceNode

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.big_graph import chain_model, save
 
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from surgery.demo import make_demo
 from surgery.graph import GraphIndex
 from surgery.graph.build import build_index

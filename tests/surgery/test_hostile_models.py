@@ -8,7 +8,7 @@ from support import models
 
 from backends.errors import LayerwiseError
 from backends.feeds import make_feeds
-from backends.protos import parse_model
+from backends.model.protos import parse_model
 from backends.runner import Loadable, open_runner
 from backends.specs import FeedSpec, RunnerSpec
 from surgery.precision import convert_precision, emulate_precision

@@ -11,7 +11,7 @@ from support.hostile_sizes import MOST, peak_of
 
 from backends.bench.trtexec_files import read_times
 from backends.errors import LayerwiseError
-from backends.model import ModelFile, load_model
+from backends.model.file import ModelFile, load_model
 from backends.onnxrt_session import open_session
 from backends.quantization import _cache
 from backends.results_io import load_any

@@ -12,8 +12,8 @@ from support.hostile_sizes import MOST, endless_functions, huge_inputs, long_vec
 from backends.errors import LayerwiseError
 from backends.evaluate import tensor_infos
 from backends.feeds import make_feeds
-from backends.model import ModelFile
-from backends.protos import parse_model
+from backends.model.file import ModelFile
+from backends.model.protos import parse_model
 from backends.runner import Loadable, open_runner
 from backends.specs import FeedSpec, RunnerSpec
 from surgery.describe import describe_model

@@ -11,7 +11,7 @@ from support.models import from_text
 from support.surgeon_sides import outputs_of
 
 from backends.errors import LayerwiseError, UsageError
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from surgery.insert import insert_between
 from surgery.saving import save
 from surgery.sparsity import is_sparse, prune_2_4

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from support.graphs import feed_for, random_model, run_whole
 from support.models import if_model, loop_model, save, scan_model, with_external_weights
 
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
 from backends.tensors import dtype_name, to_onnx

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support import models
 from support.heavy import heavy_model
 
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
 from surgery.lowering import Lowering

@@ -9,7 +9,7 @@ from support.sample_models import mlp
 from backends.jobs.inline import run_inline
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from surgery.describe import describe_model
 from surgery.graph import GraphIndex
 from surgery.graph.cache import has_index, index_folder

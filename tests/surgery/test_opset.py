@@ -14,7 +14,7 @@ from onnx import TensorProto
 from support import models
 
 from backends.errors import LayerwiseError
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
 from surgery.opset import convert_opset, opset_of

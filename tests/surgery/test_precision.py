@@ -16,7 +16,7 @@ from support.heavy import heavy_model
 
 from backends.errors import LayerwiseError
 from backends.evaluate import Evaluation
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
 from surgery.precision import convert_precision, emulate_precision, lowered_nodes

@@ -10,7 +10,7 @@ from support.models import from_text
 from support.surgeon_sides import outputs_of, same
 
 from backends.errors import LayerwiseError, UsageError
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.specs import FeedSpec
 from surgery.sanitize import SanitizeSpec, sanitized
 from surgery.saving import save

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from support.killpoints import every_step
 
 from backends.filesystem.temporary import sweep
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from debugtools.compare.save_model import write_onnx
 from layerwise.backend.onnx import save_onnx
 from surgery import live_file

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from support import models
 
 from backends.evaluate import tensor_array
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from surgery.sparsity import candidates, is_sparse, prune_2_4, pruned
 from surgery.structure import Structure
 

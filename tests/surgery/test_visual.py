@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 from support.models import from_text
 from support.sample_models import if_model, node_test_models
 
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from surgery.demo import demo_model
 from surgery.graph import GraphIndex
 from surgery.graph.build import build_index

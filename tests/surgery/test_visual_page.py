@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 from support.big_graph import chain_model, hostile_model
 from support.sample_models import if_model
 
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from surgery.demo import demo_model
 from surgery.graph import GraphIndex
 from surgery.graph.build import build_index

@@ -10,7 +10,7 @@ from support import models
 
 from backends.errors import BadFile, LayerwiseError, UsageError
 from backends.evaluate import tensor_array
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from surgery.structure import Structure
 from surgery.weight_edits import chosen_weights, read_weights, save_weights, with_weights
 

@@ -19,7 +19,7 @@ from support.edit_models import described, nested_model
 from support.jobs import until
 from support.terminal import Terminal, app
 
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from surgery.demo import make_demo
 from surgery.edits import apply_all
 from surgery.edits.names import RenameNode

@@ -162,7 +162,7 @@ def test_overwriting_is_said(folder: Path) -> None:
 
 
 def test_sparsity_of_dense_and_pruned_weights(folder: Path) -> None:
-    from backends.model import ModelFile
+    from backends.model.file import ModelFile
     from surgery.saving import save
     from surgery.sparsity import prune_2_4
     from surgery.structure import Structure

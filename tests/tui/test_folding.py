@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.big_graph import chain_model
 
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from surgery.graph import GraphIndex
 from surgery.graph.build import build_index
 from surgery.graph.repeats import Repeat

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from support.big_graph import hostile_model
 from support.models import from_text, save
 
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.text import shown
 from surgery.graph import GraphIndex
 from surgery.graph.build import build_index

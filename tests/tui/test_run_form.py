@@ -183,7 +183,7 @@ def test_any_form_is_checked_drawn_and_kept(form: RunForm) -> None:
 
 
 def test_the_cost_of_marks_comes_from_the_index(pair: tuple[Path, Path], tmp_path: Path) -> None:
-    from backends.model import ModelFile
+    from backends.model.file import ModelFile
     from surgery.graph.build import build_index
 
     index = build_index(ModelFile(pair[0]), tmp_path, lambda done, total: None)

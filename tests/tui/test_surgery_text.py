@@ -7,7 +7,7 @@ from rich.cells import cell_len
 from support.big_graph import chain_model, hostile_model
 
 from backends.errors import LayerwiseError, UsageError
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from surgery.edits.nodes import DeleteNodes, InsertNode
 from surgery.edits.operands import Constant
 from surgery.graph.build import build_index

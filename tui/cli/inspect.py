@@ -16,7 +16,7 @@ from tui.cli.parser import Parser
 from tui.cli.to_spec import refuse_other_frameworks, wants_engine
 
 if TYPE_CHECKING:
-    from backends.model import ModelFile
+    from backends.model.file import ModelFile
 
 _PARTS = ("layers", "attrs", "weights")
 _MODES = {"basic": [], "layers": ["layers"], "attrs": ["layers", "attrs"], "full": ["layers", "attrs", "weights"]}
@@ -104,7 +104,7 @@ def _describe(args: Namespace, show: list[str], log: Log) -> int:
 @contextmanager
 def _opened(args: Namespace) -> Iterator["ModelFile"]:
     """The model, in FP16 if that is asked for; its path is what was given."""
-    from backends.model import ModelFile
+    from backends.model.file import ModelFile
 
     with ModelFile(args.model_file, args.external_data_dir, args.ignore_external_data) as model:
         if not args.fp_to_fp16:
@@ -119,7 +119,7 @@ def _opened(args: Namespace) -> Iterator["ModelFile"]:
 
 
 def _unbounded(model: "ModelFile", inferred: bool) -> list[str]:
-    from backends.protos import parse_model
+    from backends.model.protos import parse_model
     from surgery.graph.infer import inferred_structure
     from surgery.unbounded import unbounded_tensors
 

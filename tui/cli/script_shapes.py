@@ -9,7 +9,7 @@ from backends.trt.options import ProfileSpec, Shapes
 
 def input_shapes(path: str | None) -> Shapes:
     """The shapes of a model's inputs, 1 where a size is not fixed."""
-    from backends.model import ModelFile
+    from backends.model.file import ModelFile
     from backends.runner import Loadable
     from backends.trt.late import described
 

@@ -28,7 +28,7 @@ def fill_sparsity(parser: Parser) -> None:
 
 def run_sparsity(args: Namespace, log: Log) -> int:
     """Print whether each weight that can be 2:4 sparse is so."""
-    from backends.model import ModelFile
+    from backends.model.file import ModelFile
     from surgery.sparsity import candidates
     from surgery.structure import Structure
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import onnx
 
 from backends.errors import UsageError
-from backends.model import ModelFile
-from backends.protos import parse_model
+from backends.model.file import ModelFile
+from backends.model.protos import parse_model
 from backends.text import shown
 from surgery.edits import Edit
 from surgery.graph import GraphIndex

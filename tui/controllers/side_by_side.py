@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from debugtools.diff.matching import Matching
 from debugtools.diff.nodes import graph_side
 from debugtools.diff.sides import GraphSide

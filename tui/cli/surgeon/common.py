@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from backends.errors import UsageError
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.sizes import parse_size
 from backends.text import shown
 from surgery.wire_pieces import THRESHOLD

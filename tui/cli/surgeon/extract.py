@@ -5,7 +5,7 @@ from argparse import Namespace
 from collections.abc import Container, Sequence
 from pathlib import Path
 
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.text import shown
 from surgery.ends import End
 from surgery.extract_bytes import Parts

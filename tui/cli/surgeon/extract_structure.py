@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from backends.errors import LayerwiseError
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.tensors import TensorInfo
 from backends.text import shown
 from surgery.ends import End

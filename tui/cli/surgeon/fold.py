@@ -3,7 +3,7 @@
 from argparse import Namespace
 from pathlib import Path
 
-from backends.model import ModelFile
+from backends.model.file import ModelFile
 from backends.sizes import parse_size
 from backends.text import shown
 from surgery.fold_bytes import fold_bytes

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from backends.errors import BadFile
-from backends.onnx_native import NoRoom, infer_shapes
+from backends.model.onnx_native import NoRoom, infer_shapes
 
 if TYPE_CHECKING:
     import onnx

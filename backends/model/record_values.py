@@ -7,10 +7,10 @@ Message and field numbers: onnx.proto, https://github.com/onnx/onnx/blob/main/on
 from functools import lru_cache
 from typing import NamedTuple
 
-from backends.records import Span
-from backends.structure import Tensor, read_tensor, text
+from backends.model.records import Span
+from backends.model.structure import Tensor, read_tensor, text
+from backends.model.wire import BYTES, MAX_DEPTH, VARINT, Source, WireError, fields, signed, varints
 from backends.type_names import type_name
-from backends.wire import BYTES, MAX_DEPTH, VARINT, Source, WireError, fields, signed, varints
 
 Dim = int | str | None
 

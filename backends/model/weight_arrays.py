@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.errors import BadFile, LayerwiseError
-from backends.model import WeightRef
-from backends.packing import unpack
+from backends.model.file import WeightRef
+from backends.model.packing import unpack
 from backends.tensors import DType, dtype_name, dtype_row
 from backends.text import shown
 

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from backends.errors import LayerwiseError
+from backends.model.wire import BYTES, MAX_DEPTH, Field, Source, WireError, fields
 from backends.text import shown
-from backends.wire import BYTES, MAX_DEPTH, Field, Source, WireError, fields
 
 MOST_NODES = 1_000_000
 MOST_DEEP = 100

@@ -6,8 +6,8 @@ from importlib.util import find_spec, module_from_spec
 from typing import Any
 
 from backends.errors import LayerwiseError
-from backends.expansion import check_functions
 from backends.limits.forked import Died, Raised, done_aside
+from backends.model.expansion import check_functions
 from backends.sizes import binary_size
 
 _ROOM, _ROOM_PER_BYTE = 256 << 20, 24  # of working memory, beyond what is held before

@@ -4,7 +4,7 @@ import stat
 from pathlib import Path
 
 from backends.errors import BadFile
-from backends.structure import External
+from backends.model.structure import External
 from backends.text import shown
 
 
