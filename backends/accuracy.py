@@ -249,6 +249,6 @@ class AccuracyResults:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write them as JSON that Polygraphy reads."""
-        from backends.json_format import save
+        from backends.formats.json_format import save
 
         save(path, self)

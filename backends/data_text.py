@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from backends.accuracy import AccuracyResult, AccuracyResults, MetricResult, Result, SimpleResult, passed
-from backends.json_arrays import as_array
-from backends.npy import Array
+from backends.formats.json_arrays import as_array
+from backends.formats.npy import Array
 from backends.results import RunResults, Stored
 from backends.stats import histogram_text, stats_text
 from backends.tensors import dtype_name, format_array

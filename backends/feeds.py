@@ -11,7 +11,7 @@ from backends.errors import BadFile, LayerwiseError, UsageError
 from backends.feeds_fit import fit_feed
 from backends.feeds_synthetic import Synthetic
 from backends.feeds_writer import FeedsWriter
-from backends.npy import Array
+from backends.formats.npy import Array
 from backends.results import RunResults, describe
 from backends.results_io import iteration_files, load_any
 from backends.scripts import load_function, script_errors

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from backends.errors import UsageError
+from backends.formats.npy import Array
 from backends.limits.memory import limit, remedy
-from backends.npy import Array
 from backends.sizes import binary_size
 from backends.specs import FeedSpec
 from backends.tensors import Dim, TensorInfo, dtype_row, is_floating, is_integral, packed_nbytes

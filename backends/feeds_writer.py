@@ -6,12 +6,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from backends.dumps import DumpWriter
 from backends.errors import UsageError
 from backends.filesystem.files import WholeOrNothing, atomic_writer
 from backends.filesystem.folders import whole_folder
-from backends.json_arrays import as_array
-from backends.json_format import save, write_value
+from backends.formats.dumps import DumpWriter
+from backends.formats.json_arrays import as_array
+from backends.formats.json_format import save, write_value
 from backends.results import Stored
 from backends.results_io import FEEDS_FORMAT, is_single_file
 from backends.results_writer import check_empty_folder

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from backends.errors import BadFile, UsageError
 from backends.filesystem.permissions import usual_mode
-from backends.json_text import read_json
+from backends.formats.json_text import read_json
 from backends.onnxrt_session import in_words
 from backends.quantize_spec import QuantizeSpec
 from backends.text import shown

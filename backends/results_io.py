@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from backends.accuracy_json import DECODERS as ACCURACY_DECODERS
-from backends.dumps import DumpReader
 from backends.errors import BadFile
-from backends.json_format import load
-from backends.npy import Array
-from backends.npz import read_npz
+from backends.formats.dumps import DumpReader
+from backends.formats.json_format import load
+from backends.formats.npy import Array
+from backends.formats.npz import read_npz
 from backends.results import IterationResult, RunResults, StoredOutputs
 from backends.text import shown
 

@@ -10,11 +10,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
 
-from backends.dumps import DumpWriter
 from backends.filesystem.direct_io import PacedStream
 from backends.filesystem.folders import whole_folder
-from backends.json_arrays import CLASS, write_array
-from backends.npy import Array
+from backends.formats.dumps import DumpWriter
+from backends.formats.json_arrays import CLASS, write_array
+from backends.formats.npy import Array
 from backends.parts import open_parts
 from backends.results_io import OBSERVED, RESULTS_FORMAT
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from backends.errors import UsageError
 from backends.filesystem.files import WholeOrNothing
 from backends.filesystem.folders import is_free
-from backends.npy import Array
+from backends.formats.npy import Array
 from backends.results_io import is_single_file
 from backends.results_sinks import DumpSink, FolderSink, JsonSink, Sink
 from backends.text import shown

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from backends.errors import BadFile
-from backends.json_format import load
+from backends.formats.json_format import load
 from backends.results_io import DECODERS
 from backends.trt.tactic_record import Record, decode_record, read_bounded
 

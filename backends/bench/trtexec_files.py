@@ -12,7 +12,7 @@ from typing import Any
 
 from backends.bench.timed import Timing
 from backends.errors import BadFile
-from backends.json_text import read_json
+from backends.formats.json_text import read_json
 from backends.text import shown
 
 _OLD = {"h2dMs": "inMs", "d2hMs": "outMs"}

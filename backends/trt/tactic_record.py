@@ -16,7 +16,7 @@ import msgspec
 
 from backends.errors import LayerwiseError
 from backends.filesystem.files import MOST, atomic_write, read_file
-from backends.json_text import check_values
+from backends.formats.json_text import check_values
 from backends.specs import Spec
 from backends.text import shown
 

@@ -14,7 +14,7 @@ from backends.bench.timed import Timing
 from backends.bench.trtexec_files import ProfileLayer, write_profile, write_times
 from backends.errors import BadFile, LayerwiseError
 from backends.filesystem.files import atomic_write
-from backends.json_text import read_json
+from backends.formats.json_text import read_json
 from backends.text import shown
 
 FORMAT = "layerwise bench 1"

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends import json_format
 from backends.errors import BadFile, LayerwiseError
 from backends.filesystem.files import atomic_write
+from backends.formats import json_format
 from backends.identity import content
 from backends.text import shown
 from debugtools.debugger.spec import DebugSpec

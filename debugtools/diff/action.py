@@ -11,7 +11,7 @@ import numpy as np
 
 from backends.errors import BadFile, UsageError
 from backends.filesystem.files import open_regular
-from backends.json_format import load
+from backends.formats.json_format import load
 from backends.results import RunResults, Stored
 from backends.results_io import load_any
 from backends.text import shown

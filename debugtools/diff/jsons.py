@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from backends.json_text import read_json
+from backends.formats.json_text import read_json
 from backends.text import shown
 from debugtools.diff.outcome import Outcome
 

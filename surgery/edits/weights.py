@@ -3,7 +3,7 @@
 import onnx
 
 from backends.errors import LayerwiseError
-from backends.npy import array_from_npy
+from backends.formats.npy import array_from_npy
 from backends.text import shown
 from surgery.edits.base import Edit, GraphEdit, listed, place
 from surgery.edits.operands import Constant

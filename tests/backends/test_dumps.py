@@ -8,8 +8,8 @@ import safetensors
 import safetensors.numpy
 from support.arrays import NAMES, same, sample
 
-from backends.dumps import DumpReader, DumpWriter
 from backends.errors import BadFile
+from backends.formats.dumps import DumpReader, DumpWriter
 from backends.tensors import EXTENDED_NAMES
 
 SHAPES = [(2, 3), (), (0, 4), (7,)]

@@ -168,7 +168,7 @@ def test_npz_and_foreign_safetensors(tmp_path: Path) -> None:
 
 
 def from_json(tmp_path: Path, value: Any, *inputs: TensorInfo, said: list[str] | None = None) -> dict[str, Any]:
-    from backends.json_format import save
+    from backends.formats.json_format import save
 
     save(tmp_path / "in.json", value)
     spec = FeedSpec(files=[str(tmp_path / "in.json")])

@@ -15,8 +15,8 @@ from hypothesis.extra import numpy as hnp
 from support.arrays import NAMES, NUMPY_NAMES, same, sample
 
 from backends.errors import BadFile, LayerwiseError
-from backends.json_arrays import StoredArray, as_array
-from backends.json_format import load, save
+from backends.formats.json_arrays import StoredArray, as_array
+from backends.formats.json_format import load, save
 from backends.tensors import EXTENDED_NAMES, dtype_name, to_numpy
 
 

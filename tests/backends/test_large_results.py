@@ -12,8 +12,8 @@ import pytest
 import safetensors
 from polygraphy.comparator import RunResults as TheirResults
 
-from backends.dumps import DumpReader, DumpWriter
 from backends.filesystem import unnamed_files as unnamed
+from backends.formats.dumps import DumpReader, DumpWriter
 from backends.results import IterationResult, RunResults
 
 LARGE = 300_000  # float64 elements: 2.4 MB

@@ -18,8 +18,8 @@ from backends.filesystem.files import atomic_write, atomic_writer
 from backends.results import IterationResult, RunResults
 
 TRACED = (
-    "files.py", "temporary.py", "unnamed_files.py", "permissions.py", "dumps.py", "feeds_writer.py", "results_writer.py",
-    "results_sinks.py", "parts.py", "direct_io.py", "json_format.py",
+    "files.py", "temporary.py", "unnamed_files.py", "permissions.py", "direct_io.py", "dumps.py", "json_format.py",
+    "feeds_writer.py", "results_writer.py", "results_sinks.py", "parts.py",
 )  # fmt: skip
 LARGE = 270_000  # float64 elements: two of them are more than what is copied
 

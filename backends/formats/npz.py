@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from backends.filesystem.files import open_regular
+from backends.formats.npy import Array, array_from_npy, header_size, parse_header
 from backends.limits.memory import limit, remedy
-from backends.npy import Array, array_from_npy, header_size, parse_header
 from backends.sizes import binary_size
 
 _BROKEN = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError, MemoryError)

@@ -1,7 +1,7 @@
 """Polygraphy's JSON: nested values and custom objects, both ways.
 
 Custom objects carry their class's name under "polygraphy_class" as the last key. NaN and Infinity are bare, as
-Python writes them. For arrays see `backends.json_arrays`. Reading decodes no array before it is asked for.
+Python writes them. For arrays see `backends.formats.json_arrays`. Reading decodes no array before it is asked for.
 """
 
 import io
@@ -18,11 +18,11 @@ import pybase64
 from backends.errors import BadFile, LayerwiseError
 from backends.filesystem.direct_io import Writable
 from backends.filesystem.files import atomic_writer
-from backends.json_arrays import CLASS, StoredArray, as_array, write_array
-from backends.json_scan import MARK, Span, Stamp, scan
-from backends.json_text import check_values
-from backends.npy import Array, array_from_npy
-from backends.npz import read_npz
+from backends.formats.json_arrays import CLASS, StoredArray, as_array, write_array
+from backends.formats.json_scan import MARK, Span, Stamp, scan
+from backends.formats.json_text import check_values
+from backends.formats.npy import Array, array_from_npy
+from backends.formats.npz import read_npz
 from backends.text import shown
 from backends.torch_bridge import is_tensor, tensor_from_base64
 

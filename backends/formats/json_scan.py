@@ -16,7 +16,7 @@ import pybase64
 
 from backends.errors import BadFile
 from backends.filesystem.files import MOST, open_regular
-from backends.npy import HEAD, NpyHeader, header_size, parse_header
+from backends.formats.npy import HEAD, NpyHeader, header_size, parse_header
 
 MARK = "layerwise:array:"
 WINDOW = 1 << 16

@@ -15,8 +15,8 @@ import pybase64
 
 from backends.errors import BadFile
 from backends.filesystem.direct_io import Writable
-from backends.json_scan import Span, Stamp
-from backends.npy import Array, NpyHeader, header_bytes, shape_array, storable
+from backends.formats.json_scan import Span, Stamp
+from backends.formats.npy import Array, NpyHeader, header_bytes, shape_array, storable
 from backends.tensors import EXTENDED_NAMES, dtype_name
 from backends.torch_bridge import is_tensor, to_array
 

@@ -24,8 +24,8 @@ from backends.errors import BadFile, placing
 from backends.filesystem.direct_io import PacedStream
 from backends.filesystem.files import MOST, WholeOrNothing, atomic_writer, destination, open_regular, publish
 from backends.filesystem.unnamed_files import scratch_file, unnamed_file
-from backends.json_text import check_values
-from backends.npy import Array
+from backends.formats.json_text import check_values
+from backends.formats.npy import Array
 from backends.sizes import binary_size
 from backends.tensors import dtype_name, to_numpy
 from backends.text import shown
