@@ -12,8 +12,8 @@ from backends.feeds_fit import fit_feed
 from backends.feeds_synthetic import Synthetic
 from backends.feeds_writer import FeedsWriter
 from backends.formats.npy import Array
-from backends.results import RunResults, describe
-from backends.results_io import iteration_files, load_any
+from backends.results.inference import RunResults, describe
+from backends.results.io import iteration_files, load_any
 from backends.scripts import load_function, script_errors
 from backends.specs import FeedSpec
 from backends.tensors import TensorInfo

@@ -9,7 +9,7 @@ import numpy as np
 from backends.errors import UsageError
 from backends.formats.json_arrays import as_array
 from backends.formats.npy import Array
-from backends.results import Stored
+from backends.results.inference import Stored
 from backends.tensors import EXTENDED_NAMES, TensorInfo, dtype_name, dtype_row, is_floating, is_integral
 from backends.text import shown
 

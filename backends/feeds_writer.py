@@ -12,9 +12,9 @@ from backends.filesystem.folders import whole_folder
 from backends.formats.dumps import DumpWriter
 from backends.formats.json_arrays import as_array
 from backends.formats.json_format import save, write_value
-from backends.results import Stored
-from backends.results_io import FEEDS_FORMAT, is_single_file
-from backends.results_writer import check_empty_folder
+from backends.results.inference import Stored
+from backends.results.io import FEEDS_FORMAT, is_single_file
+from backends.results.writer import check_empty_folder
 from backends.text import shown
 
 

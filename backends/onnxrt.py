@@ -12,7 +12,7 @@ from backends.model.file import ModelFile
 from backends.model.protos import parse_model
 from backends.onnxrt_session import CPU, check_providers, in_words, open_session, provider_names, short_name
 from backends.onnxrt_values import from_ort, is_plain, is_tensor, to_ort, type_name
-from backends.results import IterationResult
+from backends.results.inference import IterationResult
 from backends.runner import Loadable, Placed, RunnerBase, check_feed_types, check_names, flat_outputs
 from backends.specs import RunnerSpec
 from backends.tensors import TensorInfo

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from backends.errors import LayerwiseError, UsageError
 from backends.filesystem.files import read_file
-from backends.results import IterationResult
+from backends.results.inference import IterationResult
 from backends.specs import RunnerSpec
 from backends.tensors import DTYPES, TensorInfo, dtype_name
 from backends.text import shown

@@ -8,7 +8,7 @@ import msgspec
 from numpy.typing import NDArray
 
 from backends.errors import BadFile, UsageError
-from backends.results import IterationResult, RunResults
+from backends.results.inference import IterationResult, RunResults
 from backends.runner import Loadable, RunnerBase, check_names
 from backends.specs import RunnerSpec
 from backends.tensors import TensorInfo

@@ -14,7 +14,7 @@ from typing import Any
 
 from backends.errors import BadFile
 from backends.formats.json_format import load
-from backends.results_io import DECODERS
+from backends.results.io import DECODERS
 from backends.trt.tactic_record import Record, decode_record, read_bounded
 
 

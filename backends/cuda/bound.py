@@ -10,7 +10,7 @@ from backends.cuda.tensors import DeviceTensor
 from backends.errors import UsageError
 from backends.onnxrt_session import CPU, CUDA, in_words, open_session, provider_names
 from backends.onnxrt_values import to_ort
-from backends.results import IterationResult
+from backends.results.inference import IterationResult
 from backends.runner import Loadable
 from backends.specs import RunnerSpec
 from backends.tensors import dtype_name, onnx_to_numpy

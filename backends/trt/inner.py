@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.results import IterationResult
+from backends.results.inference import IterationResult
 from backends.tensors import packed_nbytes
 from backends.trt.engine import NUMPY_NAMES
 from backends.trt.library import check, cudart, tensorrt

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from backends.errors import LayerwiseError
 from backends.evaluate import tensor_infos
 from backends.model.protos import parse_model
-from backends.results import IterationResult
+from backends.results.inference import IterationResult
 from backends.runner import Loadable, RunnerBase, check_names
 from backends.specs import RunnerSpec
 from backends.tensors import TensorInfo

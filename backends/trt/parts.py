@@ -18,7 +18,7 @@ from onnx import numpy_helper
 from backends.feeds import save_feeds
 from backends.filesystem.temporary import temporary_folder
 from backends.model.protos import parse_model
-from backends.results import IterationResult
+from backends.results.inference import IterationResult
 from backends.runner import Loadable, RunnerBase, check_names
 from backends.specs import FeedSpec, RunnerSpec
 from backends.trt.late import described

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from backends.errors import LayerwiseError, UsageError
 from backends.filesystem.files import open_regular
-from backends.results import IterationResult
+from backends.results.inference import IterationResult
 from backends.runner import Loadable, RunnerBase, check_feed_types, check_names
 from backends.specs import RunnerSpec
 from backends.text import shown

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence, Set
 
-from backends.results import IterationResult
+from backends.results.inference import IterationResult
 from backends.text import shown
 from debugtools.compare.ahead import Ahead, pair_size
 from debugtools.compare.canary import Canary

@@ -3,7 +3,7 @@
 from collections.abc import Container, Mapping, Sequence
 
 from backends.errors import UsageError
-from backends.results import IterationResult
+from backends.results.inference import IterationResult
 from backends.text import shown
 from debugtools.compare.comparing import Comparer
 from debugtools.compare.counterparts import Counterparts, counterparts

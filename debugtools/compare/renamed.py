@@ -5,7 +5,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from backends.results import Stored, StoredOutputs
+from backends.results.inference import Stored, StoredOutputs
 from backends.tensors import dtype_name
 
 Array = NDArray[Any]

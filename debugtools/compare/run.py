@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from backends.feeds import make_feeds
-from backends.results import IterationResult
+from backends.results.inference import IterationResult
 from backends.tensors import dtype_name
 from backends.text import shown
 from debugtools.compare.comparing import Comparer

@@ -8,7 +8,11 @@ from typing import Any, Self
 
 from numpy.typing import NDArray
 
-from backends.accuracy import (
+from backends.errors import UsageError, placing
+from backends.feeds_writer import FeedsWriter
+from backends.filesystem.files import atomic_writer
+from backends.filesystem.folders import whole_folder
+from backends.results.accuracy import (
     METRICS,
     AccuracyResult,
     AccuracyResults,
@@ -18,12 +22,8 @@ from backends.accuracy import (
     SimpleResult,
     SimpleThreshold,
 )
-from backends.accuracy import passed as accuracy_passed
-from backends.errors import UsageError, placing
-from backends.feeds_writer import FeedsWriter
-from backends.filesystem.files import atomic_writer
-from backends.filesystem.folders import whole_folder
-from backends.results_writer import open_results_writer
+from backends.results.accuracy import passed as accuracy_passed
+from backends.results.writer import open_results_writer
 from backends.text import shown
 from debugtools.compare.metrics import Comparison, worst
 from debugtools.compare.sides import ModelSide, Side

@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from backends.results import IterationResult
+from backends.results.inference import IterationResult
 from debugtools.compare.memory import WAITING
 from debugtools.compare.sides import Side
 from debugtools.compare.store import ArrayStore

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from backends.errors import UsageError
 from backends.feeds_fit import fit_feed, fit_input
-from backends.results import IterationResult
+from backends.results.inference import IterationResult
 from backends.runner import Runner, open_runner, runner_name
 from backends.saved import SavedRunner, every_saved, open_saved
 from backends.specs import RunnerSpec

@@ -12,8 +12,8 @@ import numpy as np
 from backends.errors import BadFile, UsageError
 from backends.filesystem.files import open_regular
 from backends.formats.json_format import load
-from backends.results import RunResults, Stored
-from backends.results_io import load_any
+from backends.results.inference import RunResults, Stored
+from backends.results.io import load_any
 from backends.text import shown
 from debugtools.diff.files import diff_bytes, diff_folders
 from debugtools.diff.jsons import diff_json

@@ -5,7 +5,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from backends.results import RunResults, StoredOutputs
+from backends.results.inference import RunResults, StoredOutputs
 from backends.tensors import format_shape
 from backends.text import shown
 from debugtools.compare.layers import place_of

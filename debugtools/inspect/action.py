@@ -12,7 +12,7 @@ from backends.errors import BadFile, UsageError, placing
 from backends.filesystem.files import atomic_write
 from backends.filesystem.permissions import make_folder
 from backends.model.file import ModelFile
-from backends.results import RunResults
+from backends.results.inference import RunResults
 from backends.runner import Loadable
 from backends.stats import array_stats
 from backends.text import shown

@@ -9,7 +9,7 @@ from typing import BinaryIO
 from backends.feeds import save_feeds
 from backends.filesystem.permissions import user_umask
 from backends.filesystem.temporary import note
-from backends.results import IterationResult, RunResults
+from backends.results.inference import IterationResult, RunResults
 from debugtools.judging.protocol import Array, Artifact
 
 SMALL = 16 << 20  # bytes of tensors that are written as JSON

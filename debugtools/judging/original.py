@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from backends.errors import LayerwiseError, UsageError
 from backends.feeds import make_feeds
-from backends.results import IterationResult
+from backends.results.inference import IterationResult
 from debugtools.compare.comparing import Comparer
 from debugtools.compare.feeding import common_feeds
 from debugtools.compare.frame import Frame

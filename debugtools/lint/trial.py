@@ -10,7 +10,7 @@ import msgspec
 import onnx
 
 from backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError
-from backends.results import IterationResult
+from backends.results.inference import IterationResult
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
 from surgery.pieces import Pieces, type_of

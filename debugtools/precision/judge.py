@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.errors import LayerwiseError
-from backends.results import IterationResult
+from backends.results.inference import IterationResult
 from backends.runner import Loadable, Runner, open_runner
 from backends.specs import RunnerSpec
 from debugtools.compare.setup import Setup

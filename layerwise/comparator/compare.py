@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from backends.accuracy import METRICS, MetricResult, MetricThreshold, SimpleResult, SimpleThreshold
 from backends.errors import LayerwiseError
+from backends.results.accuracy import METRICS, MetricResult, MetricThreshold, SimpleResult, SimpleThreshold
 from backends.text import shown
 from debugtools.compare.counterparts import counterparts
 from debugtools.compare.layers import layer_row

@@ -4,8 +4,8 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Union
 
-from backends import results as floor
 from backends.errors import UsageError
+from backends.results import inference as floor
 from backends.text import shown
 
 

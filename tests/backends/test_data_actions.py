@@ -13,11 +13,11 @@ from polygraphy.comparator import RunResults as TheirResults
 from polygraphy.logger import G_LOGGER
 from support.arrays import sample
 
-from backends.accuracy import METRICS, AccuracyResult, AccuracyResults, MetricResult, MetricThreshold
-from backends.data_actions import action_data_concat, action_data_merge, action_inspect_data
 from backends.errors import BadFile, UsageError
 from backends.feeds import load_feeds, save_feeds
-from backends.results import IterationResult, RunResults
+from backends.results.accuracy import METRICS, AccuracyResult, AccuracyResults, MetricResult, MetricThreshold
+from backends.results.inference import IterationResult, RunResults
+from backends.saved_data.actions import action_data_concat, action_data_merge, action_inspect_data
 
 
 @dataclass

@@ -18,7 +18,7 @@ from support.arrays import same, sample
 
 from backends.errors import BadFile, LayerwiseError, UsageError
 from backends.feeds import load_feeds, make_feeds, save_feeds
-from backends.results import IterationResult, RunResults
+from backends.results.inference import IterationResult, RunResults
 from backends.specs import FeedSpec
 from backends.tensors import TensorInfo, to_numpy
 

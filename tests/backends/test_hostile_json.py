@@ -11,11 +11,18 @@ import numpy as np
 import pytest
 from support.arrays import sample
 
-from backends.accuracy import METRICS, AccuracyResult, AccuracyResults, MetricResult, MetricThreshold, SimpleResult
-from backends.data_actions import action_inspect_data
 from backends.errors import LayerwiseError
 from backends.feeds import make_feeds, save_feeds
-from backends.results import IterationResult, RunResults
+from backends.results.accuracy import (
+    METRICS,
+    AccuracyResult,
+    AccuracyResults,
+    MetricResult,
+    MetricThreshold,
+    SimpleResult,
+)
+from backends.results.inference import IterationResult, RunResults
+from backends.saved_data.actions import action_inspect_data
 from backends.specs import FeedSpec
 from backends.tensors import TensorInfo
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from backends.errors import BadFile, UsageError
-from backends.results import IterationResult, RunResults
+from backends.results.inference import IterationResult, RunResults
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
 

@@ -13,7 +13,7 @@ from support.comparing import ORT, REFERENCE, run_compare
 
 from backends.feeds import save_feeds
 from backends.model.packing import pack
-from backends.results import IterationResult, RunResults
+from backends.results.inference import IterationResult, RunResults
 from backends.runner import Loadable, open_runner
 from backends.specs import FeedSpec, RunnerSpec
 from backends.stats import array_stats

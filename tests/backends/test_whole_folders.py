@@ -15,7 +15,7 @@ from backends.errors import UsageError
 from backends.feeds_writer import FeedsWriter
 from backends.filesystem import folders
 from backends.filesystem.folders import note_folders_in, whole_folder
-from backends.results_writer import open_results_writer
+from backends.results.writer import open_results_writer
 from backends.specs import RunnerSpec
 from debugtools.bundle.write import Fault, write_bundle
 from debugtools.compare.saving import Savers

@@ -15,7 +15,7 @@ from support.layers import chain, overflowing
 
 from backends.errors import UsageError
 from backends.jobs.events import EventWriter
-from backends.results import RunResults
+from backends.results.inference import RunResults
 from backends.specs import FeedSpec, RunnerSpec
 from debugtools.compare import memory
 from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec

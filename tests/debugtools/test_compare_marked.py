@@ -22,7 +22,7 @@ from backends.errors import UsageError
 from backends.jobs.inline import run_inline
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
-from backends.results import RunResults
+from backends.results.inference import RunResults
 from backends.specs import FeedSpec, RunnerSpec
 from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 

@@ -8,10 +8,10 @@ from polygraphy.comparator import RunResults as PolygraphyResults
 from support.comparing import OFF, ORT, REFERENCE, run_compare
 from support.layers import chain
 
-from backends.accuracy import AccuracyResults
 from backends.errors import LayerwiseError, UsageError
 from backends.jobs.events import EventWriter
-from backends.results import RunResults
+from backends.results.accuracy import AccuracyResults
+from backends.results.inference import RunResults
 from backends.specs import FeedSpec, RunnerSpec
 from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 

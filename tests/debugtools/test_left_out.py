@@ -11,7 +11,7 @@ from support.output_kinds import ABSENT, Expected, drawn_pair, elements, expecte
 
 from backends.errors import UsageError
 from backends.feeds import save_feeds
-from backends.results import IterationResult, RunResults
+from backends.results.inference import IterationResult, RunResults
 from backends.specs import FeedSpec, RunnerSpec
 from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 

@@ -16,7 +16,7 @@ from polygraphy.comparator import (
 from polygraphy.json import from_json, to_json
 from support.polycompare import polygraphy_says
 
-from backends.results import IterationResult, RunResults
+from backends.results.inference import IterationResult, RunResults
 from debugtools.compare.metrics import compare_arrays
 from debugtools.compare.tolerance import Rule
 

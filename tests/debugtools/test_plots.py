@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.comparing import run_compare
 
-from backends.results import IterationResult, RunResults
+from backends.results.inference import IterationResult, RunResults
 from backends.specs import RunnerSpec
 from debugtools.compare.heatmaps import PANELS, worst_panels
 from debugtools.compare.spec import CompareSpec

@@ -229,7 +229,7 @@ def test_bfloat16_has_the_range(tmp_path: Path) -> None:
 
 
 def test_a_reference_that_differs_in_fp32_is_said_to(tmp_path: Path) -> None:
-    from backends.results import IterationResult, RunResults
+    from backends.results.inference import IterationResult, RunResults
 
     other = {"y": np.full((1, 16), 9, np.float32)}
     RunResults([("golden", [IterationResult(other, 0.0, "golden")])]).save(tmp_path / "golden.json")

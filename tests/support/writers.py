@@ -15,11 +15,11 @@ from backends.feeds import save_feeds
 from backends.filesystem import temporary
 from backends.filesystem import unnamed_files as unnamed
 from backends.filesystem.files import atomic_write, atomic_writer
-from backends.results import IterationResult, RunResults
+from backends.results.inference import IterationResult, RunResults
 
 TRACED = (
     "files.py", "temporary.py", "unnamed_files.py", "permissions.py", "direct_io.py", "dumps.py", "json_format.py",
-    "feeds_writer.py", "results_writer.py", "results_sinks.py", "parts.py",
+    "feeds_writer.py", "results/writer.py", "sinks.py", "sections.py",
 )  # fmt: skip
 LARGE = 270_000  # float64 elements: two of them are more than what is copied
 

@@ -14,7 +14,7 @@ from backends.errors import LayerwiseError
 from backends.model.file import ModelFile, load_model
 from backends.onnxrt_session import open_session
 from backends.quantization import _cache
-from backends.results_io import load_any
+from backends.results.io import load_any
 from backends.runner import Loadable
 from backends.scripts import load_script
 from backends.specs import RunnerSpec

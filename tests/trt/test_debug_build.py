@@ -191,7 +191,7 @@ print(again.result["good"] > 0, again.result["bad"] > 0)
 def test_a_network_made_by_a_script_is_built_against_saved_outputs(run: Callable[..., str]) -> None:
     said = run("""
 import numpy as np
-from backends.results import RunResults
+from backends.results.inference import RunResults
 from backends.runner import open_runner
 from backends.trt.options import NetworkOptions
 Path("net.py").write_text('''

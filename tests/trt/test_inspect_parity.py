@@ -16,7 +16,7 @@ import sys; sys.path.insert(0, {root!r})
 from pathlib import Path
 from backends.jobs.context import JobContext
 from backends.jobs.events import read_events
-from backends.results import IterationResult, RunResults
+from backends.results.inference import IterationResult, RunResults
 from debugtools.inspect.action import inspect_trt
 def action(**fields):
     Path("spec.json").write_text(json.dumps({{"params": fields}}))

@@ -25,7 +25,7 @@ COMMANDS = {
 @pytest.fixture(scope="module")
 def imported() -> None:
     """Forks need not import again."""
-    for module in ("tui.cli.data", "tui.cli.inspect", "tui.cli.leaf", "surgery.half", "backends.data_actions"):
+    for module in ("tui.cli.data", "tui.cli.inspect", "tui.cli.leaf", "surgery.half", "backends.saved_data.actions"):
         importlib.import_module(module)
 
 

@@ -11,8 +11,8 @@ import pytest
 from support.cli import layerwise
 from support.output_kinds import write_model
 
-from backends.accuracy import AccuracyResult, AccuracyResults, SimpleResult
-from backends.results import IterationResult, RunResults
+from backends.results.accuracy import AccuracyResult, AccuracyResults, SimpleResult
+from backends.results.inference import IterationResult, RunResults
 from debugtools.diff.action import diff_files
 from debugtools.diff.spec import DiffSpec
 

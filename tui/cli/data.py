@@ -15,7 +15,7 @@ def fill_concat(parser: Parser) -> None:
 
 def run_concat(args: Namespace, log: Log) -> int:
     """Join the iterations of several files."""
-    from backends.data_actions import action_data_concat
+    from backends.saved_data.actions import action_data_concat
 
     made = action_data_concat(DirectContext({"paths": args.paths, "output": args.output}, log))
     return _tell(made, log)
@@ -28,7 +28,7 @@ def fill_merge(parser: Parser) -> None:
 
 def run_merge(args: Namespace, log: Log) -> int:
     """Make inputs that hold the tensors of all files, to run or debug parts of a model with."""
-    from backends.data_actions import action_data_merge
+    from backends.saved_data.actions import action_data_merge
 
     made = action_data_merge(DirectContext({"paths": args.paths, "output": args.output}, log))
     return _tell(made, log)

@@ -141,7 +141,7 @@ def fill_data(parser: Parser) -> None:
 
 def run_data(args: Namespace, log: Log) -> int:
     """Print what is in a file of saved tensors."""
-    from backends.data_actions import action_inspect_data
+    from backends.saved_data.actions import action_inspect_data
 
     wanted = ("path", "all", "show_values", "histogram", "num_items", "line_width", "json")
     params: dict[str, Any] = {name: getattr(args, name) for name in wanted}

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from backends.accuracy import AccuracyResult, AccuracyResults, MetricResult, Result, SimpleResult, passed
 from backends.formats.json_arrays import as_array
 from backends.formats.npy import Array
-from backends.results import RunResults, Stored
+from backends.results.accuracy import AccuracyResult, AccuracyResults, MetricResult, Result, SimpleResult, passed
+from backends.results.inference import RunResults, Stored
 from backends.stats import histogram_text, stats_text
 from backends.tensors import dtype_name, format_array
 from backends.text import shown

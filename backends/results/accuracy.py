@@ -239,8 +239,8 @@ class AccuracyResults:
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "AccuracyResults":
         """Read saved accuracy results. BadFile names the file and the reason."""
-        from backends.results import describe
-        from backends.results_io import load_any
+        from backends.results.inference import describe
+        from backends.results.io import load_any
 
         loaded = load_any(Path(path))
         if not isinstance(loaded, AccuracyResults):

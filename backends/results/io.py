@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from backends.accuracy_json import DECODERS as ACCURACY_DECODERS
 from backends.errors import BadFile
 from backends.formats.dumps import DumpReader
 from backends.formats.json_format import load
 from backends.formats.npy import Array
 from backends.formats.npz import read_npz
-from backends.results import IterationResult, RunResults, StoredOutputs
+from backends.results.accuracy_json import DECODERS as ACCURACY_DECODERS
+from backends.results.inference import IterationResult, RunResults, StoredOutputs
 from backends.text import shown
 
 RESULTS_FORMAT = "layerwise.results.1"

@@ -10,8 +10,8 @@ from backends.errors import UsageError
 from backends.filesystem.files import WholeOrNothing
 from backends.filesystem.folders import is_free
 from backends.formats.npy import Array
-from backends.results_io import is_single_file
-from backends.results_sinks import DumpSink, FolderSink, JsonSink, Sink
+from backends.results.io import is_single_file
+from backends.results.sinks import DumpSink, FolderSink, JsonSink, Sink
 from backends.text import shown
 
 PENDING = 64 << 20  # bytes of tensors that may wait for the disk

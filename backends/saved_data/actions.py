@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from backends.accuracy import AccuracyResults
-from backends.data_json import accuracy_json, feeds_json, results_json
-from backends.data_text import Show, accuracy_lines, feeds_lines, results_lines
 from backends.errors import BadFile, UsageError
 from backends.feeds import save_feeds
-from backends.results import RunResults, describe
-from backends.results_io import load_any
+from backends.results.accuracy import AccuracyResults
+from backends.results.inference import RunResults, describe
+from backends.results.io import load_any
+from backends.saved_data.to_json import accuracy_json, feeds_json, results_json
+from backends.saved_data.to_text import Show, accuracy_lines, feeds_lines, results_lines
 from backends.text import shown
 
 Feed = dict[str, Any]
@@ -31,7 +31,7 @@ def action_inspect_data(context: Context) -> dict[str, Any]:
     params: path (file or folder); all, show_values, histogram (booleans); num_items, line_width (integers, -1
         for no limit); json (boolean: no text, but the tensors' statistics in the result).
     Each line of text is a log event of level "out". Result: {"kind": "outputs" | "inputs" | "accuracy", …} as
-    backends/data_json.py makes it. BadFile if the file is none of these.
+    backends/saved_data/to_json.py makes it. BadFile if the file is none of these.
     """
     params = context.params
     show = Show(

@@ -15,8 +15,8 @@ from backends.filesystem.folders import whole_folder
 from backends.formats.dumps import DumpWriter
 from backends.formats.json_arrays import CLASS, write_array
 from backends.formats.npy import Array
-from backends.parts import open_parts
-from backends.results_io import OBSERVED, RESULTS_FORMAT
+from backends.results.io import OBSERVED, RESULTS_FORMAT
+from backends.results.sections import open_parts
 
 _LINE = ["\n" + "    " * level for level in range(8)]
 

@@ -107,7 +107,7 @@ class RunResults:
 
         No array is read yet. BadFile names the file and the reason.
         """
-        from backends.results_io import load_any
+        from backends.results.io import load_any
 
         loaded = load_any(Path(path))
         if not isinstance(loaded, RunResults):
@@ -116,7 +116,7 @@ class RunResults:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a .json file (one that Polygraphy reads), .safetensors, or with no extension a folder."""
-        from backends.results_writer import open_results_writer
+        from backends.results.writer import open_results_writer
 
         with open_results_writer(path, self.keys()) as writer:
             for runner, (_, iterations) in enumerate(self.runners):

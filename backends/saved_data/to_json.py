@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from backends.accuracy import AccuracyResults, MetricResult, Result, SimpleResult, passed
-from backends.data_text import Show, read
-from backends.results import RunResults
+from backends.results.accuracy import AccuracyResults, MetricResult, Result, SimpleResult, passed
+from backends.results.inference import RunResults
+from backends.saved_data.to_text import Show, read
 from backends.stats import array_stats, histogram
 from backends.tensors import dtype_name
 
