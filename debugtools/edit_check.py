@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from backends.errors import UsageError
 from backends.evaluate import tensor_infos
-from backends.feeds import make_feeds
+from backends.feeds.sources import make_feeds
 from backends.model.file import ModelFile
 from backends.onnxrt import open_onnxrt
 from backends.runner import Loadable

@@ -17,7 +17,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from backends.feeds import save_feeds
+from backends.feeds.sources import save_feeds
 from backends.filesystem.files import atomic_write
 from backends.filesystem.permissions import make_folder
 from surgery.precision import emulate_precision

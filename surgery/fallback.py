@@ -7,7 +7,7 @@ import msgspec
 
 from backends.errors import UsageError
 from backends.evaluate import tensor_infos
-from backends.feeds import Warn, make_feeds
+from backends.feeds.sources import Warn, make_feeds
 from backends.model.file import ModelFile
 from backends.runner import Loadable
 from backends.specs import FeedSpec, RunnerSpec

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from backends.errors import BadFile, UsageError
-from backends.feeds import save_feeds
+from backends.feeds.sources import save_feeds
 from backends.results.accuracy import AccuracyResults
 from backends.results.inference import RunResults, describe
 from backends.results.io import load_any

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from backends.errors import LayerwiseError, UsageError
-from backends.feeds import make_feeds
+from backends.feeds.sources import make_feeds
 from backends.filesystem.files import MOST, atomic_write, read_file
 from backends.specs import FeedSpec
 from backends.tensors import TensorInfo

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
-from backends.feeds import save_feeds
+from backends.feeds.sources import save_feeds
 from backends.filesystem.temporary import temporary_folder
 from backends.model.protos import parse_model
 from backends.results.inference import IterationResult

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from backends.feeds import save_feeds
+from backends.feeds.sources import save_feeds
 from benchmarks.faults import running
 from benchmarks.faults.check import Checker, label
 from benchmarks.faults.corpus import COUNTS, Clean

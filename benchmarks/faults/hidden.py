@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from backends.feeds import save_feeds
+from backends.feeds.sources import save_feeds
 from benchmarks.faults.corpus import COUNTS, Clean
 from benchmarks.faults.draft import Draft, Fault
 from benchmarks.faults.ours import run_action, two_models

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from backends.feeds import save_feeds
+from backends.feeds.sources import save_feeds
 from benchmarks.faults import running
 from benchmarks.faults.check import label
 from benchmarks.faults.corpus import Clean, Planted

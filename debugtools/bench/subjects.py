@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from backends.bench.timed import Setup, Subject, open_subject
 from backends.errors import BadFile, UsageError
-from backends.feeds import make_feeds
+from backends.feeds.sources import make_feeds
 from backends.model.file import ModelFile
 from backends.runner import Loadable
 from backends.specs import FeedSpec, RunnerSpec

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from backends.feeds import make_feeds
+from backends.feeds.sources import make_feeds
 from backends.results.inference import IterationResult
 from backends.tensors import dtype_name
 from backends.text import shown

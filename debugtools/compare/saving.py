@@ -9,7 +9,7 @@ from typing import Any, Self
 from numpy.typing import NDArray
 
 from backends.errors import UsageError, placing
-from backends.feeds_writer import FeedsWriter
+from backends.feeds.writer import FeedsWriter
 from backends.filesystem.files import atomic_writer
 from backends.filesystem.folders import whole_folder
 from backends.results.accuracy import (

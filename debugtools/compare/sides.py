@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from numpy.typing import NDArray
 
 from backends.errors import UsageError
-from backends.feeds_fit import fit_feed, fit_input
+from backends.feeds.fit import fit_feed, fit_input
 from backends.results.inference import IterationResult
 from backends.runner import Runner, open_runner, runner_name
 from backends.saved import SavedRunner, every_saved, open_saved

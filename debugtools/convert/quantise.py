@@ -8,7 +8,7 @@ import onnx
 
 from backends.errors import UsageError
 from backends.evaluate import tensor_infos
-from backends.feeds import make_feeds
+from backends.feeds.sources import make_feeds
 from backends.model.file import ModelFile
 from backends.quantization import quantize
 from backends.quantize_spec import QuantizeSpec
@@ -29,7 +29,7 @@ def quantised(
     """Return the model with QuantizeLinear and DequantizeLinear nodes, the nodes labelled in `keep` without them.
 
     The calibration runs onnxruntime on the CPU, in the job's own folder. Raises as `backends.quantization.quantize`
-    and `backends.feeds.make_feeds`, and UsageError for a model that has such nodes already.
+    and `backends.feeds.sources.make_feeds`, and UsageError for a model that has such nodes already.
     """
     if is_quantised(structure):
         raise UsageError("the model is quantised already: it has QuantizeLinear and DequantizeLinear nodes")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from backends.errors import LayerwiseError
-from backends.feeds import make_feeds
+from backends.feeds.sources import make_feeds
 from backends.specs import FeedSpec, ModelOptions, RunnerSpec
 from backends.text import shown
 from backends.trt.inspect_engine import EngineView

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from backends.feeds import save_feeds
+from backends.feeds.sources import save_feeds
 from backends.filesystem.permissions import user_umask
 from backends.filesystem.temporary import note
 from backends.results.inference import IterationResult, RunResults

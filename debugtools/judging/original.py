@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from backends.errors import LayerwiseError, UsageError
-from backends.feeds import make_feeds
+from backends.feeds.sources import make_feeds
 from backends.results.inference import IterationResult
 from debugtools.compare.comparing import Comparer
 from debugtools.compare.feeding import common_feeds

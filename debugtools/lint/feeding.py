@@ -5,7 +5,7 @@ from typing import Any
 
 from backends.errors import UsageError
 from backends.evaluate import tensor_infos
-from backends.feeds import make_feeds
+from backends.feeds.sources import make_feeds
 from backends.specs import FeedSpec
 from surgery.pieces import Pieces
 

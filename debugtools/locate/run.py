@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from numpy.typing import NDArray
 
 from backends.errors import UsageError
-from backends.feeds import make_feeds
+from backends.feeds.sources import make_feeds
 from backends.text import shown
 from debugtools.compare.comparing import Comparer
 from debugtools.compare.feeding import common_feeds

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from backends.errors import UsageError
-from backends.feeds import save_feeds
-from backends.feeds_fit import fit_feed
+from backends.feeds.fit import fit_feed
+from backends.feeds.sources import save_feeds
 from backends.filesystem.folders import whole_folder
 from backends.text import shown
 from layerwise.backend.base import BaseRunner

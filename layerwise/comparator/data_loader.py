@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Literal
 
-from backends.feeds import Feeds, load_feeds, make_feeds
+from backends.feeds.sources import Feeds, load_feeds, make_feeds
 from backends.specs import FeedSpec
 from backends.tensors import TensorInfo
 from layerwise.common import TensorMetadata

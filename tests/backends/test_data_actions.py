@@ -14,7 +14,7 @@ from polygraphy.logger import G_LOGGER
 from support.arrays import sample
 
 from backends.errors import BadFile, UsageError
-from backends.feeds import load_feeds, save_feeds
+from backends.feeds.sources import load_feeds, save_feeds
 from backends.results.accuracy import METRICS, AccuracyResult, AccuracyResults, MetricResult, MetricThreshold
 from backends.results.inference import IterationResult, RunResults
 from backends.saved_data.actions import action_data_concat, action_data_merge, action_inspect_data

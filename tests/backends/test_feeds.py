@@ -17,7 +17,7 @@ from polygraphy.comparator import DataLoader
 from support.arrays import same, sample
 
 from backends.errors import BadFile, LayerwiseError, UsageError
-from backends.feeds import load_feeds, make_feeds, save_feeds
+from backends.feeds.sources import load_feeds, make_feeds, save_feeds
 from backends.results.inference import IterationResult, RunResults
 from backends.specs import FeedSpec
 from backends.tensors import TensorInfo, to_numpy

@@ -12,7 +12,7 @@ import pytest
 from support.arrays import sample
 
 from backends.errors import LayerwiseError
-from backends.feeds import make_feeds, save_feeds
+from backends.feeds.sources import make_feeds, save_feeds
 from backends.results.accuracy import (
     METRICS,
     AccuracyResult,

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.comparing import ORT, REFERENCE, run_compare
 
-from backends.feeds import save_feeds
+from backends.feeds.sources import save_feeds
 from backends.model.packing import pack
 from backends.results.inference import IterationResult, RunResults
 from backends.runner import Loadable, open_runner

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 from support.killpoints import every_step
 
 from backends.errors import UsageError
-from backends.feeds_writer import FeedsWriter
+from backends.feeds.writer import FeedsWriter
 from backends.filesystem import folders
 from backends.filesystem.folders import note_folders_in, whole_folder
 from backends.results.writer import open_results_writer

@@ -14,7 +14,7 @@ from support import models
 from support.cli import layerwise
 
 from backends.errors import BadFile, LayerwiseError, UsageError
-from backends.feeds import save_feeds
+from backends.feeds.sources import save_feeds
 from backends.jobs.actions import find_action
 from backends.jobs.context import JobContext
 from backends.jobs.events import read_events

@@ -6,7 +6,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from backends.feeds import save_feeds
+from backends.feeds.sources import save_feeds
 from benchmarks.faults import zoo
 from benchmarks.faults.canaries import vanishing
 from benchmarks.faults.check import Checker, label

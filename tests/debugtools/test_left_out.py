@@ -10,7 +10,7 @@ from support.comparing import OFF, ORT, REFERENCE, Compared, run_compare
 from support.output_kinds import ABSENT, Expected, drawn_pair, elements, expected, write_model
 
 from backends.errors import UsageError
-from backends.feeds import save_feeds
+from backends.feeds.sources import save_feeds
 from backends.results.inference import IterationResult, RunResults
 from backends.specs import FeedSpec, RunnerSpec
 from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec

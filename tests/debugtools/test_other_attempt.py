@@ -15,7 +15,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from backends import identity
-from backends.feeds import save_feeds
+from backends.feeds.sources import save_feeds
 from backends.jobs.actions import find_action
 from backends.jobs.context import JobContext
 from backends.jobs.events import read_events

@@ -20,7 +20,7 @@ from support.models import from_text, if_model, mlp, string_model
 
 from backends.errors import LayerwiseError, UsageError
 from backends.evaluate import Evaluation
-from backends.feeds import save_feeds
+from backends.feeds.sources import save_feeds
 from backends.jobs.client import JobClient
 from backends.jobs.context import JobContext
 from backends.jobs.events import read_events

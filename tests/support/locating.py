@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import onnx
 
-from backends.feeds import save_feeds
+from backends.feeds.sources import save_feeds
 from backends.jobs.context import JobContext
 from backends.jobs.events import read_events
 from backends.jobs.spec import JobSpec

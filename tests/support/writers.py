@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from backends.feeds import save_feeds
+from backends.feeds.sources import save_feeds
 from backends.filesystem import temporary
 from backends.filesystem import unnamed_files as unnamed
 from backends.filesystem.files import atomic_write, atomic_writer
@@ -19,7 +19,7 @@ from backends.results.inference import IterationResult, RunResults
 
 TRACED = (
     "files.py", "temporary.py", "unnamed_files.py", "permissions.py", "direct_io.py", "dumps.py", "json_format.py",
-    "feeds_writer.py", "results/writer.py", "sinks.py", "sections.py",
+    "feeds/writer.py", "results/writer.py", "sinks.py", "sections.py",
 )  # fmt: skip
 LARGE = 270_000  # float64 elements: two of them are more than what is copied
 

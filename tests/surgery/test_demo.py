@@ -10,7 +10,7 @@ from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from backends.evaluate import Evaluation
-from backends.feeds import make_feeds
+from backends.feeds.sources import make_feeds
 from backends.runner import Loadable, open_runner
 from backends.specs import FeedSpec, RunnerSpec
 from surgery.demo import TROUBLE, DemoPaths, demo_feed, demo_model, make_demo

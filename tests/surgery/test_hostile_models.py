@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support import models
 
 from backends.errors import LayerwiseError
-from backends.feeds import make_feeds
+from backends.feeds.sources import make_feeds
 from backends.model.protos import parse_model
 from backends.runner import Loadable, open_runner
 from backends.specs import FeedSpec, RunnerSpec

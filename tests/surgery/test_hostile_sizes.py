@@ -11,7 +11,7 @@ from support.hostile_sizes import MOST, endless_functions, huge_inputs, long_vec
 
 from backends.errors import LayerwiseError
 from backends.evaluate import tensor_infos
-from backends.feeds import make_feeds
+from backends.feeds.sources import make_feeds
 from backends.model.file import ModelFile
 from backends.model.protos import parse_model
 from backends.runner import Loadable, open_runner

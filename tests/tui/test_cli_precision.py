@@ -10,7 +10,7 @@ import pytest
 from support.cli import layerwise
 from support.models import from_text
 
-from backends.feeds import save_feeds
+from backends.feeds.sources import save_feeds
 from debugtools.precision.spec import PrecisionSpec
 from layerwise.comparator import RunResults
 from tui.cli.debug.precision import fill_precision, to_precision

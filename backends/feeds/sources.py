@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from backends.errors import BadFile, LayerwiseError, UsageError
-from backends.feeds_fit import fit_feed
-from backends.feeds_synthetic import Synthetic
-from backends.feeds_writer import FeedsWriter
+from backends.feeds.fit import fit_feed
+from backends.feeds.synthetic import Synthetic
+from backends.feeds.writer import FeedsWriter
 from backends.formats.npy import Array
 from backends.results.inference import RunResults, describe
 from backends.results.io import iteration_files, load_any
