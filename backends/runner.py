@@ -28,7 +28,13 @@ _PREFIXES = {
 }
 _PART = re.compile(r"(.+?)(?:\[\d+\](?:\[(?:keys|values)\])?|\[(?:keys|values)\])", re.DOTALL)
 _DTYPE_NAMES = frozenset(row.name for row in DTYPES)
-_OPENABLE = frozenset({"onnxrt", "reference", "saved", "pluginref", "trt"})  # backends.<kind>.open_<kind>
+_MODULES = {  # each has open_<kind>
+    "onnxrt": "backends.onnxrt.runner",
+    "reference": "backends.reference",
+    "saved": "backends.saved",
+    "pluginref": "backends.pluginref",
+    "trt": "backends.trt",
+}
 
 
 @dataclass(frozen=True)
@@ -229,7 +235,7 @@ class _Open(Protocol):
 
 
 def _opener(kind: str) -> _Open:
-    if kind not in _OPENABLE:
+    if kind not in _MODULES:
         raise UsageError(f"no runner of kind {kind!r} can be opened by this version")
-    opener: _Open = getattr(importlib.import_module(f"backends.{kind}"), f"open_{kind}")
+    opener: _Open = getattr(importlib.import_module(_MODULES[kind]), f"open_{kind}")
     return opener

@@ -95,7 +95,7 @@ def _bound(session: Any, model: Path, way: str) -> Callable[[], object]:
 def _feed(session: Any) -> dict[str, Any]:
     """The inputs that `layerwise bench` makes: synthetic, dynamic dimensions 1."""
     from backends.feeds.sources import make_feeds
-    from backends.onnxrt_values import type_name
+    from backends.onnxrt.values import type_name
     from backends.specs import FeedSpec
     from backends.tensors import TensorInfo
 

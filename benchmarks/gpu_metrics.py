@@ -32,7 +32,7 @@ from backends.jobs.context import JobContext
 from backends.jobs.events import read_events
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
-from backends.onnxrt import open_onnxrt
+from backends.onnxrt.runner import open_onnxrt
 from backends.runner import Loadable
 from backends.specs import FeedSpec, ModelOptions, RunnerSpec
 from benchmarks.bert import bert_base

@@ -13,7 +13,7 @@ from backends.errors import UsageError
 from backends.evaluate import tensor_infos
 from backends.feeds.sources import make_feeds
 from backends.model.file import ModelFile
-from backends.onnxrt import open_onnxrt
+from backends.onnxrt.runner import open_onnxrt
 from backends.runner import Loadable
 from backends.specs import FeedSpec, RunnerSpec
 from backends.text import shown

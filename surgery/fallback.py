@@ -26,7 +26,7 @@ def shapes_of_a_run(
 
     What comes out as no tensor is left out. It loads onnxruntime: only for a process that may die of it.
     """
-    from backends.onnxrt import open_onnxrt
+    from backends.onnxrt.runner import open_onnxrt
 
     whole = model.proto()
     for node in whole.graph.node:

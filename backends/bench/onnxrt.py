@@ -13,9 +13,9 @@ import onnxruntime
 from backends.bench.timed import Array, Feed, Setup, Timing
 from backends.cuda.bound import device_of
 from backends.errors import LayerwiseError, UsageError
-from backends.onnxrt import OnnxrtRunner
-from backends.onnxrt_session import CPU, CUDA, TENSORRT, in_words, open_session, provider_names
-from backends.onnxrt_values import from_ort, is_plain, to_ort, type_name
+from backends.onnxrt.runner import OnnxrtRunner
+from backends.onnxrt.session import CPU, CUDA, TENSORRT, in_words, open_session, provider_names
+from backends.onnxrt.values import from_ort, is_plain, to_ort, type_name
 from backends.runner import Loadable, flat_values, open_runner
 from backends.specs import RunnerSpec
 from backends.tensors import TensorInfo, dtype_row
@@ -189,7 +189,7 @@ def output_shapes(session: Any, spec: RunnerSpec, model: Loadable, feed: Feed) -
 
 
 def open_subject(spec: RunnerSpec, model: Loadable, setup: Setup, name: str) -> OnnxrtSubject:
-    """Open an onnxruntime session to be timed. Raises as `backends.onnxrt_session.open_session`."""
+    """Open an onnxruntime session to be timed. Raises as `backends.onnxrt.session.open_session`."""
     return OnnxrtSubject(spec, model, setup, name)
 
 

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from backends.cuda.tensors import DeviceTensor
 from backends.errors import UsageError
-from backends.onnxrt_session import CPU, CUDA, in_words, open_session, provider_names
-from backends.onnxrt_values import to_ort
+from backends.onnxrt.session import CPU, CUDA, in_words, open_session, provider_names
+from backends.onnxrt.values import to_ort
 from backends.results.inference import IterationResult
 from backends.runner import Loadable
 from backends.specs import RunnerSpec

@@ -15,7 +15,7 @@ from typing import NoReturn
 from backends.jobs.folder import LOG
 from backends.jobs.worker import die_with, work
 
-AHEAD = ("onnx", "onnxruntime", "backends.onnxrt", "surgery.cut", "surgery.sizes", "debugtools.compare.run")
+AHEAD = ("onnx", "onnxruntime", "backends.onnxrt.runner", "surgery.cut", "surgery.sizes", "debugtools.compare.run")
 _MOST_DESCRIPTORS = 64
 
 

@@ -170,6 +170,6 @@ def _of_engine(runner: RunnerSpec, versions: dict[str, str]) -> dict[str, Any]:
 
         versions["tensorrt"] = str(tensorrt().__version__)
         return {"tensorrt": engine_facts(runner)}
-    from backends.onnxrt_session import session_facts
+    from backends.onnxrt.session import session_facts
 
     return session_facts(runner)

@@ -80,7 +80,7 @@ def executed_graph(side: ModelSide, folder: Path, originals: Mapping[str, Print]
 
     originals: prints of the model's own tensors, by this side's names. feed: as the side takes it.
     """
-    from backends.onnxrt import optimized_model
+    from backends.onnxrt.runner import optimized_model
     from surgery.cut import GraphCut
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -91,7 +91,7 @@ def _gpu(side: Side) -> int | None:
     """The number of the GPU that a side's tensors are made on; None if they are not."""
     if not isinstance(side, ModelSide) or side.spec.kind != "onnxrt" or not side.spec.providers:
         return None
-    from backends.onnxrt_session import CUDA, provider_names
+    from backends.onnxrt.session import CUDA, provider_names
 
     return device_of(side.spec) if provider_names(side.spec.providers)[0] == CUDA else None
 

@@ -11,8 +11,8 @@ from backends.errors import UsageError
 from backends.filesystem.temporary import temporary_folder
 from backends.model.file import ModelFile
 from backends.model.protos import parse_model
-from backends.quantization import takes_caches
-from backends.quantize_spec import CALIBRATORS, QuantizeSpec
+from backends.onnxrt.quantization import takes_caches
+from backends.onnxrt.quantize_spec import CALIBRATORS, QuantizeSpec
 from backends.runner import Loadable
 from backends.specs import FeedSpec
 from backends.text import shown

@@ -10,8 +10,8 @@ from backends.errors import UsageError
 from backends.evaluate import tensor_infos
 from backends.feeds.sources import make_feeds
 from backends.model.file import ModelFile
-from backends.quantization import quantize
-from backends.quantize_spec import QuantizeSpec
+from backends.onnxrt.quantization import quantize
+from backends.onnxrt.quantize_spec import QuantizeSpec
 from backends.text import shown
 from surgery.precision_bodies import every_node
 from surgery.precision_plan import node_label
@@ -28,7 +28,7 @@ def quantised(
 ) -> tuple[Structure, dict[str, Any]]:
     """Return the model with QuantizeLinear and DequantizeLinear nodes, the nodes labelled in `keep` without them.
 
-    The calibration runs onnxruntime on the CPU, in the job's own folder. Raises as `backends.quantization.quantize`
+    The calibration runs onnxruntime on the CPU, in the job's own folder. Raises as `backends.onnxrt.quantization.quantize`
     and `backends.feeds.sources.make_feeds`, and UsageError for a model that has such nodes already.
     """
     if is_quantised(structure):

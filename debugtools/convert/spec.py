@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from backends.quantize_spec import QuantizeSpec
+from backends.onnxrt.quantize_spec import QuantizeSpec
 from backends.specs import ModelOptions, Spec
 from debugtools.compare.spec import MarkSpec
 

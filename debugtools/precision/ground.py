@@ -4,7 +4,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from backends.errors import UsageError
-from backends.quantization import quantised_types
+from backends.onnxrt.quantization import quantised_types
 from debugtools.compare.setup import Setup
 from debugtools.judging.original import ends
 from debugtools.judging.protocol import Artifact

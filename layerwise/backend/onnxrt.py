@@ -35,7 +35,7 @@ class SessionFromOnnx(BaseLoader[Any]):
         )
 
     def call_impl(self) -> Any:
-        from backends.onnxrt_session import open_session
+        from backends.onnxrt.session import open_session
 
         model = value_of(self._model)
         if isinstance(model, bytes):
@@ -51,7 +51,7 @@ class OnnxrtRunner(BaseRunner):
         self._sess = sess
 
     def activate_impl(self) -> None:
-        from backends.onnxrt import OnnxrtRunner as Inner
+        from backends.onnxrt.runner import OnnxrtRunner as Inner
 
         self.sess = value_of(self._sess)
         self._inner = Inner(RunnerSpec(kind="onnxrt"), Loadable(), self.sess, self.name)

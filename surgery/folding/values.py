@@ -27,7 +27,7 @@ class Evaluator:
 
         LayerwiseError as onnxruntime gives it, for all of them at once.
         """
-        from backends.onnxrt import open_onnxrt
+        from backends.onnxrt.runner import open_onnxrt
 
         part = Loadable(data=self._part(names).SerializeToString(), folder=self.model.folder)
         with open_onnxrt(_PLAIN, part, name="folding") as runner:

@@ -14,7 +14,7 @@ from backends.bench.onnxrt import output_shapes
 from backends.bench.onnxrt_profile import read_profile
 from backends.bench.timed import Setup, open_subject
 from backends.errors import MissingDependency, UsageError
-from backends.onnxrt_session import open_session
+from backends.onnxrt.session import open_session
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
 

@@ -12,7 +12,7 @@ from support.heavy import make_heavy
 
 from backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError
 from backends.model.file import ModelFile
-from backends.onnxrt import optimized_model
+from backends.onnxrt.runner import optimized_model
 from backends.runner import Loadable, Runner, open_runner
 from backends.specs import RunnerSpec
 from surgery.precision import convert_precision, emulate_precision

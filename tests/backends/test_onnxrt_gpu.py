@@ -9,7 +9,7 @@ import pytest
 from support import models
 
 from backends.errors import MissingDependency
-from backends.onnxrt import optimized_model
+from backends.onnxrt.runner import optimized_model
 from backends.runner import Loadable, Runner, open_runner
 from backends.specs import RunnerSpec
 

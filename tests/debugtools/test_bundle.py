@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 from support.models import mlp
 
 from backends.errors import UsageError
-from backends.onnxrt import open_onnxrt
+from backends.onnxrt.runner import open_onnxrt
 from backends.runner import Loadable
 from backends.specs import RunnerSpec
 from debugtools.bundle.write import Fault, try_bundle, write_bundle

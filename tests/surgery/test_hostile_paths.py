@@ -12,8 +12,8 @@ from support.hostile_sizes import MOST, peak_of
 from backends.bench.trtexec_files import read_times
 from backends.errors import LayerwiseError
 from backends.model.file import ModelFile, load_model
-from backends.onnxrt_session import open_session
-from backends.quantization import _cache
+from backends.onnxrt.quantization import _cache
+from backends.onnxrt.session import open_session
 from backends.results.io import load_any
 from backends.runner import Loadable
 from backends.scripts import load_script

@@ -406,7 +406,7 @@ def test_unsaved_edits_survive_a_kill(encoder: Path, columns: int, rows: int) ->
 
 
 def test_extracting_a_part_that_runs(encoder: Path, tmp_path: Path) -> None:
-    from backends.onnxrt import open_onnxrt
+    from backends.onnxrt.runner import open_onnxrt
     from backends.runner import Loadable
     from backends.specs import RunnerSpec
 

@@ -3,7 +3,7 @@
 from argparse import Namespace
 
 from backends.errors import UsageError
-from backends.quantize_spec import CALIBRATORS, Method, QuantizeSpec
+from backends.onnxrt.quantize_spec import CALIBRATORS, Method, QuantizeSpec
 from backends.specs import FeedSpec
 from backends.text import shown
 from tui.cli import options

@@ -12,7 +12,7 @@ import onnxruntime
 
 from backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError
 from backends.filesystem.files import open_regular
-from backends.onnxrt_room import opening_room
+from backends.onnxrt.memory import opening_room
 from backends.runner import Loadable
 from backends.specs import RunnerSpec
 from backends.text import shown

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from backends.errors import BadFile, UsageError
 from backends.filesystem.permissions import usual_mode
 from backends.formats.json_text import read_json
-from backends.onnxrt_session import in_words
-from backends.quantize_spec import QuantizeSpec
+from backends.onnxrt.quantize_spec import QuantizeSpec
+from backends.onnxrt.session import in_words
 from backends.text import shown
 
 Feed = Mapping[str, NDArray[Any]]

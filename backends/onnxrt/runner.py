@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from backends.errors import UsageError
 from backends.model.file import ModelFile
 from backends.model.protos import parse_model
-from backends.onnxrt_session import CPU, check_providers, in_words, open_session, provider_names, short_name
-from backends.onnxrt_values import from_ort, is_plain, is_tensor, to_ort, type_name
+from backends.onnxrt.session import CPU, check_providers, in_words, open_session, provider_names, short_name
+from backends.onnxrt.values import from_ort, is_plain, is_tensor, to_ort, type_name
 from backends.results.inference import IterationResult
 from backends.runner import Loadable, Placed, RunnerBase, check_feed_types, check_names, flat_outputs
 from backends.specs import RunnerSpec
@@ -76,7 +76,7 @@ class OnnxrtRunner(RunnerBase):
         """Return whether FP16 nodes run in FP32 here. Parses the model's structure, weights left where they are."""
         if provider_names(self.spec.providers)[0] != CPU:
             return []
-        from backends.onnxrt_notes import half_on_cpu
+        from backends.onnxrt.notes import half_on_cpu
 
         note = half_on_cpu(_structure(self._model))
         return [note] if note else []
@@ -104,7 +104,7 @@ class OnnxrtRunner(RunnerBase):
 
 
 def open_onnxrt(spec: RunnerSpec, model: Loadable, *, name: str) -> OnnxrtRunner:
-    """Open an onnxruntime session as a runner. Raises as `backends.onnxrt_session.open_session`."""
+    """Open an onnxruntime session as a runner. Raises as `backends.onnxrt.session.open_session`."""
     session = open_session(spec, model)
     with in_words("onnxruntime cannot describe the model", model):
         return OnnxrtRunner(spec, model, session, name)

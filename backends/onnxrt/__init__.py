@@ -1,0 +1,1 @@
+"""onnxruntime: sessions, the runner over them, and its static quantisation."""
