@@ -30,9 +30,9 @@ _PART = re.compile(r"(.+?)(?:\[\d+\](?:\[(?:keys|values)\])?|\[(?:keys|values)\]
 _DTYPE_NAMES = frozenset(row.name for row in DTYPES)
 _MODULES = {  # each has open_<kind>
     "onnxrt": "backends.onnxrt.runner",
-    "reference": "backends.reference",
+    "reference": "backends.reference.runner",
     "saved": "backends.saved",
-    "pluginref": "backends.pluginref",
+    "pluginref": "backends.reference.pluginref",
     "trt": "backends.trt",
 }
 

@@ -29,8 +29,8 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
-from backends.evaluate import Evaluation
 from backends.feeds.sources import save_feeds
+from backends.reference.evaluate import Evaluation
 from backends.specs import FeedSpec
 from benchmarks.faults.ours import run_action
 from benchmarks.faults.running import OFF, all_tensors, run

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.errors import UsageError
-from backends.evaluate import tensor_infos
 from backends.feeds.sources import make_feeds
 from backends.model.file import ModelFile
 from backends.onnxrt.runner import open_onnxrt
+from backends.reference.evaluate import tensor_infos
 from backends.runner import Loadable
 from backends.specs import FeedSpec, RunnerSpec
 from backends.text import shown

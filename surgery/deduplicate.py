@@ -2,8 +2,8 @@
 
 import onnx
 
-from backends.evaluate import tensor_array
 from backends.model.reads import subgraphs
+from backends.reference.evaluate import tensor_array
 from surgery.randomness import RANDOM_OPS
 from surgery.rewiring import reading
 from surgery.structure import Structure, changed

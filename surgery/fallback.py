@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from backends.errors import UsageError
-from backends.evaluate import tensor_infos
 from backends.feeds.sources import Warn, make_feeds
 from backends.model.file import ModelFile
+from backends.reference.evaluate import tensor_infos
 from backends.runner import Loadable
 from backends.specs import FeedSpec, RunnerSpec
 from backends.tensors import TensorInfo, dtype_name

@@ -17,7 +17,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from backends.evaluate import tensor_array
+from backends.reference.evaluate import tensor_array
 from surgery.node_types import FLOAT, Slots
 from surgery.precision_plan import EXACT, ONNX_TYPE, LowType, Plan, node_label
 from surgery.proto import all_names, fresh, shell

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto
 
-from backends.evaluate import tensor_array
+from backends.reference.evaluate import tensor_array
 from surgery.structure import Structure
 from surgery.weight_edits import with_weights
 

@@ -11,7 +11,7 @@ from onnx import TensorProto
 from onnx_graphsurgeon.ir.tensor import LazyValues
 
 from backends.errors import LayerwiseError
-from backends.evaluate import tensor_array
+from backends.reference.evaluate import tensor_array
 from backends.text import shown
 from surgery.structure import Structure
 

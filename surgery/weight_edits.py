@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from onnx import TensorProto, numpy_helper
 
 from backends.errors import BadFile, LayerwiseError, UsageError
-from backends.evaluate import tensor_array
 from backends.feeds.fit import cast_safely
 from backends.filesystem.files import atomic_writer, read_file, user_path
 from backends.formats.npy import array_from_npy, header_bytes, storable
 from backends.formats.npz import read_npz
+from backends.reference.evaluate import tensor_array
 from backends.tensors import dtype_name, dtype_row
 from backends.text import shown
 from surgery.structure import Structure

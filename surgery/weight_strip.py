@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 
-from backends.evaluate import tensor_array
+from backends.reference.evaluate import tensor_array
 from backends.tensors import onnx_to_numpy
 from surgery.sparsity import candidates, is_sparse, pruned
 from surgery.structure import Structure, changed

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.errors import LayerwiseError
-from backends.evaluate import tensor_infos
 from backends.model.protos import parse_model
+from backends.reference.evaluate import tensor_infos
 from backends.results.inference import IterationResult
 from backends.runner import Loadable, RunnerBase, check_names
 from backends.specs import RunnerSpec

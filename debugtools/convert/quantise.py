@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import onnx
 
 from backends.errors import UsageError
-from backends.evaluate import tensor_infos
 from backends.feeds.sources import make_feeds
 from backends.model.file import ModelFile
 from backends.onnxrt.quantization import quantize
 from backends.onnxrt.quantize_spec import QuantizeSpec
+from backends.reference.evaluate import tensor_infos
 from backends.text import shown
 from surgery.precision_bodies import every_node
 from surgery.precision_plan import node_label

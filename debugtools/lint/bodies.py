@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 
 from backends.errors import LayerwiseError
-from backends.evaluate import tensor_array
+from backends.reference.evaluate import tensor_array
 from debugtools.lint.structure import labels
 from surgery.pieces import Pieces
 

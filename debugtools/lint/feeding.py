@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from backends.errors import UsageError
-from backends.evaluate import tensor_infos
 from backends.feeds.sources import make_feeds
+from backends.reference.evaluate import tensor_infos
 from backends.specs import FeedSpec
 from surgery.pieces import Pieces
 

@@ -50,7 +50,7 @@ class Part:
 
     def weight(self, name: str) -> Array:
         """The value of an initializer. BadFile if it is damaged."""
-        from backends.evaluate import tensor_array  # it imports all reference operators
+        from backends.reference.evaluate import tensor_array  # it imports all reference operators
 
         return tensor_array(self.cut.initializers[name], self.folder)
 

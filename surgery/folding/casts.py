@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from backends.evaluate import tensor_array
+from backends.reference.evaluate import tensor_array
 from surgery.folding.constants import weight
 from surgery.structure import Graph, changed
 

@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from backends.evaluate import tensor_array
+from backends.reference.evaluate import tensor_array
 from surgery.structure import Graph, changed
 
 _SMALL = 4096  # elements; shapes, axes and indices are far smaller

@@ -12,9 +12,9 @@ from onnx import TensorProto, helper, numpy_helper
 from support.arrays import same
 from support.cli import layerwise
 
-from backends.evaluate import tensor_array
 from backends.model.file import ModelFile
 from backends.model.packing import pack, unpack
+from backends.reference.evaluate import tensor_array
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
 from backends.tensors import dtype_name, dtype_row, format_array, onnx_to_numpy, packed_nbytes, to_onnx

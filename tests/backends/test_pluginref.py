@@ -10,7 +10,7 @@ from onnx.reference import ReferenceEvaluator
 from support import models
 
 from backends.errors import LayerwiseError
-from backends.plugin_ops import PLUGINS
+from backends.reference.plugin_ops import PLUGINS
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
 

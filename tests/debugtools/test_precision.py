@@ -19,13 +19,13 @@ from support.jobs import events_of, jobs_home, kill, pids_of, until, wait_for
 from support.models import from_text, if_model, mlp, string_model
 
 from backends.errors import LayerwiseError, UsageError
-from backends.evaluate import Evaluation
 from backends.feeds.sources import save_feeds
 from backends.jobs.client import JobClient
 from backends.jobs.context import JobContext
 from backends.jobs.events import read_events
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
+from backends.reference.evaluate import Evaluation
 from backends.runner import Loadable, open_runner
 from backends.specs import FeedSpec, RunnerSpec
 from debugtools.compare.spec import CompareSpec, ToleranceSpec

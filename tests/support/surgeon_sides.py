@@ -7,8 +7,8 @@ import numpy as np
 import onnx
 import onnxruntime
 
-from backends.evaluate import tensor_infos
 from backends.feeds.sources import make_feeds
+from backends.reference.evaluate import tensor_infos
 from backends.specs import FeedSpec
 from surgery.structure import Structure
 from surgery.tidy import count_nodes

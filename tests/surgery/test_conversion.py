@@ -13,9 +13,9 @@ from support import models
 from support.heavy import heavy_model
 
 from backends.errors import LayerwiseError, UsageError
-from backends.evaluate import tensor_array
 from backends.model.file import ModelFile
 from backends.model.protos import all_graphs
+from backends.reference.evaluate import tensor_array
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
 from surgery.checked import edit_problems

@@ -9,8 +9,8 @@ import pytest
 from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from backends.evaluate import Evaluation
 from backends.feeds.sources import make_feeds
+from backends.reference.evaluate import Evaluation
 from backends.runner import Loadable, open_runner
 from backends.specs import FeedSpec, RunnerSpec
 from surgery.demo import TROUBLE, DemoPaths, demo_feed, demo_model, make_demo

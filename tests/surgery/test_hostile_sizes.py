@@ -10,10 +10,10 @@ import pytest
 from support.hostile_sizes import MOST, endless_functions, huge_inputs, long_vectors, lying_weights, peak_of
 
 from backends.errors import LayerwiseError
-from backends.evaluate import tensor_infos
 from backends.feeds.sources import make_feeds
 from backends.model.file import ModelFile
 from backends.model.protos import parse_model
+from backends.reference.evaluate import tensor_infos
 from backends.runner import Loadable, open_runner
 from backends.specs import FeedSpec, RunnerSpec
 from surgery.describe import describe_model

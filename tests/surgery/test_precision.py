@@ -15,8 +15,8 @@ from support import models
 from support.heavy import heavy_model
 
 from backends.errors import LayerwiseError
-from backends.evaluate import Evaluation
 from backends.model.file import ModelFile
+from backends.reference.evaluate import Evaluation
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
 from surgery.precision import convert_precision, emulate_precision, lowered_nodes

@@ -12,8 +12,8 @@ from hypothesis.extra import numpy as hnp
 from onnx import TensorProto, helper, numpy_helper
 from support import models
 
-from backends.evaluate import tensor_array
 from backends.model.file import ModelFile
+from backends.reference.evaluate import tensor_array
 from surgery.sparsity import candidates, is_sparse, prune_2_4, pruned
 from surgery.structure import Structure
 

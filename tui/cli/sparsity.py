@@ -52,7 +52,7 @@ def run_sparsity(args: Namespace, log: Log) -> int:
 
 
 def _row(structure: "Structure", name: str, axis: int) -> dict[str, Any]:
-    from backends.evaluate import tensor_array
+    from backends.reference.evaluate import tensor_array
     from surgery.sparsity import is_sparse
 
     weight = structure.initializers[name]

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.errors import UsageError
-from backends.evaluate import Evaluation, tensor_infos
 from backends.model.protos import parse_model
+from backends.reference.evaluate import Evaluation, tensor_infos
 from backends.results.inference import IterationResult
 from backends.runner import Loadable, RunnerBase, check_feed_types, check_names, flat_outputs
 from backends.specs import RunnerSpec

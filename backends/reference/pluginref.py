@@ -6,10 +6,10 @@ import onnx
 from onnx.reference.op_run import OpRun
 
 from backends.errors import LayerwiseError
-from backends.evaluate import Evaluation
 from backends.model.protos import parse_model
-from backends.plugin_ops import PLUGINS, Plugin
-from backends.reference import ReferenceRunner
+from backends.reference.evaluate import Evaluation
+from backends.reference.plugin_ops import PLUGINS, Plugin
+from backends.reference.runner import ReferenceRunner
 from backends.runner import Loadable
 from backends.specs import RunnerSpec
 from backends.text import shown
