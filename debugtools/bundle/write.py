@@ -80,7 +80,7 @@ def _fill(folder: Path, fault: Fault) -> None:
     facts["inputs"] = _tensors(folder / "inputs.npz", fault.feed, {})
     facts["outputs"] = _tensors(folder / "golden.npz", fault.golden, fault.rules)
     for name, script in _SCRIPTS[fault.runner.kind].items():
-        _copy(Path(__file__).resolve().parents[2] / "backends" / script, folder / name)
+        _copy(Path(__file__).with_name("templates") / script, folder / name)
     atomic_write(folder / "repro.json", json.dumps(facts, indent=2))
     atomic_write(folder / "README.md", readme(fault.title, fault.nodes, fault.measured, fault.command, facts))
 

@@ -28,8 +28,9 @@ def quantised(
 ) -> tuple[Structure, dict[str, Any]]:
     """Return the model with QuantizeLinear and DequantizeLinear nodes, the nodes labelled in `keep` without them.
 
-    The calibration runs onnxruntime on the CPU, in the job's own folder. Raises as `backends.onnxrt.quantization.quantize`
-    and `backends.feeds.sources.make_feeds`, and UsageError for a model that has such nodes already.
+    The calibration runs onnxruntime on the CPU, in the job's own folder. Raises as
+    `backends.onnxrt.quantization.quantize` and `backends.feeds.sources.make_feeds`, and UsageError for a model that
+    has such nodes already.
     """
     if is_quantised(structure):
         raise UsageError("the model is quantised already: it has QuantizeLinear and DequantizeLinear nodes")
