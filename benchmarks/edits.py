@@ -23,7 +23,7 @@ from backends.model.file import ModelFile
 from benchmarks.inspect_model import long_model, weighty_model
 from surgery.checked import edit_problems
 from surgery.edits import edit_from
-from surgery.structure import Structure
+from surgery.model.structure import Structure
 from surgery.types import types_of
 
 Edits = Callable[[Structure, int], dict[str, Any]]

@@ -18,7 +18,7 @@ from typing import Any
 import onnx
 
 from backends.model.file import ModelFile
-from surgery.structure import Structure, node_label
+from surgery.model.structure import Structure, node_label
 
 LAYERWISE = [sys.executable, "-m", "layerwise"]
 KEPT = ("Softmax", "LayerNormalization", "ReduceMean", "Pow", "Sqrt", "Sigmoid")

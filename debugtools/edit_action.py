@@ -15,9 +15,9 @@ from surgery.checked import edit_problems, problems
 from surgery.edits import Edit, EditError, edit_from
 from surgery.gs_script import export_script
 from surgery.history import edits_to_json, read_edits
+from surgery.model.structure import Structure
 from surgery.saving import save
 from surgery.settled import settled
-from surgery.structure import Structure
 from surgery.wire_pieces import THRESHOLD
 
 if TYPE_CHECKING:

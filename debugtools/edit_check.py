@@ -21,8 +21,8 @@ from debugtools.compare.metrics import compare_arrays
 from debugtools.compare.tolerance import Rule
 from debugtools.diff.blocks import same_bytes
 from surgery.history import History
+from surgery.model.structure import Structure
 from surgery.settled import settled
-from surgery.structure import Structure
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

@@ -8,10 +8,10 @@ import onnx
 
 from backends.errors import UsageError
 from backends.text import shown
+from surgery.model.structure import Structure
 from surgery.precision import Rewrite
 from surgery.precision_bodies import lower_bodies
 from surgery.precision_plan import LowType, Plan, node_label
-from surgery.structure import Structure
 from surgery.tidy import in_order
 
 

@@ -21,10 +21,10 @@ from surgery.checked import edit_problems
 from surgery.edits import Edit, EditError, edit_from
 from surgery.gs_script import export_script
 from surgery.history import History
-from surgery.lookups import difference
+from surgery.model.lookups import difference
+from surgery.model.structure import Structure
 from surgery.saving import save
 from surgery.settled import settled
-from surgery.structure import Structure
 from surgery.types import types_of
 
 if TYPE_CHECKING:

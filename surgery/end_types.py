@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import onnx
 from onnx import helper
 
+from surgery.model.structure import Structure, changed
 from surgery.rewiring import renamed, reread
-from surgery.structure import Structure, changed
 
 
 def with_end_types(model: Structure, types: Mapping[str, int]) -> Structure:

@@ -10,8 +10,8 @@ from backends.model.reads import reads
 from backends.tensors import TensorInfo, to_onnx
 from backends.text import shown
 from surgery.ends import End
+from surgery.model.structure import Graph, Structure, changed
 from surgery.shapes import with_shapes
-from surgery.structure import Graph, Structure, changed
 from surgery.tidy import cleaned_model, unmade
 
 

@@ -13,7 +13,7 @@ from backends.runner import Loadable
 from backends.specs import FeedSpec, RunnerSpec
 from backends.tensors import TensorInfo, dtype_name
 from surgery.cut import GraphCut
-from surgery.structure import Structure
+from surgery.model.structure import Structure
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

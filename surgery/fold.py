@@ -19,9 +19,9 @@ from surgery.folding.options import FoldOptions, totals
 from surgery.folding.region import Region, within
 from surgery.folding.shape_values import shape_values
 from surgery.folding.values import Attempts, Evaluator
+from surgery.model.structure import Graph, Structure
 from surgery.randomness import Randomness
 from surgery.shapes import with_shapes, without_weights
-from surgery.structure import Graph, Structure
 from surgery.tidy import cleaned, cleaned_model, count_nodes, in_order, map_bodies, unmade
 
 _KNOWN_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml", "com.microsoft"})

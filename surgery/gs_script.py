@@ -13,11 +13,11 @@ from backends.filesystem.folders import written_together
 from backends.shell import shell_line
 from backends.text import shown
 from surgery.edits import Edit
+from surgery.model.structure import Graph, Structure, function_name
 from surgery.script.delta import Delta, unsupported
 from surgery.script.literals import Stored
 from surgery.settled import settled
 from surgery.streamed import nbytes
-from surgery.structure import Graph, Structure, function_name
 from surgery.types import types_of
 from surgery.wire_pieces import ONE_FILE_LIMIT
 

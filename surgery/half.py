@@ -5,8 +5,8 @@ from pathlib import Path
 from backends.model.file import ModelFile
 from surgery.conversion import to_low_precision
 from surgery.inlining import inlined
+from surgery.model.structure import Structure
 from surgery.saving import save
-from surgery.structure import Structure
 
 
 def in_half(model: ModelFile, folder: Path) -> Path:

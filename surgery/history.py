@@ -24,9 +24,9 @@ from backends.jobs.store import default_root
 from backends.model.protos import parse_model
 from surgery.edits import Edit, EditError, edit_from, edits_from_json
 from surgery.journal import Journal, Line
-from surgery.sharing import shared
+from surgery.model.sharing import shared
+from surgery.model.structure import Structure
 from surgery.streamed import is_external
-from surgery.structure import Structure
 
 ROOT = 0
 _MOST_INDEXED = 4  # states

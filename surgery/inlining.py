@@ -12,7 +12,7 @@ from backends.errors import LayerwiseError
 from backends.model.expansion import check_functions
 from backends.model.protos import inferred
 from backends.text import shown
-from surgery.structure import Structure
+from surgery.model.structure import Structure
 
 
 def inlined(structure: Structure) -> Structure:

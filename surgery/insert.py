@@ -10,8 +10,8 @@ from onnx import helper
 from backends.errors import UsageError
 from backends.text import shown
 from surgery.edits.operands import attributes
+from surgery.model.structure import Structure, changed
 from surgery.rewiring import making, reread
-from surgery.structure import Structure, changed
 from surgery.tidy import cleaned_model, in_order, unmade
 
 

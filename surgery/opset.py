@@ -17,9 +17,9 @@ from backends.errors import LayerwiseError
 from backends.model.protos import all_graphs, inferred
 from backends.text import shown
 from surgery.inlining import inlined, written_out
+from surgery.model.structure import Structure
 from surgery.opset_fit import changed_operators, is_default, unknown_attributes
 from surgery.streamed import is_external
-from surgery.structure import Structure
 
 _NO_WAY = re.compile(r"No (?:Adapter|Previous|Schema).*")
 _FLATTENED = frozenset({"Softmax", "LogSoftmax", "Hardmax"})  # before 13 they flatten what lies behind their axis

@@ -6,7 +6,7 @@ import onnx
 
 from backends.errors import LayerwiseError
 from backends.text import shown
-from surgery.structure import Structure
+from surgery.model.structure import Structure
 from surgery.types import types_of
 
 

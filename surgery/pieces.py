@@ -13,7 +13,7 @@ import onnx
 
 from backends.model.reads import reads, subgraphs
 from backends.tensors import dtype_name, to_onnx
-from surgery.graph.order import topological_order
+from surgery.model.topological_order import topological_order
 
 _INPUTS_HOLD_NO_WEIGHTS = 4  # from this IR version on, initializers need not be graph inputs
 FunctionKey = tuple[str, str, str]

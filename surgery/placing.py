@@ -3,7 +3,7 @@
 import onnx
 
 from backends.model.reads import reads
-from surgery.structure import Graph
+from surgery.model.structure import Graph
 from surgery.tidy import in_order
 
 

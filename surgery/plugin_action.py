@@ -10,10 +10,10 @@ from backends.filesystem.files import atomic_write
 from backends.model.file import ModelFile
 from backends.specs import Spec
 from backends.text import shown
+from surgery.model.structure import Structure
 from surgery.plugin_config import config_text, read_config
 from surgery.plugins import Match, find_matches, plugin_names, replace_matches
 from surgery.saving import save
-from surgery.structure import Structure
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

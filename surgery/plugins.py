@@ -19,7 +19,7 @@ import onnx_graphsurgeon as gs
 from backends.errors import LayerwiseError, UsageError
 from backends.scripts import load_script, script_errors
 from backends.text import shown
-from surgery.structure import Structure
+from surgery.model.structure import Structure
 from surgery.surgeon_graph import from_graph, to_graph
 
 PATTERN = "pattern.py"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import onnx
 
 from backends.model.reads import reads, subgraphs
-from surgery.structure import Graph, changed
+from surgery.model.structure import Graph, changed
 
 
 def reading(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:

@@ -17,9 +17,9 @@ from surgery.ends import End
 from surgery.extract import extract
 from surgery.fold import fold_constants
 from surgery.folding.options import FoldOptions
+from surgery.model.structure import Structure
 from surgery.outputs import with_outputs
 from surgery.shapes import with_shapes, without_shapes
-from surgery.structure import Structure
 from surgery.tidy import cleaned_model, in_order
 
 Say = Callable[[str, str], None]

@@ -8,9 +8,9 @@ import msgspec
 from backends.errors import UsageError
 from backends.model.file import ModelFile
 from backends.specs import Spec
+from surgery.model.structure import Structure
 from surgery.sanitize import SanitizeSpec, sanitized
 from surgery.saving import save
-from surgery.structure import Structure
 from surgery.tidy import count_nodes
 from surgery.wire_pieces import THRESHOLD
 

@@ -11,8 +11,8 @@ from backends.filesystem.folders import written_together
 from backends.filesystem.permissions import make_folder
 from backends.model.protos import all_tensors
 from backends.text import shown
+from surgery.model.structure import Structure
 from surgery.streamed import embed, is_external, nbytes, place, write_apart, write_streamed
-from surgery.structure import Structure
 from surgery.wire_pieces import ONE_FILE_LIMIT, THRESHOLD
 
 

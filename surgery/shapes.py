@@ -4,8 +4,8 @@ import onnx
 
 from backends.model.structure import INLINE_LIMIT
 from surgery.graph.infer import inferred_structure
+from surgery.model.structure import Structure
 from surgery.streamed import is_external, nbytes
-from surgery.structure import Structure
 
 
 def with_shapes(model: Structure) -> tuple[Structure, list[str]]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto
 
 from backends.reference.evaluate import tensor_array
-from surgery.structure import Structure
+from surgery.model.structure import Structure
 from surgery.weight_edits import with_weights
 
 GROUP = 4

@@ -13,7 +13,7 @@ from onnx_graphsurgeon.ir.tensor import LazyValues
 from backends.errors import LayerwiseError
 from backends.reference.evaluate import tensor_array
 from backends.text import shown
-from surgery.structure import Structure
+from surgery.model.structure import Structure
 
 
 class _FileValues(LazyValues):  # type: ignore[misc]

@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection
 import onnx
 
 from backends.model.reads import reads
-from surgery.node_order import topological
-from surgery.structure import Graph, Structure, changed
+from surgery.model.node_order import topological
+from surgery.model.structure import Graph, Structure, changed
 
 GRAPH, GRAPHS = onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS
 

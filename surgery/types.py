@@ -9,11 +9,11 @@ import onnx
 from backends.model.protos import inferred
 from backends.model.reads import reads
 from backends.model.structure import INLINE_LIMIT
-from surgery.calls import callers, changed_functions
-from surgery.lookups import difference
+from surgery.model.calls import callers, changed_functions
+from surgery.model.lookups import difference
+from surgery.model.structure import Nodes, Structure, function_name
 from surgery.shapes import without_weights
 from surgery.streamed import is_external, nbytes
-from surgery.structure import Nodes, Structure, function_name
 
 _MOST_WAVES = 8
 _MOST_NODES = 400

@@ -18,7 +18,7 @@ from backends.formats.npz import read_npz
 from backends.reference.evaluate import tensor_array
 from backends.tensors import dtype_name, dtype_row
 from backends.text import shown
-from surgery.structure import Structure
+from surgery.model.structure import Structure
 
 Array = NDArray[Any]
 

@@ -12,7 +12,7 @@ from backends.bench.onnxrt_profile import LayerTime
 from backends.model.protos import parse_model
 from backends.runner import Loadable
 from backends.tensors import dtype_name
-from surgery.structure import node_label
+from surgery.model.structure import node_label
 
 _LISTED = re.compile(r" \+ |, |\.\.\.|PWN\(|ForeignNode\[")
 _BLOCKED = "_nchwc"  # what onnxruntime adds to a node's name, or to its tensor's, where the layout is blocked

@@ -15,11 +15,11 @@ from surgery.checked import edit_problems
 from surgery.conversion import labels, to_low_precision
 from surgery.cut import GraphCut
 from surgery.inlining import inlined
+from surgery.model.structure import Structure
 from surgery.opset import convert_opset, opset_of
 from surgery.outputs import with_outputs
 from surgery.precision_bodies import every_node
 from surgery.saving import save
-from surgery.structure import Structure
 from surgery.weight_edits import chosen_weights, read_weights, save_weights, with_weights
 from surgery.wire_pieces import THRESHOLD
 

@@ -22,10 +22,10 @@ from debugtools.convert.quantise import is_quantised, quantised
 from surgery.conversion import labels, to_low_precision
 from surgery.end_types import with_end_types
 from surgery.inlining import inlined
+from surgery.model.structure import Structure
 from surgery.precision_bodies import every_node
 from surgery.precision_plan import LowType, node_label
 from surgery.saving import save
-from surgery.structure import Structure
 
 Tell = Callable[[str], None]
 _FULL = ("float32", "fp32", "float")

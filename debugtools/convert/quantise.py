@@ -13,10 +13,10 @@ from backends.onnxrt.quantization import quantize
 from backends.onnxrt.quantize_spec import QuantizeSpec
 from backends.reference.evaluate import tensor_infos
 from backends.text import shown
+from surgery.model.structure import Structure, changed
 from surgery.precision_bodies import every_node
 from surgery.precision_plan import node_label
 from surgery.saving import save
-from surgery.structure import Structure, changed
 from surgery.tidy import in_order
 
 if TYPE_CHECKING:

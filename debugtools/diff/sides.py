@@ -10,7 +10,7 @@ from backends.errors import LayerwiseError
 from backends.model.records import Node
 from backends.model.structure import Tensor
 from debugtools.diff.blocks import blocks, raw
-from surgery.graph.order import topological_order
+from surgery.model.topological_order import topological_order
 from surgery.model_view import Elided, GraphView
 
 Signature = tuple[Any, ...]

@@ -187,8 +187,8 @@ class ConvertToFp16(BaseLoader["ModelProto"]):
     def call_impl(self) -> "ModelProto":
         from surgery.conversion import labels, to_low_precision
         from surgery.inlining import inlined
+        from surgery.model.structure import Structure
         from surgery.precision_bodies import every_node
-        from surgery.structure import Structure
 
         structure = inlined(Structure.from_proto(value_of(self.model)))
         kept = labels(list(every_node(structure.nodes)), self.keep, self.keep_types)

@@ -20,7 +20,7 @@ from surgery.edits.tensors import Tensor
 from surgery.edits.tidying import CleanUp, Deduplicate, RemoveInputs, Toposort
 from surgery.edits.weights import AddWeight, SetWeights, Sparsify
 from surgery.edits.whole import ConvertPrecision, Extract, Fold, InferShapes, SetOpset
-from surgery.structure import Structure
+from surgery.model.structure import Structure
 
 __all__ = ["AnyEdit", "Constant", "Edit", "EditError", "Tensor", "apply_all", "edit_from", "edits_from_json"]
 

@@ -8,7 +8,7 @@ from backends.errors import LayerwiseError
 from backends.text import shown
 from surgery.edits.base import GraphEdit, listed, place
 from surgery.edits.operands import attribute, kind_of, schema_kind
-from surgery.structure import Graph, changed
+from surgery.model.structure import Graph, changed
 
 
 class SetAttribute(GraphEdit, frozen=True, tag="set-attribute", kw_only=True):

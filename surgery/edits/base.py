@@ -7,7 +7,7 @@ import onnx
 
 from backends.errors import LayerwiseError
 from surgery.edits.operands import spelled
-from surgery.structure import Graph, Scope, Structure
+from surgery.model.structure import Graph, Scope, Structure
 
 _VERSION_OF_NEW_DOMAIN = 1
 _WEIGHTS_NEED_NOT_BE_INPUTS = 4  # the IR version from which on
@@ -24,7 +24,7 @@ class EditError(LayerwiseError):
 class Edit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="edit", omit_defaults=True):
     """One change of a model, as a value: JSON with its kind under "edit". Nodes are named by name or first output.
 
-    scope: where the graph stands that is changed, as `surgery.structure.Scope`.
+    scope: where the graph stands that is changed, as `surgery.model.structure.Scope`.
     """
 
     def __post_init__(self) -> None:

@@ -6,7 +6,7 @@ from backends.errors import LayerwiseError
 from backends.text import shown
 from surgery.edits.base import Edit, listed
 from surgery.edits.tensors import Tensor
-from surgery.structure import Structure
+from surgery.model.structure import Structure
 from surgery.tidy import cleaned_model, unmade
 
 

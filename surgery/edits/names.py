@@ -5,8 +5,8 @@ import onnx
 from backends.errors import LayerwiseError
 from backends.text import shown
 from surgery.edits.base import GraphEdit, place
+from surgery.model.structure import Graph, changed
 from surgery.rewiring import named, renamed, reread
-from surgery.structure import Graph, changed
 
 
 class RenameNode(GraphEdit, frozen=True, tag="rename-node", kw_only=True):

@@ -12,9 +12,9 @@ from backends.text import shown
 from surgery.bypassing import bypassed, without_unread
 from surgery.edits.base import Edit, GraphEdit, listed, place
 from surgery.edits.operands import Operand, add_operand, attributes
+from surgery.model.structure import Graph, Structure
 from surgery.placing import in_time, placed
 from surgery.rewiring import making, reading, without_values
-from surgery.structure import Graph, Structure
 from surgery.tidy import map_bodies
 
 

@@ -12,7 +12,7 @@ from onnx import helper, numpy_helper
 from backends.errors import LayerwiseError
 from backends.tensors import dtype_row
 from backends.text import shown
-from surgery.structure import Graph
+from surgery.model.structure import Graph
 
 _TYPES: dict[str, int] = {
     name.lower(): number for name, number in onnx.AttributeProto.AttributeType.items() if name != "UNDEFINED"

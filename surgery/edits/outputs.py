@@ -7,8 +7,8 @@ from backends.text import shown
 from surgery.edits.base import Edit, listed
 from surgery.edits.nodes import is_op
 from surgery.edits.tensors import Tensor
+from surgery.model.structure import Structure
 from surgery.outputs import giving
-from surgery.structure import Structure
 
 
 class MarkOutputs(Edit, frozen=True, tag="mark-output", kw_only=True):

@@ -12,8 +12,8 @@ from backends.text import shown
 from surgery.edits.base import Edit, GraphEdit, listed, place
 from surgery.edits.nodes import is_op
 from surgery.edits.operands import Operand, add_operand, attributes
+from surgery.model.structure import Graph, Nodes, Structure, changed
 from surgery.rewiring import making, reading, without_values
-from surgery.structure import Graph, Nodes, Structure, changed
 from surgery.tidy import cleaned
 
 

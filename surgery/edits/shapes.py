@@ -10,9 +10,9 @@ from backends.errors import LayerwiseError
 from backends.text import shown
 from surgery.edits.base import Edit, listed
 from surgery.edits.tensors import Dim, Length, Tensor, set_shape
+from surgery.model.structure import Graph, Structure, changed
 from surgery.placing import placed
 from surgery.rewiring import reread
-from surgery.structure import Graph, Structure, changed
 from surgery.tidy import map_bodies
 from surgery.types import types_of
 from surgery.unbounded import unbounded_tensors

@@ -7,7 +7,7 @@ import msgspec
 import onnx
 
 from backends.tensors import to_onnx
-from surgery.structure import Structure, changed
+from surgery.model.structure import Structure, changed
 from surgery.types import types_of
 
 Length = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]

@@ -3,7 +3,7 @@
 from backends.errors import LayerwiseError
 from surgery.deduplicate import deduplicated
 from surgery.edits.base import Edit, GraphEdit, listed, place
-from surgery.structure import Graph, Structure
+from surgery.model.structure import Graph, Structure
 from surgery.tidy import cleaned_model, in_order
 
 

@@ -7,8 +7,8 @@ from backends.formats.npy import array_from_npy
 from backends.text import shown
 from surgery.edits.base import Edit, GraphEdit, listed, place
 from surgery.edits.operands import Constant
+from surgery.model.structure import Graph, Structure
 from surgery.sparsity import prune_2_4
-from surgery.structure import Graph, Structure
 from surgery.weight_edits import with_weights
 
 

@@ -11,9 +11,9 @@ from surgery.edits.base import Edit, listed
 from surgery.edits.tensors import Tensor
 from surgery.ends import End
 from surgery.extract import around, borders, extract
+from surgery.model.structure import Structure
 from surgery.opset import convert_opset
 from surgery.precision_plan import LowType
-from surgery.structure import Structure
 from surgery.types import types_of
 
 

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from backends.reference.evaluate import tensor_array
 from surgery.folding.constants import weight
-from surgery.structure import Graph, changed
+from surgery.model.structure import Graph, changed
 
 _EXACT = frozenset({"Add", "Sub", "Mul", "Max", "Min", "Concat"})
 _INTEGERS: dict[int, type[np.signedinteger[Any]]] = {TensorProto.INT32: np.int32, TensorProto.INT64: np.int64}

@@ -8,7 +8,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from backends.reference.evaluate import tensor_array
-from surgery.structure import Graph, changed
+from surgery.model.structure import Graph, changed
 
 _SMALL = 4096  # elements; shapes, axes and indices are far smaller
 

@@ -6,8 +6,8 @@ import onnx
 from onnx import helper
 
 from surgery.folding.constants import numbers
+from surgery.model.structure import Graph, changed
 from surgery.rewiring import making, reading
-from surgery.structure import Graph, changed
 
 
 def flattened(graph: Graph, folder: Path | None) -> Graph:

@@ -11,7 +11,7 @@ from backends.model.reads import reads
 from backends.tensors import dtype_name, packed_nbytes
 from surgery.folding.constants import nbytes, weight
 from surgery.folding.options import KEPT, SMALL
-from surgery.structure import Graph
+from surgery.model.structure import Graph
 
 Known = tuple[int, tuple[int | None, ...]]
 Allowed = Callable[["Region", str, int], bool]

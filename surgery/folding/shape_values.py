@@ -14,7 +14,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from surgery.folding.constants import numbers, weight
-from surgery.structure import Graph
+from surgery.model.structure import Graph
 
 Dims = tuple[int | None, ...]
 _INTEGERS: dict[int, type[np.signedinteger[Any]]] = {TensorProto.INT64: np.int64, TensorProto.INT32: np.int32}

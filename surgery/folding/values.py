@@ -11,7 +11,7 @@ from backends.model.reads import reads
 from backends.runner import Loadable
 from backends.specs import RunnerSpec
 from surgery.folding.constants import weight
-from surgery.structure import Graph, Structure
+from surgery.model.structure import Graph, Structure
 
 _PLAIN = RunnerSpec(kind="onnxrt", graph_optimization_level="disable", options={"arena": False})
 

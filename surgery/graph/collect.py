@@ -8,7 +8,7 @@ from backends.tensors import dtype_name
 from backends.text import shown
 from surgery.graph.entries import NodeEntry, ScopeEntry, TensorEntry
 from surgery.graph.kinds import Kind
-from surgery.graph.order import topological_order
+from surgery.model.topological_order import topological_order
 
 PROBLEM_LIMIT = 50
 _GRAPH_KINDS = (5, 10)

@@ -8,10 +8,10 @@ import numpy as np
 import onnx
 
 from surgery.graph.index import GraphIndex
-from surgery.structure import Graph, function_name
+from surgery.model.structure import Graph, function_name
 
 if TYPE_CHECKING:
-    from surgery.structure import Structure
+    from surgery.model.structure import Structure
 
 MAIN = 0
 NOTHING = Graph.of(onnx.GraphProto())

@@ -3,12 +3,12 @@
 from typing import TYPE_CHECKING
 
 from surgery.graph.ground import MAIN, Ground, Place, bodies_of
-from surgery.structure import Graph, function_name
+from surgery.model.structure import Graph, function_name
 
 if TYPE_CHECKING:
     import onnx
 
-    from surgery.structure import Structure
+    from surgery.model.structure import Structure
 
 
 class Inner:

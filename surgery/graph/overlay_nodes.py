@@ -12,13 +12,13 @@ from surgery.graph.ground import MAIN, Ground
 from surgery.graph.index import Dim, GraphIndex, Numbers
 from surgery.graph.inner import Inner
 from surgery.graph.placing import in_order
-from surgery.lookups import difference
+from surgery.model.lookups import difference
 
 if TYPE_CHECKING:
     import onnx
 
-    from surgery.graph_value import Graph
-    from surgery.structure import Structure
+    from surgery.model.graph_value import Graph
+    from surgery.model.structure import Structure
 
 Type = tuple[str, tuple[Dim, ...] | None]
 

@@ -11,7 +11,7 @@ from surgery.graph.index import Dim, Numbers
 from surgery.graph.overlay_nodes import OverlayNodes, Type
 
 if TYPE_CHECKING:
-    from surgery.graph_value import Graph
+    from surgery.model.graph_value import Graph
 
 
 class OverlayTensors(OverlayNodes):

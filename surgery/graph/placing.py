@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import onnx
 
     from surgery.graph.overlay_nodes import OverlayNodes
-    from surgery.graph_value import Graph
+    from surgery.model.graph_value import Graph
 
 Places = NDArray[np.float64]
 _STEP, _INNER_STEP = 1e-6, 1e-9

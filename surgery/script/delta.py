@@ -6,9 +6,9 @@ import onnx
 
 from backends.errors import LayerwiseError
 from backends.text import shown
-from surgery.lookups import difference
+from surgery.model.lookups import difference
+from surgery.model.structure import Graph, changed
 from surgery.script.literals import Stored, attribute, value_arguments
-from surgery.structure import Graph, changed
 
 _BODY = onnx.AttributeProto.GRAPH
 

@@ -17,7 +17,7 @@ from backends.model.file import ModelFile
 from debugtools.edit_check import effect_of
 from surgery.edits import edit_from
 from surgery.history import History
-from surgery.structure import Structure
+from surgery.model.structure import Structure
 
 __all__ = ["jobs_home"]
 

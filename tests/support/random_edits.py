@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 
 from surgery.edits import Edit, edit_from
-from surgery.structure import Graph, Structure
+from surgery.model.structure import Graph, Structure
 
 Draw = Callable[[random.Random, Structure], dict[str, object]]
 

@@ -10,7 +10,7 @@ import onnxruntime
 from backends.feeds.sources import make_feeds
 from backends.reference.evaluate import tensor_infos
 from backends.specs import FeedSpec
-from surgery.structure import Structure
+from surgery.model.structure import Structure
 from surgery.tidy import count_nodes
 
 Feed = dict[str, Any]

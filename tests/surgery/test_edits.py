@@ -21,9 +21,9 @@ from surgery import gs_script, saving
 from surgery.checked import edit_problems, problems
 from surgery.edits import Edit, EditError, edit_from, edits_from_json
 from surgery.history import History, read_edits, replay
+from surgery.model.structure import Structure
 from surgery.saving import save
 from surgery.settled import settled
-from surgery.structure import Structure
 
 
 def opened(path: Path) -> Structure:

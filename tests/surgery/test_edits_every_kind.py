@@ -19,9 +19,9 @@ from surgery.checked import edit_problems
 from surgery.edits import AnyEdit, Edit, edit_from, edits_from_json
 from surgery.gs_script import export_script
 from surgery.history import edits_to_json
+from surgery.model.structure import Structure
 from surgery.saving import save
 from surgery.settled import settled
-from surgery.structure import Structure
 
 
 def npy(array: np.ndarray[Any, Any] | np.generic) -> str:

@@ -19,9 +19,9 @@ from backends.text import shown
 from surgery.checked import edit_problems, problems
 from surgery.edits import edit_from
 from surgery.gs_script import export_script
+from surgery.model.structure import Structure
 from surgery.saving import save
 from surgery.settled import settled
-from surgery.structure import Structure
 
 
 def opened(path: Path) -> Structure:

@@ -21,10 +21,10 @@ from surgery.checked import edit_problems, problems
 from surgery.edits import Edit, EditError, edits_from_json
 from surgery.edits.nodes import ReplaceNode
 from surgery.history import History, edits_to_json
-from surgery.lookups import Lookups
+from surgery.model.lookups import Lookups
+from surgery.model.structure import Structure
 from surgery.saving import save
 from surgery.settled import settled
-from surgery.structure import Structure
 from surgery.types import types_of
 
 SEEDS = st.integers(0, 1 << 32)
@@ -133,7 +133,7 @@ from backends.model.file import ModelFile
 from surgery.edits import edits_from_json
 from surgery.edits.nodes import ReplaceNode
 from surgery.history import History
-from surgery.structure import Structure
+from surgery.model.structure import Structure
 
 history = History(Path(sys.argv[2]), Structure.open(ModelFile(sys.argv[1])))
 for edit in edits_from_json(Path(sys.argv[3]).read_bytes()):

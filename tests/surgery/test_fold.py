@@ -16,9 +16,9 @@ from backends.errors import LayerwiseError
 from backends.model.file import ModelFile
 from surgery.fold import fold_constants
 from surgery.folding.options import FoldOptions
+from surgery.model.structure import Structure
 from surgery.saving import save
 from surgery.shapes import with_shapes
-from surgery.structure import Structure
 
 ANY_SIZE = FoldOptions(threshold=1 << 40)
 

@@ -19,9 +19,9 @@ from backends.model.file import ModelFile
 from surgery.fold import fold_constants
 from surgery.fold_bytes import fold_bytes
 from surgery.folding.options import FoldOptions
+from surgery.model.structure import Structure
 from surgery.saving import save
 from surgery.shapes import with_shapes
-from surgery.structure import Structure
 from surgery.wire_graph import reading
 from surgery.wire_pieces import length, save_pieces
 

@@ -17,7 +17,7 @@ from surgery.graph import GraphIndex
 from surgery.graph.action import action_index
 from surgery.graph.build import build_index
 from surgery.graph.cache import has_index, index_folder
-from surgery.graph.order import topological_order
+from surgery.model.topological_order import topological_order
 
 
 def index_of(proto: onnx.ModelProto | bytes, folder: Path, shape_inference: bool = True) -> GraphIndex:

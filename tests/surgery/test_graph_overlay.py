@@ -21,7 +21,7 @@ from surgery.graph.build import build_index
 from surgery.graph.delta import affected, delta
 from surgery.graph.ground import Ground
 from surgery.graph.overlay import Overlay
-from surgery.structure import Structure
+from surgery.model.structure import Structure
 
 
 def opened(path: Path, folder: Path) -> Ground:

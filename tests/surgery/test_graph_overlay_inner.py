@@ -18,7 +18,7 @@ from surgery.graph.build import build_index
 from surgery.graph.delta import affected, delta
 from surgery.graph.ground import Ground
 from surgery.graph.overlay import Overlay
-from surgery.structure import Scope, Structure
+from surgery.model.structure import Scope, Structure
 
 THEN, ELSE, TWICE = ("if", "then_branch"), ("if", "else_branch"), ("function", "my:Twice")
 DEEP = ("loop", "body", "inner", "then_branch")

@@ -19,8 +19,8 @@ from backends.specs import FeedSpec, RunnerSpec
 from surgery.describe import describe_model
 from surgery.graph.infer import inferred_structure
 from surgery.inlining import inlined
+from surgery.model.structure import Structure
 from surgery.sizes import estimates
-from surgery.structure import Structure
 from surgery.types import types_of
 
 Models = Callable[[int, int], Iterator[tuple[str, onnx.ModelProto]]]

@@ -13,9 +13,9 @@ from support.surgeon_sides import outputs_of
 from backends.errors import LayerwiseError, UsageError
 from backends.model.file import ModelFile
 from surgery.insert import insert_between
+from surgery.model.structure import Structure
 from surgery.saving import save
 from surgery.sparsity import is_sparse, prune_2_4
-from surgery.structure import Structure
 from surgery.weight_strip import reconstructed, stripped
 
 X = np.linspace(-1, 1, 16, dtype=np.float32)[None]

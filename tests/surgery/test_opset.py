@@ -17,8 +17,8 @@ from backends.errors import LayerwiseError
 from backends.model.file import ModelFile
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
+from surgery.model.structure import Structure
 from surgery.opset import convert_opset, opset_of
-from surgery.structure import Structure
 
 
 def run(structure: Structure, feed: dict[str, np.ndarray], kind: Any = "onnxrt") -> dict[str, np.ndarray]:

@@ -12,9 +12,9 @@ from support.surgeon_sides import outputs_of, same
 from backends.errors import LayerwiseError, UsageError
 from backends.model.file import ModelFile
 from backends.specs import FeedSpec
+from surgery.model.structure import Structure
 from surgery.sanitize import SanitizeSpec, sanitized
 from surgery.saving import save
-from surgery.structure import Structure
 
 
 def done(model: onnx.ModelProto, folder: Path, **what: object) -> Structure:

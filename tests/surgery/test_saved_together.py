@@ -20,8 +20,8 @@ from layerwise.backend.onnx import save_onnx
 from surgery import live_file
 from surgery.cut import GraphCut, Segment
 from surgery.live_file import write_cut
+from surgery.model.structure import Structure
 from surgery.saving import save
-from surgery.structure import Structure
 
 OPTIONS = onnxruntime.SessionOptions()
 OPTIONS.intra_op_num_threads = 1

@@ -11,7 +11,7 @@ from support import models
 from backends.errors import BadFile, LayerwiseError, UsageError
 from backends.model.file import ModelFile
 from backends.reference.evaluate import tensor_array
-from surgery.structure import Structure
+from surgery.model.structure import Structure
 from surgery.weight_edits import chosen_weights, read_weights, save_weights, with_weights
 
 

@@ -26,9 +26,9 @@ from surgery.edits.names import RenameNode
 from surgery.edits.nodes import DeleteNodes, InsertNode, ReplaceNode
 from surgery.edits.whole import ConvertPrecision
 from surgery.history import edits_to_json
+from surgery.model.structure import Structure
 from surgery.saving import save
 from surgery.settled import settled
-from surgery.structure import Structure
 
 SIZES = [(80, 24), (120, 40)]
 FIRST = "/embeddings/word/Gather"

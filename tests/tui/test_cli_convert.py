@@ -163,9 +163,9 @@ def test_overwriting_is_said(folder: Path) -> None:
 
 def test_sparsity_of_dense_and_pruned_weights(folder: Path) -> None:
     from backends.model.file import ModelFile
+    from surgery.model.structure import Structure
     from surgery.saving import save
     from surgery.sparsity import prune_2_4
-    from surgery.structure import Structure
 
     with ModelFile(folder / "m.onnx") as file:
         save(prune_2_4(Structure.open(file), {"w0", "w2"}), folder / "p.onnx")

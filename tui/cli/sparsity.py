@@ -10,7 +10,7 @@ from tui.cli.log import Log
 from tui.cli.parser import Parser
 
 if TYPE_CHECKING:
-    from surgery.structure import Structure
+    from surgery.model.structure import Structure
 
 _START, _FINISH = "Checking the sparsity pattern of {} tensors.", "Finished checking {} tensors. "
 
@@ -29,8 +29,8 @@ def fill_sparsity(parser: Parser) -> None:
 def run_sparsity(args: Namespace, log: Log) -> int:
     """Print whether each weight that can be 2:4 sparse is so."""
     from backends.model.file import ModelFile
+    from surgery.model.structure import Structure
     from surgery.sparsity import candidates
-    from surgery.structure import Structure
 
     with ModelFile(args.model_file, args.external_data_dir) as file:
         structure = Structure.open(file)

@@ -19,8 +19,8 @@ from surgery.graph.delta import affected, delta
 from surgery.graph.ground import Ground
 from surgery.graph.overlay import Overlay
 from surgery.history import ROOT, History, Misfit, read_edits, replay
-from surgery.sharing import shared
-from surgery.structure import Structure
+from surgery.model.sharing import shared
+from surgery.model.structure import Structure
 from surgery.types import learn
 from tui.controllers.edit_complete import Completions
 from tui.controllers.edit_target import find_node, target

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from backends.errors import UsageError
 from backends.text import shown
 from surgery.graph.overlay import Overlay
-from surgery.structure import Graph, Scope
+from surgery.model.structure import Graph, Scope
 
 
 @dataclass(frozen=True)

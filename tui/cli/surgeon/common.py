@@ -15,7 +15,7 @@ from tui.cli.log import INFO, Log
 from tui.cli.parser import Parser
 
 if TYPE_CHECKING:
-    from surgery.structure import Structure
+    from surgery.model.structure import Structure
 
 def add_model(parser: Parser) -> None:
     """The model's path, and how its external data is found."""

@@ -13,9 +13,9 @@ from backends.tensors import TensorInfo
 from backends.text import shown
 from surgery.ends import End
 from surgery.extract import extract, filled, missing
+from surgery.model.structure import Structure
 from surgery.referring import save_referring
 from surgery.shapes import with_shapes
-from surgery.structure import Structure
 from tui.cli.lint import given
 from tui.cli.log import Log
 from tui.cli.submit import job_spec, run_here

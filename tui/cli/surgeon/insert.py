@@ -38,8 +38,8 @@ def run_insert(args: Namespace, log: Log) -> int:
     attrs = parse_attributes(args.attrs)
     with open_file(args, log) as file:
         from surgery.insert import insert_between
+        from surgery.model.structure import Structure
         from surgery.shapes import with_shapes
-        from surgery.structure import Structure
 
         model = insert_between(Structure.open(file), args.inputs, args.outputs, args.op, args.name, attrs)
         save_model(args, log, with_shapes(model)[0] if args.shape_inference else model)

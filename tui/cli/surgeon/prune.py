@@ -24,8 +24,8 @@ def run_prune(args: Namespace, log: Log) -> int:
     """Prune and save the model."""
     with open_file(args, log) as file:
         from surgery.edits.nodes import Bypass
+        from surgery.model.structure import Structure
         from surgery.sparsity import candidates, prune_2_4
-        from surgery.structure import Structure
         from surgery.tidy import cleaned_model
 
         model = Structure.open(file)

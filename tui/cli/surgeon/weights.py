@@ -22,7 +22,7 @@ def run_weight_strip(args: Namespace, log: Log) -> int:
     """Save the model without the values of its weights."""
     exclude = _lines(args.exclude_list) if args.exclude_list else []
     with open_file(args, log) as file:
-        from surgery.structure import Structure
+        from surgery.model.structure import Structure
         from surgery.weight_strip import stripped
 
         log.start("Beginning weight stripping...")
@@ -52,7 +52,7 @@ def fill_weight_reconstruct(parser: Parser) -> None:
 def run_weight_reconstruct(args: Namespace, log: Log) -> int:
     """Save the model with random values where weights were stripped."""
     with open_file(args, log) as file:
-        from surgery.structure import Structure
+        from surgery.model.structure import Structure
         from surgery.weight_strip import reconstructed
 
         log.start("Beginning weight reconstruction...")

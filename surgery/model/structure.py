@@ -14,8 +14,8 @@ from backends.errors import LayerwiseError
 from backends.model.file import ModelFile
 from backends.model.protos import parse_model
 from backends.text import shown
-from surgery.graph_value import Graph, Nodes, changed, graph_parts, node_label
-from surgery.proto import remainder
+from surgery.model.graph_value import Graph, Nodes, changed, graph_parts, node_label
+from surgery.model.proto import remainder
 
 __all__ = ["Graph", "Nodes", "Scope", "Structure", "changed", "function_name", "node_label"]
 

@@ -9,8 +9,8 @@ from google.protobuf.message import Message
 
 from backends.errors import LayerwiseError
 from backends.text import shown
-from surgery.lookups import Lookups
-from surgery.proto import remainder
+from surgery.model.lookups import Lookups
+from surgery.model.proto import remainder
 
 Proto = TypeVar("Proto", bound=Message)
 Nodes = tuple[onnx.NodeProto, ...]

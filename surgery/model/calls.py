@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import onnx
 
 from backends.model.reads import every_node
-from surgery.structure import Structure, function_name
+from surgery.model.structure import Structure, function_name
 
 Functions = tuple[onnx.FunctionProto, ...]
 

@@ -2,7 +2,7 @@
 
 import onnx
 
-from surgery.structure import Structure
+from surgery.model.structure import Structure
 
 
 def shared(structure: Structure, known: Structure) -> Structure:

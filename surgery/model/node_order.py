@@ -6,7 +6,7 @@ import onnx
 
 from backends.errors import LayerwiseError
 from backends.text import shown
-from surgery.graph.order import topological_order
+from surgery.model.topological_order import topological_order
 
 
 def topological(nodes: Sequence[onnx.NodeProto], node_reads: Sequence[Sequence[str]]) -> list[int]:

@@ -9,8 +9,8 @@ from operator import is_not
 import onnx
 
 from backends.model.reads import reads, subgraphs
-from surgery.layered import Layered
-from surgery.proto import all_names
+from surgery.model.layered import Layered
+from surgery.model.proto import all_names
 
 _BODY_KINDS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 Nodes = tuple[onnx.NodeProto, ...]
