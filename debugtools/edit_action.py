@@ -18,7 +18,7 @@ from surgery.history import edits_to_json, read_edits
 from surgery.model.structure import Structure
 from surgery.saving import save
 from surgery.settled import settled
-from surgery.wire_pieces import THRESHOLD
+from surgery.wire.pieces import THRESHOLD
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

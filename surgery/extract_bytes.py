@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from surgery.ends import End
-from surgery.wire_graph import INITIALIZER, INPUT, NODE, OUTPUT, VALUE, WireGraph
-from surgery.wire_pieces import Piece, embedded
+from surgery.wire.graph import INITIALIZER, INPUT, NODE, OUTPUT, VALUE, WireGraph
+from surgery.wire.pieces import Piece, embedded
 
 
 class Part:

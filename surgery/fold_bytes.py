@@ -12,8 +12,8 @@ from backends.model.records import Node, read_model
 from surgery.folding.filled import Constant, constant, fill
 from surgery.folding.options import KEPT, SMALL, FoldOptions
 from surgery.graph.infer import inferred_structure
-from surgery.wire_graph import INITIALIZER, INPUT, NODE, OUTPUT, VALUE, Field, WireGraph
-from surgery.wire_pieces import Piece, embedded, whole_bytes
+from surgery.wire.graph import INITIALIZER, INPUT, NODE, OUTPUT, VALUE, Field, WireGraph
+from surgery.wire.pieces import Piece, embedded, whole_bytes
 
 _LEAST_IR = 4  # from this IR version on weights need not be inputs, and a weight that is one may be overridden
 _SHAPES = frozenset({"Shape", "Size"})

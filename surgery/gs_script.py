@@ -19,7 +19,7 @@ from surgery.script.literals import Stored
 from surgery.settled import settled
 from surgery.streamed import nbytes
 from surgery.types import types_of
-from surgery.wire_pieces import ONE_FILE_LIMIT
+from surgery.wire.pieces import ONE_FILE_LIMIT
 
 _HEAD = '''"""Edits of a model with onnx-graphsurgeon."""
 # {usage}

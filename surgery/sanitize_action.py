@@ -12,7 +12,7 @@ from surgery.model.structure import Structure
 from surgery.sanitize import SanitizeSpec, sanitized
 from surgery.saving import save
 from surgery.tidy import count_nodes
-from surgery.wire_pieces import THRESHOLD
+from surgery.wire.pieces import THRESHOLD
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

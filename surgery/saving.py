@@ -13,7 +13,7 @@ from backends.model.protos import all_tensors
 from backends.text import shown
 from surgery.model.structure import Structure
 from surgery.streamed import embed, is_external, nbytes, place, write_apart, write_streamed
-from surgery.wire_pieces import ONE_FILE_LIMIT, THRESHOLD
+from surgery.wire.pieces import ONE_FILE_LIMIT, THRESHOLD
 
 
 def save(

@@ -20,7 +20,7 @@ from debugtools.capability.spec import CapabilitySpec
 from debugtools.capability.summary import part_table, refusal_table
 from debugtools.convert.engine import teller
 from surgery.saving import save
-from surgery.wire_pieces import THRESHOLD
+from surgery.wire.pieces import THRESHOLD
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

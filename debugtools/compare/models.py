@@ -16,7 +16,7 @@ from backends.trt.options import ENGINE_SUFFIXES
 
 if TYPE_CHECKING:
     from surgery.cut import GraphCut
-    from surgery.makers import Maker
+    from surgery.wire.makers import Maker
 
 
 class Model:
@@ -38,7 +38,7 @@ class Model:
         pool.shutdown(wait=False)
 
     def _read_makers(self) -> "dict[str, Maker] | None":
-        from surgery.makers import makers
+        from surgery.wire.makers import makers
 
         return makers(self.file.structure_bytes())
 
@@ -49,7 +49,7 @@ class Model:
         found = self._makers.result()
         if found is not None:
             return found.get(name)
-        from surgery.makers import Maker
+        from surgery.wire.makers import Maker
 
         cut, i = self.cut, self.cut.maker.get(name)
         return None if i is None else Maker(i, cut.nodes[i].name, cut.nodes[i].op_type)

@@ -17,7 +17,7 @@ from debugtools.compare.marks import any_marks, marked_tensors
 from debugtools.compare.spec import CompareSpec
 from surgery.cut import GraphCut
 from surgery.graph.infer import inferred_structure
-from surgery.wire_pieces import THRESHOLD
+from surgery.wire.pieces import THRESHOLD
 
 
 def save_model(spec: CompareSpec) -> None:

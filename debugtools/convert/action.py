@@ -21,7 +21,7 @@ from surgery.outputs import with_outputs
 from surgery.precision_bodies import every_node
 from surgery.saving import save
 from surgery.weight_edits import chosen_weights, read_weights, save_weights, with_weights
-from surgery.wire_pieces import THRESHOLD
+from surgery.wire.pieces import THRESHOLD
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

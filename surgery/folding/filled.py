@@ -13,8 +13,8 @@ from backends.model.record_attributes import read_attribute
 from backends.model.records import Node
 from backends.model.structure import INLINE_LIMIT, Tensor, read_tensor
 from backends.model.wire import BYTES, Source, fields, put_bytes, put_int, signed, varints
-from surgery.wire_graph import WireGraph
-from surgery.wire_pieces import Piece, Repeated, embedded, raw_data
+from surgery.wire.graph import WireGraph
+from surgery.wire.pieces import Piece, Repeated, embedded, raw_data
 
 _DIMS, _TYPE, _INT32, _INT64, _NAME, _RAW, _UINT64, _EXTERNAL, _LOCATION = 1, 2, 5, 7, 8, 9, 11, 13, 14
 _FLOAT, _IS_INT64, _IS_TENSOR = 1, 7, 4

@@ -24,7 +24,7 @@ from surgery.model.structure import Structure
 from surgery.referring import WORTH_IT, save_referring
 from surgery.saving import save
 from surgery.shapes import with_shapes
-from surgery.wire_pieces import fits_in_one_file, save_pieces, whole_bytes
+from surgery.wire.pieces import fits_in_one_file, save_pieces, whole_bytes
 
 
 def opened(model: onnx.ModelProto, folder: Path) -> Structure:

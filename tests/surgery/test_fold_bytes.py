@@ -22,8 +22,8 @@ from surgery.folding.options import FoldOptions
 from surgery.model.structure import Structure
 from surgery.saving import save
 from surgery.shapes import with_shapes
-from surgery.wire_graph import reading
-from surgery.wire_pieces import length, save_pieces
+from surgery.wire.graph import reading
+from surgery.wire.pieces import length, save_pieces
 
 FLOAT = TensorProto.FLOAT
 PLAIN = (  # there is nothing to compute in them

@@ -9,7 +9,7 @@ from backends.errors import UsageError
 from backends.model.file import ModelFile
 from backends.sizes import parse_size
 from backends.text import shown
-from surgery.wire_pieces import THRESHOLD
+from surgery.wire.pieces import THRESHOLD
 from tui.cli import options
 from tui.cli.log import INFO, Log
 from tui.cli.parser import Parser

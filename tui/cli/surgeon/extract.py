@@ -9,8 +9,8 @@ from backends.model.file import ModelFile
 from backends.text import shown
 from surgery.ends import End
 from surgery.extract_bytes import Parts
-from surgery.wire_graph import reading
-from surgery.wire_pieces import fits_in_one_file, save_pieces
+from surgery.wire.graph import reading
+from surgery.wire.pieces import fits_in_one_file, save_pieces
 from tui.cli import options_run
 from tui.cli.log import Log
 from tui.cli.parser import Parser

@@ -8,8 +8,8 @@ from backends.sizes import parse_size
 from backends.text import shown
 from surgery.fold_bytes import fold_bytes
 from surgery.folding.options import FoldOptions, totals
-from surgery.wire_graph import reading
-from surgery.wire_pieces import fits_in_one_file, save_pieces
+from surgery.wire.graph import reading
+from surgery.wire.pieces import fits_in_one_file, save_pieces
 from tui.cli.log import Log
 from tui.cli.surgeon.common import tell_saved
 

@@ -12,7 +12,7 @@ from backends.model.file import ModelFile
 from backends.model.structure import read_tensor
 from backends.model.wire import BYTES, Source, put_varint
 from backends.text import shown
-from surgery.copying import copy_range
+from surgery.wire.copying import copy_range
 
 THRESHOLD = 1024  # bytes; where weights go to a file of their own, smaller ones stay in the model's
 ONE_FILE_LIMIT = (1 << 31) - (1 << 20)  # bytes; protobuf takes 2 GB

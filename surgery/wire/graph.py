@@ -14,7 +14,7 @@ from backends.model.record_values import Value, read_initializer, read_value
 from backends.model.records import Node, Span, read_model, read_node
 from backends.model.structure import Tensor
 from backends.model.wire import BYTES, Source, WireError, fields, put_int
-from surgery.wire_pieces import Piece, joined, message
+from surgery.wire.pieces import Piece, joined, message
 
 GRAPH = 7  # of ModelProto
 NODE, INITIALIZER, SPARSE, INPUT, OUTPUT, VALUE = 1, 5, 15, 11, 12, 13  # of GraphProto
