@@ -16,7 +16,7 @@ from surgery.edits import Edit, EditError, edit_from
 from surgery.gs_script import export_script
 from surgery.history import edits_to_json, read_edits
 from surgery.model.structure import Structure
-from surgery.saving import save
+from surgery.saving.model import save
 from surgery.settled import settled
 from surgery.wire.pieces import THRESHOLD
 

@@ -23,7 +23,7 @@ from surgery.gs_script import export_script
 from surgery.history import History
 from surgery.model.lookups import difference
 from surgery.model.structure import Structure
-from surgery.saving import save
+from surgery.saving.model import save
 from surgery.settled import settled
 from surgery.types import types_of
 

@@ -14,10 +14,10 @@ from backends.shell import shell_line
 from backends.text import shown
 from surgery.edits import Edit
 from surgery.model.structure import Graph, Structure, function_name
+from surgery.saving.streamed import nbytes
 from surgery.script.delta import Delta, unsupported
 from surgery.script.literals import Stored
 from surgery.settled import settled
-from surgery.streamed import nbytes
 from surgery.types import types_of
 from surgery.wire.pieces import ONE_FILE_LIMIT
 

@@ -6,7 +6,7 @@ from backends.model.file import ModelFile
 from surgery.conversion import to_low_precision
 from surgery.inlining import inlined
 from surgery.model.structure import Structure
-from surgery.saving import save
+from surgery.saving.model import save
 
 
 def in_half(model: ModelFile, folder: Path) -> Path:

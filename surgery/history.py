@@ -26,7 +26,7 @@ from surgery.edits import Edit, EditError, edit_from, edits_from_json
 from surgery.journal import Journal, Line
 from surgery.model.sharing import shared
 from surgery.model.structure import Structure
-from surgery.streamed import is_external
+from surgery.saving.streamed import is_external
 
 ROOT = 0
 _MOST_INDEXED = 4  # states

@@ -14,7 +14,7 @@ from backends.filesystem.folders import written_together
 from backends.model.protos import all_tensors
 from backends.tensors import dtype_name, to_onnx
 from surgery.cut import GraphCut, Segment
-from surgery.streamed import embed, nbytes, write_apart, write_streamed
+from surgery.saving.streamed import embed, nbytes, write_apart, write_streamed
 
 EMBED_LIMIT = 1 << 30
 Opener = Callable[[Path], AbstractContextManager[BinaryIO]]

@@ -19,7 +19,7 @@ from backends.text import shown
 from surgery.inlining import inlined, written_out
 from surgery.model.structure import Structure
 from surgery.opset_fit import changed_operators, is_default, unknown_attributes
-from surgery.streamed import is_external
+from surgery.saving.streamed import is_external
 
 _NO_WAY = re.compile(r"No (?:Adapter|Previous|Schema).*")
 _FLATTENED = frozenset({"Softmax", "LogSoftmax", "Hardmax"})  # before 13 they flatten what lies behind their axis

@@ -13,7 +13,7 @@ from backends.text import shown
 from surgery.model.structure import Structure
 from surgery.plugin_config import config_text, read_config
 from surgery.plugins import Match, find_matches, plugin_names, replace_matches
-from surgery.saving import save
+from surgery.saving.model import save
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

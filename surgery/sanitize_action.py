@@ -10,7 +10,7 @@ from backends.model.file import ModelFile
 from backends.specs import Spec
 from surgery.model.structure import Structure
 from surgery.sanitize import SanitizeSpec, sanitized
-from surgery.saving import save
+from surgery.saving.model import save
 from surgery.tidy import count_nodes
 from surgery.wire.pieces import THRESHOLD
 

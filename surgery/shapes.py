@@ -5,7 +5,7 @@ import onnx
 from backends.model.structure import INLINE_LIMIT
 from surgery.graph.infer import inferred_structure
 from surgery.model.structure import Structure
-from surgery.streamed import is_external, nbytes
+from surgery.saving.streamed import is_external, nbytes
 
 
 def with_shapes(model: Structure) -> tuple[Structure, list[str]]:

@@ -19,7 +19,7 @@ from debugtools.capability.parts import Part, Whole, largest, partition, path_of
 from debugtools.capability.spec import CapabilitySpec
 from debugtools.capability.summary import part_table, refusal_table
 from debugtools.convert.engine import teller
-from surgery.saving import save
+from surgery.saving.model import save
 from surgery.wire.pieces import THRESHOLD
 
 if TYPE_CHECKING:

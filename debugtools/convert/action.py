@@ -19,7 +19,7 @@ from surgery.model.structure import Structure
 from surgery.opset import convert_opset, opset_of
 from surgery.outputs import with_outputs
 from surgery.precision_bodies import every_node
-from surgery.saving import save
+from surgery.saving.model import save
 from surgery.weight_edits import chosen_weights, read_weights, save_weights, with_weights
 from surgery.wire.pieces import THRESHOLD
 

@@ -25,7 +25,7 @@ from surgery.inlining import inlined
 from surgery.model.structure import Structure
 from surgery.precision_bodies import every_node
 from surgery.precision_plan import LowType, node_label
-from surgery.saving import save
+from surgery.saving.model import save
 
 Tell = Callable[[str], None]
 _FULL = ("float32", "fp32", "float")

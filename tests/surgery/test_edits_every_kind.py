@@ -20,7 +20,7 @@ from surgery.edits import AnyEdit, Edit, edit_from, edits_from_json
 from surgery.gs_script import export_script
 from surgery.history import edits_to_json
 from surgery.model.structure import Structure
-from surgery.saving import save
+from surgery.saving.model import save
 from surgery.settled import settled
 
 

@@ -20,7 +20,7 @@ from surgery.checked import edit_problems, problems
 from surgery.edits import edit_from
 from surgery.gs_script import export_script
 from surgery.model.structure import Structure
-from surgery.saving import save
+from surgery.saving.model import save
 from surgery.settled import settled
 
 

@@ -23,7 +23,7 @@ from surgery.edits.nodes import ReplaceNode
 from surgery.history import History, edits_to_json
 from surgery.model.lookups import Lookups
 from surgery.model.structure import Structure
-from surgery.saving import save
+from surgery.saving.model import save
 from surgery.settled import settled
 from surgery.types import types_of
 

@@ -13,7 +13,7 @@ from backends.model.file import ModelFile
 from surgery.edits import edit_from
 from surgery.gs_script import export_script
 from surgery.model.structure import Structure
-from surgery.saving import save
+from surgery.saving.model import save
 from surgery.settled import settled
 from surgery.types import types_of
 

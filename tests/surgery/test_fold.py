@@ -17,7 +17,7 @@ from backends.model.file import ModelFile
 from surgery.fold import fold_constants
 from surgery.folding.options import FoldOptions
 from surgery.model.structure import Structure
-from surgery.saving import save
+from surgery.saving.model import save
 from surgery.shapes import with_shapes
 
 ANY_SIZE = FoldOptions(threshold=1 << 40)

@@ -14,7 +14,7 @@ from backends.errors import LayerwiseError, UsageError
 from backends.model.file import ModelFile
 from surgery.insert import insert_between
 from surgery.model.structure import Structure
-from surgery.saving import save
+from surgery.saving.model import save
 from surgery.sparsity import is_sparse, prune_2_4
 from surgery.weight_strip import reconstructed, stripped
 

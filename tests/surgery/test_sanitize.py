@@ -14,7 +14,7 @@ from backends.model.file import ModelFile
 from backends.specs import FeedSpec
 from surgery.model.structure import Structure
 from surgery.sanitize import SanitizeSpec, sanitized
-from surgery.saving import save
+from surgery.saving.model import save
 
 
 def done(model: onnx.ModelProto, folder: Path, **what: object) -> Structure:

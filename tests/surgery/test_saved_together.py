@@ -21,7 +21,7 @@ from surgery import live_file
 from surgery.cut import GraphCut, Segment
 from surgery.live_file import write_cut
 from surgery.model.structure import Structure
-from surgery.saving import save
+from surgery.saving.model import save
 
 OPTIONS = onnxruntime.SessionOptions()
 OPTIONS.intra_op_num_threads = 1

@@ -27,7 +27,7 @@ from surgery.edits.nodes import DeleteNodes, InsertNode, ReplaceNode
 from surgery.edits.whole import ConvertPrecision
 from surgery.history import edits_to_json
 from surgery.model.structure import Structure
-from surgery.saving import save
+from surgery.saving.model import save
 from surgery.settled import settled
 
 SIZES = [(80, 24), (120, 40)]

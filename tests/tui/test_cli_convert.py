@@ -164,7 +164,7 @@ def test_overwriting_is_said(folder: Path) -> None:
 def test_sparsity_of_dense_and_pruned_weights(folder: Path) -> None:
     from backends.model.file import ModelFile
     from surgery.model.structure import Structure
-    from surgery.saving import save
+    from surgery.saving.model import save
     from surgery.sparsity import prune_2_4
 
     with ModelFile(folder / "m.onnx") as file:

@@ -59,7 +59,7 @@ def tell(file: ModelFile, title: str, log: Log) -> None:
 
 def save_model(args: Namespace, log: Log, model: "Structure") -> None:
     """Write the new model where `-o` says, and say what is in it."""
-    from surgery.saving import save
+    from surgery.saving.model import save
 
     path = Path(args.output)
     log.info(f"Saving ONNX model to: {shown(args.output)}")

@@ -14,7 +14,7 @@ from backends.text import shown
 from surgery.ends import End
 from surgery.extract import extract, filled, missing
 from surgery.model.structure import Structure
-from surgery.referring import save_referring
+from surgery.saving.referring import save_referring
 from surgery.shapes import with_shapes
 from tui.cli.lint import given
 from tui.cli.log import Log

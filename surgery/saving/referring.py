@@ -10,8 +10,8 @@ from backends.filesystem.files import atomic_write
 from backends.model.protos import all_tensors
 from backends.text import shown
 from surgery.model.structure import Structure
-from surgery.saving import save
-from surgery.streamed import is_external, place
+from surgery.saving.model import save
+from surgery.saving.streamed import is_external, place
 
 WORTH_IT = 64 << 20  # bytes of weights; fewer are copied in no time
 

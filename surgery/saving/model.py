@@ -12,7 +12,7 @@ from backends.filesystem.permissions import make_folder
 from backends.model.protos import all_tensors
 from backends.text import shown
 from surgery.model.structure import Structure
-from surgery.streamed import embed, is_external, nbytes, place, write_apart, write_streamed
+from surgery.saving.streamed import embed, is_external, nbytes, place, write_apart, write_streamed
 from surgery.wire.pieces import ONE_FILE_LIMIT, THRESHOLD
 
 
