@@ -12,7 +12,7 @@ from backends.reference.evaluate import tensor_infos
 from backends.runner import Loadable
 from backends.specs import FeedSpec, RunnerSpec
 from backends.tensors import TensorInfo, dtype_name
-from surgery.cut import GraphCut
+from surgery.cut.segments import GraphCut
 from surgery.model.structure import Structure
 
 if TYPE_CHECKING:

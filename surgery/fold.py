@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 import onnx
 from onnx import TensorProto, numpy_helper
 
-from surgery.cut import GraphCut
+from surgery.cut.randomness import Randomness
+from surgery.cut.segments import GraphCut
 from surgery.folding.casts import without_casts
 from surgery.folding.constants import constants_as_weights, weights_as_constants
 from surgery.folding.flatten import flattened
@@ -20,7 +21,6 @@ from surgery.folding.region import Region, within
 from surgery.folding.shape_values import shape_values
 from surgery.folding.values import Attempts, Evaluator
 from surgery.model.structure import Graph, Structure
-from surgery.randomness import Randomness
 from surgery.shapes import with_shapes, without_weights
 from surgery.tidy import cleaned, cleaned_model, count_nodes, in_order, map_bodies, unmade
 

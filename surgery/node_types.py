@@ -10,7 +10,7 @@ from backends.errors import LayerwiseError
 from backends.model.protos import inferred
 from backends.model.reads import subgraphs
 from backends.text import shown
-from surgery.randomness import RANDOM_OPS
+from surgery.cut.randomness import RANDOM_OPS
 
 FLOAT = TensorProto.FLOAT
 

@@ -15,7 +15,10 @@ from typing import NoReturn
 from backends.jobs.folder import LOG
 from backends.jobs.worker import die_with, work
 
-AHEAD = ("onnx", "onnxruntime", "backends.onnxrt.runner", "surgery.cut", "surgery.sizes", "debugtools.compare.run")
+AHEAD = (
+    "onnx", "onnxruntime", "backends.onnxrt.runner", "surgery.cut.segments", "surgery.cut.sizes",
+    "debugtools.compare.run",
+)  # fmt: skip
 _MOST_DESCRIPTORS = 64
 
 

@@ -20,7 +20,7 @@ from debugtools.judging.check_folder import plain_writer
 from debugtools.judging.protocol import Artifact, By, Judge, Judgement, OneAtATime
 from debugtools.judging.rerun import RerunJudge
 from debugtools.search.protocol import Verdict
-from surgery.live_file import Opener
+from surgery.cut.file import Opener
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

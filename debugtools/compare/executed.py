@@ -22,7 +22,7 @@ from debugtools.compare.sides import Graph, ModelSide
 from debugtools.compare.stream import GraphStream, SessionPool
 
 if TYPE_CHECKING:
-    from surgery.cut import GraphCut
+    from surgery.cut.segments import GraphCut
 
 Array = NDArray[Any]
 BLOCKS = (8, 16)
@@ -81,7 +81,7 @@ def executed_graph(side: ModelSide, folder: Path, originals: Mapping[str, Print]
     originals: prints of the model's own tensors, by this side's names. feed: as the side takes it.
     """
     from backends.onnxrt.runner import optimized_model
-    from surgery.cut import GraphCut
+    from surgery.cut.segments import GraphCut
 
     folder.mkdir(parents=True, exist_ok=True)
     dumped = optimized_model(side.spec, side.model.whole(), folder / f"{side.index}.onnx")
@@ -116,7 +116,7 @@ def original_prints(side: ModelSide, feed: Mapping[str, Array]) -> dict[str, Pri
 
 
 def _tensors(graph: Graph, side: ModelSide, names: list[str], feed: Mapping[str, Array]) -> Iterable[tuple[str, Array]]:
-    from surgery.sizes import estimates
+    from surgery.cut.sizes import estimates
 
     known = estimates(graph.cut.model, {name: array.shape for name, array in feed.items()})
     wanted = [name for name in names if not (name in known and known[name].opaque)]

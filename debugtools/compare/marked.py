@@ -15,7 +15,7 @@ from debugtools.compare.sides import ModelSide
 from debugtools.compare.stream import Open, Session, SessionPool, on_host, short_lived
 
 if TYPE_CHECKING:
-    from surgery.cut import GraphCut
+    from surgery.cut.segments import GraphCut
 
 Array = NDArray[Any]
 

@@ -11,7 +11,7 @@ from debugtools.compare.spec import MarkSpec
 from debugtools.compare.tolerance import near
 
 if TYPE_CHECKING:
-    from surgery.cut import GraphCut
+    from surgery.cut.segments import GraphCut
 
 _GLOB = frozenset("*?[")
 

@@ -15,7 +15,7 @@ from backends.text import shown
 from backends.trt.options import ENGINE_SUFFIXES
 
 if TYPE_CHECKING:
-    from surgery.cut import GraphCut
+    from surgery.cut.segments import GraphCut
     from surgery.wire.makers import Maker
 
 
@@ -68,7 +68,7 @@ class Model:
         return self.cut.maker.keys() - set(self.cut.outputs)
 
     def _parse(self) -> "GraphCut":
-        from surgery.cut import GraphCut
+        from surgery.cut.segments import GraphCut
 
         return GraphCut(self.file.structure())
 

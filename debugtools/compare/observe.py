@@ -16,8 +16,8 @@ from debugtools.compare.stream import Open, SessionPool, on_host
 
 if TYPE_CHECKING:
     from debugtools.compare.on_device import OnDevice
-    from surgery.cut import Segment
-    from surgery.sizes import Estimate
+    from surgery.cut.segments import Segment
+    from surgery.cut.sizes import Estimate
 
 Array = NDArray[Any]
 Tap = Callable[[int, str, Array], None]
@@ -57,7 +57,7 @@ def make_plan(
 
     at_once: sides (their indices) that are not cut.
     """
-    from surgery.sizes import estimates
+    from surgery.cut.sizes import estimates
 
     plan = Plan(shown=frozenset(names))
     observed = list(dict.fromkeys([*names, *outputs]))

@@ -9,7 +9,7 @@ from debugtools.compare.models import Model
 
 if TYPE_CHECKING:
     from debugtools.compare.sides import ModelSide
-    from surgery.cut import GraphCut
+    from surgery.cut.segments import GraphCut
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from debugtools.compare.stream import GraphStream, Open, SessionPool, on_host
 
 if TYPE_CHECKING:
     from debugtools.compare.executed import Blocked
-    from surgery.cut import GraphCut, Segment
+    from surgery.cut.segments import GraphCut, Segment
 
 Array = NDArray[Any]
 Feed = Mapping[str, Array]

@@ -19,7 +19,7 @@ from backends.trt.variants import of_part
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from surgery.cut import GraphCut, Segment
+    from surgery.cut.segments import GraphCut, Segment
 
 Array = NDArray[Any]
 

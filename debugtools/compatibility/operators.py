@@ -11,8 +11,8 @@ from backends.errors import LayerwiseError
 from backends.model.reads import subgraphs
 from backends.tensors import dtype_name
 from debugtools.lint.structure import labels
+from surgery.cut.pieces import Pieces
 from surgery.node_types import tensor_types
-from surgery.pieces import Pieces
 
 
 @dataclass(frozen=True)

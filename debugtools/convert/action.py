@@ -13,7 +13,7 @@ from debugtools.convert.quantise import quantised
 from debugtools.convert.spec import ConvertSpec
 from surgery.checked import edit_problems
 from surgery.conversion import labels, to_low_precision
-from surgery.cut import GraphCut
+from surgery.cut.segments import GraphCut
 from surgery.inlining import inlined
 from surgery.model.structure import Structure
 from surgery.opset import convert_opset, opset_of

@@ -83,7 +83,7 @@ def loadable(spec: EngineSpec) -> Loadable:
     with ModelFile(spec.model, options.external_data_dir, options.ignore_external_data) as file:
         if not any_marks(spec.marks) and not spec.marks.exclude:
             return Loadable(data=file.structure_bytes(), folder=file.folder)
-        from surgery.cut import GraphCut
+        from surgery.cut.segments import GraphCut
 
         cut = GraphCut(file.structure())
         return Loadable(data=cut.with_outputs(list(marked_tensors(spec.marks, cut))), folder=file.folder)

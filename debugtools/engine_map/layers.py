@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from backends.trt.inspect_layers import Layer, named_nodes
-from surgery.cut import GraphCut
+from surgery.cut.segments import GraphCut
 from surgery.precision_plan import node_label
 
 By = Literal["name", "tensor", "value", ""]

@@ -15,7 +15,7 @@ from debugtools.locate.crowd import Crowd
 from debugtools.locate.errors import Error, error_of
 from debugtools.locate.local import LocalRuns
 from debugtools.locate.part import Part
-from surgery.explode import Exploder
+from surgery.cut.explode import Exploder
 
 Array = NDArray[Any]
 _AT_ONCE = 64  # tensors of one exploded graph

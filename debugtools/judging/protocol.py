@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 from numpy.typing import NDArray
 
 from debugtools.search.protocol import Verdict
-from surgery.live_file import Opener
+from surgery.cut.file import Opener
 
 Array = NDArray[Any]
 By = Literal["comparison", "command", "person", "cache", "replay"]

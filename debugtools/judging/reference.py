@@ -15,12 +15,12 @@ from debugtools.compare.sides import ModelSide, SavedSide, Side
 from debugtools.compare.store import ArrayStore
 from debugtools.compare.stream import SessionPool
 from debugtools.locate.fitting import fit
+from surgery.cut.sizes import Estimate, estimates
 from surgery.inferred import inferred_tensors
 from surgery.node_types import tensor_types
-from surgery.sizes import Estimate, estimates
 
 if TYPE_CHECKING:
-    from surgery.cut import GraphCut
+    from surgery.cut.segments import GraphCut
 
 Array = NDArray[Any]
 Sizes = Mapping[str, Estimate]

@@ -19,13 +19,13 @@ from debugtools.compare.sides import ModelSide
 from debugtools.judging.original import ends
 from debugtools.judging.protocol import Artifact
 from debugtools.judging.reference import ReferenceTensors
-from surgery.live_cut import LiveCut, LiveCuts
-from surgery.live_file import Opener, write_cut
+from surgery.cut.file import Opener, write_cut
+from surgery.cut.live import LiveCut, LiveCuts
 from surgery.precision_plan import node_label
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext
-    from surgery.cut import GraphCut
+    from surgery.cut.segments import GraphCut
 
 Array = NDArray[Any]
 _FROZEN_SIZE = 4096  # elements

@@ -12,7 +12,7 @@ import onnx
 from backends.errors import LayerwiseError
 from backends.reference.evaluate import tensor_array
 from debugtools.lint.structure import labels
-from surgery.pieces import Pieces
+from surgery.cut.pieces import Pieces
 
 _BODY_ATTRIBUTES = {"If": ("then_branch", "else_branch"), "Loop": ("body",), "Scan": ("body",)}
 

@@ -7,7 +7,7 @@ from backends.errors import UsageError
 from backends.feeds.sources import make_feeds
 from backends.reference.evaluate import tensor_infos
 from backends.specs import FeedSpec
-from surgery.pieces import Pieces
+from surgery.cut.pieces import Pieces
 
 Say = Callable[[str], None]
 

@@ -13,7 +13,7 @@ from backends.text import shown
 from debugtools.lint.bodies import entered
 from debugtools.lint.report import Level, Report, Source
 from debugtools.lint.trial import Refusal, Trial, feedable
-from surgery.pieces import Pieces
+from surgery.cut.pieces import Pieces
 
 CHUNK = 64
 Progress = Callable[[int, int, str], None]

@@ -13,7 +13,7 @@ from debugtools.lint.report import Level, Report, Source
 from debugtools.lint.spec import LintSpec
 from debugtools.lint.structure import broken_references, duplicate_names, labels, unused
 from debugtools.lint.trial import Trial
-from surgery.pieces import Pieces
+from surgery.cut.pieces import Pieces
 
 
 class Linter:

@@ -7,7 +7,7 @@ import onnx
 
 from backends.text import shown
 from debugtools.lint.report import Level, Report, Source
-from surgery.pieces import Pieces
+from surgery.cut.pieces import Pieces
 
 _LISTED = 20
 

@@ -13,7 +13,7 @@ from backends.errors import BadFile, LayerwiseError, MissingDependency, UsageErr
 from backends.results.inference import IterationResult
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
-from surgery.pieces import Pieces, type_of
+from surgery.cut.pieces import Pieces, type_of
 
 NAME = "onnxruntime"
 _WARNINGS = 2  # onnxruntime's severity

@@ -11,8 +11,8 @@ from backends.tensors import format_shape
 from backends.text import shown
 from debugtools.locate.errors import error_of
 from debugtools.locate.part import Part
+from surgery.cut.regions import Regions
 from surgery.precision_plan import node_label
-from surgery.regions import Regions
 
 _LISTED = 4
 _GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)

@@ -21,12 +21,12 @@ from debugtools.locate.part import Part, held
 from debugtools.locate.points import find_points
 from debugtools.locate.reference import Reference
 from debugtools.locate.walk import Walk
-from surgery.explode import Exploder
-from surgery.regions import Regions
-from surgery.sizes import Estimate, estimates
+from surgery.cut.explode import Exploder
+from surgery.cut.regions import Regions
+from surgery.cut.sizes import Estimate, estimates
 
 if TYPE_CHECKING:
-    from surgery.cut import Segment
+    from surgery.cut.segments import Segment
 
 Array = NDArray[Any]
 Feed = Mapping[str, Array]

@@ -25,9 +25,9 @@ from debugtools.locate.reference import Reference
 from debugtools.locate.suspects import Suspect, Suspects, suspect_row
 from debugtools.locate.trips import MOST_TRIPS, Body, trips
 from debugtools.locate.walk import Met, Walk
-from surgery.bodies import CONTROL_FLOW, bodies, body_graph
-from surgery.explode import Exploder
-from surgery.sizes import estimates
+from surgery.cut.bodies import CONTROL_FLOW, bodies, body_graph
+from surgery.cut.explode import Exploder
+from surgery.cut.sizes import estimates
 
 Array = NDArray[Any]
 Values = Mapping[str, Array]

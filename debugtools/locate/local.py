@@ -10,7 +10,7 @@ from backends.runner import Loadable, open_runner
 from backends.tensors import dtype_name, to_onnx
 from debugtools.compare.stream import observing
 from debugtools.locate.part import Part
-from surgery.explode import Exploder
+from surgery.cut.explode import Exploder
 
 Array = NDArray[Any]
 Result = Array | str | None

@@ -14,7 +14,7 @@ from debugtools.compare.sides import ModelSide
 from debugtools.compare.stream import GraphStream, SessionPool
 
 if TYPE_CHECKING:
-    from surgery.cut import GraphCut, Segment
+    from surgery.cut.segments import GraphCut, Segment
 
 Array = NDArray[Any]
 

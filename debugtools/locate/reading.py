@@ -21,7 +21,7 @@ from debugtools.locate.suspects import Suspect
 from debugtools.locate.walk import Met, Walk
 
 if TYPE_CHECKING:
-    from surgery.cut import GraphCut
+    from surgery.cut.segments import GraphCut
 
 Judged = tuple[float | None, str]
 _MOST_TESTS = 100  # of what rounding the inputs does, an iteration; each opens a session

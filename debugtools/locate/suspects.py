@@ -10,7 +10,7 @@ from debugtools.locate.errors import Error
 from surgery.precision_plan import node_label
 
 if TYPE_CHECKING:
-    from surgery.cut import GraphCut
+    from surgery.cut.segments import GraphCut
 
 Row = dict[str, Any]
 

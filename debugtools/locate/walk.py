@@ -18,11 +18,11 @@ from debugtools.locate.fitting import fit, fits, nudged
 from debugtools.locate.local import LocalRuns, Result
 from debugtools.locate.points import Point
 from debugtools.locate.reference import Reference
-from surgery.randomness import Randomness
-from surgery.regions import Regions
+from surgery.cut.randomness import Randomness
+from surgery.cut.regions import Regions
 
 if TYPE_CHECKING:
-    from surgery.cut import GraphCut, Segment
+    from surgery.cut.segments import GraphCut, Segment
 
 Array = NDArray[Any]
 

@@ -16,7 +16,7 @@ from backends.model.protos import parse_model
 from backends.runner import Loadable
 from debugtools.compare.save_model import write_onnx
 from debugtools.judging.protocol import Artifact
-from surgery.live_file import Opener
+from surgery.cut.file import Opener
 from surgery.lowering import Lowering, fill
 from surgery.precision_plan import LowType, node_label
 

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from debugtools.precision.measure import Measured
-from surgery.cut import GraphCut
+from surgery.cut.segments import GraphCut
 
 
 def effects(cut: GraphCut, measured: Measured) -> dict[int, float]:

@@ -1,7 +1,8 @@
 """What one node alone does in low precision, and how each node passes on what is wrong with its inputs.
 
-Both from parts of the graph that run on FP32 tensors, as the suspect's runner runs them (surgery.explode): no node sees
-another's error. A node that is low rounds its inputs, its weights and its outputs; all of that is its local error.
+Both from parts of the graph that run on FP32 tensors, as the suspect's runner runs them (surgery.cut.explode): no
+node sees another's error. A node that is low rounds its inputs, its weights and its outputs; all of that is its local
+error.
 A node's gain for an input is the relative L2 change of an output when that input alone moves by one rounding.
 """
 
@@ -20,7 +21,7 @@ from debugtools.locate.local import LocalRuns, Result
 from debugtools.locate.part import Part
 from debugtools.precision.spec import LowType, rounds_like
 from debugtools.precision.ways import LowGraph
-from surgery.explode import Exploder
+from surgery.cut.explode import Exploder
 from surgery.precision import rounded
 
 Array = NDArray[Any]

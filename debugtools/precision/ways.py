@@ -20,7 +20,7 @@ from debugtools.convert.engine_precision import reduced
 from debugtools.judging.protocol import Artifact
 from debugtools.precision import engines
 from debugtools.precision.spec import LowType
-from surgery.cut import GraphCut
+from surgery.cut.segments import GraphCut
 from surgery.lowering import Lowering
 from surgery.node_types import tensor_types
 from surgery.precision_plan import node_label

@@ -14,7 +14,7 @@ from backends.jobs.events import EventWriter
 from backends.specs import FeedSpec, RunnerSpec
 from debugtools.compare.draws import random_origins
 from debugtools.compare.spec import CompareSpec, MarkSpec
-from surgery.cut import GraphCut
+from surgery.cut.segments import GraphCut
 
 EVERYTHING = MarkSpec(everything=True)
 SAME = "<seed = 3.0>"

@@ -24,7 +24,7 @@ from debugtools.lint.isolate import Isolation
 from debugtools.lint.report import Report
 from debugtools.lint.structure import labels
 from debugtools.lint.trial import Trial
-from surgery.pieces import Pieces
+from surgery.cut.pieces import Pieces
 
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 

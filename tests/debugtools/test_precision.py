@@ -35,7 +35,7 @@ from debugtools.precision.effect import effects, enough, sensitivities
 from debugtools.precision.frontier import frontier
 from debugtools.precision.measure import Measured
 from debugtools.precision.spec import PrecisionSpec
-from surgery.cut import GraphCut
+from surgery.cut.segments import GraphCut
 from surgery.demo import demo_feed, demo_model
 from surgery.precision import emulate_precision
 

@@ -10,8 +10,8 @@ _TESTS = Path(__file__).parents[1]
 _MODULES = (
     "support.forked", "tui.__main__", "tui.cli.leaf", "tui.cli.run", "tui.cli.report", "tui.cli.gen_script",
     "tui.cli.convert", "tui.cli.inspect", "tui.cli.diff", "debugtools.compare.run", "debugtools.convert.engine",
-    "debugtools.convert.action", "backends.onnxrt.runner", "backends.trt.runner", "backends.jobs.inline", "surgery.cut",
-    "layerwise.backend.trt", "layerwise.comparator",
+    "debugtools.convert.action", "backends.onnxrt.runner", "backends.trt.runner", "backends.jobs.inline",
+    "surgery.cut.segments", "layerwise.backend.trt", "layerwise.comparator",
 )  # fmt: skip
 
 

@@ -15,8 +15,8 @@ from backends.model.file import ModelFile
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
 from backends.tensors import dtype_name, to_onnx
-from surgery.cut import GraphCut, Segment
-from surgery.sizes import estimates
+from surgery.cut.segments import GraphCut, Segment
+from surgery.cut.sizes import estimates
 
 SPEC = RunnerSpec(kind="onnxrt", graph_optimization_level="disable", threads=1, options={"arena": False})
 

@@ -19,11 +19,11 @@ from backends.model.file import ModelFile
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
 from backends.tensors import dtype_name, to_onnx
-from surgery.cut import GraphCut
-from surgery.explode import Exploder
-from surgery.randomness import Randomness
-from surgery.regions import Regions
-from surgery.sizes import estimates
+from surgery.cut.explode import Exploder
+from surgery.cut.randomness import Randomness
+from surgery.cut.regions import Regions
+from surgery.cut.segments import GraphCut
+from surgery.cut.sizes import estimates
 
 SPEC = RunnerSpec(kind="onnxrt", graph_optimization_level="disable", threads=1, options={"arena": False})
 Feed = dict[str, Any]

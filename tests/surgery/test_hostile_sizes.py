@@ -16,11 +16,11 @@ from backends.model.protos import parse_model
 from backends.reference.evaluate import tensor_infos
 from backends.runner import Loadable, open_runner
 from backends.specs import FeedSpec, RunnerSpec
+from surgery.cut.sizes import estimates
 from surgery.describe import describe_model
 from surgery.graph.infer import inferred_structure
 from surgery.inlining import inlined
 from surgery.model.structure import Structure
-from surgery.sizes import estimates
 from surgery.types import types_of
 
 Models = Callable[[int, int], Iterator[tuple[str, onnx.ModelProto]]]

@@ -18,10 +18,10 @@ from backends.model.file import ModelFile
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
 from backends.tensors import dtype_name, to_onnx
-from surgery import live_file
-from surgery.cut import GraphCut
-from surgery.live_cut import LiveCut, LiveCuts
-from surgery.live_file import write_cut
+from surgery.cut import file as live_file
+from surgery.cut.file import write_cut
+from surgery.cut.live import LiveCut, LiveCuts
+from surgery.cut.segments import GraphCut
 
 SPEC = RunnerSpec(kind="onnxrt", graph_optimization_level="disable", threads=1)
 Array = NDArray[Any]

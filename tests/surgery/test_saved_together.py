@@ -17,9 +17,9 @@ from backends.filesystem.temporary import sweep
 from backends.model.file import ModelFile
 from debugtools.compare.save_model import write_onnx
 from layerwise.backend.onnx import save_onnx
-from surgery import live_file
-from surgery.cut import GraphCut, Segment
-from surgery.live_file import write_cut
+from surgery.cut import file as live_file
+from surgery.cut.file import write_cut
+from surgery.cut.segments import GraphCut, Segment
 from surgery.model.structure import Structure
 from surgery.saving.model import save
 

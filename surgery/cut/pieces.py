@@ -2,7 +2,7 @@
 
 A piece is some nodes with their weights (external data in the model's own file, never copied), the local functions
 they call, and the types that the model declares for what they make. Cycles, tensors that nothing makes and tensors made
-twice are no obstacle: unlike `surgery.cut` this is for graphs that may be broken.
+twice are no obstacle: unlike `surgery.cut.segments` this is for graphs that may be broken.
 """
 
 from collections.abc import Mapping, Sequence

@@ -15,8 +15,8 @@ its maker in as glue; one that cannot be compared is no output.
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
-from surgery.cut import GraphCut, Segment
-from surgery.randomness import Randomness
+from surgery.cut.randomness import Randomness
+from surgery.cut.segments import GraphCut, Segment
 
 
 @dataclass(frozen=True)

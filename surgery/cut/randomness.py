@@ -8,7 +8,7 @@ from backends.model.reads import subgraphs
 if TYPE_CHECKING:
     import onnx
 
-    from surgery.cut import GraphCut
+    from surgery.cut.segments import GraphCut
 
 RANDOM_OPS = frozenset(
     {

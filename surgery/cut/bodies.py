@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import onnx
 
 from backends.model.reads import captures
-from surgery.cut import GraphCut
+from surgery.cut.segments import GraphCut
 
 CONTROL_FLOW = frozenset({"If", "Loop", "Scan"})
 

@@ -15,8 +15,8 @@ import onnx
 from backends.errors import UsageError
 from backends.model.reads import reads
 from backends.text import shown
+from surgery.cut.sizes import Estimate
 from surgery.model.node_order import topological
-from surgery.sizes import Estimate
 
 _INPUTS_HOLD_NO_WEIGHTS = 4  # from this IR version on, initializers need not be graph inputs
 

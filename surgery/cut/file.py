@@ -13,7 +13,7 @@ from backends.filesystem.files import atomic_writer
 from backends.filesystem.folders import written_together
 from backends.model.protos import all_tensors
 from backends.tensors import dtype_name, to_onnx
-from surgery.cut import GraphCut, Segment
+from surgery.cut.segments import GraphCut, Segment
 from surgery.saving.streamed import embed, nbytes, write_apart, write_streamed
 
 EMBED_LIMIT = 1 << 30
