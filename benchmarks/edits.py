@@ -24,7 +24,7 @@ from benchmarks.inspect_model import long_model, weighty_model
 from surgery.checked import edit_problems
 from surgery.edits import edit_from
 from surgery.model.structure import Structure
-from surgery.types import types_of
+from surgery.types.incremental import types_of
 
 Edits = Callable[[Structure, int], dict[str, Any]]
 BOUNDS = {"nodes": 0.1, "weights": 0.3}

@@ -17,7 +17,7 @@ from surgery.gs_script import export_script
 from surgery.history import edits_to_json, read_edits
 from surgery.model.structure import Structure
 from surgery.saving.model import save
-from surgery.settled import settled
+from surgery.types.declared import settled
 from surgery.wire.pieces import THRESHOLD
 
 if TYPE_CHECKING:

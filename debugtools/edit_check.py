@@ -22,7 +22,7 @@ from debugtools.compare.tolerance import Rule
 from debugtools.diff.blocks import same_bytes
 from surgery.history import History
 from surgery.model.structure import Structure
-from surgery.settled import settled
+from surgery.types.declared import settled
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

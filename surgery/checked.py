@@ -14,7 +14,7 @@ from backends.text import shown
 from surgery.model.lookups import difference
 from surgery.model.structure import Structure
 from surgery.saving.streamed import is_external
-from surgery.types import part, types_of
+from surgery.types.incremental import part, types_of
 
 _MOST_AT_ONCE = 2000  # nodes; more are checked in groups, so that one bad node does not hide all others
 _MOST_PROBLEMS = 20

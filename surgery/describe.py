@@ -29,7 +29,7 @@ def describe_model(model: ModelFile, show: Collection[str] = (), shape_inference
     """
     structure = model.structure_bytes()
     if shape_inference:
-        from surgery.graph.infer import inferred_structure
+        from surgery.types.infer import inferred_structure
 
         structure = inferred_structure(structure)[0]
     yield "==== ONNX Model ===="

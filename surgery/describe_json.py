@@ -10,8 +10,8 @@ from backends.model.records import Node
 from backends.model.structure import Tensor
 from backends.model.wire import WireError
 from backends.tensors import dtype_name
-from surgery.graph.infer import inferred_structure
 from surgery.model_view import Elided, GraphView, open_view
+from surgery.types.infer import inferred_structure
 
 VALUE_LIMIT = 1000
 

@@ -24,8 +24,8 @@ from surgery.history import History
 from surgery.model.lookups import difference
 from surgery.model.structure import Structure
 from surgery.saving.model import save
-from surgery.settled import settled
-from surgery.types import types_of
+from surgery.types.declared import settled
+from surgery.types.incremental import types_of
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

@@ -11,8 +11,8 @@ from backends.tensors import TensorInfo, to_onnx
 from backends.text import shown
 from surgery.ends import End
 from surgery.model.structure import Graph, Structure, changed
-from surgery.shapes import with_shapes
 from surgery.tidy import cleaned_model, unmade
+from surgery.types.shapes import with_shapes
 
 
 def extract(model: Structure, inputs: Sequence[End] | None, outputs: Sequence[End] | None) -> Structure:

@@ -11,7 +11,7 @@ from backends.model.record_values import read_value
 from backends.model.records import Node, read_model
 from surgery.folding.filled import Constant, constant, fill
 from surgery.folding.options import KEPT, SMALL, FoldOptions
-from surgery.graph.infer import inferred_structure
+from surgery.types.infer import inferred_structure
 from surgery.wire.graph import INITIALIZER, INPUT, NODE, OUTPUT, VALUE, Field, WireGraph
 from surgery.wire.pieces import Piece, embedded, whole_bytes
 

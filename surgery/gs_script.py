@@ -17,8 +17,8 @@ from surgery.model.structure import Graph, Structure, function_name
 from surgery.saving.streamed import nbytes
 from surgery.script.delta import Delta, unsupported
 from surgery.script.literals import Stored
-from surgery.settled import settled
-from surgery.types import types_of
+from surgery.types.declared import settled
+from surgery.types.incremental import types_of
 from surgery.wire.pieces import ONE_FILE_LIMIT
 
 _HEAD = '''"""Edits of a model with onnx-graphsurgeon."""

@@ -17,9 +17,9 @@ from onnx import TensorProto
 
 from backends.filesystem.temporary import note
 from backends.model.protos import all_tensors
-from surgery.node_types import FLOAT
 from surgery.precision import Rewrite, rounded
 from surgery.precision_plan import ONNX_TYPE, LowType, Plan, node_label
+from surgery.types.node_types import FLOAT
 
 Bytes = NDArray[np.uint8]
 _ALIGN = 64

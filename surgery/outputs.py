@@ -7,7 +7,7 @@ import onnx
 from backends.errors import LayerwiseError
 from backends.text import shown
 from surgery.model.structure import Structure
-from surgery.types import types_of
+from surgery.types.incremental import types_of
 
 
 def with_outputs(structure: Structure, names: Sequence[str], *, only: bool = False) -> Structure:

@@ -8,9 +8,9 @@ from onnx import helper
 
 from backends.model.reads import captures, every_node, subgraphs
 from surgery.model.proto import all_names, shell
-from surgery.node_types import tensor_types
 from surgery.precision import Rewrite
 from surgery.precision_plan import LowType, Plan
+from surgery.types.node_types import tensor_types
 
 __all__ = ["every_node", "lower_bodies"]
 

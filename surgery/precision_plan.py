@@ -9,7 +9,7 @@ from onnx import TensorProto
 
 from backends.errors import LayerwiseError
 from backends.model.reads import captures, subgraphs
-from surgery.node_types import SHAPE_ONLY, Slots, node_slots, tensor_types
+from surgery.types.node_types import SHAPE_ONLY, Slots, node_slots, tensor_types
 
 LowType = Literal["float16", "bfloat16"]
 

@@ -19,8 +19,8 @@ from surgery.fold import fold_constants
 from surgery.folding.options import FoldOptions
 from surgery.model.structure import Structure
 from surgery.outputs import with_outputs
-from surgery.shapes import with_shapes, without_shapes
 from surgery.tidy import cleaned_model, in_order
+from surgery.types.shapes import with_shapes, without_shapes
 
 Say = Callable[[str, str], None]
 
@@ -132,7 +132,7 @@ def _reshaped(model: Structure, shapes: dict[str, list[int | str | None]]) -> St
 
 def _as_run(model: Structure, feeds: FeedSpec, say: Say) -> Structure:
     """The model with the types and shapes of one run."""
-    from surgery.fallback import shapes_of_a_run
+    from surgery.types.by_running import shapes_of_a_run
 
     known = shapes_of_a_run(model, feeds, None, lambda text: say("warning", text))
     inner = [name for node in model.nodes for name in node.output if name in known]
@@ -151,7 +151,7 @@ def _value(info: TensorInfo) -> onnx.ValueInfoProto:
 
 def _bounded(model: Structure, bounds: dict[str, int], say: Say) -> Structure:
     from surgery.edits.shapes import UpperBounds
-    from surgery.unbounded import unbounded_tensors
+    from surgery.types.unbounded import unbounded_tensors
 
     tensors = unbounded_tensors(model.proto())
     for name in bounds:

@@ -35,7 +35,7 @@ ACTIONS: dict[str, str] = {
     "data_concat": "backends.saved_data.actions:action_data_concat",
     "data_merge": "backends.saved_data.actions:action_data_merge",
     "sanitize": "surgery.sanitize_action:sanitize",
-    "run_shapes": "surgery.fallback:run_shapes",
+    "run_shapes": "surgery.types.by_running:run_shapes",
     "bundle": "debugtools.bundle.action:bundle",
     "triage": "debugtools.triage.action:triage",
     "edit": "debugtools.edit_action:edit",

@@ -11,8 +11,8 @@ from backends.model.file import ModelFile
 from backends.model.protos import parse_model
 from backends.runner import Loadable
 from surgery.cut.pieces import Pieces
-from surgery.graph.infer import inferred_structure
 from surgery.model.structure import Structure
+from surgery.types.infer import inferred_structure
 
 Answer = list[tuple[list[int], bool]]
 Ask = Callable[[Loadable], Answer]

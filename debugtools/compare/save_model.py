@@ -16,7 +16,7 @@ from backends.text import shown
 from debugtools.compare.marks import any_marks, marked_tensors
 from debugtools.compare.spec import CompareSpec
 from surgery.cut.segments import GraphCut
-from surgery.graph.infer import inferred_structure
+from surgery.types.infer import inferred_structure
 from surgery.wire.pieces import THRESHOLD
 
 

@@ -12,7 +12,7 @@ from backends.model.reads import subgraphs
 from backends.tensors import dtype_name
 from debugtools.lint.structure import labels
 from surgery.cut.pieces import Pieces
-from surgery.node_types import tensor_types
+from surgery.types.node_types import tensor_types
 
 
 @dataclass(frozen=True)

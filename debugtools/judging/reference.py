@@ -16,8 +16,8 @@ from debugtools.compare.store import ArrayStore
 from debugtools.compare.stream import SessionPool
 from debugtools.locate.fitting import fit
 from surgery.cut.sizes import Estimate, estimates
-from surgery.inferred import inferred_tensors
-from surgery.node_types import tensor_types
+from surgery.types.inferred import inferred_tensors
+from surgery.types.node_types import tensor_types
 
 if TYPE_CHECKING:
     from surgery.cut.segments import GraphCut

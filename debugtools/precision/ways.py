@@ -22,8 +22,8 @@ from debugtools.precision import engines
 from debugtools.precision.spec import LowType
 from surgery.cut.segments import GraphCut
 from surgery.lowering import Lowering
-from surgery.node_types import tensor_types
 from surgery.precision_plan import node_label
+from surgery.types.node_types import tensor_types
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from surgery.model.structure import Graph, Structure, changed
 from surgery.placing import placed
 from surgery.rewiring import reread
 from surgery.tidy import map_bodies
-from surgery.types import types_of
-from surgery.unbounded import unbounded_tensors
+from surgery.types.incremental import types_of
+from surgery.types.unbounded import unbounded_tensors
 
 _LEAST_OPSET_OF_MIN = 12  # with integers
 

@@ -8,7 +8,7 @@ import onnx
 
 from backends.tensors import to_onnx
 from surgery.model.structure import Structure, changed
-from surgery.types import types_of
+from surgery.types.incremental import types_of
 
 Length = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 Dim = Length | str | None

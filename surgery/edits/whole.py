@@ -14,7 +14,7 @@ from surgery.extract import around, borders, extract
 from surgery.model.structure import Structure
 from surgery.opset import convert_opset
 from surgery.precision_plan import LowType
-from surgery.types import types_of
+from surgery.types.incremental import types_of
 
 
 class Fold(Edit, frozen=True, tag="fold", kw_only=True):
@@ -140,7 +140,7 @@ class InferShapes(Edit, frozen=True, tag="infer-shapes"):
         return "infer shapes"
 
     def _applied(self, structure: Structure) -> Structure:
-        from surgery.shapes import with_shapes
+        from surgery.types.shapes import with_shapes
 
         inferred, warnings = with_shapes(structure)
         if warnings:

@@ -19,10 +19,10 @@ from surgery.graph.collect import Collector
 from surgery.graph.columns import Columns, write_columns
 from surgery.graph.entries import NodeEntry, TensorEntry
 from surgery.graph.index import GraphIndex
-from surgery.graph.infer import inferred_structure
 from surgery.graph.names import INDEX_FILE
 from surgery.graph.packing import int32, lists, sorted_by
 from surgery.graph.strings import StringTable
+from surgery.types.infer import inferred_structure
 
 Progress = Callable[[int, int], None]
 _STEPS = 5

@@ -21,10 +21,10 @@ from backends.specs import RunnerSpec
 from surgery.checked import edit_problems
 from surgery.conversion import labels, to_low_precision
 from surgery.model.structure import Structure
-from surgery.node_types import tensor_types
 from surgery.precision_bodies import every_node
 from surgery.precision_plan import node_label
 from surgery.saving.model import save
+from surgery.types.node_types import tensor_types
 
 MIXED = """g (float[2,4] x, int64[1] n) => (float[2,4] y, int64[2] s, float[m] z) <float[4] w = {1, 2, 3, 4}> {
     [half] k = Constant<value = float {0.5}>()

@@ -24,7 +24,7 @@ from surgery.history import History, read_edits, replay
 from surgery.model.structure import Structure
 from surgery.saving import model as saving
 from surgery.saving.model import save
-from surgery.settled import settled
+from surgery.types.declared import settled
 
 
 def opened(path: Path) -> Structure:

@@ -21,7 +21,7 @@ from surgery.gs_script import export_script
 from surgery.history import edits_to_json
 from surgery.model.structure import Structure
 from surgery.saving.model import save
-from surgery.settled import settled
+from surgery.types.declared import settled
 
 
 def npy(array: np.ndarray[Any, Any] | np.generic) -> str:

@@ -21,7 +21,7 @@ from surgery.edits import edit_from
 from surgery.gs_script import export_script
 from surgery.model.structure import Structure
 from surgery.saving.model import save
-from surgery.settled import settled
+from surgery.types.declared import settled
 
 
 def opened(path: Path) -> Structure:

@@ -24,8 +24,8 @@ from surgery.history import History, edits_to_json
 from surgery.model.lookups import Lookups
 from surgery.model.structure import Structure
 from surgery.saving.model import save
-from surgery.settled import settled
-from surgery.types import types_of
+from surgery.types.declared import settled
+from surgery.types.incremental import types_of
 
 SEEDS = st.integers(0, 1 << 32)
 

@@ -14,8 +14,8 @@ from surgery.edits import edit_from
 from surgery.gs_script import export_script
 from surgery.model.structure import Structure
 from surgery.saving.model import save
-from surgery.settled import settled
-from surgery.types import types_of
+from surgery.types.declared import settled
+from surgery.types.incremental import types_of
 
 
 def small(path: Path) -> Path:

@@ -19,11 +19,11 @@ from backends.specs import FeedSpec
 from surgery.ends import End
 from surgery.extract import around, borders, extract, missing
 from surgery.extract_bytes import Parts
-from surgery.fallback import shapes_of_a_run
 from surgery.model.structure import Structure
 from surgery.saving.model import save
 from surgery.saving.referring import WORTH_IT, save_referring
-from surgery.shapes import with_shapes
+from surgery.types.by_running import shapes_of_a_run
+from surgery.types.shapes import with_shapes
 from surgery.wire.pieces import fits_in_one_file, save_pieces, whole_bytes
 
 

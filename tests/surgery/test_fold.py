@@ -18,7 +18,7 @@ from surgery.fold import fold_constants
 from surgery.folding.options import FoldOptions
 from surgery.model.structure import Structure
 from surgery.saving.model import save
-from surgery.shapes import with_shapes
+from surgery.types.shapes import with_shapes
 
 ANY_SIZE = FoldOptions(threshold=1 << 40)
 

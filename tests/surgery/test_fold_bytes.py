@@ -21,7 +21,7 @@ from surgery.fold_bytes import fold_bytes
 from surgery.folding.options import FoldOptions
 from surgery.model.structure import Structure
 from surgery.saving.model import save
-from surgery.shapes import with_shapes
+from surgery.types.shapes import with_shapes
 from surgery.wire.graph import reading
 from surgery.wire.pieces import length, save_pieces
 

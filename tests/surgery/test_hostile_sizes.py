@@ -18,10 +18,10 @@ from backends.runner import Loadable, open_runner
 from backends.specs import FeedSpec, RunnerSpec
 from surgery.cut.sizes import estimates
 from surgery.describe import describe_model
-from surgery.graph.infer import inferred_structure
 from surgery.inlining import inlined
 from surgery.model.structure import Structure
-from surgery.types import types_of
+from surgery.types.incremental import types_of
+from surgery.types.infer import inferred_structure
 
 Models = Callable[[int, int], Iterator[tuple[str, onnx.ModelProto]]]
 SEED, COUNT = 11, 24

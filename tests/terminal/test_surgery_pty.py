@@ -28,7 +28,7 @@ from surgery.edits.whole import ConvertPrecision
 from surgery.history import edits_to_json
 from surgery.model.structure import Structure
 from surgery.saving.model import save
-from surgery.settled import settled
+from surgery.types.declared import settled
 
 SIZES = [(80, 24), (120, 40)]
 FIRST = "/embeddings/word/Gather"

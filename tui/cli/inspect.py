@@ -120,8 +120,8 @@ def _opened(args: Namespace) -> Iterator["ModelFile"]:
 
 def _unbounded(model: "ModelFile", inferred: bool) -> list[str]:
     from backends.model.protos import parse_model
-    from surgery.graph.infer import inferred_structure
-    from surgery.unbounded import unbounded_tensors
+    from surgery.types.infer import inferred_structure
+    from surgery.types.unbounded import unbounded_tensors
 
     structure = model.structure_bytes()
     return unbounded_tensors(parse_model(inferred_structure(structure)[0] if inferred else structure, model.path))

@@ -21,7 +21,7 @@ from surgery.graph.overlay import Overlay
 from surgery.history import ROOT, History, Misfit, read_edits, replay
 from surgery.model.sharing import shared
 from surgery.model.structure import Structure
-from surgery.types import learn
+from surgery.types.incremental import learn
 from tui.controllers.edit_complete import Completions
 from tui.controllers.edit_target import find_node, target
 from tui.controllers.edit_words import FAMILIES, VERBS, fields, words

@@ -15,7 +15,7 @@ from surgery.ends import End
 from surgery.extract import extract, filled, missing
 from surgery.model.structure import Structure
 from surgery.saving.referring import save_referring
-from surgery.shapes import with_shapes
+from surgery.types.shapes import with_shapes
 from tui.cli.lint import given
 from tui.cli.log import Log
 from tui.cli.submit import job_spec, run_here

@@ -39,7 +39,7 @@ def run_insert(args: Namespace, log: Log) -> int:
     with open_file(args, log) as file:
         from surgery.insert import insert_between
         from surgery.model.structure import Structure
-        from surgery.shapes import with_shapes
+        from surgery.types.shapes import with_shapes
 
         model = insert_between(Structure.open(file), args.inputs, args.outputs, args.op, args.name, attrs)
         save_model(args, log, with_shapes(model)[0] if args.shape_inference else model)

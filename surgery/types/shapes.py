@@ -3,9 +3,9 @@
 import onnx
 
 from backends.model.structure import INLINE_LIMIT
-from surgery.graph.infer import inferred_structure
 from surgery.model.structure import Structure
 from surgery.saving.streamed import is_external, nbytes
+from surgery.types.infer import inferred_structure
 
 
 def with_shapes(model: Structure) -> tuple[Structure, list[str]]:

@@ -3,7 +3,7 @@
 import onnx
 
 from surgery.model.structure import Structure
-from surgery.types import types_of
+from surgery.types.incremental import types_of
 
 
 def settled(before: Structure, after: Structure) -> Structure:

@@ -13,7 +13,7 @@ from surgery.model.calls import callers, changed_functions
 from surgery.model.lookups import difference
 from surgery.model.structure import Nodes, Structure, function_name
 from surgery.saving.streamed import is_external, nbytes
-from surgery.shapes import without_weights
+from surgery.types.shapes import without_weights
 
 _MOST_WAVES = 8
 _MOST_NODES = 400
