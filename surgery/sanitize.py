@@ -13,8 +13,8 @@ from backends.errors import UsageError
 from backends.specs import FeedSpec, Spec
 from backends.tensors import TensorInfo, to_onnx
 from backends.text import shown
-from surgery.ends import End
-from surgery.extract import extract
+from surgery.extract.ends import End
+from surgery.extract.structure import extract
 from surgery.fold import fold_constants
 from surgery.folding.options import FoldOptions
 from surgery.model.structure import Structure

@@ -9,8 +9,8 @@ from backends.text import shown
 from surgery.conversion import labels, to_low_precision
 from surgery.edits.base import Edit, listed
 from surgery.edits.tensors import Tensor
-from surgery.ends import End
-from surgery.extract import around, borders, extract
+from surgery.extract.ends import End
+from surgery.extract.structure import around, borders, extract
 from surgery.model.structure import Structure
 from surgery.opset import convert_opset
 from surgery.precision_plan import LowType

@@ -16,9 +16,9 @@ from support.surgeon_sides import outputs_of, same
 from backends.errors import UsageError
 from backends.model.file import ModelFile
 from backends.specs import FeedSpec
-from surgery.ends import End
-from surgery.extract import around, borders, extract, missing
-from surgery.extract_bytes import Parts
+from surgery.extract.ends import End
+from surgery.extract.structure import around, borders, extract, missing
+from surgery.extract.wire import Parts
 from surgery.model.structure import Structure
 from surgery.saving.model import save
 from surgery.saving.referring import WORTH_IT, save_referring

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from backends.model.file import ModelFile
 from backends.text import shown
-from surgery.ends import End
-from surgery.extract_bytes import Parts
+from surgery.extract.ends import End
+from surgery.extract.wire import Parts
 from surgery.wire.graph import reading
 from surgery.wire.pieces import fits_in_one_file, save_pieces
 from tui.cli import options_run

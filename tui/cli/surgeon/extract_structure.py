@@ -11,8 +11,8 @@ from backends.errors import LayerwiseError
 from backends.model.file import ModelFile
 from backends.tensors import TensorInfo
 from backends.text import shown
-from surgery.ends import End
-from surgery.extract import extract, filled, missing
+from surgery.extract.ends import End
+from surgery.extract.structure import extract, filled, missing
 from surgery.model.structure import Structure
 from surgery.saving.referring import save_referring
 from surgery.types.shapes import with_shapes

@@ -1,12 +1,12 @@
 """Extraction on the wire: messages of the structure are picked out and put together, nothing is parsed.
 
-This is `surgery.extract` where there is nothing to it but picking, for large models.
+This is `surgery.extract.structure` where there is nothing to it but picking, for large models.
 """
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from surgery.ends import End
+from surgery.extract.ends import End
 from surgery.wire.graph import INITIALIZER, INPUT, NODE, OUTPUT, VALUE, WireGraph
 from surgery.wire.pieces import Piece, embedded
 
@@ -46,7 +46,10 @@ class Parts:
         return {*self.graph.makers, *self.graph.inputs}
 
     def extract(self, inputs: Sequence[End] | None, outputs: Sequence[End] | None) -> Part | None:
-        """Return what computes `outputs` from `inputs` (None: the model's); None where `surgery.extract` is needed."""
+        """Return what computes `outputs` from `inputs` (None: the model's).
+
+        None where `surgery.extract.structure` is needed.
+        """
         graph, given = self.graph, [*(inputs or ()), *(outputs or ())]
         ins = [*graph.inputs] if inputs is None else [end.name for end in inputs]
         outs = [*graph.outputs] if outputs is None else [end.name for end in outputs]

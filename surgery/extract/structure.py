@@ -9,7 +9,7 @@ from backends.errors import UsageError
 from backends.model.reads import reads
 from backends.tensors import TensorInfo, to_onnx
 from backends.text import shown
-from surgery.ends import End
+from surgery.extract.ends import End
 from surgery.model.structure import Graph, Structure, changed
 from surgery.tidy import cleaned_model, unmade
 from surgery.types.shapes import with_shapes
