@@ -12,7 +12,7 @@ from surgery.model.structure import Structure
 from surgery.precision import Rewrite
 from surgery.precision_bodies import lower_bodies
 from surgery.precision_plan import LowType, Plan, node_label
-from surgery.tidy import in_order
+from surgery.rewrite.tidy import in_order
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from surgery.folding.region import Region, within
 from surgery.folding.shape_values import shape_values
 from surgery.folding.values import Attempts, Evaluator
 from surgery.model.structure import Graph, Structure
-from surgery.tidy import cleaned, cleaned_model, count_nodes, in_order, map_bodies, unmade
+from surgery.rewrite.tidy import cleaned, cleaned_model, count_nodes, in_order, map_bodies, unmade
 from surgery.types.shapes import with_shapes, without_weights
 
 _KNOWN_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml", "com.microsoft"})

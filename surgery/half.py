@@ -4,8 +4,8 @@ from pathlib import Path
 
 from backends.model.file import ModelFile
 from surgery.conversion import to_low_precision
-from surgery.inlining import inlined
 from surgery.model.structure import Structure
+from surgery.rewrite.inlining import inlined
 from surgery.saving.model import save
 
 

@@ -11,8 +11,8 @@ from backends.errors import UsageError
 from backends.text import shown
 from surgery.edits.operands import attributes
 from surgery.model.structure import Structure, changed
-from surgery.rewiring import making, reread
-from surgery.tidy import cleaned_model, in_order, unmade
+from surgery.rewrite.rewiring import making, reread
+from surgery.rewrite.tidy import cleaned_model, in_order, unmade
 
 
 def insert_between(

@@ -18,8 +18,8 @@ from surgery.extract.structure import extract
 from surgery.fold import fold_constants
 from surgery.folding.options import FoldOptions
 from surgery.model.structure import Structure
-from surgery.outputs import with_outputs
-from surgery.tidy import cleaned_model, in_order
+from surgery.rewrite.outputs import with_outputs
+from surgery.rewrite.tidy import cleaned_model, in_order
 from surgery.types.shapes import with_shapes, without_shapes
 
 Say = Callable[[str, str], None]

@@ -9,9 +9,9 @@ from backends.errors import UsageError
 from backends.model.file import ModelFile
 from backends.specs import Spec
 from surgery.model.structure import Structure
+from surgery.rewrite.tidy import count_nodes
 from surgery.sanitize import SanitizeSpec, sanitized
 from surgery.saving.model import save
-from surgery.tidy import count_nodes
 from surgery.wire.pieces import THRESHOLD
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from debugtools.convert.spec import ConvertSpec
 from surgery.checked import edit_problems
 from surgery.conversion import labels, to_low_precision
 from surgery.cut.segments import GraphCut
-from surgery.inlining import inlined
 from surgery.model.structure import Structure
-from surgery.opset import convert_opset, opset_of
-from surgery.outputs import with_outputs
 from surgery.precision_bodies import every_node
+from surgery.rewrite.inlining import inlined
+from surgery.rewrite.opset import convert_opset, opset_of
+from surgery.rewrite.outputs import with_outputs
 from surgery.saving.model import save
 from surgery.weight_edits import chosen_weights, read_weights, save_weights, with_weights
 from surgery.wire.pieces import THRESHOLD

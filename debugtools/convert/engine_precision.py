@@ -20,11 +20,11 @@ from backends.trt.calibration import without_effect
 from backends.trt.options import ConfigOptions, TrtOptions
 from debugtools.convert.quantise import is_quantised, quantised
 from surgery.conversion import labels, to_low_precision
-from surgery.end_types import with_end_types
-from surgery.inlining import inlined
 from surgery.model.structure import Structure
 from surgery.precision_bodies import every_node
 from surgery.precision_plan import LowType, node_label
+from surgery.rewrite.end_types import with_end_types
+from surgery.rewrite.inlining import inlined
 from surgery.saving.model import save
 
 Tell = Callable[[str], None]

@@ -16,8 +16,8 @@ from backends.text import shown
 from surgery.model.structure import Structure, changed
 from surgery.precision_bodies import every_node
 from surgery.precision_plan import node_label
+from surgery.rewrite.tidy import in_order
 from surgery.saving.model import save
-from surgery.tidy import in_order
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

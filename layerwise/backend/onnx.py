@@ -186,9 +186,9 @@ class ConvertToFp16(BaseLoader["ModelProto"]):
 
     def call_impl(self) -> "ModelProto":
         from surgery.conversion import labels, to_low_precision
-        from surgery.inlining import inlined
         from surgery.model.structure import Structure
         from surgery.precision_bodies import every_node
+        from surgery.rewrite.inlining import inlined
 
         structure = inlined(Structure.from_proto(value_of(self.model)))
         kept = labels(list(every_node(structure.nodes)), self.keep, self.keep_types)

@@ -7,7 +7,7 @@ from backends.text import shown
 from surgery.edits.base import Edit, listed
 from surgery.edits.tensors import Tensor
 from surgery.model.structure import Structure
-from surgery.tidy import cleaned_model, unmade
+from surgery.rewrite.tidy import cleaned_model, unmade
 
 
 class SetInputs(Edit, frozen=True, tag="set-inputs", kw_only=True):

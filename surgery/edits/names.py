@@ -6,7 +6,7 @@ from backends.errors import LayerwiseError
 from backends.text import shown
 from surgery.edits.base import GraphEdit, place
 from surgery.model.structure import Graph, changed
-from surgery.rewiring import named, renamed, reread
+from surgery.rewrite.rewiring import named, renamed, reread
 
 
 class RenameNode(GraphEdit, frozen=True, tag="rename-node", kw_only=True):

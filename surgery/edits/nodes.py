@@ -9,13 +9,13 @@ from onnx import helper
 from backends.errors import LayerwiseError
 from backends.model.reads import reads
 from backends.text import shown
-from surgery.bypassing import bypassed, without_unread
 from surgery.edits.base import Edit, GraphEdit, listed, place
 from surgery.edits.operands import Operand, add_operand, attributes
 from surgery.model.structure import Graph, Structure
-from surgery.placing import in_time, placed
-from surgery.rewiring import making, reading, without_values
-from surgery.tidy import map_bodies
+from surgery.rewrite.bypassing import bypassed, without_unread
+from surgery.rewrite.placing import in_time, placed
+from surgery.rewrite.rewiring import making, reading, without_values
+from surgery.rewrite.tidy import map_bodies
 
 
 class DeleteNodes(GraphEdit, frozen=True, tag="delete-node", kw_only=True):

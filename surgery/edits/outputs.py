@@ -8,7 +8,7 @@ from surgery.edits.base import Edit, listed
 from surgery.edits.nodes import is_op
 from surgery.edits.tensors import Tensor
 from surgery.model.structure import Structure
-from surgery.outputs import giving
+from surgery.rewrite.outputs import giving
 
 
 class MarkOutputs(Edit, frozen=True, tag="mark-output", kw_only=True):

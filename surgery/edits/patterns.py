@@ -13,8 +13,8 @@ from surgery.edits.base import Edit, GraphEdit, listed, place
 from surgery.edits.nodes import is_op
 from surgery.edits.operands import Operand, add_operand, attributes
 from surgery.model.structure import Graph, Nodes, Structure, changed
-from surgery.rewiring import making, reading, without_values
-from surgery.tidy import cleaned
+from surgery.rewrite.rewiring import making, reading, without_values
+from surgery.rewrite.tidy import cleaned
 
 
 class ReplacePattern(GraphEdit, frozen=True, tag="replace-pattern", kw_only=True):

@@ -11,9 +11,9 @@ from backends.text import shown
 from surgery.edits.base import Edit, listed
 from surgery.edits.tensors import Dim, Length, Tensor, set_shape
 from surgery.model.structure import Graph, Structure, changed
-from surgery.placing import placed
-from surgery.rewiring import reread
-from surgery.tidy import map_bodies
+from surgery.rewrite.placing import placed
+from surgery.rewrite.rewiring import reread
+from surgery.rewrite.tidy import map_bodies
 from surgery.types.incremental import types_of
 from surgery.types.unbounded import unbounded_tensors
 

@@ -1,10 +1,10 @@
 """Edits that leave out what is not needed and put nodes in order."""
 
 from backends.errors import LayerwiseError
-from surgery.deduplicate import deduplicated
 from surgery.edits.base import Edit, GraphEdit, listed, place
 from surgery.model.structure import Graph, Structure
-from surgery.tidy import cleaned_model, in_order
+from surgery.rewrite.deduplicate import deduplicated
+from surgery.rewrite.tidy import cleaned_model, in_order
 
 
 class CleanUp(Edit, frozen=True, tag="clean-up"):

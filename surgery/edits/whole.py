@@ -12,8 +12,8 @@ from surgery.edits.tensors import Tensor
 from surgery.extract.ends import End
 from surgery.extract.structure import around, borders, extract
 from surgery.model.structure import Structure
-from surgery.opset import convert_opset
 from surgery.precision_plan import LowType
+from surgery.rewrite.opset import convert_opset
 from surgery.types.incremental import types_of
 
 

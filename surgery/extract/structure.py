@@ -11,7 +11,7 @@ from backends.tensors import TensorInfo, to_onnx
 from backends.text import shown
 from surgery.extract.ends import End
 from surgery.model.structure import Graph, Structure, changed
-from surgery.tidy import cleaned_model, unmade
+from surgery.rewrite.tidy import cleaned_model, unmade
 from surgery.types.shapes import with_shapes
 
 

@@ -7,7 +7,7 @@ from onnx import helper
 
 from surgery.folding.constants import numbers
 from surgery.model.structure import Graph, changed
-from surgery.rewiring import making, reading
+from surgery.rewrite.rewiring import making, reading
 
 
 def flattened(graph: Graph, folder: Path | None) -> Graph:

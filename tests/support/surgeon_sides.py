@@ -11,7 +11,7 @@ from backends.feeds.sources import make_feeds
 from backends.reference.evaluate import tensor_infos
 from backends.specs import FeedSpec
 from surgery.model.structure import Structure
-from surgery.tidy import count_nodes
+from surgery.rewrite.tidy import count_nodes
 
 Feed = dict[str, Any]
 

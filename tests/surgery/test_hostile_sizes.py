@@ -18,8 +18,8 @@ from backends.runner import Loadable, open_runner
 from backends.specs import FeedSpec, RunnerSpec
 from surgery.cut.sizes import estimates
 from surgery.describe import describe_model
-from surgery.inlining import inlined
 from surgery.model.structure import Structure
+from surgery.rewrite.inlining import inlined
 from surgery.types.incremental import types_of
 from surgery.types.infer import inferred_structure
 

@@ -18,7 +18,7 @@ from backends.model.file import ModelFile
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
 from surgery.model.structure import Structure
-from surgery.opset import convert_opset, opset_of
+from surgery.rewrite.opset import convert_opset, opset_of
 
 
 def run(structure: Structure, feed: dict[str, np.ndarray], kind: Any = "onnxrt") -> dict[str, np.ndarray]:

@@ -25,8 +25,8 @@ def run_prune(args: Namespace, log: Log) -> int:
     with open_file(args, log) as file:
         from surgery.edits.nodes import Bypass
         from surgery.model.structure import Structure
+        from surgery.rewrite.tidy import cleaned_model
         from surgery.sparsity import candidates, prune_2_4
-        from surgery.tidy import cleaned_model
 
         model = Structure.open(file)
         if args.remove_node_types:

@@ -16,9 +16,9 @@ from onnx import defs, helper, numpy_helper
 from backends.errors import LayerwiseError
 from backends.model.protos import all_graphs, inferred
 from backends.text import shown
-from surgery.inlining import inlined, written_out
 from surgery.model.structure import Structure
-from surgery.opset_fit import changed_operators, is_default, unknown_attributes
+from surgery.rewrite.inlining import inlined, written_out
+from surgery.rewrite.opset_fit import changed_operators, is_default, unknown_attributes
 from surgery.saving.streamed import is_external
 
 _NO_WAY = re.compile(r"No (?:Adapter|Previous|Schema).*")

@@ -4,7 +4,7 @@ import onnx
 
 from backends.model.reads import reads
 from surgery.model.structure import Graph
-from surgery.tidy import in_order
+from surgery.rewrite.tidy import in_order
 
 
 def placed(graph: Graph, node: onnx.NodeProto) -> Graph:

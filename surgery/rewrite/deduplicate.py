@@ -6,7 +6,7 @@ from backends.model.reads import subgraphs
 from backends.reference.evaluate import tensor_array
 from surgery.cut.randomness import RANDOM_OPS
 from surgery.model.structure import Structure, changed
-from surgery.rewiring import reading
+from surgery.rewrite.rewiring import reading
 
 _MOST_COMPARED = 1 << 20  # bytes; larger weights count as equal only where they are the same bytes of the same file
 

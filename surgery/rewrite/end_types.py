@@ -6,7 +6,7 @@ import onnx
 from onnx import helper
 
 from surgery.model.structure import Structure, changed
-from surgery.rewiring import renamed, reread
+from surgery.rewrite.rewiring import renamed, reread
 
 
 def with_end_types(model: Structure, types: Mapping[str, int]) -> Structure:

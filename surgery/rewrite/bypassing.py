@@ -9,8 +9,8 @@ from backends.errors import LayerwiseError
 from backends.model.reads import reads
 from backends.text import shown
 from surgery.model.structure import Graph, node_label
-from surgery.placing import placed
-from surgery.rewiring import making, reading, without_values
+from surgery.rewrite.placing import placed
+from surgery.rewrite.rewiring import making, reading, without_values
 
 
 def bypassed(graph: Graph, nodes: Sequence[onnx.NodeProto], reconnect: Mapping[str, str]) -> Graph:
