@@ -43,7 +43,7 @@ ACTIONS: dict[str, str] = {
 }
 
 REQUESTS: dict[str, str] = {
-    "weight_statistics": "surgery.weights:answer_weights",
+    "weight_statistics": "surgery.weights.statistics:answer_weights",
     "edit_types": "surgery.edit_requests:answer_types",
     "edit_result": "surgery.edit_requests:answer_result",
     "edit_write": "surgery.edit_requests:answer_write",

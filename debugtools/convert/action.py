@@ -20,7 +20,7 @@ from surgery.rewrite.inlining import inlined
 from surgery.rewrite.opset import convert_opset, opset_of
 from surgery.rewrite.outputs import with_outputs
 from surgery.saving.model import save
-from surgery.weight_edits import chosen_weights, read_weights, save_weights, with_weights
+from surgery.weights.arrays import chosen_weights, read_weights, save_weights, with_weights
 from surgery.wire.pieces import THRESHOLD
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from backends.text import shown
 from surgery.edits.base import Edit, GraphEdit, listed, place
 from surgery.edits.operands import Constant
 from surgery.model.structure import Graph, Structure
-from surgery.sparsity import prune_2_4
-from surgery.weight_edits import with_weights
+from surgery.weights.arrays import with_weights
+from surgery.weights.sparsity import prune_2_4
 
 
 class SetWeights(Edit, frozen=True, tag="set-weight", kw_only=True):

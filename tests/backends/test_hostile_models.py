@@ -18,7 +18,7 @@ from backends.model.wire import BYTES, Source, WireError, fields, put_bytes, put
 from surgery.describe import describe_model
 from surgery.describe_json import describe_model_json
 from surgery.graph.build import build_index
-from surgery.weights import weight_statistics
+from surgery.weights.statistics import weight_statistics
 
 COUNT = 240
 SECONDS = 5.0

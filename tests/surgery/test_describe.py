@@ -16,7 +16,7 @@ from backends.model.file import ModelFile
 from surgery.describe import describe_model
 from surgery.describe_json import describe_model_json
 from surgery.inspect_action import action_inspect_model
-from surgery.weights import answer_weights, weight_statistics
+from surgery.weights.statistics import answer_weights, weight_statistics
 
 ALL = ("layers", "attrs", "weights")
 

@@ -25,7 +25,7 @@ from debugtools.diff.jsons import diff_json
 from layerwise.backend.common import BytesFromPath
 from surgery.history import read_edits
 from surgery.plugin_config import read_config
-from surgery.weight_edits import read_weights
+from surgery.weights.arrays import read_weights
 from tui.keymaps import read_keymap
 
 Make = Callable[[Path], object]

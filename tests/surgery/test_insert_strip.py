@@ -15,8 +15,8 @@ from backends.model.file import ModelFile
 from surgery.insert import insert_between
 from surgery.model.structure import Structure
 from surgery.saving.model import save
-from surgery.sparsity import is_sparse, prune_2_4
-from surgery.weight_strip import reconstructed, stripped
+from surgery.weights.sparsity import is_sparse, prune_2_4
+from surgery.weights.strip import reconstructed, stripped
 
 X = np.linspace(-1, 1, 16, dtype=np.float32)[None]
 

@@ -15,7 +15,7 @@ from support import models
 from backends.model.file import ModelFile
 from backends.reference.evaluate import tensor_array
 from surgery.model.structure import Structure
-from surgery.sparsity import candidates, is_sparse, prune_2_4, pruned
+from surgery.weights.sparsity import candidates, is_sparse, prune_2_4, pruned
 
 
 def products(model: onnx.ModelProto) -> dict[str, int]:

@@ -12,7 +12,7 @@ from backends.errors import BadFile, LayerwiseError, UsageError
 from backends.model.file import ModelFile
 from backends.reference.evaluate import tensor_array
 from surgery.model.structure import Structure
-from surgery.weight_edits import chosen_weights, read_weights, save_weights, with_weights
+from surgery.weights.arrays import chosen_weights, read_weights, save_weights, with_weights
 
 
 def structure(**weights: np.ndarray) -> Structure:

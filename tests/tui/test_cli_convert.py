@@ -165,7 +165,7 @@ def test_sparsity_of_dense_and_pruned_weights(folder: Path) -> None:
     from backends.model.file import ModelFile
     from surgery.model.structure import Structure
     from surgery.saving.model import save
-    from surgery.sparsity import prune_2_4
+    from surgery.weights.sparsity import prune_2_4
 
     with ModelFile(folder / "m.onnx") as file:
         save(prune_2_4(Structure.open(file), {"w0", "w2"}), folder / "p.onnx")

@@ -30,7 +30,7 @@ def run_sparsity(args: Namespace, log: Log) -> int:
     """Print whether each weight that can be 2:4 sparse is so."""
     from backends.model.file import ModelFile
     from surgery.model.structure import Structure
-    from surgery.sparsity import candidates
+    from surgery.weights.sparsity import candidates
 
     with ModelFile(args.model_file, args.external_data_dir) as file:
         structure = Structure.open(file)
@@ -53,7 +53,7 @@ def run_sparsity(args: Namespace, log: Log) -> int:
 
 def _row(structure: "Structure", name: str, axis: int) -> dict[str, Any]:
     from backends.reference.evaluate import tensor_array
-    from surgery.sparsity import is_sparse
+    from surgery.weights.sparsity import is_sparse
 
     weight = structure.initializers[name]
     sparse = is_sparse(tensor_array(weight, structure.folder), axis)

@@ -26,7 +26,7 @@ def run_prune(args: Namespace, log: Log) -> int:
         from surgery.edits.nodes import Bypass
         from surgery.model.structure import Structure
         from surgery.rewrite.tidy import cleaned_model
-        from surgery.sparsity import candidates, prune_2_4
+        from surgery.weights.sparsity import candidates, prune_2_4
 
         model = Structure.open(file)
         if args.remove_node_types:

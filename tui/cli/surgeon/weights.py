@@ -23,7 +23,7 @@ def run_weight_strip(args: Namespace, log: Log) -> int:
     exclude = _lines(args.exclude_list) if args.exclude_list else []
     with open_file(args, log) as file:
         from surgery.model.structure import Structure
-        from surgery.weight_strip import stripped
+        from surgery.weights.strip import stripped
 
         log.start("Beginning weight stripping...")
         log.warning(
@@ -53,7 +53,7 @@ def run_weight_reconstruct(args: Namespace, log: Log) -> int:
     """Save the model with random values where weights were stripped."""
     with open_file(args, log) as file:
         from surgery.model.structure import Structure
-        from surgery.weight_strip import reconstructed
+        from surgery.weights.strip import reconstructed
 
         log.start("Beginning weight reconstruction...")
         model, names = reconstructed(Structure.open(file))

@@ -16,7 +16,7 @@ from onnx import NodeProto, TensorProto
 
 from backends.reference.evaluate import tensor_array
 from surgery.model.structure import Structure
-from surgery.weight_edits import with_weights
+from surgery.weights.arrays import with_weights
 
 GROUP = 4
 _TYPES = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16})

@@ -15,7 +15,7 @@ from onnx import TensorProto, numpy_helper
 from backends.reference.evaluate import tensor_array
 from backends.tensors import onnx_to_numpy
 from surgery.model.structure import Structure, changed
-from surgery.sparsity import candidates, is_sparse, pruned
+from surgery.weights.sparsity import candidates, is_sparse, pruned
 
 MARK, SPARSE = "TRT_WEIGHTLESS", "SPARSE_2_4"
 _READ = {"Conv": None, "ConvTranspose": None, "Gemm": None, "MatMul": None, "Gather": None, "Slice": (0,)}

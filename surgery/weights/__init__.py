@@ -1,0 +1,1 @@
+"""Weights of models: replaced, saved, left out, made sparse, and their statistics."""
