@@ -15,8 +15,8 @@ from backends.tensors import TensorInfo, to_onnx
 from backends.text import shown
 from surgery.extract.ends import End
 from surgery.extract.structure import extract
-from surgery.fold import fold_constants
 from surgery.folding.options import FoldOptions
+from surgery.folding.structure import fold_constants
 from surgery.model.structure import Structure
 from surgery.rewrite.outputs import with_outputs
 from surgery.rewrite.tidy import cleaned_model, in_order

@@ -20,7 +20,7 @@ from surgery.types.incremental import types_of
 class Fold(Edit, frozen=True, tag="fold", kw_only=True):
     """Compute once what does not depend on the inputs; needs onnxruntime, so run it where native code may crash.
 
-    Options as `surgery.fold.FoldOptions`.
+    Options as `surgery.folding.structure.FoldOptions`.
     """
 
     heavy = True
@@ -34,8 +34,8 @@ class Fold(Edit, frozen=True, tag="fold", kw_only=True):
         return "fold constants"
 
     def _applied(self, structure: Structure) -> Structure:
-        from surgery.fold import fold_constants
         from surgery.folding.options import FoldOptions
+        from surgery.folding.structure import fold_constants
 
         options = FoldOptions(
             passes=self.passes,

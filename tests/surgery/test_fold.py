@@ -14,8 +14,8 @@ from support.surgeon_sides import feed_of, outputs_of, same
 
 from backends.errors import LayerwiseError
 from backends.model.file import ModelFile
-from surgery.fold import fold_constants
 from surgery.folding.options import FoldOptions
+from surgery.folding.structure import fold_constants
 from surgery.model.structure import Structure
 from surgery.saving.model import save
 from surgery.types.shapes import with_shapes

@@ -16,9 +16,9 @@ from support.surgeon_sides import feed_of, outputs_of, same
 
 from backends.errors import BadFile
 from backends.model.file import ModelFile
-from surgery.fold import fold_constants
-from surgery.fold_bytes import fold_bytes
 from surgery.folding.options import FoldOptions
+from surgery.folding.structure import fold_constants
+from surgery.folding.wire import fold_bytes
 from surgery.model.structure import Structure
 from surgery.saving.model import save
 from surgery.types.shapes import with_shapes

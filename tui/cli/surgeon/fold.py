@@ -6,8 +6,8 @@ from pathlib import Path
 from backends.model.file import ModelFile
 from backends.sizes import parse_size
 from backends.text import shown
-from surgery.fold_bytes import fold_bytes
 from surgery.folding.options import FoldOptions, totals
+from surgery.folding.wire import fold_bytes
 from surgery.wire.graph import reading
 from surgery.wire.pieces import fits_in_one_file, save_pieces
 from tui.cli.log import Log

@@ -1,6 +1,7 @@
 """Folding on the wire, where what is constant needs no engine: Constant nodes become weights, fills are written out.
 
-This is `surgery.fold` for models without bodies, functions and shapes computed in the graph; it gives what that gives.
+This is `surgery.folding.structure` for models without bodies, functions and shapes computed in the graph; it gives what
+that gives.
 """
 
 from collections.abc import Sequence
@@ -31,7 +32,7 @@ class Folded(NamedTuple):
 def fold_bytes(structure: bytes, folder: Path, options: FoldOptions, infer: bool) -> Folded | None:
     """Return the model with its constants folded and without what is unused, and its shapes inferred if `infer`.
 
-    folder: external locations are relative to it. None where `surgery.fold` is needed.
+    folder: external locations are relative to it. None where `surgery.folding.structure` is needed.
     """
     graph = WireGraph(structure)
     constants = _Constants(graph, folder, options)
