@@ -17,7 +17,7 @@ from onnx import numpy_helper
 
 from benchmarks.models import heavy_model
 from surgery.demo import make_demo
-from surgery.precision import convert_precision
+from surgery.precision.nodes import convert_precision
 
 LAYERWISE = [sys.executable, "-m", "layerwise"]
 EXACT = ["--runner", "onnxrt,providers=cuda,tf32=false", "--runner", "onnxrt,providers=cpu"]

@@ -6,9 +6,9 @@ moved), with nodes in between; `cancel` adds what is 1000 times as large and tak
 the truth: each of them alone makes the FP16 form fail. A plant counts only if it does. Two transformers with trouble
 of their own (massive activations, sharp attention) are searched as they are, at atol = rtol = 0.02.
 
-Both searches get the same judge: candidates are FP32 nodes between Cast round trips (surgery.precision), run whole on
-onnxruntime's CPU, nothing fused, and pass at the same atol and rtol, four times what the clean model's FP16 form
-needs. The converter's own candidates have FP16 nodes, which the CPU computes in FP32: `blind` is how many nodes it
+Both searches get the same judge: candidates are FP32 nodes between Cast round trips (surgery.precision.nodes), run
+whole on onnxruntime's CPU, nothing fused, and pass at the same atol and rtol, four times what the clean model's FP16
+form needs. The converter's own candidates have FP16 nodes, which the CPU computes in FP32: `blind` is how many nodes it
 keeps then, or that it fails. `FP16`: whether the result passes on the ONNX reference evaluator, which computes FP16 in
 FP16. `runs` of ours: the FP32 model and the final check are among them, what is measured of single nodes is not.
 """
@@ -39,7 +39,7 @@ from debugtools.compare.spec import CompareSpec, ToleranceSpec
 from debugtools.debugger.spec import DebugSpec
 from debugtools.precision.spec import PrecisionSpec
 from surgery.demo import demo_feed, demo_model
-from surgery.precision import convert_precision, emulate_precision, lowered_nodes
+from surgery.precision.nodes import convert_precision, emulate_precision, lowered_nodes
 
 Array = NDArray[Any]
 MODELS = ("decoder", "cnn", "detector", "lstm", "encoder", "demo")

@@ -20,7 +20,7 @@ from onnx import TensorProto, helper, numpy_helper
 from backends.feeds.sources import save_feeds
 from backends.filesystem.files import atomic_write
 from backends.filesystem.permissions import make_folder
-from surgery.precision import emulate_precision
+from surgery.precision.nodes import emulate_precision
 
 Array = NDArray[Any]
 

@@ -59,7 +59,7 @@ def sanitized(model: Structure, spec: SanitizeSpec, say: Say) -> Structure:
     """
     model = _marked(model, spec)
     if spec.fp16:
-        from surgery.conversion import to_low_precision
+        from surgery.precision.conversion import to_low_precision
 
         model = to_low_precision(model, "float16").structure
     if spec.shapes:

@@ -19,7 +19,7 @@ from backends.trt.options import trt_options
 from backends.trt.parts import fixed
 from backends.trt.precision import by_flags, in_graph
 from backends.trt.variants import part_options
-from surgery.lowering import fill
+from surgery.precision.lowering import fill
 
 
 def settle(path: Path, runner: RunnerSpec, feed: Mapping[str, NDArray[Any]]) -> None:

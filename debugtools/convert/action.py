@@ -12,10 +12,10 @@ from debugtools.compare.marks import any_marks, marked_tensors
 from debugtools.convert.quantise import quantised
 from debugtools.convert.spec import ConvertSpec
 from surgery.checked import edit_problems
-from surgery.conversion import labels, to_low_precision
 from surgery.cut.segments import GraphCut
 from surgery.model.structure import Structure
-from surgery.precision_bodies import every_node
+from surgery.precision.bodies import every_node
+from surgery.precision.conversion import labels, to_low_precision
 from surgery.rewrite.inlining import inlined
 from surgery.rewrite.opset import convert_opset, opset_of
 from surgery.rewrite.outputs import with_outputs
@@ -39,8 +39,8 @@ def convert(context: "JobContext") -> dict[str, Any]:
     """Convert the model that `context.params` describes (a ConvertSpec).
 
     What the result breaks that the model did not is warned of; it is written all the same. Result: passed (nothing is
-    broken); path; bytes (of that file); nodes; low, kept, other (counts, as `surgery.conversion.Converted`) and clipped
-    (names) where nodes were made low; quantised (nodes with quantised inputs) where they were.
+    broken); path; bytes (of that file); nodes; low, kept, other (counts, as `surgery.precision.conversion.Converted`)
+    and clipped (names) where nodes were made low; quantised (nodes with quantised inputs) where they were.
     """
     try:
         spec = msgspec.convert(context.params, ConvertSpec)

@@ -19,10 +19,10 @@ from backends.text import shown
 from backends.trt.calibration import without_effect
 from backends.trt.options import ConfigOptions, TrtOptions
 from debugtools.convert.quantise import is_quantised, quantised
-from surgery.conversion import labels, to_low_precision
 from surgery.model.structure import Structure
-from surgery.precision_bodies import every_node
-from surgery.precision_plan import LowType, node_label
+from surgery.precision.bodies import every_node
+from surgery.precision.conversion import labels, to_low_precision
+from surgery.precision.plan import LowType, node_label
 from surgery.rewrite.end_types import with_end_types
 from surgery.rewrite.inlining import inlined
 from surgery.saving.model import save

@@ -14,8 +14,8 @@ from backends.onnxrt.quantize_spec import QuantizeSpec
 from backends.reference.evaluate import tensor_infos
 from backends.text import shown
 from surgery.model.structure import Structure, changed
-from surgery.precision_bodies import every_node
-from surgery.precision_plan import node_label
+from surgery.precision.bodies import every_node
+from surgery.precision.plan import node_label
 from surgery.rewrite.tidy import in_order
 from surgery.saving.model import save
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from backends.trt.inspect_layers import Layer, named_nodes
 from surgery.cut.segments import GraphCut
-from surgery.precision_plan import node_label
+from surgery.precision.plan import node_label
 
 By = Literal["name", "tensor", "value", ""]
 

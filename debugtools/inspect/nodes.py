@@ -17,7 +17,7 @@ from debugtools.compare.models import Model
 from debugtools.compare.sides import ModelSide
 from debugtools.engine_map.layers import Mapped, map_layers
 from debugtools.engine_map.trace import EngineTrace
-from surgery.precision_plan import node_label
+from surgery.precision.plan import node_label
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

@@ -9,8 +9,8 @@ from backends.text import shown
 from backends.trt.options import trt_options
 from debugtools.compare.sides import ModelSide
 from debugtools.compare.tolerance import unit_roundoff
-from surgery.conversion import labels
-from surgery.precision_bodies import every_node
+from surgery.precision.bodies import every_node
+from surgery.precision.conversion import labels
 
 _LOW = {"fp16": "float16", "bf16": "bfloat16", "int8": "bfloat16", "fp8": "float8_e4m3fn"}
 # of int8, 8 bits of the largest value

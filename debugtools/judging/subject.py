@@ -21,7 +21,7 @@ from debugtools.judging.protocol import Artifact
 from debugtools.judging.reference import ReferenceTensors
 from surgery.cut.file import Opener, write_cut
 from surgery.cut.live import LiveCut, LiveCuts
-from surgery.precision_plan import node_label
+from surgery.precision.plan import node_label
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

@@ -12,7 +12,7 @@ from backends.text import shown
 from debugtools.locate.errors import error_of
 from debugtools.locate.part import Part
 from surgery.cut.regions import Regions
-from surgery.precision_plan import node_label
+from surgery.precision.plan import node_label
 
 _LISTED = 4
 _GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from debugtools.compare.places import Place
 from debugtools.locate.diagnosis import Word
 from debugtools.locate.errors import Error
-from surgery.precision_plan import node_label
+from surgery.precision.plan import node_label
 
 if TYPE_CHECKING:
     from surgery.cut.segments import GraphCut

@@ -17,8 +17,8 @@ from backends.runner import Loadable
 from debugtools.compare.save_model import write_onnx
 from debugtools.judging.protocol import Artifact
 from surgery.cut.file import Opener
-from surgery.lowering import Lowering, fill
-from surgery.precision_plan import LowType, node_label
+from surgery.precision.lowering import Lowering, fill
+from surgery.precision.plan import LowType, node_label
 
 Array = NDArray[Any]
 

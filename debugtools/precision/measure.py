@@ -22,7 +22,7 @@ from debugtools.locate.part import Part
 from debugtools.precision.spec import LowType, rounds_like
 from debugtools.precision.ways import LowGraph
 from surgery.cut.explode import Exploder
-from surgery.precision import rounded
+from surgery.precision.nodes import rounded
 
 Array = NDArray[Any]
 Tensors = Mapping[str, Array]

@@ -15,7 +15,7 @@ from debugtools.precision.frontier import frontier
 from debugtools.precision.ground import Ground
 from debugtools.search.precision import PrecisionResult
 from debugtools.search.protocol import Verdict
-from surgery.precision_plan import node_label
+from surgery.precision.plan import node_label
 
 Result = dict[str, Any]
 

@@ -16,7 +16,7 @@ from debugtools.precision.effect import effects, enough
 from debugtools.precision.ground import Ground
 from debugtools.precision.measure import Measurer
 from debugtools.search.precision import Scores
-from surgery.precision_plan import node_label
+from surgery.precision.plan import node_label
 
 Array = NDArray[Any]
 _TABLE = "precision"

@@ -21,8 +21,8 @@ from debugtools.judging.protocol import Artifact
 from debugtools.precision import engines
 from debugtools.precision.spec import LowType
 from surgery.cut.segments import GraphCut
-from surgery.lowering import Lowering
-from surgery.precision_plan import node_label
+from surgery.precision.lowering import Lowering
+from surgery.precision.plan import node_label
 from surgery.types.node_types import tensor_types
 
 

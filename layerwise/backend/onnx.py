@@ -185,9 +185,9 @@ class ConvertToFp16(BaseLoader["ModelProto"]):
         self.keep_types = keep_types or ()
 
     def call_impl(self) -> "ModelProto":
-        from surgery.conversion import labels, to_low_precision
         from surgery.model.structure import Structure
-        from surgery.precision_bodies import every_node
+        from surgery.precision.bodies import every_node
+        from surgery.precision.conversion import labels, to_low_precision
         from surgery.rewrite.inlining import inlined
 
         structure = inlined(Structure.from_proto(value_of(self.model)))

@@ -6,13 +6,13 @@ import msgspec
 
 from backends.errors import LayerwiseError
 from backends.text import shown
-from surgery.conversion import labels, to_low_precision
 from surgery.edits.base import Edit, listed
 from surgery.edits.tensors import Tensor
 from surgery.extract.ends import End
 from surgery.extract.structure import around, borders, extract
 from surgery.model.structure import Structure
-from surgery.precision_plan import LowType
+from surgery.precision.conversion import labels, to_low_precision
+from surgery.precision.plan import LowType
 from surgery.rewrite.opset import convert_opset
 from surgery.types.incremental import types_of
 

@@ -15,7 +15,7 @@ from backends.model.file import ModelFile
 from backends.onnxrt.runner import optimized_model
 from backends.runner import Loadable, Runner, open_runner
 from backends.specs import RunnerSpec
-from surgery.precision import convert_precision, emulate_precision
+from surgery.precision.nodes import convert_precision, emulate_precision
 
 
 def opened(model: onnx.ModelProto, **options: object) -> Runner:

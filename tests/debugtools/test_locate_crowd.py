@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 from support.cli import layerwise
 
 from surgery.demo import TROUBLE, make_demo
-from surgery.precision import emulate_precision
+from surgery.precision.nodes import emulate_precision
 
 
 def test_of_the_demos_fp16_form_the_two_troubled_nodes_are_told(tmp_path: Path) -> None:

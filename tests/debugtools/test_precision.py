@@ -37,7 +37,7 @@ from debugtools.precision.measure import Measured
 from debugtools.precision.spec import PrecisionSpec
 from surgery.cut.segments import GraphCut
 from surgery.demo import demo_feed, demo_model
-from surgery.precision import emulate_precision
+from surgery.precision.nodes import emulate_precision
 
 __all__ = ["jobs_home"]
 pytestmark = pytest.mark.usefixtures("workspace")

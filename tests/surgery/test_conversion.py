@@ -19,10 +19,10 @@ from backends.reference.evaluate import tensor_array
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
 from surgery.checked import edit_problems
-from surgery.conversion import labels, to_low_precision
 from surgery.model.structure import Structure
-from surgery.precision_bodies import every_node
-from surgery.precision_plan import node_label
+from surgery.precision.bodies import every_node
+from surgery.precision.conversion import labels, to_low_precision
+from surgery.precision.plan import node_label
 from surgery.saving.model import save
 from surgery.types.node_types import tensor_types
 

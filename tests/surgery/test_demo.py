@@ -14,7 +14,7 @@ from backends.reference.evaluate import Evaluation
 from backends.runner import Loadable, open_runner
 from backends.specs import FeedSpec, RunnerSpec
 from surgery.demo import TROUBLE, DemoPaths, demo_feed, demo_model, make_demo
-from surgery.precision import convert_precision
+from surgery.precision.nodes import convert_precision
 
 HEALTHY = 5e-3
 

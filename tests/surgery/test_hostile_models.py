@@ -11,7 +11,7 @@ from backends.feeds.sources import make_feeds
 from backends.model.protos import parse_model
 from backends.runner import Loadable, open_runner
 from backends.specs import FeedSpec, RunnerSpec
-from surgery.precision import convert_precision, emulate_precision
+from surgery.precision.nodes import convert_precision, emulate_precision
 
 MAKERS = (
     *(models.mlp, models.conv_net, models.if_model, models.loop_model, models.scan_model, models.sequence_model),

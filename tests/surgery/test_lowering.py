@@ -14,9 +14,9 @@ from support.heavy import heavy_model
 from backends.model.file import ModelFile
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
-from surgery.lowering import Lowering
-from surgery.precision import convert_precision, emulate_precision, lowered_nodes
-from surgery.precision_plan import LowType
+from surgery.precision.lowering import Lowering
+from surgery.precision.nodes import convert_precision, emulate_precision, lowered_nodes
+from surgery.precision.plan import LowType
 
 MODELS = {"mlp": models.mlp(width=32), "conv": models.conv_net(channels=16)}
 

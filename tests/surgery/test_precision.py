@@ -19,8 +19,8 @@ from backends.model.file import ModelFile
 from backends.reference.evaluate import Evaluation
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
-from surgery.precision import convert_precision, emulate_precision, lowered_nodes
-from surgery.precision_plan import LowType
+from surgery.precision.nodes import convert_precision, emulate_precision, lowered_nodes
+from surgery.precision.plan import LowType
 
 FLOAT, HALF, BF16 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16
 

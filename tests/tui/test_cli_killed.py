@@ -25,7 +25,9 @@ COMMANDS = {
 @pytest.fixture(scope="module")
 def imported() -> None:
     """Forks need not import again."""
-    for module in ("tui.cli.data", "tui.cli.inspect", "tui.cli.leaf", "surgery.half", "backends.saved_data.actions"):
+    for module in (
+        "tui.cli.data", "tui.cli.inspect", "tui.cli.leaf", "surgery.precision.half", "backends.saved_data.actions",
+    ):  # fmt: skip
         importlib.import_module(module)
 
 

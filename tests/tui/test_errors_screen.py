@@ -9,7 +9,7 @@ import pytest
 from support.bench import BAD_LAYER, Bench, chain_pair, compare_spec, with_bench
 from support.jobs import waiting_pair
 
-from surgery.precision import emulate_precision
+from surgery.precision.nodes import emulate_precision
 from tui.screens.errors import ErrorsScreen
 from tui.state.error_table import FAILED
 

@@ -111,7 +111,7 @@ def _opened(args: Namespace) -> Iterator["ModelFile"]:
             yield model
             return
         from backends.filesystem.temporary import temporary_folder
-        from surgery.half import in_half
+        from surgery.precision.half import in_half
 
         with temporary_folder() as folder, ModelFile(in_half(model, folder)) as half:
             half.path = model.path

@@ -19,7 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from backends.reference.evaluate import tensor_array
 from surgery.model.proto import all_names, fresh, shell
-from surgery.precision_plan import EXACT, ONNX_TYPE, LowType, Plan, node_label
+from surgery.precision.plan import EXACT, ONNX_TYPE, LowType, Plan, node_label
 from surgery.types.node_types import FLOAT, Slots
 
 _NUMPY = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from backends.model.file import ModelFile
-from surgery.conversion import to_low_precision
 from surgery.model.structure import Structure
+from surgery.precision.conversion import to_low_precision
 from surgery.rewrite.inlining import inlined
 from surgery.saving.model import save
 

@@ -8,8 +8,8 @@ from onnx import helper
 
 from backends.model.reads import captures, every_node, subgraphs
 from surgery.model.proto import all_names, shell
-from surgery.precision import Rewrite
-from surgery.precision_plan import LowType, Plan
+from surgery.precision.nodes import Rewrite
+from surgery.precision.plan import LowType, Plan
 from surgery.types.node_types import tensor_types
 
 __all__ = ["every_node", "lower_bodies"]
@@ -21,7 +21,7 @@ def lower_bodies(
     """Rewrite all bodies of `model` in place, inner ones first.
 
     What a body reads of the graphs around it stays in FP32 there and is cast inside. Returns the bodies' plans, and the
-    constants that were clipped. LayerwiseError as `surgery.precision.convert_precision`.
+    constants that were clipped. LayerwiseError as `surgery.precision.nodes.convert_precision`.
     """
     plans: list[Plan] = []
     clipped: list[str] = []

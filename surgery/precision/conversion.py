@@ -9,9 +9,9 @@ import onnx
 from backends.errors import UsageError
 from backends.text import shown
 from surgery.model.structure import Structure
-from surgery.precision import Rewrite
-from surgery.precision_bodies import lower_bodies
-from surgery.precision_plan import LowType, Plan, node_label
+from surgery.precision.bodies import lower_bodies
+from surgery.precision.nodes import Rewrite
+from surgery.precision.plan import LowType, Plan, node_label
 from surgery.rewrite.tidy import in_order
 
 
@@ -37,7 +37,8 @@ def to_low_precision(
 
     bodies: those of If, Loop and Scan too, between the types that they take and give. Graph inputs and outputs keep
     their types. Constants beyond the range of `low` saturate, as TensorRT has them: attention masks of -3.4e38 would
-    otherwise be infinite, and infinity times zero is NaN. LayerwiseError as `surgery.precision.convert_precision`.
+    otherwise be infinite, and infinity times zero is NaN. LayerwiseError as
+    `surgery.precision.nodes.convert_precision`.
     """
     ordered = in_order(structure)
     assert isinstance(ordered, Structure)

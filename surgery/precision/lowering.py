@@ -17,8 +17,8 @@ from onnx import TensorProto
 
 from backends.filesystem.temporary import note
 from backends.model.protos import all_tensors
-from surgery.precision import Rewrite, rounded
-from surgery.precision_plan import ONNX_TYPE, LowType, Plan, node_label
+from surgery.precision.nodes import Rewrite, rounded
+from surgery.precision.plan import ONNX_TYPE, LowType, Plan, node_label
 from surgery.types.node_types import FLOAT
 
 Bytes = NDArray[np.uint8]
@@ -29,7 +29,7 @@ _FILE = "weights.bin"
 class Lowering:
     """model: a structure whose external weights lie in `source`; folder: where those of all choices will lie.
 
-    emulate: FP32 nodes between Cast round trips instead of nodes of the low type, as `surgery.precision` has it.
+    emulate: FP32 nodes between Cast round trips instead of nodes of the low type, as `surgery.precision.nodes` has it.
     labels: the nodes that can be low, in the graph's order. LayerwiseError as `convert_precision`; OSError.
     """
 
