@@ -79,7 +79,7 @@ class InsertBetween(Edit, frozen=True, tag="insert-between", kw_only=True):
         return f"put {shown(self.op, 60)} between {listed(self.inputs)} and {listed(self.outputs)}"
 
     def _applied(self, structure: Structure) -> Structure:
-        from surgery.insert import insert_between
+        from surgery.edits.insert import insert_between
 
         return insert_between(structure, self.inputs, self.outputs, self.op, self.name, self.attributes)
 

@@ -12,7 +12,7 @@ from support.surgeon_sides import outputs_of
 
 from backends.errors import LayerwiseError, UsageError
 from backends.model.file import ModelFile
-from surgery.insert import insert_between
+from surgery.edits.insert import insert_between
 from surgery.model.structure import Structure
 from surgery.saving.model import save
 from surgery.weights.sparsity import is_sparse, prune_2_4
