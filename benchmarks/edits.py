@@ -21,8 +21,8 @@ import onnx_graphsurgeon as gs
 
 from backends.model.file import ModelFile
 from benchmarks.inspect_model import long_model, weighty_model
-from surgery.checked import edit_problems
 from surgery.edits import edit_from
+from surgery.history.soundness import edit_problems
 from surgery.model.structure import Structure
 from surgery.types.incremental import types_of
 

@@ -11,12 +11,12 @@ from backends.filesystem.files import atomic_write
 from backends.model.file import ModelFile
 from backends.specs import FeedSpec, Spec
 from backends.text import shown
-from surgery.checked import edit_problems, problems
 from surgery.edits import Edit, EditError, edit_from
-from surgery.gs_script import export_script
-from surgery.history import edits_to_json, read_edits
+from surgery.history.soundness import edit_problems, problems
+from surgery.history.tree import edits_to_json, read_edits
 from surgery.model.structure import Structure
 from surgery.saving.model import save
+from surgery.script.export import export_script
 from surgery.types.declared import settled
 from surgery.wire.pieces import THRESHOLD
 

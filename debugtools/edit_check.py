@@ -20,7 +20,7 @@ from backends.text import shown
 from debugtools.compare.metrics import compare_arrays
 from debugtools.compare.tolerance import Rule
 from debugtools.diff.blocks import same_bytes
-from surgery.history import History
+from surgery.history.tree import History
 from surgery.model.structure import Structure
 from surgery.types.declared import settled
 

@@ -44,11 +44,11 @@ ACTIONS: dict[str, str] = {
 
 REQUESTS: dict[str, str] = {
     "weight_statistics": "surgery.weights.statistics:answer_weights",
-    "edit_types": "surgery.edit_requests:answer_types",
-    "edit_result": "surgery.edit_requests:answer_result",
-    "edit_write": "surgery.edit_requests:answer_write",
-    "edit_script": "surgery.edit_requests:answer_script",
-    "edit_check": "surgery.edit_requests:answer_check",
+    "edit_types": "surgery.history.requests:answer_types",
+    "edit_result": "surgery.history.requests:answer_result",
+    "edit_write": "surgery.history.requests:answer_write",
+    "edit_script": "surgery.history.requests:answer_script",
+    "edit_check": "surgery.history.requests:answer_check",
     "edit_effect": "debugtools.edit_check:answer_effect",
 }
 

@@ -11,8 +11,8 @@ from backends.text import shown
 from debugtools.compare.marks import any_marks, marked_tensors
 from debugtools.convert.quantise import quantised
 from debugtools.convert.spec import ConvertSpec
-from surgery.checked import edit_problems
 from surgery.cut.segments import GraphCut
+from surgery.history.soundness import edit_problems
 from surgery.model.structure import Structure
 from surgery.precision.bodies import every_node
 from surgery.precision.conversion import labels, to_low_precision

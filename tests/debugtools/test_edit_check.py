@@ -16,7 +16,7 @@ from backends.jobs.store import Workspace
 from backends.model.file import ModelFile
 from debugtools.edit_check import effect_of
 from surgery.edits import edit_from
-from surgery.history import History
+from surgery.history.tree import History
 from surgery.model.structure import Structure
 
 __all__ = ["jobs_home"]

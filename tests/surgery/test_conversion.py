@@ -18,7 +18,7 @@ from backends.model.protos import all_graphs
 from backends.reference.evaluate import tensor_array
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
-from surgery.checked import edit_problems
+from surgery.history.soundness import edit_problems
 from surgery.model.structure import Structure
 from surgery.precision.bodies import every_node
 from surgery.precision.conversion import labels, to_low_precision

@@ -17,13 +17,13 @@ from support.edit_models import described, varied_model
 from backends.errors import UsageError
 from backends.model.file import ModelFile, load_model
 from debugtools.edit_check import effect_of
-from surgery import gs_script
-from surgery.checked import edit_problems, problems
 from surgery.edits import Edit, EditError, edit_from, edits_from_json
-from surgery.history import History, read_edits, replay
+from surgery.history.soundness import edit_problems, problems
+from surgery.history.tree import History, read_edits, replay
 from surgery.model.structure import Structure
 from surgery.saving import model as saving
 from surgery.saving.model import save
+from surgery.script import export as gs_script
 from surgery.types.declared import settled
 
 

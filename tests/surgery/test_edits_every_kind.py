@@ -15,12 +15,12 @@ import pytest
 from support.edit_models import described, varied_model
 
 from backends.model.file import ModelFile
-from surgery.checked import edit_problems
 from surgery.edits import AnyEdit, Edit, edit_from, edits_from_json
-from surgery.gs_script import export_script
-from surgery.history import edits_to_json
+from surgery.history.soundness import edit_problems
+from surgery.history.tree import edits_to_json
 from surgery.model.structure import Structure
 from surgery.saving.model import save
+from surgery.script.export import export_script
 from surgery.types.declared import settled
 
 

@@ -16,11 +16,11 @@ from support.random_edits import draw_edit
 from backends.errors import LayerwiseError
 from backends.model.file import ModelFile
 from backends.text import shown
-from surgery.checked import edit_problems, problems
 from surgery.edits import edit_from
-from surgery.gs_script import export_script
+from surgery.history.soundness import edit_problems, problems
 from surgery.model.structure import Structure
 from surgery.saving.model import save
+from surgery.script.export import export_script
 from surgery.types.declared import settled
 
 

@@ -17,10 +17,10 @@ from support.edit_models import described, varied_model
 from support.random_edits import draw_edit
 
 from backends.model.file import ModelFile
-from surgery.checked import edit_problems, problems
 from surgery.edits import Edit, EditError, edits_from_json
 from surgery.edits.nodes import ReplaceNode
-from surgery.history import History, edits_to_json
+from surgery.history.soundness import edit_problems, problems
+from surgery.history.tree import History, edits_to_json
 from surgery.model.lookups import Lookups
 from surgery.model.structure import Structure
 from surgery.saving.model import save
@@ -132,7 +132,7 @@ from pathlib import Path
 from backends.model.file import ModelFile
 from surgery.edits import edits_from_json
 from surgery.edits.nodes import ReplaceNode
-from surgery.history import History
+from surgery.history.tree import History
 from surgery.model.structure import Structure
 
 history = History(Path(sys.argv[2]), Structure.open(ModelFile(sys.argv[1])))

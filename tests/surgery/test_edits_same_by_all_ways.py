@@ -11,9 +11,9 @@ from support.edit_models import described
 
 from backends.model.file import ModelFile
 from surgery.edits import edit_from
-from surgery.gs_script import export_script
 from surgery.model.structure import Structure
 from surgery.saving.model import save
+from surgery.script.export import export_script
 from surgery.types.declared import settled
 from surgery.types.incremental import types_of
 

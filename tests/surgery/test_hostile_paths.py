@@ -23,7 +23,7 @@ from debugtools.bench.exports import read_report
 from debugtools.debugger.replay import Replay
 from debugtools.diff.jsons import diff_json
 from layerwise.backend.common import BytesFromPath
-from surgery.history import read_edits
+from surgery.history.tree import read_edits
 from surgery.plugin_config import read_config
 from surgery.weights.arrays import read_weights
 from tui.keymaps import read_keymap

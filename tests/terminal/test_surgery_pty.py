@@ -25,7 +25,7 @@ from surgery.edits import apply_all
 from surgery.edits.names import RenameNode
 from surgery.edits.nodes import DeleteNodes, InsertNode, ReplaceNode
 from surgery.edits.whole import ConvertPrecision
-from surgery.history import edits_to_json
+from surgery.history.tree import edits_to_json
 from surgery.model.structure import Structure
 from surgery.saving.model import save
 from surgery.types.declared import settled

@@ -18,7 +18,7 @@ from surgery.graph import GraphIndex
 from surgery.graph.delta import affected, delta
 from surgery.graph.ground import Ground
 from surgery.graph.overlay import Overlay
-from surgery.history import ROOT, History, Misfit, read_edits, replay
+from surgery.history.tree import ROOT, History, Misfit, read_edits, replay
 from surgery.model.sharing import shared
 from surgery.model.structure import Structure
 from surgery.types.incremental import learn

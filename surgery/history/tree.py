@@ -23,7 +23,7 @@ from backends.formats.json_text import check_values
 from backends.jobs.store import default_root
 from backends.model.protos import parse_model
 from surgery.edits import Edit, EditError, edit_from, edits_from_json
-from surgery.journal import Journal, Line
+from surgery.history.journal import Journal, Line
 from surgery.model.sharing import shared
 from surgery.model.structure import Structure
 from surgery.saving.streamed import is_external
@@ -156,8 +156,8 @@ class History:
         atomic_write(path, edits_to_json(self.edits))
 
     def export_script(self, path: Path) -> None:
-        """Write an onnx-graphsurgeon script that makes the current model; as `surgery.gs_script.export_script`."""
-        from surgery.gs_script import export_script
+        """Write an onnx-graphsurgeon script that makes the current model; as `surgery.script.export.export_script`."""
+        from surgery.script.export import export_script
 
         steps = [(entry.edit, self.structure_at(entry.id)) for entry in self.path_to(self.at)]
         export_script(self._states[ROOT], steps, path, is_new=False)

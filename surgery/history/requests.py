@@ -17,13 +17,13 @@ from backends.model.file import ModelFile
 from backends.model.record_values import read_value
 from backends.tensors import format_shape
 from backends.text import shown
-from surgery.checked import edit_problems
 from surgery.edits import Edit, EditError, edit_from
-from surgery.gs_script import export_script
-from surgery.history import History
+from surgery.history.soundness import edit_problems
+from surgery.history.tree import History
 from surgery.model.lookups import difference
 from surgery.model.structure import Structure
 from surgery.saving.model import save
+from surgery.script.export import export_script
 from surgery.types.declared import settled
 from surgery.types.incremental import types_of
 
