@@ -34,7 +34,7 @@ ACTIONS: dict[str, str] = {
     "inspect_data": "backends.saved_data.actions:action_inspect_data",
     "data_concat": "backends.saved_data.actions:action_data_concat",
     "data_merge": "backends.saved_data.actions:action_data_merge",
-    "sanitize": "surgery.sanitize_action:sanitize",
+    "sanitize": "surgery.sanitize.action:sanitize",
     "run_shapes": "surgery.types.by_running:run_shapes",
     "bundle": "debugtools.bundle.action:bundle",
     "triage": "debugtools.triage.action:triage",

@@ -11,8 +11,8 @@ from backends.trt.variants import built_anew, loads_engine
 from debugtools.compare.spec import CompareSpec, MarkSpec
 from debugtools.triage.finding import Case, Finding, failed, outputs_told
 from debugtools.triage.subjobs import Done
-from surgery.sanitize import SanitizeSpec
-from surgery.sanitize_action import SanitizeJob
+from surgery.sanitize.action import SanitizeJob
+from surgery.sanitize.steps import SanitizeSpec
 
 _QUIET: dict[str, Any] = {"save_inputs": None, "save_outputs": None, "save_accuracy": None, "save_heatmaps": None,
                           "save_error_plots": None, "save_input_blob": None}  # fmt: skip

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 PRELOADED = {
     "polygraphy": ("polygraphy.tools._main", "onnx", "onnxruntime", "onnx_graphsurgeon"),
-    "layerwise": ("tui.__main__", "onnx", "onnxruntime", "surgery.sanitize_action", "tui.cli.surgeon.sanitize"),
+    "layerwise": ("tui.__main__", "onnx", "onnxruntime", "surgery.sanitize.action", "tui.cli.surgeon.sanitize"),
 }
 LIMIT = 30  # seconds for one command
 
@@ -70,7 +70,7 @@ def _call(program: str, line: list[str]) -> int:
 
 
 def _sanitize(words: list[str]) -> int:
-    from surgery.sanitize_action import sanitize
+    from surgery.sanitize.action import sanitize
     from tui.cli.direct import DirectContext
     from tui.cli.log import make_log
     from tui.cli.options import add_logging

@@ -13,7 +13,7 @@ from backends.errors import LayerwiseError, UsageError
 from backends.model.file import ModelFile
 from backends.specs import FeedSpec
 from surgery.model.structure import Structure
-from surgery.sanitize import SanitizeSpec, sanitized
+from surgery.sanitize.steps import SanitizeSpec, sanitized
 from surgery.saving.model import save
 
 

@@ -10,7 +10,7 @@ from backends.model.file import ModelFile
 from backends.specs import Spec
 from surgery.model.structure import Structure
 from surgery.rewrite.tidy import count_nodes
-from surgery.sanitize import SanitizeSpec, sanitized
+from surgery.sanitize.steps import SanitizeSpec, sanitized
 from surgery.saving.model import save
 from surgery.wire.pieces import THRESHOLD
 

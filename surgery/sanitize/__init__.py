@@ -1,0 +1,1 @@
+"""Models cleaned up, in one go."""
