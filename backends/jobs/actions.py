@@ -25,7 +25,7 @@ ACTIONS: dict[str, str] = {
     "compatibility": "debugtools.compatibility.action:compatibility",
     "convert": "debugtools.convert.action:convert",
     "build_engine": "debugtools.convert.engine:build",
-    "plugins": "surgery.plugin_action:plugins",
+    "plugins": "surgery.plugins.action:plugins",
     "diff": "debugtools.diff.action:diff",
     "tensor_view": "debugtools.compare.tensor_view:tensor_view",
     "index": "surgery.graph.action:action_index",

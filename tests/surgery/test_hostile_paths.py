@@ -24,7 +24,7 @@ from debugtools.debugger.replay import Replay
 from debugtools.diff.jsons import diff_json
 from layerwise.backend.common import BytesFromPath
 from surgery.history.tree import read_edits
-from surgery.plugin_config import read_config
+from surgery.plugins.config import read_config
 from surgery.weights.arrays import read_weights
 from tui.keymaps import read_keymap
 

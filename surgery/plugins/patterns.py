@@ -20,7 +20,7 @@ from backends.errors import LayerwiseError, UsageError
 from backends.scripts import load_script, script_errors
 from backends.text import shown
 from surgery.model.structure import Structure
-from surgery.surgeon_graph import from_graph, to_graph
+from surgery.plugins.surgeon_graph import from_graph, to_graph
 
 PATTERN = "pattern.py"
 Attributes = dict[str, Any]

@@ -8,7 +8,7 @@ import yaml
 
 from backends.errors import BadFile
 from backends.filesystem.files import read_file
-from surgery.plugins import Instance, Match, instance_of
+from surgery.plugins.patterns import Instance, Match, instance_of
 
 _MOST = 4 << 20  # bytes, and values
 

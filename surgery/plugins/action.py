@@ -11,8 +11,8 @@ from backends.model.file import ModelFile
 from backends.specs import Spec
 from backends.text import shown
 from surgery.model.structure import Structure
-from surgery.plugin_config import config_text, read_config
-from surgery.plugins import Match, find_matches, plugin_names, replace_matches
+from surgery.plugins.config import config_text, read_config
+from surgery.plugins.patterns import Match, find_matches, plugin_names, replace_matches
 from surgery.saving.model import save
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Subgraphs that plugins take the place of, by Polygraphy's pattern files."""
