@@ -29,7 +29,7 @@ ACTIONS: dict[str, str] = {
     "diff": "debugtools.diff.action:diff",
     "tensor_view": "debugtools.compare.tensor_view:tensor_view",
     "index": "surgery.graph.action:action_index",
-    "inspect_model": "surgery.inspect_action:action_inspect_model",
+    "inspect_model": "surgery.inspect.action:action_inspect_model",
     "inspect_trt": "debugtools.inspect.action:inspect_trt",
     "inspect_data": "backends.saved_data.actions:action_inspect_data",
     "data_concat": "backends.saved_data.actions:action_data_concat",

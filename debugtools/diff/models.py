@@ -19,7 +19,7 @@ from debugtools.diff.outcome import Outcome
 from debugtools.diff.sides import GraphSide
 from debugtools.diff.spec import DiffSpec
 from debugtools.diff.weights import Weights, add_changed, described, match_weights
-from surgery.model_view import GraphView, open_view
+from surgery.inspect.view import GraphView, open_view
 
 _EXACT = Rule(atol=0.0, rtol=0.0)
 

@@ -13,8 +13,8 @@ from debugtools.diff.matching import Matching
 from debugtools.diff.outcome import Section
 from debugtools.diff.sides import GraphSide
 from debugtools.diff.weights import distance, match_weights
-from surgery.describe import attribute_text
-from surgery.model_view import GraphView
+from surgery.inspect.text import attribute_text
+from surgery.inspect.view import GraphView
 
 _LISTED = 8
 

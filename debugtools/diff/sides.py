@@ -10,8 +10,8 @@ from backends.errors import LayerwiseError
 from backends.model.records import Node
 from backends.model.structure import Tensor
 from debugtools.diff.blocks import blocks, raw
+from surgery.inspect.view import Elided, GraphView
 from surgery.model.topological_order import topological_order
-from surgery.model_view import Elided, GraphView
 
 Signature = tuple[Any, ...]
 

@@ -30,8 +30,8 @@ from debugtools.inspect.document import engine_document, network_document
 from debugtools.inspect.picture import engine_picture, network_picture
 from debugtools.inspect.spec import InspectSpec
 from debugtools.inspect.text import engine_lines, network_lines
-from surgery.describe import TAB
-from surgery.inspect_action import joined_lines
+from surgery.inspect.action import joined_lines
+from surgery.inspect.text import TAB
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

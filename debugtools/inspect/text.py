@@ -15,7 +15,7 @@ from backends.text import shown
 from backends.trt.inspect_engine import EngineView, Profile, Span
 from backends.trt.inspect_layers import Layer, LayerTensor
 from backends.trt.inspect_network import NetworkView
-from surgery.describe import TAB, body, braced, entry_lines, indented
+from surgery.inspect.text import TAB, body, braced, entry_lines, indented
 
 _UNSET = "Unknown"
 

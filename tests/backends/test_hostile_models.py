@@ -15,9 +15,9 @@ from support.sample_models import DATA, FLOAT, if_model, mlp, model
 from backends.errors import LayerwiseError
 from backends.model.file import ModelFile, load_model
 from backends.model.wire import BYTES, Source, WireError, fields, put_bytes, put_int, put_varint
-from surgery.describe import describe_model
-from surgery.describe_json import describe_model_json
 from surgery.graph.build import build_index
+from surgery.inspect.document import describe_model_json
+from surgery.inspect.text import describe_model
 from surgery.weights.statistics import weight_statistics
 
 COUNT = 240

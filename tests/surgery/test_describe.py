@@ -13,9 +13,9 @@ from support.sample_models import DATA, FLOAT, if_model, mlp, model, node_test_m
 
 from backends.errors import BadFile
 from backends.model.file import ModelFile
-from surgery.describe import describe_model
-from surgery.describe_json import describe_model_json
-from surgery.inspect_action import action_inspect_model
+from surgery.inspect.action import action_inspect_model
+from surgery.inspect.document import describe_model_json
+from surgery.inspect.text import describe_model
 from surgery.weights.statistics import answer_weights, weight_statistics
 
 ALL = ("layers", "attrs", "weights")

@@ -17,7 +17,7 @@ from backends.reference.evaluate import tensor_infos
 from backends.runner import Loadable, open_runner
 from backends.specs import FeedSpec, RunnerSpec
 from surgery.cut.sizes import estimates
-from surgery.describe import describe_model
+from surgery.inspect.text import describe_model
 from surgery.model.structure import Structure
 from surgery.rewrite.inlining import inlined
 from surgery.types.incremental import types_of

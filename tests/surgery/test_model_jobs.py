@@ -10,9 +10,9 @@ from backends.jobs.inline import run_inline
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
 from backends.model.file import ModelFile
-from surgery.describe import describe_model
 from surgery.graph import GraphIndex
 from surgery.graph.cache import has_index, index_folder
+from surgery.inspect.text import describe_model
 
 
 def run(action: str, **params: Any) -> tuple[Any, list[dict[str, Any]]]:

@@ -79,9 +79,9 @@ def run_model(args: Namespace, log: Log) -> int:
 
 
 def _describe(args: Namespace, show: list[str], log: Log) -> int:
-    from surgery.describe import describe_model
-    from surgery.describe_json import describe_model_json
-    from surgery.inspect_action import joined_lines
+    from surgery.inspect.action import joined_lines
+    from surgery.inspect.document import describe_model_json
+    from surgery.inspect.text import describe_model
 
     inferred = bool(args.shape_inference)
     with _opened(args) as model:

@@ -8,7 +8,7 @@ from debugtools.diff.nodes import graph_side
 from debugtools.diff.sides import GraphSide
 from surgery.graph import GraphIndex
 from surgery.graph.overlay import Overlay
-from surgery.model_view import open_view
+from surgery.inspect.view import open_view
 from tui.state.changes import Pair, Sides
 from tui.state.surgery import Ghost
 

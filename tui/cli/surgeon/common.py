@@ -51,7 +51,7 @@ def tell(file: ModelFile, title: str, log: Log) -> None:
     """Print a model's inputs, outputs and counts under `title`."""
     if not log.shows(INFO):
         return
-    from surgery.describe import describe_model
+    from surgery.inspect.text import describe_model
 
     lines = [line.removeprefix("    ") for line in describe_model(file)][1:]
     log.info("\n".join([f"{title}:", *lines, ""]))

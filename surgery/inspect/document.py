@@ -10,7 +10,7 @@ from backends.model.records import Node
 from backends.model.structure import Tensor
 from backends.model.wire import WireError
 from backends.tensors import dtype_name
-from surgery.model_view import Elided, GraphView, open_view
+from surgery.inspect.view import Elided, GraphView, open_view
 from surgery.types.infer import inferred_structure
 
 VALUE_LIMIT = 1000

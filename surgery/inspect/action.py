@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from backends.model.file import ModelFile
-from surgery.describe import describe_model
-from surgery.describe_json import describe_model_json
+from surgery.inspect.document import describe_model_json
+from surgery.inspect.text import describe_model
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

@@ -17,7 +17,7 @@ from backends.model.structure import Tensor
 from backends.model.wire import WireError
 from backends.text import shown, shown_lines
 from backends.type_names import type_name
-from surgery.model_view import Elided, GraphView, array_text, open_view
+from surgery.inspect.view import Elided, GraphView, array_text, open_view
 
 TAB = " " * 4
 

@@ -1,0 +1,1 @@
+"""What is in a model, for people and for machines."""
