@@ -38,13 +38,13 @@ from backends.specs import FeedSpec, ModelOptions, RunnerSpec
 from benchmarks.bert import bert_base
 from benchmarks.gpu_convert import KEPT, nodes_in
 from debugtools.compare.action import compare
-from debugtools.compare.device import compare_outputs, compare_tensors
+from debugtools.compare.arithmetic.device import compare_outputs, compare_tensors
+from debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
+from debugtools.compare.arithmetic.tolerance import Rule
 from debugtools.compare.marked import markable
-from debugtools.compare.metrics import Comparison, compare_arrays
 from debugtools.compare.models import Model
 from debugtools.compare.run import ComparisonRun
 from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
-from debugtools.compare.tolerance import Rule
 
 GB, SHARE, TIMES = 10**9, 0.6, 10.0
 RULE, METRICS = Rule(atol=1e-3, rtol=1e-2), ("simple", "l2", "cosine_similarity", "psnr", "snr")

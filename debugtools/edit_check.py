@@ -17,8 +17,8 @@ from backends.reference.evaluate import tensor_infos
 from backends.runner import Loadable
 from backends.specs import FeedSpec, RunnerSpec
 from backends.text import shown
-from debugtools.compare.metrics import compare_arrays
-from debugtools.compare.tolerance import Rule
+from debugtools.compare.arithmetic.metrics import compare_arrays
+from debugtools.compare.arithmetic.tolerance import Rule
 from debugtools.diff.blocks import same_bytes
 from surgery.history.tree import History
 from surgery.model.structure import Structure

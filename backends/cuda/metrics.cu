@@ -1,4 +1,4 @@
-// One pass over pairs of tensors on the device: the sums, bounds and counts of debugtools/compare/moments.py.
+// One pass over pairs of tensors on the device: the sums, bounds and counts of debugtools/compare/arithmetic/moments.py.
 //
 // Work is in float32 (float16 and bfloat16 are exact in it), sums in float64. The order of every sum depends on the
 // tensors alone, so results repeat to the last bit on every device. All bounds are kept as minima (maxima negated) with

@@ -14,10 +14,10 @@ from backends.text import shown
 from debugtools.bundle.engine import ends_of, settle
 from debugtools.bundle.spec import BundleSpec
 from debugtools.bundle.write import Fault, try_bundle, write_bundle
+from debugtools.compare.arithmetic.tolerance import Rule
 from debugtools.compare.setup import Setup
 from debugtools.compare.spec import unsaved
 from debugtools.compare.stream import of_cut
-from debugtools.compare.tolerance import Rule
 from debugtools.judging.comparison import measured
 from debugtools.judging.engine_side import asked_level
 from debugtools.judging.original import Original

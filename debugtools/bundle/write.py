@@ -26,7 +26,7 @@ from backends.specs import RunnerSpec
 from backends.tensors import EXTENDED_NAMES, dtype_name, dtype_row
 from backends.text import shown
 from debugtools.bundle.readme import readme
-from debugtools.compare.tolerance import Rule
+from debugtools.compare.arithmetic.tolerance import Rule
 
 Array = NDArray[Any]
 _PACKAGES = ("onnxruntime-gpu", "onnxruntime", "onnx", "numpy", "layerwise")

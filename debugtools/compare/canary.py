@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from debugtools.compare.metrics import compare_arrays
+from debugtools.compare.arithmetic.metrics import compare_arrays
+from debugtools.compare.arithmetic.tolerance import Rule, rounding_bound
 from debugtools.compare.spec import MetricName
-from debugtools.compare.tolerance import Rule, rounding_bound
 
 Array = NDArray[Any]
 _WORD = np.uint64

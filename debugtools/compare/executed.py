@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from backends.model.file import ModelFile
 from backends.text import shown
-from debugtools.compare.kinds import arithmetic
+from debugtools.compare.arithmetic.kinds import arithmetic
 from debugtools.compare.memory import Limits
 from debugtools.compare.sides import Graph, ModelSide
 from debugtools.compare.stream import GraphStream, SessionPool

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from debugtools.compare.metrics import Comparison, worst
-from debugtools.compare.moments import Moments, Side
+from debugtools.compare.arithmetic.metrics import Comparison, worst
+from debugtools.compare.arithmetic.moments import Moments, Side
+from debugtools.compare.arithmetic.tolerance import rounding_bound
 from debugtools.compare.places import Place, Places
-from debugtools.compare.tolerance import rounding_bound
 
 LEAP = 10.0
 Row = dict[str, Any]

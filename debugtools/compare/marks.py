@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from backends.errors import UsageError
 from backends.runner import element_of
 from backends.text import shown
+from debugtools.compare.arithmetic.tolerance import near
 from debugtools.compare.spec import MarkSpec
-from debugtools.compare.tolerance import near
 
 if TYPE_CHECKING:
     from surgery.cut.segments import GraphCut

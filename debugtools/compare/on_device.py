@@ -14,12 +14,12 @@ from backends.cuda.tensors import fetch
 from backends.errors import LayerwiseError, UsageError
 from backends.runner import Loadable
 from backends.specs import RunnerSpec
-from debugtools.compare.device import METRICS, comparable, compare_tensors
-from debugtools.compare.metrics import Comparison, compare_arrays
+from debugtools.compare.arithmetic.device import METRICS, comparable, compare_tensors
+from debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
+from debugtools.compare.arithmetic.tolerance import Rule
 from debugtools.compare.sides import ModelSide, Side
 from debugtools.compare.spec import CompareSpec, MetricName
 from debugtools.compare.stream import Session, on_host
-from debugtools.compare.tolerance import Rule
 
 Array = NDArray[Any]
 

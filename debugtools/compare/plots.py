@@ -12,8 +12,8 @@ from backends.errors import placing
 from backends.filesystem.folders import whole_folder
 from backends.text import shown
 from debugtools.compare import figure, heatmaps
-from debugtools.compare.kinds import arithmetic
-from debugtools.compare.order import errors
+from debugtools.compare.arithmetic.kinds import arithmetic
+from debugtools.compare.arithmetic.order_statistics import errors
 from debugtools.compare.spec import CompareSpec
 
 Array = NDArray[Any]

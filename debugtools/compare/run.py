@@ -10,6 +10,7 @@ from backends.feeds.sources import make_feeds
 from backends.results.inference import IterationResult
 from backends.tensors import dtype_name
 from backends.text import shown
+from debugtools.compare.arithmetic.metrics import Comparison
 from debugtools.compare.comparing import Comparer
 from debugtools.compare.feeding import common_feeds
 from debugtools.compare.frame import Array, Enough, Feed, Frame
@@ -17,7 +18,6 @@ from debugtools.compare.layers import Row
 from debugtools.compare.left_out import NotCompared
 from debugtools.compare.marks import idle_exclusions, shown_outputs
 from debugtools.compare.memory import peak
-from debugtools.compare.metrics import Comparison
 from debugtools.compare.observe import Observer
 from debugtools.compare.observed import ObservedRows
 from debugtools.compare.outcome import Outcome, row_key

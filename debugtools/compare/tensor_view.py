@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from backends.errors import LayerwiseError, UsageError
 from backends.specs import FeedSpec
 from backends.text import shown
+from debugtools.compare.arithmetic.metrics import Comparison
+from debugtools.compare.arithmetic.tensor_values import tensor_values
 from debugtools.compare.frame import Enough
 from debugtools.compare.layers import Row
-from debugtools.compare.metrics import Comparison
 from debugtools.compare.run import ComparisonRun
 from debugtools.compare.setup import Setup
 from debugtools.compare.spec import CompareSpec, MarkSpec
-from debugtools.compare.tensor_values import tensor_values
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from backends.text import shown
+from debugtools.compare.arithmetic.metrics import array_stats
 from debugtools.compare.layers import place_of
-from debugtools.compare.metrics import array_stats
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

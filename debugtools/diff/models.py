@@ -12,8 +12,8 @@ from backends.model.records import Model, read_function
 from backends.model.wire import WireError
 from backends.tensors import format_shape
 from backends.text import shown
+from debugtools.compare.arithmetic.tolerance import Rule, Tolerances
 from debugtools.compare.spec import ToleranceSpec
-from debugtools.compare.tolerance import Rule, Tolerances
 from debugtools.diff.nodes import NodeChanges, graph_side, operator
 from debugtools.diff.outcome import Outcome
 from debugtools.diff.sides import GraphSide

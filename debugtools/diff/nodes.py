@@ -6,8 +6,8 @@ from typing import Any
 from backends.model.records import Node
 from backends.model.structure import Tensor
 from backends.text import shown
-from debugtools.compare.metrics import compare_arrays
-from debugtools.compare.tolerance import Rule
+from debugtools.compare.arithmetic.metrics import compare_arrays
+from debugtools.compare.arithmetic.tolerance import Rule
 from debugtools.diff.blocks import same_bytes
 from debugtools.diff.matching import Matching
 from debugtools.diff.outcome import Section

@@ -6,8 +6,8 @@ from typing import Any
 from backends.model.structure import Tensor
 from backends.tensors import dtype_name
 from backends.text import shown
-from debugtools.compare.metrics import Comparison, compare_arrays, worst
-from debugtools.compare.tolerance import Rule
+from debugtools.compare.arithmetic.metrics import Comparison, compare_arrays, worst
+from debugtools.compare.arithmetic.tolerance import Rule
 from debugtools.diff.blocks import same_bytes
 from debugtools.diff.outcome import Section
 from debugtools.diff.sides import GraphSide

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from backends.runner import Runner
 from backends.tensors import dtype_name, is_floating
-from debugtools.compare.metrics import Comparison, compare_arrays
-from debugtools.compare.tolerance import UNIT_ROUNDOFF, Rule
+from debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
+from debugtools.compare.arithmetic.tolerance import UNIT_ROUNDOFF, Rule
 
 Array = NDArray[Any]
 STEP = 16

@@ -1,8 +1,8 @@
 """By which tolerance an inner tensor is judged: not by the one that suits the final output.
 
 What the user sets for outputs (an absolute 1e-5 by default) says nothing of a tensor of another scale. An inner tensor
-is judged by the bound that its dtype implies (debugtools.compare.tolerance), unless the user gave it an atol or rtol,
-by name or for all tensors. The bound is eight times the one of the layer table:
+is judged by the bound that its dtype implies (debugtools.compare.arithmetic.tolerance), unless the user gave it an atol
+or rtol, by name or for all tensors. The bound is eight times the one of the layer table:
 
     rtol = 128 u sqrt(depth)        atol = rtol * rms(reference)        depth: nodes in a row within the candidate
 
@@ -22,9 +22,9 @@ import msgspec
 from numpy.typing import NDArray
 
 from backends.tensors import dtype_name
-from debugtools.compare.metrics import Comparison, compare_arrays
+from debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
+from debugtools.compare.arithmetic.tolerance import Tolerances, unit_roundoff
 from debugtools.compare.spec import CompareSpec, MetricName
-from debugtools.compare.tolerance import Tolerances, unit_roundoff
 
 Array = NDArray[Any]
 _WIDER = 64  # in depth: eight times the bound

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.tensors import dtype_name
+from debugtools.compare.arithmetic.kernel import dot
+from debugtools.compare.arithmetic.metrics import Comparison, compare_arrays, worst
+from debugtools.compare.arithmetic.tolerance import Rule, rounding_bound
 from debugtools.compare.canary import same_bits
-from debugtools.compare.kernel import dot
-from debugtools.compare.metrics import Comparison, compare_arrays, worst
-from debugtools.compare.tolerance import Rule, rounding_bound
 
 Array = NDArray[Any]
 _RULE = Rule(infinities_equal=True)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.tensors import dtype_name, is_floating
-from debugtools.compare.tolerance import unit_roundoff
+from debugtools.compare.arithmetic.tolerance import unit_roundoff
 
 Array = NDArray[Any]
 DType = np.dtype[Any]

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from backends.tensors import dtype_name
+from debugtools.compare.arithmetic.metrics import Comparison
+from debugtools.compare.arithmetic.tolerance import SAFETY
 from debugtools.compare.comparing import Comparer
 from debugtools.compare.layers import Ledger, Row, layer_row
-from debugtools.compare.metrics import Comparison
 from debugtools.compare.places import Place
-from debugtools.compare.tolerance import SAFETY
 from debugtools.judging.engine_side import asked_types
 from debugtools.locate.diagnosis import diagnose
 from debugtools.locate.errors import Error, error_from, error_of

@@ -1,7 +1,8 @@
 """How many terms the sums inside a node have: the longer a sum, the more two correct kernels differ.
 
 Summed one after the other in an arithmetic of unit roundoff u, n terms give a relative error of about u * sqrt(n)
-(Higham & Mary 2019, as in debugtools.compare.tolerance). Kernels that add in blocks do better: twice that is allowed.
+(Higham & Mary 2019, as in debugtools.compare.arithmetic.tolerance). Kernels that add in blocks do better: twice that is
+allowed.
 """
 
 import math
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 import onnx
 
-from debugtools.compare.tolerance import unit_roundoff
+from debugtools.compare.arithmetic.tolerance import unit_roundoff
 
 Shape = tuple[int, ...]
 _PRODUCTS = frozenset({"MatMul", "Gemm", "FusedMatMul", "FusedGemm", "MatMulInteger", "QLinearMatMul"})

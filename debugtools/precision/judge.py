@@ -12,10 +12,10 @@ from backends.errors import LayerwiseError
 from backends.results.inference import IterationResult
 from backends.runner import Loadable, Runner, open_runner
 from backends.specs import RunnerSpec
+from debugtools.compare.arithmetic.tolerance import Tolerances, rounding_bound
 from debugtools.compare.setup import Setup
 from debugtools.compare.sides import Side
 from debugtools.compare.spec import ToleranceSpec
-from debugtools.compare.tolerance import Tolerances, rounding_bound
 from debugtools.judging.original import Feed, Original, stronger
 from debugtools.judging.protocol import Artifact, Judgement, OneAtATime
 from debugtools.precision.spec import LowType, rounds_like
@@ -34,7 +34,8 @@ class MixedJudge(OneAtATime):
     """way: how the runner is given a choice. The reference's outputs are computed once and kept.
 
     Without tolerances of the user's, or with "auto", an output passes if rounding in the low type explains its error:
-    rtol = 16 u sqrt(depth of the graph), atol = rtol * rms(reference), as debugtools.compare.tolerance has it.
+    rtol = 16 u sqrt(depth of the graph), atol = rtol * rms(reference), as debugtools.compare.arithmetic.tolerance has
+    it.
     """
 
     def __init__(self, context: "JobContext", setup: Setup, low: LowType, way: Way) -> None:

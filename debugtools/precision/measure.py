@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from debugtools.compare.tolerance import unit_roundoff
+from debugtools.compare.arithmetic.tolerance import unit_roundoff
 from debugtools.locate.errors import error_of
 from debugtools.locate.fitting import fit
 from debugtools.locate.local import LocalRuns, Result

@@ -8,12 +8,12 @@ import numpy as np
 from backends.errors import LayerwiseError
 from backends.results.accuracy import METRICS, MetricResult, MetricThreshold, SimpleResult, SimpleThreshold
 from backends.text import shown
+from debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
+from debugtools.compare.arithmetic.tolerance import Tolerances
 from debugtools.compare.counterparts import counterparts
 from debugtools.compare.layers import layer_row
-from debugtools.compare.metrics import Comparison, compare_arrays
 from debugtools.compare.places import Place
 from debugtools.compare.spec import MetricName, ToleranceSpec
-from debugtools.compare.tolerance import Tolerances
 from layerwise.comparator.accuracy import CompareResult, Found
 from layerwise.comparator.struct import IterationResult
 from layerwise.logger import G_LOGGER

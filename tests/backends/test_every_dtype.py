@@ -18,8 +18,8 @@ from backends.reference.evaluate import tensor_array
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
 from backends.tensors import dtype_name, dtype_row, format_array, onnx_to_numpy, packed_nbytes, to_onnx
-from debugtools.compare.metrics import compare_arrays
-from debugtools.compare.tolerance import Rule, rounding_bound
+from debugtools.compare.arithmetic.metrics import compare_arrays
+from debugtools.compare.arithmetic.tolerance import Rule, rounding_bound
 
 NUMBERS = sorted(set(TensorProto.DataType.values()) - {TensorProto.UNDEFINED})
 PLAIN = [number for number in NUMBERS if number != TensorProto.STRING]

@@ -18,9 +18,9 @@ from backends.filesystem.folders import note_folders_in, whole_folder
 from backends.results.writer import open_results_writer
 from backends.specs import RunnerSpec
 from debugtools.bundle.write import Fault, write_bundle
+from debugtools.compare.arithmetic.tolerance import Rule
 from debugtools.compare.saving import Savers
 from debugtools.compare.spec import CompareSpec
-from debugtools.compare.tolerance import Rule
 from debugtools.triage.place import Place
 from layerwise.comparator.comparator import _save_blobs
 

@@ -19,7 +19,7 @@ from backends.onnxrt.runner import open_onnxrt
 from backends.runner import Loadable
 from backends.specs import RunnerSpec
 from debugtools.bundle.write import Fault, try_bundle, write_bundle
-from debugtools.compare.tolerance import Rule
+from debugtools.compare.arithmetic.tolerance import Rule
 
 RUNNER = RunnerSpec(kind="onnxrt", graph_optimization_level="disable")
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from debugtools.compare.arithmetic.tolerance import Rule
 from debugtools.compare.canary import Canary
-from debugtools.compare.tolerance import Rule
 
 PLAIN = np.array([1.0, 2.0], np.float32)
 

@@ -16,9 +16,9 @@ from backends.cuda.program import compiled
 from backends.cuda.tensors import DeviceTensor
 from backends.errors import LayerwiseError, MissingDependency, UsageError
 from backends.tensors import dtype_name
-from debugtools.compare.device import comparable, compare_tensors
-from debugtools.compare.metrics import Comparison, compare_arrays
-from debugtools.compare.tolerance import Rule
+from debugtools.compare.arithmetic.device import comparable, compare_tensors
+from debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
+from debugtools.compare.arithmetic.tolerance import Rule
 
 Array = np.ndarray[Any, Any]
 METRICS = ("simple", "l2", "cosine_similarity", "psnr", "snr")

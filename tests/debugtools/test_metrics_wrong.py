@@ -17,8 +17,8 @@ from polygraphy.json import from_json, to_json
 from support.polycompare import polygraphy_says
 
 from backends.results.inference import IterationResult, RunResults
-from debugtools.compare.metrics import compare_arrays
-from debugtools.compare.tolerance import Rule
+from debugtools.compare.arithmetic.metrics import compare_arrays
+from debugtools.compare.arithmetic.tolerance import Rule
 
 
 def test_int32_extremes_do_not_pass_for_equal() -> None:

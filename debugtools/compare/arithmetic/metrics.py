@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 
 from backends.errors import LayerwiseError
 from backends.tensors import dtype_name
-from debugtools.compare import order
-from debugtools.compare.fused import fuse, measure, sum_of_squares
-from debugtools.compare.indices import indices_mismatches, places_checked
-from debugtools.compare.kinds import Arithmetic, arithmetic
-from debugtools.compare.moments import Moments, Number, Side, Totals
-from debugtools.compare.perceptual import lpips_distance
-from debugtools.compare.shapes import match_shapes
+from debugtools.compare.arithmetic import order_statistics as order
+from debugtools.compare.arithmetic.fused import fuse, measure, sum_of_squares
+from debugtools.compare.arithmetic.indices import indices_mismatches, places_checked
+from debugtools.compare.arithmetic.kinds import Arithmetic, arithmetic
+from debugtools.compare.arithmetic.moments import Moments, Number, Side, Totals
+from debugtools.compare.arithmetic.perceptual import lpips_distance
+from debugtools.compare.arithmetic.shapes import match_shapes
+from debugtools.compare.arithmetic.tolerance import Rule, rounding_bound
 from debugtools.compare.spec import MetricName
-from debugtools.compare.tolerance import Rule, rounding_bound
 
 Array = NDArray[Any]
 

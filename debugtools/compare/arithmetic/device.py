@@ -8,11 +8,11 @@ import numpy as np
 
 from backends.cuda.metrics import NEVER, TYPES, DeviceMetrics, DevicePair
 from backends.cuda.tensors import DeviceTensor, fetch
-from debugtools.compare.kernel import round_down
-from debugtools.compare.metrics import Comparison, compare_arrays, conclude, judge, root_mean_square
-from debugtools.compare.moments import Moments, Side, Totals
+from debugtools.compare.arithmetic.kernel import round_down
+from debugtools.compare.arithmetic.metrics import Comparison, compare_arrays, conclude, judge, root_mean_square
+from debugtools.compare.arithmetic.moments import Moments, Side, Totals
+from debugtools.compare.arithmetic.tolerance import Rule
 from debugtools.compare.spec import MetricName
-from debugtools.compare.tolerance import Rule
 
 _WORK = np.dtype(np.float32)
 METRICS: frozenset[MetricName] = frozenset(("simple", "l2", "cosine_similarity", "psnr", "snr"))
