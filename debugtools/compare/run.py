@@ -15,16 +15,16 @@ from debugtools.compare.comparing import Comparer
 from debugtools.compare.feeding import common_feeds
 from debugtools.compare.frame import Array, Enough, Feed, Frame
 from debugtools.compare.layers import Row
-from debugtools.compare.left_out import NotCompared
 from debugtools.compare.marks import idle_exclusions, shown_outputs
 from debugtools.compare.memory import peak
 from debugtools.compare.observe import Observer
 from debugtools.compare.observed import ObservedRows
 from debugtools.compare.outcome import Outcome, row_key
+from debugtools.compare.pairing.left_out import NotCompared
+from debugtools.compare.pairing.saved_names import RenamedOutputs
 from debugtools.compare.places import Places
 from debugtools.compare.plain import plain_rows
 from debugtools.compare.plots import Plots
-from debugtools.compare.renamed import RenamedOutputs
 from debugtools.compare.same_feeds import same_feeds
 from debugtools.compare.saving import Accuracy, Savers, check_average
 from debugtools.compare.sequence import in_sequence

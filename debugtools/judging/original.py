@@ -14,8 +14,8 @@ from debugtools.compare.comparing import Comparer
 from debugtools.compare.feeding import common_feeds
 from debugtools.compare.frame import Frame
 from debugtools.compare.layers import Row
-from debugtools.compare.left_out import LeftOut, compared
 from debugtools.compare.models import OpaqueModel
+from debugtools.compare.pairing.left_out import LeftOut, compared
 from debugtools.compare.places import Places
 from debugtools.compare.plain import plain_rows
 from debugtools.compare.same_feeds import same_feeds

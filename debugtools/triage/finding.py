@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from debugtools.compare.left_out import unasked
+from debugtools.compare.pairing.left_out import unasked
 from debugtools.triage.place import Place
 from debugtools.triage.spec import TriageSpec
 from debugtools.triage.subjobs import Done, SubJobs

@@ -10,8 +10,8 @@ from backends.results.accuracy import METRICS, MetricResult, MetricThreshold, Si
 from backends.text import shown
 from debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
 from debugtools.compare.arithmetic.tolerance import Tolerances
-from debugtools.compare.counterparts import counterparts
 from debugtools.compare.layers import layer_row
+from debugtools.compare.pairing.counterparts import counterparts
 from debugtools.compare.places import Place
 from debugtools.compare.spec import MetricName, ToleranceSpec
 from layerwise.comparator.accuracy import CompareResult, Found

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from backends.text import shown
-from debugtools.compare.left_out import KINDS, why_not
+from debugtools.compare.pairing.left_out import KINDS, why_not
 from debugtools.compare.spec import ToleranceSpec
 from tui.cli.log import ERROR, FINISH, INFO, START, WARNING
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from backends.shell import shell_line
 from backends.text import shown
-from debugtools.compare.left_out import unasked
+from debugtools.compare.pairing.left_out import unasked
 from tui.presenters.glyphs import Glyphs
 from tui.presenters.numbers import age_text, bar, size_text, span_text
 from tui.presenters.questions import question_lines

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from backends.errors import UsageError
-from debugtools.compare.left_out import unasked
+from debugtools.compare.pairing.left_out import unasked
 from debugtools.compare.spec import CompareSpec
 from tui.state.error_filter import parse_filter
 from tui.state.error_table import FAILED, PASSED, UNKNOWN, ErrorTable, Ints

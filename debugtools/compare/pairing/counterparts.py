@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 import msgspec
 
 from backends.runner import element_of
-from debugtools.compare.left_out import KINDS
+from debugtools.compare.pairing.left_out import KINDS
 
 
 class Uneven(msgspec.Struct, frozen=True):
