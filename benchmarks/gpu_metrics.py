@@ -42,8 +42,8 @@ from debugtools.compare.arithmetic.device import compare_outputs, compare_tensor
 from debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
 from debugtools.compare.arithmetic.tolerance import Rule
 from debugtools.compare.marked import markable
-from debugtools.compare.models import Model
 from debugtools.compare.run import ComparisonRun
+from debugtools.compare.sides.models import Model
 from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 
 GB, SHARE, TIMES = 10**9, 0.6, 10.0

@@ -12,8 +12,8 @@ from backends.errors import BadFile, LayerwiseError, MissingDependency, UsageErr
 from backends.trt.build import save_engine
 from backends.trt.options import Shapes, TrtOptions, to_dict
 from debugtools.builds.maker import Build, Maker
-from debugtools.compare.models import OpaqueModel
-from debugtools.compare.setup import Setup
+from debugtools.compare.sides.models import OpaqueModel
+from debugtools.compare.sides.setup import Setup
 from debugtools.compare.spec import CompareSpec
 from debugtools.debugger.spec import DebugSpec
 from debugtools.judging.check_folder import plain_writer

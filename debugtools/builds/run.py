@@ -16,7 +16,7 @@ from debugtools.builds.narrow import Narrowed, Narrowing
 from debugtools.builds.outcome import outcome
 from debugtools.builds.spec import BuildsSpec
 from debugtools.builds.suspects import Trial
-from debugtools.compare.setup import Setup
+from debugtools.compare.sides.setup import Setup
 from debugtools.convert.engine import EngineSpec
 from debugtools.debugger.history import History
 from debugtools.debugger.loop import SearchLoop

@@ -28,7 +28,7 @@ def compare(context: "JobContext") -> dict[str, Any]:
 def _prepared(context: "JobContext", spec: CompareSpec) -> dict[str, Any]:
     with ExitStack() as stack:
         if spec.model_options.fp16:
-            from debugtools.compare.half import converted
+            from debugtools.compare.sides.half import converted
 
             spec = stack.enter_context(converted(spec, context.folder / "half"))
         return _compare(context, spec)
@@ -36,10 +36,10 @@ def _prepared(context: "JobContext", spec: CompareSpec) -> dict[str, Any]:
 
 def _compare(context: "JobContext", spec: CompareSpec) -> dict[str, Any]:
     if spec.model_options.save_onnx is not None:
-        from debugtools.compare.save_model import save_model
+        from debugtools.compare.sides.save_model import save_model
 
         save_model(spec)
-    from debugtools.compare.setup import Setup
+    from debugtools.compare.sides.setup import Setup
 
     setup = Setup(spec)
     setup.start()

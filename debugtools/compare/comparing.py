@@ -19,7 +19,7 @@ from debugtools.compare.spec import CompareSpec
 
 if TYPE_CHECKING:
     from debugtools.compare.on_device import OnDevice
-    from debugtools.compare.sides import Side
+    from debugtools.compare.sides.side import Side
 
 Array = NDArray[Any]
 Pair = tuple[int, int]

@@ -18,7 +18,7 @@ from backends.model.file import ModelFile
 from backends.text import shown
 from debugtools.compare.arithmetic.kinds import arithmetic
 from debugtools.compare.memory import Limits
-from debugtools.compare.sides import Graph, ModelSide
+from debugtools.compare.sides.side import Graph, ModelSide
 from debugtools.compare.stream import GraphStream, SessionPool
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from backends.errors import UsageError
 from backends.runner import Loadable
-from debugtools.compare.sides import ModelSide
+from debugtools.compare.sides.side import ModelSide
 from debugtools.compare.stream import Open, Session, SessionPool, on_host, short_lived
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from backends.text import shown
 from debugtools.compare.join import Joiner, Pair, Source
 from debugtools.compare.marked import MarkedStream
-from debugtools.compare.sides import ModelSide, SavedSide, Side
+from debugtools.compare.sides.side import ModelSide, SavedSide, Side
 from debugtools.compare.store import ArrayStore
 from debugtools.compare.stream import Open, SessionPool, on_host
 

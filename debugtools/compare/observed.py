@@ -9,12 +9,12 @@ from debugtools.compare.canary import Canary
 from debugtools.compare.comparing import Comparer
 from debugtools.compare.frame import Array, Feed, Frame, Pair
 from debugtools.compare.marked import check_budget, markable
-from debugtools.compare.marks import marked_tensors, shown_outputs
 from debugtools.compare.memory import give_back, limits, resident
 from debugtools.compare.observe import Observer, Plan, make_plan
 from debugtools.compare.pairing.left_out import NotCompared
 from debugtools.compare.plain import not_given, note_unwanted, output_rows, paired
-from debugtools.compare.sides import ModelSide
+from debugtools.compare.sides.marks import marked_tensors, shown_outputs
+from debugtools.compare.sides.side import ModelSide
 from debugtools.compare.spec import MarkSpec
 
 

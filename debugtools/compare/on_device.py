@@ -17,7 +17,7 @@ from backends.specs import RunnerSpec
 from debugtools.compare.arithmetic.device import METRICS, comparable, compare_tensors
 from debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
 from debugtools.compare.arithmetic.tolerance import Rule
-from debugtools.compare.sides import ModelSide, Side
+from debugtools.compare.sides.side import ModelSide, Side
 from debugtools.compare.spec import CompareSpec, MetricName
 from debugtools.compare.stream import Session, on_host
 

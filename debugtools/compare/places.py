@@ -5,10 +5,10 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from backends.text import shown
-from debugtools.compare.models import Model
+from debugtools.compare.sides.models import Model
 
 if TYPE_CHECKING:
-    from debugtools.compare.sides import ModelSide
+    from debugtools.compare.sides.side import ModelSide
     from surgery.cut.segments import GraphCut
 
 

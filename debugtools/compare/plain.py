@@ -7,10 +7,10 @@ from backends.results.inference import IterationResult
 from backends.text import shown
 from debugtools.compare.comparing import Comparer
 from debugtools.compare.frame import Array, Frame, Pair
-from debugtools.compare.marks import excluded, shown_outputs
 from debugtools.compare.pairing.counterparts import Counterparts, counterparts
 from debugtools.compare.pairing.left_out import NO_VALUE, NotCompared, Reason
-from debugtools.compare.sides import SavedSide, Side
+from debugtools.compare.sides.marks import excluded, shown_outputs
+from debugtools.compare.sides.side import SavedSide, Side
 
 Outputs = Mapping[str, Array]
 

@@ -12,10 +12,8 @@ from backends.tensors import dtype_name
 from backends.text import shown
 from debugtools.compare.arithmetic.metrics import Comparison
 from debugtools.compare.comparing import Comparer
-from debugtools.compare.feeding import common_feeds
 from debugtools.compare.frame import Array, Enough, Feed, Frame
 from debugtools.compare.layers import Row
-from debugtools.compare.marks import idle_exclusions, shown_outputs
 from debugtools.compare.memory import peak
 from debugtools.compare.observe import Observer
 from debugtools.compare.observed import ObservedRows
@@ -25,11 +23,13 @@ from debugtools.compare.pairing.saved_names import RenamedOutputs
 from debugtools.compare.places import Places
 from debugtools.compare.plain import plain_rows
 from debugtools.compare.plots import Plots
-from debugtools.compare.same_feeds import same_feeds
 from debugtools.compare.saving import Accuracy, Savers, check_average
 from debugtools.compare.sequence import in_sequence
-from debugtools.compare.setup import Setup
-from debugtools.compare.sides import ModelSide, Side
+from debugtools.compare.sides.common_feeds import common_feeds
+from debugtools.compare.sides.marks import idle_exclusions, shown_outputs
+from debugtools.compare.sides.same_feeds import same_feeds
+from debugtools.compare.sides.setup import Setup
+from debugtools.compare.sides.side import ModelSide, Side
 from debugtools.compare.validate import Validator
 
 if TYPE_CHECKING:

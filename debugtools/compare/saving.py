@@ -26,7 +26,7 @@ from backends.results.accuracy import passed as accuracy_passed
 from backends.results.writer import open_results_writer
 from backends.text import shown
 from debugtools.compare.arithmetic.metrics import Comparison, worst
-from debugtools.compare.sides import ModelSide, Side
+from debugtools.compare.sides.side import ModelSide, Side
 from debugtools.compare.spec import CompareSpec, Observing
 
 Array = NDArray[Any]

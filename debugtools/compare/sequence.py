@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from backends.results.inference import IterationResult
 from debugtools.compare.memory import WAITING
-from debugtools.compare.sides import Side
+from debugtools.compare.sides.side import Side
 from debugtools.compare.store import ArrayStore
 
 Array = NDArray[Any]

@@ -14,7 +14,7 @@ from debugtools.compare.arithmetic.tensor_values import tensor_values
 from debugtools.compare.frame import Enough
 from debugtools.compare.layers import Row
 from debugtools.compare.run import ComparisonRun
-from debugtools.compare.setup import Setup
+from debugtools.compare.sides.setup import Setup
 from debugtools.compare.spec import CompareSpec, MarkSpec
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import msgspec
 from backends.errors import LayerwiseError, UsageError
 from backends.model.file import ModelFile
 from backends.text import shown
-from debugtools.compare.marks import any_marks, marked_tensors
+from debugtools.compare.sides.marks import any_marks, marked_tensors
 from debugtools.convert.quantise import quantised
 from debugtools.convert.spec import ConvertSpec
 from surgery.cut.segments import GraphCut

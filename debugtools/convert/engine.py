@@ -13,7 +13,7 @@ from backends.text import shown
 from backends.trt.build import build_engine, save_engine
 from backends.trt.logger import Messages, Say
 from backends.trt.options import TrtOptions
-from debugtools.compare.marks import any_marks, marked_tensors
+from debugtools.compare.sides.marks import any_marks, marked_tensors
 from debugtools.compare.spec import MarkSpec
 
 if TYPE_CHECKING:

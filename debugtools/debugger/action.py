@@ -37,7 +37,7 @@ def _search(context: "JobContext", what: str) -> dict[str, Any]:
     if spec.compare is None:
         raise UsageError("there is no model to search in")
     from backends.trt.store import forget_candidates
-    from debugtools.compare.setup import Setup
+    from debugtools.compare.sides.setup import Setup
     from debugtools.debugger.sides import prepared
 
     setup = Setup(prepared(spec, anew=spec.flaky is not None))

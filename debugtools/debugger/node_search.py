@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backends.errors import UsageError
-from debugtools.compare.setup import Setup
+from debugtools.compare.sides.setup import Setup
 from debugtools.debugger.best import Best
 from debugtools.debugger.desk import Files, ModelDesk
 from debugtools.debugger.history import History

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from backends.errors import UsageError
 from backends.text import shown
-from debugtools.compare.setup import Setup
+from debugtools.compare.sides.setup import Setup
 from debugtools.debugger.desk import Files, RepeatDesk
 from debugtools.debugger.history import History
 from debugtools.debugger.loop import SearchLoop

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from debugtools.compare.marks import any_marks
-from debugtools.compare.setup import Setup
+from debugtools.compare.sides.engine import check_engine_side
+from debugtools.compare.sides.marks import any_marks
+from debugtools.compare.sides.setup import Setup
 from debugtools.debugger.history import History
 from debugtools.debugger.spec import FlakySpec
 from debugtools.judging.comparison import ComparisonJudge
-from debugtools.judging.engine_side import check_engine_side
 from debugtools.judging.original import Feed, Original, stronger
 from debugtools.judging.protocol import Judgement
 from debugtools.judging.subject import Subject

@@ -13,8 +13,8 @@ from backends.text import shown
 from backends.trt.inspect_engine import EngineView
 from backends.trt.inspect_layers import Layer
 from backends.trt.options import TrtOptions, to_dict
-from debugtools.compare.models import Model
-from debugtools.compare.sides import ModelSide
+from debugtools.compare.sides.models import Model
+from debugtools.compare.sides.side import ModelSide
 from debugtools.engine_map.layers import Mapped, map_layers
 from debugtools.engine_map.trace import EngineTrace
 from surgery.precision.plan import node_label

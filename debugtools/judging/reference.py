@@ -11,7 +11,7 @@ from backends.errors import LayerwiseError
 from backends.tensors import dtype_name, dtype_row, to_numpy
 from backends.text import shown
 from debugtools.compare.memory import limits, resident
-from debugtools.compare.sides import ModelSide, SavedSide, Side
+from debugtools.compare.sides.side import ModelSide, SavedSide, Side
 from debugtools.compare.store import ArrayStore
 from debugtools.compare.stream import SessionPool
 from debugtools.locate.fitting import fit

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from backends.errors import LayerwiseError
-from debugtools.compare.setup import Setup
+from debugtools.compare.sides.setup import Setup
 from debugtools.judging.original import Original, stronger
 from debugtools.judging.protocol import Artifact, Judgement, OneAtATime
 from debugtools.search.protocol import Verdict

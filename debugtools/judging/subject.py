@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from backends.errors import UsageError
 from backends.tensors import dtype_name, is_floating, to_onnx
-from debugtools.compare.marks import marked_tensors
-from debugtools.compare.same_feeds import digest
-from debugtools.compare.setup import Setup
-from debugtools.compare.sides import ModelSide
+from debugtools.compare.sides.marks import marked_tensors
+from debugtools.compare.sides.same_feeds import digest
+from debugtools.compare.sides.setup import Setup
+from debugtools.compare.sides.side import ModelSide
 from debugtools.judging.original import ends
 from debugtools.judging.protocol import Artifact
 from debugtools.judging.reference import ReferenceTensors

@@ -26,7 +26,7 @@ def locate(context: "JobContext") -> dict[str, Any]:
 
 def _locate(context: "JobContext", spec: LocateSpec) -> dict[str, Any]:
     from backends.trt.store import forget_candidates
-    from debugtools.compare.setup import Setup
+    from debugtools.compare.sides.setup import Setup
 
     setup = Setup(spec.compare)
     for side in setup.model_sides:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from backends.trt.variants import loads_engine
 from debugtools.compare.canary import same_bits
-from debugtools.compare.sides import ModelSide, Side
+from debugtools.compare.sides.side import ModelSide, Side
 from debugtools.compare.spec import CompareSpec
 from debugtools.locate.errors import error_of
 

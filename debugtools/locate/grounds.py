@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from backends.errors import UsageError
 from debugtools.compare.ahead import Ahead
 from debugtools.compare.memory import Limits
-from debugtools.compare.sides import ModelSide, SavedSide, Side
+from debugtools.compare.sides.side import ModelSide, SavedSide, Side
 from debugtools.compare.store import ArrayStore
 from debugtools.compare.stream import SessionPool, observing
 from debugtools.locate.inside import Pair

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from backends.specs import RunnerSpec
 from debugtools.compare.places import Place
-from debugtools.compare.sides import ModelSide
+from debugtools.compare.sides.side import ModelSide
 from debugtools.compare.stream import GraphStream, SessionPool
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from debugtools.compare.executed import Blocked
-from debugtools.compare.sides import ModelSide, Side
+from debugtools.compare.sides.side import ModelSide, Side
 
 Array = NDArray[Any]
 

@@ -11,7 +11,7 @@ from debugtools.compare.arithmetic.tolerance import SAFETY
 from debugtools.compare.comparing import Comparer
 from debugtools.compare.layers import Ledger, Row, layer_row
 from debugtools.compare.places import Place
-from debugtools.judging.engine_side import asked_types
+from debugtools.compare.sides.engine import asked_types
 from debugtools.locate.diagnosis import diagnose
 from debugtools.locate.errors import Error, error_from, error_of
 from debugtools.locate.grounds import Grounds

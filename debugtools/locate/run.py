@@ -14,15 +14,15 @@ from backends.errors import UsageError
 from backends.feeds.sources import make_feeds
 from backends.text import shown
 from debugtools.compare.comparing import Comparer
-from debugtools.compare.feeding import common_feeds
 from debugtools.compare.memory import Limits, keep_for_reuse, keep_nothing_back, limits, peak, resident
 from debugtools.compare.outcome import row_key
 from debugtools.compare.places import Places
-from debugtools.compare.same_feeds import same_feeds
-from debugtools.compare.setup import Setup
-from debugtools.compare.sides import ModelSide, SavedSide, Side
+from debugtools.compare.sides.common_feeds import common_feeds
+from debugtools.compare.sides.engine import check_engine_side
+from debugtools.compare.sides.same_feeds import same_feeds
+from debugtools.compare.sides.setup import Setup
+from debugtools.compare.sides.side import ModelSide, SavedSide, Side
 from debugtools.compare.stream import SessionPool
-from debugtools.judging.engine_side import check_engine_side
 from debugtools.locate import executed
 from debugtools.locate.findings import Findings
 from debugtools.locate.grounds import Grounds

@@ -14,7 +14,7 @@ from backends.filesystem.files import atomic_write, atomic_writer
 from backends.model.file import ModelFile
 from backends.model.protos import parse_model
 from backends.runner import Loadable
-from debugtools.compare.save_model import write_onnx
+from debugtools.compare.sides.save_model import write_onnx
 from debugtools.judging.protocol import Artifact
 from surgery.cut.file import Opener
 from surgery.precision.lowering import Lowering, fill

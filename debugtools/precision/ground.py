@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from backends.errors import UsageError
 from backends.onnxrt.quantization import quantised_types
-from debugtools.compare.setup import Setup
+from debugtools.compare.sides.setup import Setup
 from debugtools.judging.original import ends
 from debugtools.judging.protocol import Artifact
 from debugtools.precision.choices import Choices, QuantisedChoices

@@ -13,8 +13,8 @@ from backends.results.inference import IterationResult
 from backends.runner import Loadable, Runner, open_runner
 from backends.specs import RunnerSpec
 from debugtools.compare.arithmetic.tolerance import Tolerances, rounding_bound
-from debugtools.compare.setup import Setup
-from debugtools.compare.sides import Side
+from debugtools.compare.sides.setup import Setup
+from debugtools.compare.sides.side import Side
 from debugtools.compare.spec import ToleranceSpec
 from debugtools.judging.original import Feed, Original, stronger
 from debugtools.judging.protocol import Artifact, Judgement, OneAtATime

@@ -3,7 +3,7 @@
 import msgspec
 
 from debugtools.compare.run import ComparisonRun
-from debugtools.compare.setup import Setup
+from debugtools.compare.sides.setup import Setup
 from debugtools.compare.spec import MarkSpec
 from debugtools.precision.ground import Ground
 

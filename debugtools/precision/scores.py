@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.text import shown
+from debugtools.compare.sides.engine import full_side
 from debugtools.compare.spec import ToleranceSpec
-from debugtools.judging.engine_side import full_side
 from debugtools.judging.reference import ReferenceTensors
 from debugtools.locate.part import Part
 from debugtools.precision.effect import effects, enough

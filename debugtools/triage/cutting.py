@@ -7,8 +7,8 @@ import msgspec
 
 from debugtools.bundle.culprits import culprits
 from debugtools.bundle.spec import BundleSpec
+from debugtools.compare.sides.engine import asked_types
 from debugtools.debugger.spec import DebugSpec
-from debugtools.judging.engine_side import asked_types
 from debugtools.locate.spec import LocateSpec
 from debugtools.precision.engines import full
 from debugtools.triage.finding import Case, Finding, failed, outputs_told

@@ -79,7 +79,7 @@ class SaveOnnx(BaseLoader["ModelProto"]):
         import onnx
 
         from backends.filesystem.folders import written_together
-        from debugtools.compare.save_model import write_onnx
+        from debugtools.compare.sides.save_model import write_onnx
 
         model = value_of(self.model)
         if self.external_data_path is None:
@@ -133,7 +133,7 @@ class ModifyOutputs(BaseLoader["ModelProto"]):
     def call_impl(self) -> "ModelProto":
         import onnx
 
-        from debugtools.compare.save_model import set_outputs
+        from debugtools.compare.sides.save_model import set_outputs
 
         model = value_of(self.model)
         if self.copy:

@@ -19,7 +19,7 @@ from backends.runner import Loadable, open_runner
 from backends.specs import FeedSpec, RunnerSpec
 from debugtools.compare.on_device import OnDevice, on_device
 from debugtools.compare.run import ComparisonRun
-from debugtools.compare.setup import Setup
+from debugtools.compare.sides.setup import Setup
 from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 
 CUDA = RunnerSpec(kind="onnxrt", providers=["cuda"], tf32=False)

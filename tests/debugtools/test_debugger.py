@@ -14,7 +14,7 @@ from support.models import conv_net, from_text, mlp, with_weights
 from backends.errors import LayerwiseError, UsageError
 from backends.jobs.context import JobContext
 from backends.specs import FeedSpec, RunnerSpec
-from debugtools.compare.setup import Setup
+from debugtools.compare.sides.setup import Setup
 from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 from debugtools.debugger.spec import DebugSpec
 from debugtools.judging.costs import expected_seconds

@@ -15,7 +15,7 @@ from support.killpoints import every_step
 
 from backends.filesystem.temporary import sweep
 from backends.model.file import ModelFile
-from debugtools.compare.save_model import write_onnx
+from debugtools.compare.sides.save_model import write_onnx
 from layerwise.backend.onnx import save_onnx
 from surgery.cut import file as live_file
 from surgery.cut.file import write_cut

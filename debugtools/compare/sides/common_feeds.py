@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from backends.errors import LayerwiseError
 from backends.text import shown
-from debugtools.compare.sides import SavedSide, Side
+from debugtools.compare.sides.side import SavedSide, Side
 
 Feed = Mapping[str, NDArray[Any]]
 Tell = Callable[[int, str], None]

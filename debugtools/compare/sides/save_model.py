@@ -13,7 +13,7 @@ from backends.filesystem.folders import written_together
 from backends.filesystem.permissions import make_folder
 from backends.model.file import ModelFile, load_model
 from backends.text import shown
-from debugtools.compare.marks import any_marks, marked_tensors
+from debugtools.compare.sides.marks import any_marks, marked_tensors
 from debugtools.compare.spec import CompareSpec
 from surgery.cut.segments import GraphCut
 from surgery.types.infer import inferred_structure

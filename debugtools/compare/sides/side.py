@@ -17,9 +17,9 @@ from backends.saved import SavedRunner, every_saved, open_saved
 from backends.specs import RunnerSpec
 from backends.tensors import dtype_name
 from backends.text import shown
-from debugtools.compare.models import Model, make_model
 from debugtools.compare.pairing.counterparts import outputs_of
 from debugtools.compare.pairing.saved_names import RenamedOutputs
+from debugtools.compare.sides.models import Model, make_model
 from debugtools.compare.spec import CompareSpec, Observing
 from debugtools.compare.stream import GraphStream, Open, SessionPool, on_host
 

@@ -8,7 +8,7 @@ from backends.specs import RunnerSpec
 from backends.text import shown
 from backends.trt.options import trt_options
 from debugtools.compare.arithmetic.tolerance import unit_roundoff
-from debugtools.compare.sides import ModelSide
+from debugtools.compare.sides.side import ModelSide
 from surgery.precision.bodies import every_node
 from surgery.precision.conversion import labels
 
