@@ -15,10 +15,10 @@ from debugtools.bundle.engine import ends_of, settle
 from debugtools.bundle.spec import BundleSpec
 from debugtools.bundle.write import Fault, try_bundle, write_bundle
 from debugtools.compare.arithmetic.tolerance import Rule
+from debugtools.compare.observing.stream import of_cut
 from debugtools.compare.sides.engine import asked_level
 from debugtools.compare.sides.setup import Setup
 from debugtools.compare.spec import unsaved
-from debugtools.compare.stream import of_cut
 from debugtools.judging.comparison import measured
 from debugtools.judging.original import Original
 from debugtools.judging.protocol import Artifact

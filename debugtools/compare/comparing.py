@@ -18,7 +18,7 @@ from debugtools.compare.postprocess import Postprocess, ScriptResult, split_scri
 from debugtools.compare.spec import CompareSpec
 
 if TYPE_CHECKING:
-    from debugtools.compare.on_device import OnDevice
+    from debugtools.compare.observing.on_device import OnDevice
     from debugtools.compare.sides.side import Side
 
 Array = NDArray[Any]

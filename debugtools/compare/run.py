@@ -14,17 +14,17 @@ from debugtools.compare.arithmetic.metrics import Comparison
 from debugtools.compare.comparing import Comparer
 from debugtools.compare.frame import Array, Enough, Feed, Frame
 from debugtools.compare.layers import Row
-from debugtools.compare.memory import peak
-from debugtools.compare.observe import Observer
-from debugtools.compare.observed import ObservedRows
+from debugtools.compare.observing.iteration import Observer
+from debugtools.compare.observing.layer_rows import ObservedRows
+from debugtools.compare.observing.memory import peak
+from debugtools.compare.observing.output_rows import plain_rows
+from debugtools.compare.observing.sequence import in_sequence
 from debugtools.compare.outcome import Outcome, row_key
 from debugtools.compare.pairing.left_out import NotCompared
 from debugtools.compare.pairing.saved_names import RenamedOutputs
 from debugtools.compare.places import Places
-from debugtools.compare.plain import plain_rows
 from debugtools.compare.plots import Plots
 from debugtools.compare.saving import Accuracy, Savers, check_average
-from debugtools.compare.sequence import in_sequence
 from debugtools.compare.sides.common_feeds import common_feeds
 from debugtools.compare.sides.marks import idle_exclusions, shown_outputs
 from debugtools.compare.sides.same_feeds import same_feeds
@@ -34,7 +34,7 @@ from debugtools.compare.validate import Validator
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext
-    from debugtools.compare.on_device import OnDevice
+    from debugtools.compare.observing.on_device import OnDevice
 
 
 class ComparisonRun:
@@ -91,7 +91,7 @@ class ComparisonRun:
         """How layers are compared on the GPU; None on machines and for runners without one, nothing loaded there."""
         if all(name.lower() == "cpu" for side in self.model_sides for name in side.spec.providers):
             return None
-        from debugtools.compare.on_device import on_device
+        from debugtools.compare.observing.on_device import on_device
 
         device = on_device(self.spec, self.sides, self.pairs, self.context.log)
         if device is not None:

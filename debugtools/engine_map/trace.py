@@ -17,10 +17,10 @@ from backends.trt.late import LateRunner
 from backends.trt.library import tensorrt
 from backends.trt.runner import TrtRunner
 from backends.trt.variants import watched
-from debugtools.compare.executed import original_prints
+from debugtools.compare.observing.executed import original_prints
+from debugtools.compare.observing.store import ArrayStore
 from debugtools.compare.sides.engine import full_side
 from debugtools.compare.sides.side import Graph, ModelSide
-from debugtools.compare.store import ArrayStore
 from debugtools.engine_map.fingerprint import Known
 from debugtools.engine_map.layers import Mapped, map_layers
 

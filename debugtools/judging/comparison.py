@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from backends.errors import LayerwiseError, MissingDependency
 from backends.runner import Loadable, Runner, open_runner
 from debugtools.compare.arithmetic.metrics import Comparison, worst
-from debugtools.compare.stream import of_cut
+from debugtools.compare.observing.stream import of_cut
 from debugtools.judging.conditioning import Rounding
 from debugtools.judging.protocol import Artifact, Judgement, OneAtATime
 from debugtools.judging.rules import InnerRules

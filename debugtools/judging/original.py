@@ -13,9 +13,9 @@ from backends.results.inference import IterationResult
 from debugtools.compare.comparing import Comparer
 from debugtools.compare.frame import Frame
 from debugtools.compare.layers import Row
+from debugtools.compare.observing.output_rows import plain_rows
 from debugtools.compare.pairing.left_out import LeftOut, compared
 from debugtools.compare.places import Places
-from debugtools.compare.plain import plain_rows
 from debugtools.compare.saving import Savers
 from debugtools.compare.sides.common_feeds import common_feeds
 from debugtools.compare.sides.models import OpaqueModel

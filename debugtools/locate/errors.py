@@ -13,7 +13,7 @@ from backends.tensors import dtype_name
 from debugtools.compare.arithmetic.kernel import dot
 from debugtools.compare.arithmetic.metrics import Comparison, compare_arrays, worst
 from debugtools.compare.arithmetic.tolerance import Rule, rounding_bound
-from debugtools.compare.canary import same_bits
+from debugtools.compare.observing.canary import same_bits
 
 Array = NDArray[Any]
 _RULE = Rule(infinities_equal=True)

@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from backends.trt.variants import loads_engine
-from debugtools.compare.canary import same_bits
+from debugtools.compare.observing.canary import same_bits
 from debugtools.compare.sides.side import ModelSide, Side
 from debugtools.compare.spec import CompareSpec
 from debugtools.locate.errors import error_of
@@ -35,7 +35,7 @@ def can_tell(spec: CompareSpec, suspect: ModelSide) -> bool:
 
 def observe_executed(suspect: ModelSide, feed: Feed, folder: Path) -> None:
     """Have the suspect observed in the graph that its session runs. LayerwiseError if it cannot be written."""
-    from debugtools.compare.executed import executed_graph, original_prints
+    from debugtools.compare.observing.executed import executed_graph, original_prints
 
     suspect.observe(None)
     suspect.observe(executed_graph(suspect, folder, original_prints(suspect, feed), feed))

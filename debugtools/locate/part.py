@@ -9,9 +9,9 @@ import onnx
 from numpy.typing import NDArray
 
 from backends.specs import RunnerSpec
+from debugtools.compare.observing.stream import GraphStream, SessionPool
 from debugtools.compare.places import Place
 from debugtools.compare.sides.side import ModelSide
-from debugtools.compare.stream import GraphStream, SessionPool
 
 if TYPE_CHECKING:
     from surgery.cut.segments import GraphCut, Segment

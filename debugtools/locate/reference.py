@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from backends.errors import LayerwiseError, MissingDependency
 from backends.text import shown
-from debugtools.compare.store import ArrayStore
+from debugtools.compare.observing.store import ArrayStore
 
 Array = NDArray[Any]
 

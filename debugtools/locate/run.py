@@ -14,7 +14,8 @@ from backends.errors import UsageError
 from backends.feeds.sources import make_feeds
 from backends.text import shown
 from debugtools.compare.comparing import Comparer
-from debugtools.compare.memory import Limits, keep_for_reuse, keep_nothing_back, limits, peak, resident
+from debugtools.compare.observing.memory import Limits, keep_for_reuse, keep_nothing_back, limits, peak, resident
+from debugtools.compare.observing.stream import SessionPool
 from debugtools.compare.outcome import row_key
 from debugtools.compare.places import Places
 from debugtools.compare.sides.common_feeds import common_feeds
@@ -22,7 +23,6 @@ from debugtools.compare.sides.engine import check_engine_side
 from debugtools.compare.sides.same_feeds import same_feeds
 from debugtools.compare.sides.setup import Setup
 from debugtools.compare.sides.side import ModelSide, SavedSide, Side
-from debugtools.compare.stream import SessionPool
 from debugtools.locate import executed
 from debugtools.locate.findings import Findings
 from debugtools.locate.grounds import Grounds

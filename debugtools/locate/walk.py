@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.errors import LayerwiseError, MissingDependency
-from debugtools.compare.canary import same_bits
+from debugtools.compare.observing.canary import same_bits
 from debugtools.locate.errors import relative_l2
 from debugtools.locate.fitting import fit, fits, nudged
 from debugtools.locate.local import LocalRuns, Result

@@ -3,7 +3,7 @@
 import numpy as np
 
 from debugtools.compare.arithmetic.tolerance import Rule
-from debugtools.compare.canary import Canary
+from debugtools.compare.observing.canary import Canary
 
 PLAIN = np.array([1.0, 2.0], np.float32)
 

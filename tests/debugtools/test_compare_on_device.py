@@ -17,7 +17,7 @@ from support.models import conv_net
 from backends.errors import MissingDependency
 from backends.runner import Loadable, open_runner
 from backends.specs import FeedSpec, RunnerSpec
-from debugtools.compare.on_device import OnDevice, on_device
+from debugtools.compare.observing.on_device import OnDevice, on_device
 from debugtools.compare.run import ComparisonRun
 from debugtools.compare.sides.setup import Setup
 from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec

@@ -232,7 +232,7 @@ def spill(context: JobContext) -> dict[str, Any]:
     """Puts tensors aside, and dies."""
     import numpy as np
 
-    from debugtools.compare.store import ArrayStore
+    from debugtools.compare.observing.store import ArrayStore
 
     store = ArrayStore(0, context.artifacts / "waiting")
     for number in range(context.params["files"]):

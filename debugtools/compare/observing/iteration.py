@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from backends.text import shown
-from debugtools.compare.join import Joiner, Pair, Source
-from debugtools.compare.marked import MarkedStream
+from debugtools.compare.observing.join import Joiner, Pair, Source
+from debugtools.compare.observing.marked import MarkedStream
+from debugtools.compare.observing.store import ArrayStore
+from debugtools.compare.observing.stream import Open, SessionPool, on_host
 from debugtools.compare.sides.side import ModelSide, SavedSide, Side
-from debugtools.compare.store import ArrayStore
-from debugtools.compare.stream import Open, SessionPool, on_host
 
 if TYPE_CHECKING:
-    from debugtools.compare.on_device import OnDevice
+    from debugtools.compare.observing.on_device import OnDevice
     from surgery.cut.segments import Segment
     from surgery.cut.sizes import Estimate
 

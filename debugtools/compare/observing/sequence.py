@@ -7,9 +7,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from backends.results.inference import IterationResult
-from debugtools.compare.memory import WAITING
+from debugtools.compare.observing.memory import WAITING
+from debugtools.compare.observing.store import ArrayStore
 from debugtools.compare.sides.side import Side
-from debugtools.compare.store import ArrayStore
 
 Array = NDArray[Any]
 Feed = Mapping[str, Array]
