@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from debugtools.compare.layers import Row
 from debugtools.compare.observing.stream import observing
-from debugtools.compare.outcome import Key
 from debugtools.compare.pairing.left_out import LeftOut
-from debugtools.compare.saving import Savers
 from debugtools.compare.sides.models import Model
 from debugtools.compare.sides.side import ModelSide, SavedSide, Side
 from debugtools.compare.spec import CompareSpec, Observing
-from debugtools.compare.validate import Validator
+from debugtools.compare.table.layers import Row
+from debugtools.compare.table.outcome import Key
+from debugtools.compare.table.saving import Savers
+from debugtools.compare.table.validate import Validator
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

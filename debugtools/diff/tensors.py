@@ -10,7 +10,7 @@ from backends.tensors import format_shape
 from backends.text import shown
 from debugtools.compare.arithmetic.metrics import Comparison, compare_arrays, worst
 from debugtools.compare.arithmetic.tolerance import Tolerances
-from debugtools.compare.layers import place_of
+from debugtools.compare.table.layers import place_of
 from debugtools.diff.blocks import same_bytes
 from debugtools.diff.outcome import Outcome
 from debugtools.diff.spec import DiffSpec

@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 from backends.errors import LayerwiseError, UsageError
 from backends.feeds.sources import make_feeds
 from backends.results.inference import IterationResult
-from debugtools.compare.comparing import Comparer
 from debugtools.compare.frame import Frame
-from debugtools.compare.layers import Row
 from debugtools.compare.observing.output_rows import plain_rows
 from debugtools.compare.pairing.left_out import LeftOut, compared
-from debugtools.compare.places import Places
-from debugtools.compare.saving import Savers
 from debugtools.compare.sides.common_feeds import common_feeds
 from debugtools.compare.sides.models import OpaqueModel
 from debugtools.compare.sides.same_feeds import same_feeds
 from debugtools.compare.sides.setup import Setup
 from debugtools.compare.sides.side import ModelSide, Side
+from debugtools.compare.table.layers import Row
+from debugtools.compare.table.pairs import Comparer
+from debugtools.compare.table.places import Places
+from debugtools.compare.table.saving import Savers
 from debugtools.judging.protocol import Judgement
 from debugtools.search.protocol import Verdict
 

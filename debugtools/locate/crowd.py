@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
-from debugtools.compare.layers import LEAP
+from debugtools.compare.table.layers import LEAP
 from debugtools.locate.suspects import Suspect
 
 STAND_OUT = 16.0

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from debugtools.compare.layers import LEAP
+from debugtools.compare.table.layers import LEAP
 from debugtools.locate.errors import Error
 
 Word = Literal["kernel", "ill-conditioned", "overflow", "nan", "propagated", "clean"]

@@ -7,9 +7,9 @@ from typing import Any
 from backends.errors import LayerwiseError
 from backends.tensors import is_floating
 from backends.text import shown
-from debugtools.compare.layers import Row
 from debugtools.compare.observing.memory import peak
 from debugtools.compare.sides.side import ModelSide, Side
+from debugtools.compare.table.layers import Row
 from debugtools.engine_map.layers import Mapped
 from debugtools.locate.crowd import Crowd
 from debugtools.locate.differences import Differences

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from backends.errors import LayerwiseError
 from backends.tensors import dtype_name, to_onnx
-from debugtools.compare.layers import Row
 from debugtools.compare.observing.canary import same_bits
 from debugtools.compare.observing.store import ArrayStore
 from debugtools.compare.observing.stream import SessionPool
+from debugtools.compare.table.layers import Row
 from debugtools.locate.diagnosis import diagnose
 from debugtools.locate.differences import Differences
 from debugtools.locate.errors import error_of

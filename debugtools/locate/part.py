@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from backends.specs import RunnerSpec
 from debugtools.compare.observing.stream import GraphStream, SessionPool
-from debugtools.compare.places import Place
 from debugtools.compare.sides.side import ModelSide
+from debugtools.compare.table.places import Place
 
 if TYPE_CHECKING:
     from surgery.cut.segments import GraphCut, Segment

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from backends.tensors import dtype_name
 from debugtools.compare.arithmetic.metrics import Comparison
 from debugtools.compare.arithmetic.tolerance import SAFETY
-from debugtools.compare.comparing import Comparer
-from debugtools.compare.layers import Ledger, Row, layer_row
-from debugtools.compare.places import Place
 from debugtools.compare.sides.engine import asked_types
+from debugtools.compare.table.layers import Ledger, Row, layer_row
+from debugtools.compare.table.pairs import Comparer
+from debugtools.compare.table.places import Place
 from debugtools.locate.diagnosis import diagnose
 from debugtools.locate.errors import Error, error_from, error_of
 from debugtools.locate.grounds import Grounds

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from debugtools.compare.places import Place
+from debugtools.compare.table.places import Place
 from debugtools.locate.diagnosis import Word
 from debugtools.locate.errors import Error
 from surgery.precision.plan import node_label

@@ -10,10 +10,10 @@ from backends.results.accuracy import METRICS, MetricResult, MetricThreshold, Si
 from backends.text import shown
 from debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
 from debugtools.compare.arithmetic.tolerance import Tolerances
-from debugtools.compare.layers import layer_row
 from debugtools.compare.pairing.counterparts import counterparts
-from debugtools.compare.places import Place
 from debugtools.compare.spec import MetricName, ToleranceSpec
+from debugtools.compare.table.layers import layer_row
+from debugtools.compare.table.places import Place
 from layerwise.comparator.accuracy import CompareResult, Found
 from layerwise.comparator.struct import IterationResult
 from layerwise.logger import G_LOGGER

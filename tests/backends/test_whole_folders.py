@@ -19,8 +19,8 @@ from backends.results.writer import open_results_writer
 from backends.specs import RunnerSpec
 from debugtools.bundle.write import Fault, write_bundle
 from debugtools.compare.arithmetic.tolerance import Rule
-from debugtools.compare.saving import Savers
 from debugtools.compare.spec import CompareSpec
+from debugtools.compare.table.saving import Savers
 from debugtools.triage.place import Place
 from layerwise.comparator.comparator import _save_blobs
 

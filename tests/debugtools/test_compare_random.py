@@ -12,8 +12,8 @@ from support.graphs import random_model
 
 from backends.jobs.events import EventWriter
 from backends.specs import FeedSpec, RunnerSpec
-from debugtools.compare.draws import random_origins
 from debugtools.compare.spec import CompareSpec, MarkSpec
+from debugtools.compare.table.random_tensors import random_origins
 from surgery.cut.segments import GraphCut
 
 EVERYTHING = MarkSpec(everything=True)

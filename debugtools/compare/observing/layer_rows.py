@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence, Set
 
 from backends.results.inference import IterationResult
 from backends.text import shown
-from debugtools.compare.comparing import Comparer
 from debugtools.compare.frame import Array, Feed, Frame, Pair
 from debugtools.compare.observing.canary import Canary
 from debugtools.compare.observing.iteration import Observer, Plan, make_plan
@@ -16,6 +15,7 @@ from debugtools.compare.pairing.left_out import NotCompared
 from debugtools.compare.sides.marks import marked_tensors, shown_outputs
 from debugtools.compare.sides.side import ModelSide
 from debugtools.compare.spec import MarkSpec
+from debugtools.compare.table.pairs import Comparer
 
 
 class ObservedRows:

@@ -63,7 +63,7 @@ class Places:
 
     @cached_property
     def _origins(self) -> dict[str, int]:
-        from debugtools.compare.draws import MAY_DRAW, random_origins
+        from debugtools.compare.table.random_tensors import MAY_DRAW, random_origins
 
         if self._model is None or (self._cut is None and not self._model.operators() & MAY_DRAW):
             return {}

@@ -11,11 +11,11 @@ from backends.scripts import load_function, script_errors
 from backends.text import shown
 from debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
 from debugtools.compare.arithmetic.tolerance import Tolerances
-from debugtools.compare.layers import Ledger, Row, layer_row
 from debugtools.compare.pairing.counterparts import Uneven
-from debugtools.compare.places import Places
-from debugtools.compare.postprocess import Postprocess, ScriptResult, split_script
 from debugtools.compare.spec import CompareSpec
+from debugtools.compare.table.layers import Ledger, Row, layer_row
+from debugtools.compare.table.places import Places
+from debugtools.compare.table.postprocess import Postprocess, ScriptResult, split_script
 
 if TYPE_CHECKING:
     from debugtools.compare.observing.on_device import OnDevice

@@ -8,7 +8,7 @@ from typing import Any
 from debugtools.compare.arithmetic.metrics import Comparison, worst
 from debugtools.compare.arithmetic.moments import Moments, Side
 from debugtools.compare.arithmetic.tolerance import rounding_bound
-from debugtools.compare.places import Place, Places
+from debugtools.compare.table.places import Place, Places
 
 LEAP = 10.0
 Row = dict[str, Any]

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from backends.text import shown
 from debugtools.compare.arithmetic.metrics import array_stats
-from debugtools.compare.layers import place_of
+from debugtools.compare.table.layers import place_of
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext
