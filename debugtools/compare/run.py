@@ -19,7 +19,7 @@ from debugtools.compare.observing.output_rows import plain_rows
 from debugtools.compare.observing.sequence import in_sequence
 from debugtools.compare.pairing.left_out import NotCompared
 from debugtools.compare.pairing.saved_names import RenamedOutputs
-from debugtools.compare.plots import Plots
+from debugtools.compare.plots.drawing import Plots
 from debugtools.compare.sides.common_feeds import common_feeds
 from debugtools.compare.sides.marks import idle_exclusions, shown_outputs
 from debugtools.compare.sides.same_feeds import same_feeds

@@ -10,7 +10,7 @@ from support.comparing import run_compare
 
 from backends.results.inference import IterationResult, RunResults
 from backends.specs import RunnerSpec
-from debugtools.compare.heatmaps import PANELS, worst_panels
+from debugtools.compare.plots.heatmaps import PANELS, worst_panels
 from debugtools.compare.spec import CompareSpec
 
 Image = pytest.importorskip("PIL.Image")

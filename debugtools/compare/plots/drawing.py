@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from backends.errors import placing
 from backends.filesystem.folders import whole_folder
 from backends.text import shown
-from debugtools.compare import figure, heatmaps
 from debugtools.compare.arithmetic.kinds import arithmetic
 from debugtools.compare.arithmetic.order_statistics import errors
+from debugtools.compare.plots import figure, heatmaps
 from debugtools.compare.spec import CompareSpec
 
 Array = NDArray[Any]

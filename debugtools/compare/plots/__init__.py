@@ -1,0 +1,1 @@
+"""Pictures of errors (the extra `plots`)."""
