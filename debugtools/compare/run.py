@@ -11,7 +11,7 @@ from backends.results.inference import IterationResult
 from backends.tensors import dtype_name
 from backends.text import shown
 from debugtools.compare.arithmetic.metrics import Comparison
-from debugtools.compare.frame import Array, Enough, Feed, Frame
+from debugtools.compare.comparison import Array, Enough, Feed, Frame
 from debugtools.compare.observing.iteration import Observer
 from debugtools.compare.observing.layer_rows import ObservedRows
 from debugtools.compare.observing.memory import peak

@@ -11,7 +11,7 @@ from backends.specs import FeedSpec
 from backends.text import shown
 from debugtools.compare.arithmetic.metrics import Comparison
 from debugtools.compare.arithmetic.tensor_values import tensor_values
-from debugtools.compare.frame import Enough
+from debugtools.compare.comparison import Enough
 from debugtools.compare.run import ComparisonRun
 from debugtools.compare.sides.setup import Setup
 from debugtools.compare.spec import CompareSpec, MarkSpec

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from backends.errors import LayerwiseError, UsageError
 from backends.feeds.sources import make_feeds
 from backends.results.inference import IterationResult
-from debugtools.compare.frame import Frame
+from debugtools.compare.comparison import Frame
 from debugtools.compare.observing.output_rows import plain_rows
 from debugtools.compare.pairing.left_out import LeftOut, compared
 from debugtools.compare.sides.common_feeds import common_feeds

@@ -21,7 +21,7 @@ def wanted(spec: CompareSpec, suspect: ModelSide, reference: Side) -> bool:
         return spec.observe == "executed"
     if suspect.spec.kind != "onnxrt" or spec.observe == "every":
         return False
-    from debugtools.compare.frame import alike_unfused  # with all that a comparison saves
+    from debugtools.compare.comparison import alike_unfused  # with all that a comparison saves
 
     return spec.observe == "executed" or alike_unfused(suspect, reference)
 

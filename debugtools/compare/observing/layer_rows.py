@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence, Set
 
 from backends.results.inference import IterationResult
 from backends.text import shown
-from debugtools.compare.frame import Array, Feed, Frame, Pair
+from debugtools.compare.comparison import Array, Feed, Frame, Pair
 from debugtools.compare.observing.canary import Canary
 from debugtools.compare.observing.iteration import Observer, Plan, make_plan
 from debugtools.compare.observing.marked import check_budget, markable

@@ -5,7 +5,7 @@ from collections.abc import Container, Mapping, Sequence
 from backends.errors import UsageError
 from backends.results.inference import IterationResult
 from backends.text import shown
-from debugtools.compare.frame import Array, Frame, Pair
+from debugtools.compare.comparison import Array, Frame, Pair
 from debugtools.compare.pairing.counterparts import Counterparts, counterparts
 from debugtools.compare.pairing.left_out import NO_VALUE, NotCompared, Reason
 from debugtools.compare.sides.marks import excluded, shown_outputs
