@@ -11,7 +11,7 @@ from debugtools.debugger.sorting import Sorter
 from debugtools.debugger.spec import DebugSpec
 from debugtools.debugger.start import Notes
 from debugtools.judging.protocol import Artifact, Judgement
-from debugtools.search.protocol import Candidate
+from debugtools.search.strategies.protocol import Candidate
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

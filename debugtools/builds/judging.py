@@ -19,7 +19,7 @@ from debugtools.debugger.spec import DebugSpec
 from debugtools.judging.check_folder import plain_writer
 from debugtools.judging.protocol import Artifact, By, Judge, Judgement, OneAtATime
 from debugtools.judging.rerun import RerunJudge
-from debugtools.search.protocol import Verdict
+from debugtools.search.strategies.protocol import Verdict
 from surgery.cut.file import Opener
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from debugtools.debugger.spec import DebugSpec
 from debugtools.debugger.start import Notes
 from debugtools.diff.tactics import fields
 from debugtools.judging.protocol import Judge
-from debugtools.search.protocol import Candidate, Verdict
-from debugtools.search.reduce import ReduceSearch
+from debugtools.search.strategies.protocol import Candidate, Verdict
+from debugtools.search.strategies.reduce import ReduceSearch
 from debugtools.tactics import Choice, load_replay
 
 if TYPE_CHECKING:

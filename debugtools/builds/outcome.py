@@ -12,8 +12,8 @@ from debugtools.builds.maker import Maker
 from debugtools.builds.narrow import Narrowed
 from debugtools.builds.spec import BuildsSpec
 from debugtools.builds.suspects import Suspect, Trial, suspects, told, varied
-from debugtools.search.protocol import Verdict
-from debugtools.search.repeat import RepeatResult
+from debugtools.search.strategies.protocol import Verdict
+from debugtools.search.strategies.repeat import RepeatResult
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

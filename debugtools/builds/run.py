@@ -28,8 +28,8 @@ from debugtools.judging.command import CommandJudge
 from debugtools.judging.crash import AfterCrash, last_crash
 from debugtools.judging.person import PersonJudge
 from debugtools.judging.protocol import By, Judge
-from debugtools.search.protocol import Verdict
-from debugtools.search.repeat import RepeatResult, RepeatSearch, Until
+from debugtools.search.strategies.protocol import Verdict
+from debugtools.search.strategies.repeat import RepeatResult, RepeatSearch, Until
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

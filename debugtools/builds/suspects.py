@@ -8,7 +8,7 @@ from typing import Any
 
 from backends.text import shown
 from debugtools.diff.tactics import fields
-from debugtools.search.protocol import Verdict
+from debugtools.search.strategies.protocol import Verdict
 from debugtools.tactics import Choice, load_replay, potentially_bad
 
 Row = dict[str, Any]

@@ -15,7 +15,7 @@ from debugtools.debugger.spec import DebugSpec
 from debugtools.debugger.start import Notes
 from debugtools.judging.protocol import Artifact, Judgement
 from debugtools.judging.subject import Subject
-from debugtools.search.protocol import Candidate, Verdict
+from debugtools.search.strategies.protocol import Candidate, Verdict
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

@@ -10,7 +10,7 @@ from debugtools.debugger.history import History
 from debugtools.debugger.plans import MakePlan, Plan
 from debugtools.debugger.rows import Row
 from debugtools.judging.protocol import Artifact, Auto, Judge, Judgement, Undo
-from debugtools.search.protocol import Candidate, Verdict
+from debugtools.search.strategies.protocol import Candidate, Verdict
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

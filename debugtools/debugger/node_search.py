@@ -24,7 +24,7 @@ from debugtools.judging.crash import AfterCrash, last_crash
 from debugtools.judging.hints import Survey, survey
 from debugtools.judging.person import PersonJudge
 from debugtools.judging.protocol import Judge, Judgement
-from debugtools.search.protocol import Verdict
+from debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

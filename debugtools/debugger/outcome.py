@@ -12,11 +12,11 @@ from debugtools.debugger.plans import Plan
 from debugtools.debugger.verify import Found, Verifier, is_bad
 from debugtools.judging.protocol import Judgement
 from debugtools.judging.subject import Subject
-from debugtools.search.bisect import BisectResult
-from debugtools.search.flaky import FlakyResult
-from debugtools.search.prefix import PrefixResult
-from debugtools.search.protocol import Verdict
-from debugtools.search.reduce import ReduceResult
+from debugtools.search.strategies.bisect import BisectResult
+from debugtools.search.strategies.flaky import FlakyResult
+from debugtools.search.strategies.prefix import PrefixResult
+from debugtools.search.strategies.protocol import Verdict
+from debugtools.search.strategies.reduce import ReduceResult
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

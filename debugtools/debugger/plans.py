@@ -6,11 +6,11 @@ from typing import Any
 
 from debugtools.debugger.spec import DebugSpec
 from debugtools.judging.subject import Subject
-from debugtools.search.flaky import FlakyBisect
-from debugtools.search.hinted import HintedBisect
-from debugtools.search.prefix import PrefixReduce
-from debugtools.search.protocol import Candidate, Search
-from debugtools.search.reduce import ReduceSearch
+from debugtools.search.strategies.flaky import FlakyBisect
+from debugtools.search.strategies.hinted import HintedBisect
+from debugtools.search.strategies.prefix import PrefixReduce
+from debugtools.search.strategies.protocol import Candidate, Search
+from debugtools.search.strategies.reduce import ReduceSearch
 
 MOST_CULPRITS = 20
 

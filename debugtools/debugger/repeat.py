@@ -19,7 +19,7 @@ from debugtools.judging.command import CommandJudge
 from debugtools.judging.person import PersonJudge
 from debugtools.judging.protocol import Judge
 from debugtools.judging.rerun import RerunJudge
-from debugtools.search.repeat import Confidence, RepeatSearch, Until
+from debugtools.search.strategies.repeat import Confidence, RepeatSearch, Until
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

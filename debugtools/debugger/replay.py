@@ -23,7 +23,7 @@ from backends.formats import json_format
 from backends.identity import content
 from backends.text import shown
 from debugtools.debugger.spec import DebugSpec
-from debugtools.search.protocol import Candidate, Verdict
+from debugtools.search.strategies.protocol import Candidate, Verdict
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

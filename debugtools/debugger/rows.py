@@ -6,7 +6,7 @@ from typing import Any
 from debugtools.debugger.plans import Plan
 from debugtools.judging.protocol import Artifact, Judgement
 from debugtools.judging.subject import Subject
-from debugtools.search.protocol import Candidate, Verdict
+from debugtools.search.strategies.protocol import Candidate, Verdict
 
 Row = dict[str, Any]
 _NAMES = 20  # a prefix of a large graph crosses hundreds of tensors: lists in rows are cut

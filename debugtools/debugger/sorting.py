@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from backends.filesystem.folders import move_whole
 from backends.filesystem.permissions import make_folder
 from backends.text import shown
-from debugtools.search.protocol import Verdict
+from debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

@@ -12,8 +12,8 @@ from debugtools.judging.comparison import ComparisonJudge
 from debugtools.judging.original import Feed, Original, stronger
 from debugtools.judging.protocol import Judgement
 from debugtools.judging.subject import Subject
-from debugtools.search.flaky import settled
-from debugtools.search.protocol import Verdict
+from debugtools.search.strategies.flaky import settled
+from debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

@@ -12,8 +12,8 @@ from debugtools.debugger.spec import FlakySpec
 from debugtools.judging.check_folder import write_golden, write_inputs
 from debugtools.judging.protocol import Judge, Judgement
 from debugtools.judging.subject import Subject
-from debugtools.search.flaky import settled
-from debugtools.search.protocol import Verdict
+from debugtools.search.strategies.flaky import settled
+from debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

@@ -22,7 +22,7 @@ from debugtools.judging.follow import Follower
 from debugtools.judging.pass_rule import PassRule
 from debugtools.judging.processes import kill_tree
 from debugtools.judging.protocol import Array, Artifact, Judgement
-from debugtools.search.protocol import Verdict
+from debugtools.search.strategies.protocol import Verdict
 
 Golden = Callable[[Artifact], dict[str, Array]]
 Tell = Callable[[str], None]

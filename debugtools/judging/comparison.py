@@ -15,7 +15,7 @@ from debugtools.judging.conditioning import Rounding
 from debugtools.judging.protocol import Artifact, Judgement, OneAtATime
 from debugtools.judging.rules import InnerRules
 from debugtools.judging.subject import Subject
-from debugtools.search.protocol import Verdict
+from debugtools.search.strategies.protocol import Verdict
 
 Array = NDArray[Any]
 _VARIES = re.compile(r"'[^']*'|\b0x[0-9a-f]+\b|\d+|/\S+")

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from debugtools.judging.protocol import Artifact, Judge, Judgement, OneAtATime
-from debugtools.search.protocol import Verdict
+from debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

@@ -23,7 +23,7 @@ from debugtools.compare.table.pairs import Comparer
 from debugtools.compare.table.places import Places
 from debugtools.compare.table.saving import Savers
 from debugtools.judging.protocol import Judgement
-from debugtools.search.protocol import Verdict
+from debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

@@ -11,7 +11,7 @@ from backends.filesystem.permissions import make_folder
 from backends.text import shown
 from debugtools.judging.check_folder import write_golden, write_inputs
 from debugtools.judging.protocol import Artifact, Auto, Judge, Judgement, OneAtATime, Undo
-from debugtools.search.protocol import Verdict
+from debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

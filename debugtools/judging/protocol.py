@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 
 from numpy.typing import NDArray
 
-from debugtools.search.protocol import Verdict
+from debugtools.search.strategies.protocol import Verdict
 from surgery.cut.file import Opener
 
 Array = NDArray[Any]

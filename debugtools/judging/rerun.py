@@ -8,7 +8,7 @@ from backends.errors import LayerwiseError
 from debugtools.compare.sides.setup import Setup
 from debugtools.judging.original import Original, stronger
 from debugtools.judging.protocol import Artifact, Judgement, OneAtATime
-from debugtools.search.protocol import Verdict
+from debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

@@ -14,7 +14,7 @@ from debugtools.debugger.rows import Row, band_row
 from debugtools.judging.protocol import Artifact, Judgement
 from debugtools.precision.choices import Choices
 from debugtools.precision.ground import Ground
-from debugtools.search.protocol import Candidate, Verdict
+from debugtools.search.strategies.protocol import Candidate, Verdict
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

@@ -20,7 +20,7 @@ from debugtools.judging.original import Feed, Original, stronger
 from debugtools.judging.protocol import Artifact, Judgement, OneAtATime
 from debugtools.precision.spec import LowType, rounds_like
 from debugtools.precision.ways import Way
-from debugtools.search.protocol import Verdict
+from debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,8 @@ from debugtools.precision.desk import Best
 from debugtools.precision.engines import words
 from debugtools.precision.frontier import frontier
 from debugtools.precision.ground import Ground
-from debugtools.search.precision import PrecisionResult
-from debugtools.search.protocol import Verdict
+from debugtools.search.strategies.precision import PrecisionResult
+from debugtools.search.strategies.protocol import Verdict
 from surgery.precision.plan import node_label
 
 Result = dict[str, Any]

@@ -19,9 +19,9 @@ from debugtools.precision.layer_table import layer_table
 from debugtools.precision.outcome import Outcome
 from debugtools.precision.scores import measured
 from debugtools.precision.spec import PrecisionSpec
-from debugtools.search.layers import LayerSearch
-from debugtools.search.precision import PrecisionSearch, Scores
-from debugtools.search.protocol import Search, Verdict
+from debugtools.search.strategies.layers import LayerSearch
+from debugtools.search.strategies.precision import PrecisionSearch, Scores
+from debugtools.search.strategies.protocol import Search, Verdict
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

@@ -15,7 +15,7 @@ from debugtools.locate.part import Part
 from debugtools.precision.effect import effects, enough
 from debugtools.precision.ground import Ground
 from debugtools.precision.measure import Measurer
-from debugtools.search.precision import Scores
+from debugtools.search.strategies.precision import Scores
 from surgery.precision.plan import node_label
 
 Array = NDArray[Any]

@@ -1,1 +1,1 @@
-"""Searches that ask for verdicts and are told them: pure objects that know no model, process or screen."""
+"""Searches for the culprit: what they ask, who judges, and how they run as jobs."""

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polygraphy.tools.debug.subtool.precision import BisectMarker, LinearMarker
 
-from debugtools.search.layers import Direction, LayerSearch
-from debugtools.search.precision import PrecisionSearch, Scores
-from debugtools.search.protocol import Candidate, Verdict
+from debugtools.search.strategies.layers import Direction, LayerSearch
+from debugtools.search.strategies.precision import PrecisionSearch, Scores
+from debugtools.search.strategies.protocol import Candidate, Verdict
 
 Judge = Callable[[frozenset[int]], Verdict]
 

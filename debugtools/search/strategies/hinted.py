@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from debugtools.search.bisect import BisectSearch
-from debugtools.search.protocol import Candidate
+from debugtools.search.strategies.bisect import BisectSearch
+from debugtools.search.strategies.protocol import Candidate
 
 
 class HintedBisect(BisectSearch):

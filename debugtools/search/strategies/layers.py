@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from math import ceil, floor, log2
 from typing import Literal
 
-from debugtools.search.precision import PrecisionResult
-from debugtools.search.protocol import Band, BandState, Candidate, Progress, Verdict, runs
+from debugtools.search.strategies.precision import PrecisionResult
+from debugtools.search.strategies.protocol import Band, BandState, Candidate, Progress, Verdict, runs
 
 Direction = Literal["forward", "reverse"]
 

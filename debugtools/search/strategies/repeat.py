@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from debugtools.search.beta import below, quantile
-from debugtools.search.protocol import Band, BandState, Candidate, Progress, Verdict, runs
+from debugtools.search.strategies.beta import below, quantile
+from debugtools.search.strategies.protocol import Band, BandState, Candidate, Progress, Verdict, runs
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from debugtools.search.protocol import Verdict
+from debugtools.search.strategies.protocol import Verdict
 
 T = TypeVar("T")
 

@@ -1,0 +1,1 @@
+"""Searches that ask for verdicts and are told them: pure objects that know no model, process or screen."""
