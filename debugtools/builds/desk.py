@@ -10,7 +10,7 @@ from debugtools.debugger.replay import Replay, replay_key
 from debugtools.debugger.sorting import Sorter
 from debugtools.debugger.spec import DebugSpec
 from debugtools.debugger.start import Notes
-from debugtools.judging.protocol import Artifact, Judgement
+from debugtools.search.judges.protocol import Artifact, Judgement
 from debugtools.search.strategies.protocol import Candidate
 
 if TYPE_CHECKING:

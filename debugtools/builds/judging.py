@@ -16,9 +16,9 @@ from debugtools.compare.sides.models import OpaqueModel
 from debugtools.compare.sides.setup import Setup
 from debugtools.compare.spec import CompareSpec
 from debugtools.debugger.spec import DebugSpec
-from debugtools.judging.check_folder import plain_writer
-from debugtools.judging.protocol import Artifact, By, Judge, Judgement, OneAtATime
-from debugtools.judging.rerun import RerunJudge
+from debugtools.search.judges.check_folder import plain_writer
+from debugtools.search.judges.protocol import Artifact, By, Judge, Judgement, OneAtATime
+from debugtools.search.judges.rerun import RerunJudge
 from debugtools.search.strategies.protocol import Verdict
 from surgery.cut.file import Opener
 

@@ -17,7 +17,7 @@ from debugtools.debugger.plans import Plan
 from debugtools.debugger.spec import DebugSpec
 from debugtools.debugger.start import Notes
 from debugtools.diff.tactics import fields
-from debugtools.judging.protocol import Judge
+from debugtools.search.judges.protocol import Judge
 from debugtools.search.strategies.protocol import Candidate, Verdict
 from debugtools.search.strategies.reduce import ReduceSearch
 from debugtools.tactics import Choice, load_replay

@@ -24,10 +24,10 @@ from debugtools.debugger.plans import Plan
 from debugtools.debugger.repeat import until_of
 from debugtools.debugger.spec import DebugSpec
 from debugtools.debugger.start import Notes
-from debugtools.judging.command import CommandJudge
-from debugtools.judging.crash import AfterCrash, last_crash
-from debugtools.judging.person import PersonJudge
-from debugtools.judging.protocol import By, Judge
+from debugtools.search.judges.command import CommandJudge
+from debugtools.search.judges.crash import AfterCrash, last_crash
+from debugtools.search.judges.person import PersonJudge
+from debugtools.search.judges.protocol import By, Judge
 from debugtools.search.strategies.protocol import Verdict
 from debugtools.search.strategies.repeat import RepeatResult, RepeatSearch, Until
 

@@ -19,11 +19,11 @@ from debugtools.compare.observing.stream import of_cut
 from debugtools.compare.sides.engine import asked_level
 from debugtools.compare.sides.setup import Setup
 from debugtools.compare.spec import unsaved
-from debugtools.judging.comparison import measured
-from debugtools.judging.original import Original
-from debugtools.judging.protocol import Artifact
-from debugtools.judging.rules import InnerRules
-from debugtools.judging.subject import Subject
+from debugtools.search.judges.comparison import measured
+from debugtools.search.judges.original import Original
+from debugtools.search.judges.protocol import Artifact
+from debugtools.search.judges.rules import InnerRules
+from debugtools.search.judges.subject import Subject
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

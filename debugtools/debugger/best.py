@@ -9,8 +9,8 @@ from backends.errors import LayerwiseError
 from backends.filesystem.files import atomic_writer
 from backends.filesystem.permissions import make_folder
 from backends.text import shown
-from debugtools.judging.protocol import Artifact
-from debugtools.judging.subject import Subject
+from debugtools.search.judges.protocol import Artifact
+from debugtools.search.judges.subject import Subject
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

@@ -13,8 +13,8 @@ from debugtools.debugger.rows import Row, about, band_row
 from debugtools.debugger.sorting import Sorter, captured
 from debugtools.debugger.spec import DebugSpec
 from debugtools.debugger.start import Notes
-from debugtools.judging.protocol import Artifact, Judgement
-from debugtools.judging.subject import Subject
+from debugtools.search.judges.protocol import Artifact, Judgement
+from debugtools.search.judges.subject import Subject
 from debugtools.search.strategies.protocol import Candidate, Verdict
 
 if TYPE_CHECKING:

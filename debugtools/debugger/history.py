@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from debugtools.debugger.rows import Row, judgement_of, verdict_row
-from debugtools.judging.protocol import Judgement
+from debugtools.search.judges.protocol import Judgement
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

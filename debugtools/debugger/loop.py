@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from debugtools.debugger.history import History
 from debugtools.debugger.plans import MakePlan, Plan
 from debugtools.debugger.rows import Row
-from debugtools.judging.protocol import Artifact, Auto, Judge, Judgement, Undo
+from debugtools.search.judges.protocol import Artifact, Auto, Judge, Judgement, Undo
 from debugtools.search.strategies.protocol import Candidate, Verdict
 
 if TYPE_CHECKING:

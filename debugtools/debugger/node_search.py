@@ -17,13 +17,13 @@ from debugtools.debugger.replay import replay_of
 from debugtools.debugger.spec import DebugSpec
 from debugtools.debugger.start import Noise, Notes, begin
 from debugtools.debugger.verify import Verifier
-from debugtools.judging.command import CommandJudge
-from debugtools.judging.comparison import ComparisonJudge
-from debugtools.judging.costs import expected_seconds
-from debugtools.judging.crash import AfterCrash, last_crash
-from debugtools.judging.hints import Survey, survey
-from debugtools.judging.person import PersonJudge
-from debugtools.judging.protocol import Judge, Judgement
+from debugtools.search.judges.command import CommandJudge
+from debugtools.search.judges.comparison import ComparisonJudge
+from debugtools.search.judges.costs import expected_seconds
+from debugtools.search.judges.crash import AfterCrash, last_crash
+from debugtools.search.judges.hints import Survey, survey
+from debugtools.search.judges.person import PersonJudge
+from debugtools.search.judges.protocol import Judge, Judgement
 from debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:

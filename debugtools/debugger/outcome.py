@@ -10,8 +10,8 @@ from debugtools.debugger.best import Best
 from debugtools.debugger.loop import SearchLoop
 from debugtools.debugger.plans import Plan
 from debugtools.debugger.verify import Found, Verifier, is_bad
-from debugtools.judging.protocol import Judgement
-from debugtools.judging.subject import Subject
+from debugtools.search.judges.protocol import Judgement
+from debugtools.search.judges.subject import Subject
 from debugtools.search.strategies.bisect import BisectResult
 from debugtools.search.strategies.flaky import FlakyResult
 from debugtools.search.strategies.prefix import PrefixResult

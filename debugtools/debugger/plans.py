@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from debugtools.debugger.spec import DebugSpec
-from debugtools.judging.subject import Subject
+from debugtools.search.judges.subject import Subject
 from debugtools.search.strategies.flaky import FlakyBisect
 from debugtools.search.strategies.hinted import HintedBisect
 from debugtools.search.strategies.prefix import PrefixReduce

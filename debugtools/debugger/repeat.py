@@ -15,10 +15,10 @@ from debugtools.debugger.plans import Plan
 from debugtools.debugger.replay import replay_of
 from debugtools.debugger.sides import prepared
 from debugtools.debugger.spec import DebugSpec
-from debugtools.judging.command import CommandJudge
-from debugtools.judging.person import PersonJudge
-from debugtools.judging.protocol import Judge
-from debugtools.judging.rerun import RerunJudge
+from debugtools.search.judges.command import CommandJudge
+from debugtools.search.judges.person import PersonJudge
+from debugtools.search.judges.protocol import Judge
+from debugtools.search.judges.rerun import RerunJudge
 from debugtools.search.strategies.repeat import Confidence, RepeatSearch, Until
 
 if TYPE_CHECKING:

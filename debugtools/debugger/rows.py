@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from debugtools.debugger.plans import Plan
-from debugtools.judging.protocol import Artifact, Judgement
-from debugtools.judging.subject import Subject
+from debugtools.search.judges.protocol import Artifact, Judgement
+from debugtools.search.judges.subject import Subject
 from debugtools.search.strategies.protocol import Candidate, Verdict
 
 Row = dict[str, Any]

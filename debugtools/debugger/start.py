@@ -8,10 +8,10 @@ from debugtools.compare.sides.marks import any_marks
 from debugtools.compare.sides.setup import Setup
 from debugtools.debugger.history import History
 from debugtools.debugger.spec import FlakySpec
-from debugtools.judging.comparison import ComparisonJudge
-from debugtools.judging.original import Feed, Original, stronger
-from debugtools.judging.protocol import Judgement
-from debugtools.judging.subject import Subject
+from debugtools.search.judges.comparison import ComparisonJudge
+from debugtools.search.judges.original import Feed, Original, stronger
+from debugtools.search.judges.protocol import Judgement
+from debugtools.search.judges.subject import Subject
 from debugtools.search.strategies.flaky import settled
 from debugtools.search.strategies.protocol import Verdict
 

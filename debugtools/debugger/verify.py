@@ -9,9 +9,9 @@ from debugtools.debugger.best import write_model
 from debugtools.debugger.desk import Files
 from debugtools.debugger.history import History
 from debugtools.debugger.spec import FlakySpec
-from debugtools.judging.check_folder import write_golden, write_inputs
-from debugtools.judging.protocol import Judge, Judgement
-from debugtools.judging.subject import Subject
+from debugtools.search.judges.check_folder import write_golden, write_inputs
+from debugtools.search.judges.protocol import Judge, Judgement
+from debugtools.search.judges.subject import Subject
 from debugtools.search.strategies.flaky import settled
 from debugtools.search.strategies.protocol import Verdict
 

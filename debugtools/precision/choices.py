@@ -15,7 +15,7 @@ from backends.model.file import ModelFile
 from backends.model.protos import parse_model
 from backends.runner import Loadable
 from debugtools.compare.sides.save_model import write_onnx
-from debugtools.judging.protocol import Artifact
+from debugtools.search.judges.protocol import Artifact
 from surgery.cut.file import Opener
 from surgery.precision.lowering import Lowering, fill
 from surgery.precision.plan import LowType, node_label

@@ -11,9 +11,9 @@ from debugtools.debugger.desk import Files
 from debugtools.debugger.plans import Plan
 from debugtools.debugger.replay import Replay, replay_key
 from debugtools.debugger.rows import Row, band_row
-from debugtools.judging.protocol import Artifact, Judgement
 from debugtools.precision.choices import Choices
 from debugtools.precision.ground import Ground
+from debugtools.search.judges.protocol import Artifact, Judgement
 from debugtools.search.strategies.protocol import Candidate, Verdict
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from backends.text import shown
 from debugtools.debugger.history import History
 from debugtools.debugger.loop import SearchLoop
 from debugtools.debugger.replay import Replay
-from debugtools.judging.protocol import Judgement
 from debugtools.precision.desk import Best
 from debugtools.precision.engines import words
 from debugtools.precision.frontier import frontier
 from debugtools.precision.ground import Ground
+from debugtools.search.judges.protocol import Judgement
 from debugtools.search.strategies.precision import PrecisionResult
 from debugtools.search.strategies.protocol import Verdict
 from surgery.precision.plan import node_label

@@ -10,15 +10,15 @@ from debugtools.debugger.history import History
 from debugtools.debugger.loop import SearchLoop
 from debugtools.debugger.plans import MakePlan, Plan
 from debugtools.debugger.replay import replay_of
-from debugtools.judging.command import CommandJudge
-from debugtools.judging.person import PersonJudge
-from debugtools.judging.protocol import Judge, Judgement
 from debugtools.precision.desk import Best, PrecisionDesk
 from debugtools.precision.ground import Ground
 from debugtools.precision.layer_table import layer_table
 from debugtools.precision.outcome import Outcome
 from debugtools.precision.scores import measured
 from debugtools.precision.spec import PrecisionSpec
+from debugtools.search.judges.command import CommandJudge
+from debugtools.search.judges.person import PersonJudge
+from debugtools.search.judges.protocol import Judge, Judgement
 from debugtools.search.strategies.layers import LayerSearch
 from debugtools.search.strategies.precision import PrecisionSearch, Scores
 from debugtools.search.strategies.protocol import Search, Verdict

@@ -17,9 +17,9 @@ from backends.specs import FeedSpec, RunnerSpec
 from debugtools.compare.sides.setup import Setup
 from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 from debugtools.debugger.spec import DebugSpec
-from debugtools.judging.costs import expected_seconds
-from debugtools.judging.original import Original
-from debugtools.judging.subject import Subject
+from debugtools.search.judges.costs import expected_seconds
+from debugtools.search.judges.original import Original
+from debugtools.search.judges.subject import Subject
 from layerwise.comparator import RunResults
 
 pytestmark = pytest.mark.usefixtures("workspace")

@@ -14,7 +14,7 @@ from support.models import mlp
 from backends.errors import BadFile, UsageError
 from debugtools.compare.spec import CompareSpec
 from debugtools.debugger.spec import CheckSpec, DebugSpec, FlakySpec
-from debugtools.judging.pass_rule import PassRule
+from debugtools.search.judges.pass_rule import PassRule
 
 PYTHON = sys.executable
 NAMES = '''"""Names of a model's nodes, read in a tenth of the time that importing onnx takes."""

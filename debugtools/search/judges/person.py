@@ -9,8 +9,8 @@ from backends.errors import LayerwiseError
 from backends.filesystem.files import atomic_writer
 from backends.filesystem.permissions import make_folder
 from backends.text import shown
-from debugtools.judging.check_folder import write_golden, write_inputs
-from debugtools.judging.protocol import Artifact, Auto, Judge, Judgement, OneAtATime, Undo
+from debugtools.search.judges.check_folder import write_golden, write_inputs
+from debugtools.search.judges.protocol import Artifact, Auto, Judge, Judgement, OneAtATime, Undo
 from debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:

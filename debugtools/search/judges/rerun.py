@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from backends.errors import LayerwiseError
 from debugtools.compare.sides.setup import Setup
-from debugtools.judging.original import Original, stronger
-from debugtools.judging.protocol import Artifact, Judgement, OneAtATime
+from debugtools.search.judges.original import Original, stronger
+from debugtools.search.judges.protocol import Artifact, Judgement, OneAtATime
 from debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ nodes stay below it: in DenseNet-121, ResNet-50 and Inception v2 on the CPU the 
 0.34 of it, and the worst of 450 larger cuts, optimised against not, to 1.06. A tolerance of the user's that is tighter
 than the bound blames nobody: what is within the bound passes in any case. Where a candidate is beyond it because it
 magnifies rounding, not because it computes wrongly, its inputs tell: moved by a few units in the last place, they move
-the output as far. See `debugtools.judging.conditioning`.
+the output as far. See `debugtools.search.judges.conditioning`.
 """
 
 from collections.abc import Sequence

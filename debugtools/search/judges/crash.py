@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from debugtools.judging.protocol import Artifact, Judge, Judgement, OneAtATime
+from debugtools.search.judges.protocol import Artifact, Judge, Judgement, OneAtATime
 from debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from backends.feeds.sources import save_feeds
 from backends.filesystem.permissions import user_umask
 from backends.filesystem.temporary import note
 from backends.results.inference import IterationResult, RunResults
-from debugtools.judging.protocol import Array, Artifact
+from debugtools.search.judges.protocol import Array, Artifact
 
 SMALL = 16 << 20  # bytes of tensors that are written as JSON
 

@@ -10,11 +10,11 @@ from backends.tensors import dtype_name, is_floating
 from debugtools.compare.observing.stream import observing
 from debugtools.compare.sides.engine import asked_level, asked_types
 from debugtools.compare.sides.side import ModelSide
-from debugtools.judging.subject import Subject
 from debugtools.locate.crowd import Crowd
 from debugtools.locate.errors import Error, error_of
 from debugtools.locate.local import LocalRuns
 from debugtools.locate.part import Part
+from debugtools.search.judges.subject import Subject
 from surgery.cut.explode import Exploder
 
 Array = NDArray[Any]

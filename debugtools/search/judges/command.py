@@ -17,11 +17,11 @@ from backends.filesystem.permissions import make_folder, user_umask
 from backends.filesystem.temporary import environment_of_user
 from backends.text import shown
 from debugtools.debugger.spec import CheckSpec, DebugSpec
-from debugtools.judging.check_folder import CheckFolder, plain_writer, write_golden, write_inputs
-from debugtools.judging.follow import Follower
-from debugtools.judging.pass_rule import PassRule
-from debugtools.judging.processes import kill_tree
-from debugtools.judging.protocol import Array, Artifact, Judgement
+from debugtools.search.judges.check_folder import CheckFolder, plain_writer, write_golden, write_inputs
+from debugtools.search.judges.follow import Follower
+from debugtools.search.judges.pass_rule import PassRule
+from debugtools.search.judges.processes import kill_tree
+from debugtools.search.judges.protocol import Array, Artifact, Judgement
 from debugtools.search.strategies.protocol import Verdict
 
 Golden = Callable[[Artifact], dict[str, Array]]

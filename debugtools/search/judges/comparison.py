@@ -11,10 +11,10 @@ from backends.errors import LayerwiseError, MissingDependency
 from backends.runner import Loadable, Runner, open_runner
 from debugtools.compare.arithmetic.metrics import Comparison, worst
 from debugtools.compare.observing.stream import of_cut
-from debugtools.judging.conditioning import Rounding
-from debugtools.judging.protocol import Artifact, Judgement, OneAtATime
-from debugtools.judging.rules import InnerRules
-from debugtools.judging.subject import Subject
+from debugtools.search.judges.conditioning import Rounding
+from debugtools.search.judges.protocol import Artifact, Judgement, OneAtATime
+from debugtools.search.judges.rules import InnerRules
+from debugtools.search.judges.subject import Subject
 from debugtools.search.strategies.protocol import Verdict
 
 Array = NDArray[Any]

@@ -22,7 +22,7 @@ from debugtools.compare.table.layers import Row
 from debugtools.compare.table.pairs import Comparer
 from debugtools.compare.table.places import Places
 from debugtools.compare.table.saving import Savers
-from debugtools.judging.protocol import Judgement
+from debugtools.search.judges.protocol import Judgement
 from debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from debugtools.compare.sides.marks import marked_tensors
 from debugtools.compare.sides.same_feeds import digest
 from debugtools.compare.sides.setup import Setup
 from debugtools.compare.sides.side import ModelSide
-from debugtools.judging.original import ends
-from debugtools.judging.protocol import Artifact
-from debugtools.judging.reference import ReferenceTensors
+from debugtools.search.judges.original import ends
+from debugtools.search.judges.protocol import Artifact
+from debugtools.search.judges.reference import ReferenceTensors
 from surgery.cut.file import Opener, write_cut
 from surgery.cut.live import LiveCut, LiveCuts
 from surgery.precision.plan import node_label
