@@ -14,9 +14,9 @@ from backends.errors import UsageError
 ACTIONS: dict[str, str] = {
     "compare": "debugtools.compare.action:compare",
     "locate": "debugtools.locate.action:locate",
-    "debug_reduce": "debugtools.debugger.action:debug_reduce",
-    "debug_bisect": "debugtools.debugger.action:debug_bisect",
-    "debug_repeat": "debugtools.debugger.action:debug_repeat",
+    "debug_reduce": "debugtools.search.driver.action:debug_reduce",
+    "debug_bisect": "debugtools.search.driver.action:debug_bisect",
+    "debug_repeat": "debugtools.search.driver.action:debug_repeat",
     "debug_build": "debugtools.builds.action:debug_build",
     "debug_precision": "debugtools.precision.action:debug_precision",
     "bench": "debugtools.bench.action:bench",

@@ -25,8 +25,8 @@ from benchmarks.faults.ours import run_action, two_levels
 from benchmarks.faults.plants.vanishing import VANISHING
 from benchmarks.faults.tables import Options, Table, by, corpora, share, table, work_folder
 from debugtools.compare.spec import MarkSpec, ToleranceSpec
-from debugtools.debugger.spec import DebugSpec
 from debugtools.locate.spec import LocateSpec
+from debugtools.search.driver.spec import DebugSpec
 
 _TRIES = 40
 

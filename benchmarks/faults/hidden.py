@@ -19,8 +19,8 @@ from benchmarks.faults.running import Array
 from benchmarks.faults.tables import Options, Table, corpora, share, table, work_folder
 from benchmarks.faults.theirs import Files
 from benchmarks.faults.zoo import Sample
-from debugtools.debugger.spec import DebugSpec
 from debugtools.locate.spec import LocateSpec
+from debugtools.search.driver.spec import DebugSpec
 
 _LARGER = 3.0
 _TRIES = 40

@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from debugtools.debugger.desk import Files, RepeatDesk
-from debugtools.debugger.plans import Plan
-from debugtools.debugger.replay import Replay, replay_key
-from debugtools.debugger.sorting import Sorter
-from debugtools.debugger.spec import DebugSpec
-from debugtools.debugger.start import Notes
+from debugtools.search.driver.desk import Files, RepeatDesk
+from debugtools.search.driver.plans import Plan
+from debugtools.search.driver.replay import Replay, replay_key
+from debugtools.search.driver.sorting import Sorter
+from debugtools.search.driver.spec import DebugSpec
+from debugtools.search.driver.start import Notes
 from debugtools.search.judges.protocol import Artifact, Judgement
 from debugtools.search.strategies.protocol import Candidate
 

@@ -15,7 +15,7 @@ from debugtools.builds.maker import Build, Maker
 from debugtools.compare.sides.models import OpaqueModel
 from debugtools.compare.sides.setup import Setup
 from debugtools.compare.spec import CompareSpec
-from debugtools.debugger.spec import DebugSpec
+from debugtools.search.driver.spec import DebugSpec
 from debugtools.search.judges.check_folder import plain_writer
 from debugtools.search.judges.protocol import Artifact, By, Judge, Judgement, OneAtATime
 from debugtools.search.judges.rerun import RerunJudge

@@ -11,12 +11,12 @@ from debugtools.builds.choosing import mixed
 from debugtools.builds.desk import BuildDesk
 from debugtools.builds.maker import Maker
 from debugtools.builds.suspects import Trial, suspects
-from debugtools.debugger.history import History
-from debugtools.debugger.loop import SearchLoop
-from debugtools.debugger.plans import Plan
-from debugtools.debugger.spec import DebugSpec
-from debugtools.debugger.start import Notes
 from debugtools.diff.tactics import fields
+from debugtools.search.driver.history import History
+from debugtools.search.driver.loop import SearchLoop
+from debugtools.search.driver.plans import Plan
+from debugtools.search.driver.spec import DebugSpec
+from debugtools.search.driver.start import Notes
 from debugtools.search.judges.protocol import Judge
 from debugtools.search.strategies.protocol import Candidate, Verdict
 from debugtools.search.strategies.reduce import ReduceSearch

@@ -18,12 +18,12 @@ from debugtools.builds.spec import BuildsSpec
 from debugtools.builds.suspects import Trial
 from debugtools.compare.sides.setup import Setup
 from debugtools.convert.engine import EngineSpec
-from debugtools.debugger.history import History
-from debugtools.debugger.loop import SearchLoop
-from debugtools.debugger.plans import Plan
-from debugtools.debugger.repeat import until_of
-from debugtools.debugger.spec import DebugSpec
-from debugtools.debugger.start import Notes
+from debugtools.search.driver.history import History
+from debugtools.search.driver.loop import SearchLoop
+from debugtools.search.driver.plans import Plan
+from debugtools.search.driver.repeat import until_of
+from debugtools.search.driver.spec import DebugSpec
+from debugtools.search.driver.start import Notes
 from debugtools.search.judges.command import CommandJudge
 from debugtools.search.judges.crash import AfterCrash, last_crash
 from debugtools.search.judges.person import PersonJudge

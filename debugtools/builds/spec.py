@@ -2,7 +2,7 @@
 
 from backends.specs import Spec
 from backends.trt.options import TrtOptions, trt_options
-from debugtools.debugger.spec import DebugSpec
+from debugtools.search.driver.spec import DebugSpec
 
 ENGINE = "polygraphy_debug.engine"
 

@@ -5,17 +5,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from debugtools.debugger.desk import Files
-from debugtools.debugger.history import History
-from debugtools.debugger.loop import SearchLoop
-from debugtools.debugger.plans import MakePlan, Plan
-from debugtools.debugger.replay import replay_of
 from debugtools.precision.desk import Best, PrecisionDesk
 from debugtools.precision.ground import Ground
 from debugtools.precision.layer_table import layer_table
 from debugtools.precision.outcome import Outcome
 from debugtools.precision.scores import measured
 from debugtools.precision.spec import PrecisionSpec
+from debugtools.search.driver.desk import Files
+from debugtools.search.driver.history import History
+from debugtools.search.driver.loop import SearchLoop
+from debugtools.search.driver.plans import MakePlan, Plan
+from debugtools.search.driver.replay import replay_of
 from debugtools.search.judges.command import CommandJudge
 from debugtools.search.judges.person import PersonJudge
 from debugtools.search.judges.protocol import Judge, Judgement

@@ -13,7 +13,7 @@ from support.models import mlp
 
 from backends.errors import BadFile, UsageError
 from debugtools.compare.spec import CompareSpec
-from debugtools.debugger.spec import CheckSpec, DebugSpec, FlakySpec
+from debugtools.search.driver.spec import CheckSpec, DebugSpec, FlakySpec
 from debugtools.search.judges.pass_rule import PassRule
 
 PYTHON = sys.executable

@@ -16,8 +16,8 @@ from benchmarks.faults.ours import run_action, two_levels, two_models
 from benchmarks.faults.theirs import Files, write_files
 from benchmarks.faults.zoo import Sample
 from debugtools.compare.spec import MarkSpec, ToleranceSpec
-from debugtools.debugger.spec import DebugSpec
 from debugtools.locate.spec import LocateSpec
+from debugtools.search.driver.spec import DebugSpec
 
 MODELS = ("cnn", "encoder", "detector")
 EACH = 5

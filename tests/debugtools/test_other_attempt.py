@@ -24,9 +24,9 @@ from backends.jobs.store import Workspace
 from backends.jobs.view import JobView
 from backends.specs import FeedSpec, RunnerSpec
 from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
-from debugtools.debugger.spec import CheckSpec, DebugSpec
 from debugtools.locate.spec import LocateSpec
 from debugtools.precision.spec import PrecisionSpec
+from debugtools.search.driver.spec import CheckSpec, DebugSpec
 from tui.cli.json_output import Collector
 from tui.cli.log import CRITICAL, Log
 from tui.cli.report import CompareReport

@@ -19,8 +19,8 @@ from backends.specs import RunnerSpec
 from debugtools.builds.action import debug_build
 from debugtools.builds.spec import BuildsSpec
 from debugtools.compare.spec import CompareSpec
-from debugtools.debugger.action import debug_bisect, debug_reduce, debug_repeat
-from debugtools.debugger.spec import DebugSpec
+from debugtools.search.driver.action import debug_bisect, debug_reduce, debug_repeat
+from debugtools.search.driver.spec import DebugSpec
 
 ORT = RunnerSpec(kind="onnxrt", threads=1)
 ACTIONS: dict[str, Callable[[JobContext], dict[str, Any]]] = {

@@ -20,8 +20,8 @@ from backends.scripts import load_script
 from backends.specs import RunnerSpec
 from backends.trt.tactics import read_tactics
 from debugtools.bench.exports import read_report
-from debugtools.debugger.replay import Replay
 from debugtools.diff.jsons import diff_json
+from debugtools.search.driver.replay import Replay
 from layerwise.backend.common import BytesFromPath
 from surgery.history.tree import read_edits
 from surgery.plugins.config import read_config

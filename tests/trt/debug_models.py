@@ -1,7 +1,7 @@
 """What searches on the fake start with: models whose layers can be spoilt, and the searches as jobs run them."""
 
 LOADED = (
-    "debugtools.debugger.action", "debugtools.debugger.node_search", "debugtools.debugger.repeat",
+    "debugtools.search.driver.action", "debugtools.search.driver.node_search", "debugtools.search.driver.repeat",
     "debugtools.locate.action", "debugtools.locate.run", "debugtools.precision.action", "debugtools.precision.run",
     "debugtools.convert.engine_precision", "backends.trt.parts",
 )  # fmt: skip
@@ -16,7 +16,7 @@ from backends.errors import LayerwiseError, UsageError
 from backends.specs import FeedSpec, RunnerSpec
 from backends.trt.options import ConfigOptions, NetworkOptions, TrtOptions, to_dict
 from debugtools.compare.spec import CompareSpec, ToleranceSpec
-from debugtools.debugger.spec import DebugSpec, FlakySpec
+from debugtools.search.driver.spec import DebugSpec, FlakySpec
 from debugtools.locate.spec import LocateSpec
 from debugtools.precision.spec import PrecisionSpec
 from support.debugging import search, job_folder

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from debugtools.debugger.rows import Row, judgement_of, verdict_row
+from debugtools.search.driver.rows import Row, judgement_of, verdict_row
 from debugtools.search.judges.protocol import Judgement
 
 if TYPE_CHECKING:

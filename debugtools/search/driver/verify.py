@@ -5,10 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from debugtools.debugger.best import write_model
-from debugtools.debugger.desk import Files
-from debugtools.debugger.history import History
-from debugtools.debugger.spec import FlakySpec
+from debugtools.search.driver.best import write_model
+from debugtools.search.driver.desk import Files
+from debugtools.search.driver.history import History
+from debugtools.search.driver.spec import FlakySpec
 from debugtools.search.judges.check_folder import write_golden, write_inputs
 from debugtools.search.judges.protocol import Judge, Judgement
 from debugtools.search.judges.subject import Subject

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from backends.errors import UsageError
 from debugtools.compare.sides.setup import Setup
-from debugtools.debugger.best import Best
-from debugtools.debugger.desk import Files, ModelDesk
-from debugtools.debugger.history import History
-from debugtools.debugger.loop import SearchLoop
-from debugtools.debugger.outcome import Outcome
-from debugtools.debugger.plans import MakePlan, bisect_plan, reduce_plan
-from debugtools.debugger.replay import replay_of
-from debugtools.debugger.spec import DebugSpec
-from debugtools.debugger.start import Noise, Notes, begin
-from debugtools.debugger.verify import Verifier
+from debugtools.search.driver.best import Best
+from debugtools.search.driver.desk import Files, ModelDesk
+from debugtools.search.driver.history import History
+from debugtools.search.driver.loop import SearchLoop
+from debugtools.search.driver.outcome import Outcome
+from debugtools.search.driver.plans import MakePlan, bisect_plan, reduce_plan
+from debugtools.search.driver.replay import replay_of
+from debugtools.search.driver.spec import DebugSpec
+from debugtools.search.driver.start import Noise, Notes, begin
+from debugtools.search.driver.verify import Verifier
 from debugtools.search.judges.command import CommandJudge
 from debugtools.search.judges.comparison import ComparisonJudge
 from debugtools.search.judges.costs import expected_seconds

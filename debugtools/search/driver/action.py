@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from backends.errors import UsageError
-from debugtools.debugger.spec import DebugSpec
+from debugtools.search.driver.spec import DebugSpec
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext
@@ -27,7 +27,7 @@ def debug_bisect(context: "JobContext") -> dict[str, Any]:
 
 def debug_repeat(context: "JobContext") -> dict[str, Any]:
     """Do the same thing again and again and count how often it fails. Rows of the tables verdicts and band."""
-    from debugtools.debugger.repeat import Repeat
+    from debugtools.search.driver.repeat import Repeat
 
     return context.resumed(lambda: Repeat(context, _spec(context)).run())
 
@@ -38,14 +38,14 @@ def _search(context: "JobContext", what: str) -> dict[str, Any]:
         raise UsageError("there is no model to search in")
     from backends.trt.store import forget_candidates
     from debugtools.compare.sides.setup import Setup
-    from debugtools.debugger.sides import prepared
+    from debugtools.search.driver.sides import prepared
 
     setup = Setup(prepared(spec, anew=spec.flaky is not None))
     if len(setup.sides) > 1 and not (spec.check or spec.interactive):
         setup.start()
     for side in setup.model_sides:
         side.model.prepare(whole_graph=True)
-    from debugtools.debugger.node_search import NodeSearch  # while sessions open and models are parsed
+    from debugtools.search.driver.node_search import NodeSearch  # while sessions open and models are parsed
 
     try:
         return NodeSearch(context, spec, setup, what).run()

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from debugtools.debugger.plans import Plan
+from debugtools.search.driver.plans import Plan
 from debugtools.search.judges.protocol import Artifact, Judgement
 from debugtools.search.judges.subject import Subject
 from debugtools.search.strategies.protocol import Candidate, Verdict

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 from backends.errors import UsageError
 from backends.text import shown
 from debugtools.compare.sides.setup import Setup
-from debugtools.debugger.desk import Files, RepeatDesk
-from debugtools.debugger.history import History
-from debugtools.debugger.loop import SearchLoop
-from debugtools.debugger.plans import Plan
-from debugtools.debugger.replay import replay_of
-from debugtools.debugger.sides import prepared
-from debugtools.debugger.spec import DebugSpec
+from debugtools.search.driver.desk import Files, RepeatDesk
+from debugtools.search.driver.history import History
+from debugtools.search.driver.loop import SearchLoop
+from debugtools.search.driver.plans import Plan
+from debugtools.search.driver.replay import replay_of
+from debugtools.search.driver.sides import prepared
+from debugtools.search.driver.spec import DebugSpec
 from debugtools.search.judges.command import CommandJudge
 from debugtools.search.judges.person import PersonJudge
 from debugtools.search.judges.protocol import Judge

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backends.text import shown
-from debugtools.debugger.best import Best
-from debugtools.debugger.loop import SearchLoop
-from debugtools.debugger.plans import Plan
-from debugtools.debugger.verify import Found, Verifier, is_bad
+from debugtools.search.driver.best import Best
+from debugtools.search.driver.loop import SearchLoop
+from debugtools.search.driver.plans import Plan
+from debugtools.search.driver.verify import Found, Verifier, is_bad
 from debugtools.search.judges.protocol import Judgement
 from debugtools.search.judges.subject import Subject
 from debugtools.search.strategies.bisect import BisectResult

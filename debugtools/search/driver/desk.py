@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from debugtools.debugger.best import Best
-from debugtools.debugger.plans import Plan
-from debugtools.debugger.replay import Replay, replay_key
-from debugtools.debugger.rows import Row, about, band_row
-from debugtools.debugger.sorting import Sorter, captured
-from debugtools.debugger.spec import DebugSpec
-from debugtools.debugger.start import Notes
+from debugtools.search.driver.best import Best
+from debugtools.search.driver.plans import Plan
+from debugtools.search.driver.replay import Replay, replay_key
+from debugtools.search.driver.rows import Row, about, band_row
+from debugtools.search.driver.sorting import Sorter, captured
+from debugtools.search.driver.spec import DebugSpec
+from debugtools.search.driver.start import Notes
 from debugtools.search.judges.protocol import Artifact, Judgement
 from debugtools.search.judges.subject import Subject
 from debugtools.search.strategies.protocol import Candidate, Verdict

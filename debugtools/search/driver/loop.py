@@ -6,9 +6,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from debugtools.debugger.history import History
-from debugtools.debugger.plans import MakePlan, Plan
-from debugtools.debugger.rows import Row
+from debugtools.search.driver.history import History
+from debugtools.search.driver.plans import MakePlan, Plan
+from debugtools.search.driver.rows import Row
 from debugtools.search.judges.protocol import Artifact, Auto, Judge, Judgement, Undo
 from debugtools.search.strategies.protocol import Candidate, Verdict
 

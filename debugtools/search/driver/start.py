@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 from debugtools.compare.sides.engine import check_engine_side
 from debugtools.compare.sides.marks import any_marks
 from debugtools.compare.sides.setup import Setup
-from debugtools.debugger.history import History
-from debugtools.debugger.spec import FlakySpec
+from debugtools.search.driver.history import History
+from debugtools.search.driver.spec import FlakySpec
 from debugtools.search.judges.comparison import ComparisonJudge
 from debugtools.search.judges.original import Feed, Original, stronger
 from debugtools.search.judges.protocol import Judgement

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from debugtools.debugger.spec import DebugSpec
+from debugtools.search.driver.spec import DebugSpec
 from debugtools.search.judges.subject import Subject
 from debugtools.search.strategies.flaky import FlakyBisect
 from debugtools.search.strategies.hinted import HintedBisect
