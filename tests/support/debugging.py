@@ -16,9 +16,9 @@ from backends.jobs.events import read_events
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
 from backends.specs import RunnerSpec
-from debugtools.builds.action import debug_build
-from debugtools.builds.spec import BuildsSpec
 from debugtools.compare.spec import CompareSpec
+from debugtools.search.builds.action import debug_build
+from debugtools.search.builds.spec import BuildsSpec
 from debugtools.search.driver.action import debug_bisect, debug_reduce, debug_repeat
 from debugtools.search.driver.spec import DebugSpec
 

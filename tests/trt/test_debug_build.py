@@ -29,7 +29,7 @@ from backends.runner import Loadable
 from backends.specs import FeedSpec, RunnerSpec
 from backends.trt.build import build_engine
 from backends.trt.options import TrtOptions, to_dict
-from debugtools.builds.spec import BuildsSpec
+from debugtools.search.builds.spec import BuildsSpec
 from debugtools.compare.spec import CompareSpec
 from debugtools.search.driver.spec import CheckSpec, DebugSpec
 from support.debugging import job_folder, search
@@ -235,7 +235,7 @@ import msgspec, os
 from backends.jobs.context import JobContext
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
-from debugtools.builds.action import debug_build
+from debugtools.search.builds.action import debug_build
 check = CheckSpec(command=["sh", "-c", f"echo $LAYERWISE_LEASES $CUDA_VISIBLE_DEVICES >> {Path.cwd()}/seen"],
     environment={"CUDA_VISIBLE_DEVICES": "0,1"})
 compare = CompareSpec(model="c.onnx", runners=[RunnerSpec(kind="trt")])

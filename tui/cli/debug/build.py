@@ -9,8 +9,8 @@ import msgspec
 from backends.errors import UsageError
 from backends.text import shown
 from backends.trt.options import to_dict, trt_options
-from debugtools.builds.spec import ENGINE, BuildsSpec
 from debugtools.compare.spec import CompareSpec
+from debugtools.search.builds.spec import ENGINE, BuildsSpec
 from debugtools.search.driver.spec import DebugSpec
 from tui.cli.convert_engine import with_shapes
 from tui.cli.debug import options

@@ -11,10 +11,10 @@ import numpy as np
 from backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError
 from backends.trt.build import save_engine
 from backends.trt.options import Shapes, TrtOptions, to_dict
-from debugtools.builds.maker import Build, Maker
 from debugtools.compare.sides.models import OpaqueModel
 from debugtools.compare.sides.setup import Setup
 from debugtools.compare.spec import CompareSpec
+from debugtools.search.builds.maker import Build, Maker
 from debugtools.search.driver.spec import DebugSpec
 from debugtools.search.judges.check_folder import plain_writer
 from debugtools.search.judges.protocol import Artifact, By, Judge, Judgement, OneAtATime

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from backends.filesystem.permissions import make_folder
 from backends.text import shown
-from debugtools.builds.choosing import mixed
-from debugtools.builds.desk import BuildDesk
-from debugtools.builds.maker import Maker
-from debugtools.builds.suspects import Trial, suspects
 from debugtools.diff.tactics import fields
+from debugtools.search.builds.choosing import mixed
+from debugtools.search.builds.desk import BuildDesk
+from debugtools.search.builds.maker import Maker
+from debugtools.search.builds.suspects import Trial, suspects
 from debugtools.search.driver.history import History
 from debugtools.search.driver.loop import SearchLoop
 from debugtools.search.driver.plans import Plan

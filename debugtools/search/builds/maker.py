@@ -10,9 +10,9 @@ import msgspec
 from backends.filesystem.permissions import make_folder
 from backends.trt.options import Shapes, TrtOptions
 from backends.trt.tactic_record import decode_record, read_bounded, save_record
-from debugtools.builds.building import Building
-from debugtools.builds.choosing import sampled
 from debugtools.convert.engine import EngineSpec
+from debugtools.search.builds.building import Building
+from debugtools.search.builds.choosing import sampled
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from backends.errors import UsageError
-from debugtools.builds.building import apart, here
-from debugtools.builds.desk import BuildDesk
-from debugtools.builds.judging import BuildJudge, EngineJudge, NoJudge, against
-from debugtools.builds.maker import Maker
-from debugtools.builds.narrow import Narrowed, Narrowing
-from debugtools.builds.outcome import outcome
-from debugtools.builds.spec import BuildsSpec
-from debugtools.builds.suspects import Trial
 from debugtools.compare.sides.setup import Setup
 from debugtools.convert.engine import EngineSpec
+from debugtools.search.builds.building import apart, here
+from debugtools.search.builds.desk import BuildDesk
+from debugtools.search.builds.judging import BuildJudge, EngineJudge, NoJudge, against
+from debugtools.search.builds.maker import Maker
+from debugtools.search.builds.narrow import Narrowed, Narrowing
+from debugtools.search.builds.outcome import outcome
+from debugtools.search.builds.spec import BuildsSpec
+from debugtools.search.builds.suspects import Trial
 from debugtools.search.driver.history import History
 from debugtools.search.driver.loop import SearchLoop
 from debugtools.search.driver.plans import Plan

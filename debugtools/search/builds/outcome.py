@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from backends.errors import placing
 from backends.filesystem.permissions import make_folder
 from backends.text import shown
-from debugtools.builds.choosing import joined
-from debugtools.builds.maker import Maker
-from debugtools.builds.narrow import Narrowed
-from debugtools.builds.spec import BuildsSpec
-from debugtools.builds.suspects import Suspect, Trial, suspects, told, varied
+from debugtools.search.builds.choosing import joined
+from debugtools.search.builds.maker import Maker
+from debugtools.search.builds.narrow import Narrowed
+from debugtools.search.builds.spec import BuildsSpec
+from debugtools.search.builds.suspects import Suspect, Trial, suspects, told, varied
 from debugtools.search.strategies.protocol import Verdict
 from debugtools.search.strategies.repeat import RepeatResult
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from backends.errors import UsageError
-from debugtools.builds.spec import BuildsSpec
+from debugtools.search.builds.spec import BuildsSpec
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext
@@ -18,7 +18,7 @@ def debug_build(context: "JobContext") -> dict[str, Any]:
     builds alone have), varied (layer -> how many tactics it has had), bad_tactics (sets of tactics that are verified to
     make a good build fail, None if that was not asked), files (exclude: for --exclude-tactics).
     """
-    from debugtools.builds.run import Builds
+    from debugtools.search.builds.run import Builds
 
     try:
         spec = msgspec.convert(context.params, BuildsSpec)
