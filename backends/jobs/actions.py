@@ -18,7 +18,7 @@ ACTIONS: dict[str, str] = {
     "debug_bisect": "debugtools.search.driver.action:debug_bisect",
     "debug_repeat": "debugtools.search.driver.action:debug_repeat",
     "debug_build": "debugtools.search.builds.action:debug_build",
-    "debug_precision": "debugtools.precision.action:debug_precision",
+    "debug_precision": "debugtools.search.precision.action:debug_precision",
     "bench": "debugtools.bench.action:bench",
     "lint": "debugtools.lint.action:lint",
     "capability": "debugtools.capability.action:capability",

@@ -2,8 +2,8 @@
 
 LOADED = (
     "debugtools.search.driver.action", "debugtools.search.driver.node_search", "debugtools.search.driver.repeat",
-    "debugtools.locate.action", "debugtools.locate.run", "debugtools.precision.action", "debugtools.precision.run",
-    "debugtools.convert.engine_precision", "backends.trt.parts",
+    "debugtools.locate.action", "debugtools.locate.run", "debugtools.search.precision.action",
+    "debugtools.search.precision.run", "debugtools.convert.engine_precision", "backends.trt.parts",
 )  # fmt: skip
 """What searches import on their way: loaded once, before any of them."""
 SETUP = """
@@ -18,7 +18,7 @@ from backends.trt.options import ConfigOptions, NetworkOptions, TrtOptions, to_d
 from debugtools.compare.spec import CompareSpec, ToleranceSpec
 from debugtools.search.driver.spec import DebugSpec, FlakySpec
 from debugtools.locate.spec import LocateSpec
-from debugtools.precision.spec import PrecisionSpec
+from debugtools.search.precision.spec import PrecisionSpec
 from support.debugging import search, job_folder
 from support.locating import run_locate
 OPERATORS = ("Abs", "Neg", "Tanh", "Softplus", "Exp", "Sqrt")

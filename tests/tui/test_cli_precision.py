@@ -11,7 +11,7 @@ from support.cli import layerwise
 from support.models import from_text
 
 from backends.feeds.sources import save_feeds
-from debugtools.precision.spec import PrecisionSpec
+from debugtools.search.precision.spec import PrecisionSpec
 from layerwise.comparator import RunResults
 from tui.cli.debug.precision import fill_precision, to_precision
 from tui.cli.parser import Parser

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from backends.errors import UsageError
-from debugtools.precision.spec import PrecisionSpec
+from debugtools.search.precision.spec import PrecisionSpec
 from tui.cli import options as run_options
 from tui.cli import options_compare, options_run, options_trt
 from tui.cli.debug import options

@@ -5,7 +5,7 @@ import msgspec
 from debugtools.compare.run import ComparisonRun
 from debugtools.compare.sides.setup import Setup
 from debugtools.compare.spec import MarkSpec
-from debugtools.precision.ground import Ground
+from debugtools.search.precision.ground import Ground
 
 
 def layer_table(ground: Ground, kept: tuple[int, ...]) -> None:

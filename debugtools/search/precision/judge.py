@@ -16,10 +16,10 @@ from debugtools.compare.arithmetic.tolerance import Tolerances, rounding_bound
 from debugtools.compare.sides.setup import Setup
 from debugtools.compare.sides.side import Side
 from debugtools.compare.spec import ToleranceSpec
-from debugtools.precision.spec import LowType, rounds_like
-from debugtools.precision.ways import Way
 from debugtools.search.judges.original import Feed, Original, stronger
 from debugtools.search.judges.protocol import Artifact, Judgement, OneAtATime
+from debugtools.search.precision.spec import LowType, rounds_like
+from debugtools.search.precision.ways import Way
 from debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from backends.specs import FeedSpec, RunnerSpec
 from backends.trt.library import tensorrt
 from backends.trt.options import ConfigOptions, TrtOptions, to_dict, trt_options
 from backends.trt.precision import by_flags
-from debugtools.precision.spec import LowType
+from debugtools.search.precision.spec import LowType
 
 _FLAGS: dict[str, str] = {"float16": "fp16", "bfloat16": "bf16", "int8": "int8"}
 

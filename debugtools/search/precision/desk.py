@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from backends.errors import LayerwiseError
 from backends.filesystem.permissions import make_folder
 from backends.text import shown
-from debugtools.precision.choices import Choices
-from debugtools.precision.ground import Ground
 from debugtools.search.driver.desk import Files
 from debugtools.search.driver.plans import Plan
 from debugtools.search.driver.replay import Replay, replay_key
 from debugtools.search.driver.rows import Row, band_row
 from debugtools.search.judges.protocol import Artifact, Judgement
+from debugtools.search.precision.choices import Choices
+from debugtools.search.precision.ground import Ground
 from debugtools.search.strategies.protocol import Candidate, Verdict
 
 if TYPE_CHECKING:

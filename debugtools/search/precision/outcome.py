@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from backends.text import shown
-from debugtools.precision.desk import Best
-from debugtools.precision.engines import words
-from debugtools.precision.frontier import frontier
-from debugtools.precision.ground import Ground
 from debugtools.search.driver.history import History
 from debugtools.search.driver.loop import SearchLoop
 from debugtools.search.driver.replay import Replay
 from debugtools.search.judges.protocol import Judgement
+from debugtools.search.precision.desk import Best
+from debugtools.search.precision.engines import words
+from debugtools.search.precision.frontier import frontier
+from debugtools.search.precision.ground import Ground
 from debugtools.search.strategies.precision import PrecisionResult
 from debugtools.search.strategies.protocol import Verdict
 from surgery.precision.plan import node_label

@@ -19,8 +19,8 @@ from debugtools.locate.errors import error_of
 from debugtools.locate.fitting import fit
 from debugtools.locate.local import LocalRuns, Result
 from debugtools.locate.part import Part
-from debugtools.precision.spec import LowType, rounds_like
-from debugtools.precision.ways import LowGraph
+from debugtools.search.precision.spec import LowType, rounds_like
+from debugtools.search.precision.ways import LowGraph
 from surgery.cut.explode import Exploder
 from surgery.precision.nodes import rounded
 

@@ -5,8 +5,8 @@ import msgspec
 from backends.errors import UsageError
 from backends.specs import RunnerSpec
 from debugtools.compare.spec import CompareSpec, MarkSpec
-from debugtools.precision.engines import full
-from debugtools.precision.spec import PrecisionSpec
+from debugtools.search.precision.engines import full
+from debugtools.search.precision.spec import PrecisionSpec
 
 _CPU = frozenset({"cpu", "cpuexecutionprovider"})
 

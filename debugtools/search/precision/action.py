@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from backends.errors import UsageError
-from debugtools.precision.spec import PrecisionSpec
+from debugtools.search.precision.spec import PrecisionSpec
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext
@@ -22,7 +22,7 @@ def debug_precision(context: "JobContext") -> dict[str, Any]:
     except msgspec.ValidationError as error:
         raise UsageError(f"the description of the search does not fit: {error}") from None
     from backends.trt.store import forget_candidates
-    from debugtools.precision.run import PrecisionRun
+    from debugtools.search.precision.run import PrecisionRun
 
     try:
         return context.resumed(lambda: PrecisionRun(context, spec).run())

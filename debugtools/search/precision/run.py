@@ -5,12 +5,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from debugtools.precision.desk import Best, PrecisionDesk
-from debugtools.precision.ground import Ground
-from debugtools.precision.layer_table import layer_table
-from debugtools.precision.outcome import Outcome
-from debugtools.precision.scores import measured
-from debugtools.precision.spec import PrecisionSpec
 from debugtools.search.driver.desk import Files
 from debugtools.search.driver.history import History
 from debugtools.search.driver.loop import SearchLoop
@@ -19,6 +13,12 @@ from debugtools.search.driver.replay import replay_of
 from debugtools.search.judges.command import CommandJudge
 from debugtools.search.judges.person import PersonJudge
 from debugtools.search.judges.protocol import Judge, Judgement
+from debugtools.search.precision.desk import Best, PrecisionDesk
+from debugtools.search.precision.ground import Ground
+from debugtools.search.precision.layer_table import layer_table
+from debugtools.search.precision.outcome import Outcome
+from debugtools.search.precision.scores import measured
+from debugtools.search.precision.spec import PrecisionSpec
 from debugtools.search.strategies.layers import LayerSearch
 from debugtools.search.strategies.precision import PrecisionSearch, Scores
 from debugtools.search.strategies.protocol import Search, Verdict

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 from backends.errors import UsageError
 from backends.onnxrt.quantization import quantised_types
 from debugtools.compare.sides.setup import Setup
-from debugtools.precision.choices import Choices, QuantisedChoices
-from debugtools.precision.engines import calibrated, uses_flags
-from debugtools.precision.judge import MixedJudge
-from debugtools.precision.sides import computes_low, two_sides
-from debugtools.precision.spec import PrecisionSpec
-from debugtools.precision.ways import Quantised, Way, way_for
 from debugtools.search.judges.original import ends
 from debugtools.search.judges.protocol import Artifact
+from debugtools.search.precision.choices import Choices, QuantisedChoices
+from debugtools.search.precision.engines import calibrated, uses_flags
+from debugtools.search.precision.judge import MixedJudge
+from debugtools.search.precision.sides import computes_low, two_sides
+from debugtools.search.precision.spec import PrecisionSpec
+from debugtools.search.precision.ways import Quantised, Way, way_for
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

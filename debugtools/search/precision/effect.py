@@ -8,7 +8,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping
 
-from debugtools.precision.measure import Measured
+from debugtools.search.precision.measure import Measured
 from surgery.cut.segments import GraphCut
 
 

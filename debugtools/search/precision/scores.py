@@ -11,10 +11,10 @@ from backends.text import shown
 from debugtools.compare.sides.engine import full_side
 from debugtools.compare.spec import ToleranceSpec
 from debugtools.locate.part import Part
-from debugtools.precision.effect import effects, enough
-from debugtools.precision.ground import Ground
-from debugtools.precision.measure import Measurer
 from debugtools.search.judges.reference import ReferenceTensors
+from debugtools.search.precision.effect import effects, enough
+from debugtools.search.precision.ground import Ground
+from debugtools.search.precision.measure import Measurer
 from debugtools.search.strategies.precision import Scores
 from surgery.precision.plan import node_label
 

@@ -17,9 +17,9 @@ from debugtools.bench.layers import with_names
 from debugtools.compare.observing.stream import short_lived
 from debugtools.compare.sides.models import Model
 from debugtools.convert.engine_precision import reduced
-from debugtools.precision import engines
-from debugtools.precision.spec import LowType
 from debugtools.search.judges.protocol import Artifact
+from debugtools.search.precision import engines
+from debugtools.search.precision.spec import LowType
 from surgery.cut.segments import GraphCut
 from surgery.precision.lowering import Lowering
 from surgery.precision.plan import node_label
