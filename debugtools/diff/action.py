@@ -22,7 +22,7 @@ from debugtools.diff.outcome import Outcome
 from debugtools.diff.spec import DiffSpec
 from debugtools.diff.tactics import diff_replays
 from debugtools.diff.tensors import diff_inputs, diff_results
-from debugtools.tactics import REPLAY_DECODERS, Replay, load_replay
+from debugtools.engines.tactics import REPLAY_DECODERS, Replay, load_replay
 
 _NAMES = {
     "results": "saved outputs", "inputs": "saved inputs", "model": "an ONNX model", "tactics": "a tactic replay",

@@ -4,7 +4,7 @@ from typing import Any
 
 from backends.text import shown
 from debugtools.diff.outcome import Outcome
-from debugtools.tactics import Algorithm, Choice, Replay
+from debugtools.engines.tactics import Algorithm, Choice, Replay
 
 
 def diff_replays(a: Replay, b: Replay) -> Outcome:

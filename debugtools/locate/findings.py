@@ -10,7 +10,7 @@ from backends.text import shown
 from debugtools.compare.observing.memory import peak
 from debugtools.compare.sides.side import ModelSide, Side
 from debugtools.compare.table.layers import Row
-from debugtools.engine_map.layers import Mapped
+from debugtools.engines.node_map.layers import Mapped
 from debugtools.locate.crowd import Crowd
 from debugtools.locate.differences import Differences
 from debugtools.locate.evidence import evidence

@@ -109,7 +109,7 @@ class LocateRun:
 
     def _look_into_engine(self, feed: Feed, folder: Path) -> None:
         """Have the suspect observed as its engine runs; rows of table `engine`."""
-        from debugtools.engine_map.trace import EngineTrace
+        from debugtools.engines.node_map.trace import EngineTrace
 
         trace = EngineTrace(self.suspect, folder, self._limits().waiting)
         self._stack.callback(trace.close)

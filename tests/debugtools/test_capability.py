@@ -14,7 +14,7 @@ from support import models
 
 from backends.model.file import ModelFile
 from backends.runner import Loadable
-from debugtools.capability.parts import Part, Whole, largest, partition
+from debugtools.engines.capability.parts import Part, Whole, largest, partition
 from surgery.saving.model import save
 
 Answer = list[tuple[list[int], bool]]

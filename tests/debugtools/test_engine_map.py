@@ -7,8 +7,8 @@ from support.models import from_text
 
 from backends.trt.inspect_layers import Layer, LayerTensor
 from debugtools.compare.observing.executed import fingerprint
-from debugtools.engine_map.fingerprint import Known
-from debugtools.engine_map.layers import map_layers
+from debugtools.engines.node_map.fingerprint import Known
+from debugtools.engines.node_map.layers import map_layers
 from surgery.cut.segments import GraphCut
 
 SHAPES = st.sampled_from([(4, 8), (8, 4), (1, 4, 8), (32,), (2, 3, 5)])

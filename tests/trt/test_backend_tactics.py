@@ -11,7 +11,7 @@ from backends.trt.autotuning import Autotuning
 from backends.trt.tactic_record import Offer, Op, Record, decode_record, save_record
 from debugtools.diff.action import diff_files
 from debugtools.diff.spec import DiffSpec
-from debugtools.tactics import load_replay, load_replays, potentially_bad
+from debugtools.engines.tactics import load_replay, load_replays, potentially_bad
 
 RunIn = Callable[..., str]
 TACTICS = """
@@ -122,7 +122,7 @@ def test_excluded_tactics_are_not_used(run: Callable[[str], str]) -> None:
     said = run("""
 bad = tactics(save_tactics="bad.json")
 print([any(a == b for a, b in zip(tactics(exclude_tactics="bad.json"), bad)) for _ in range(5)])
-from debugtools.tactics import load_replay
+from debugtools.engines.tactics import load_replay
 print(sorted(load_replay("bad.json").layers))
 """).splitlines()
     assert said == [str([False] * 5), "['conv', 'relu']"]

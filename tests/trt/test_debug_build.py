@@ -123,7 +123,7 @@ def test_bad_tactics_of_two_layers_are_both_found(run: Callable[..., str]) -> No
 result = builds(until="16", narrow=True).result
 print(result["passed"], sorted(row["layer"] for rows in result["bad_tactics"] for row in rows))
 print("each make a good build fail" in result["summary"], "have none of them" in result["summary"])
-from debugtools.tactics import load_replay
+from debugtools.engines.tactics import load_replay
 print(sorted(load_replay(result["files"]["exclude"]).layers))
 """,
         seed=5,

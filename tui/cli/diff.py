@@ -63,7 +63,7 @@ def fill_tactics(parser: Parser) -> None:
 
 def run_tactics(args: Namespace, log: Log) -> int:
     """Print a tactic replay."""
-    from debugtools.tactics import load_replay
+    from debugtools.engines.tactics import load_replay
 
     log.info("\n".join(shown(line) for line in load_replay(args.tactic_replay).lines()))
     return 0
@@ -83,7 +83,7 @@ def run_diff_tactics(args: Namespace, log: Log) -> int:
 
 
 def _diff_tactics(good: str, bad: str, args: Namespace, log: Log) -> int:
-    from debugtools.tactics import load_replays, potentially_bad
+    from debugtools.engines.tactics import load_replays, potentially_bad
 
     for given in (args.dir, args.good, args.bad):
         if given and not Path(given).exists():
@@ -119,7 +119,7 @@ def run_debug_diff_tactics(args: Namespace, log: Log) -> int:
     if len(args.replays) != 2:
         raise UsageError("give the replays of two builds, or --dir, or --good and --bad")
     from debugtools.diff.tactics import diff_replays
-    from debugtools.tactics import load_replay
+    from debugtools.engines.tactics import load_replay
 
     outcome = diff_replays(*map(load_replay, args.replays))
     log.info(outcome.summary)

@@ -7,7 +7,7 @@ import msgspec
 
 from backends.errors import UsageError
 from backends.text import shown, shown_lines
-from debugtools.capability.spec import CapabilitySpec
+from debugtools.engines.capability.spec import CapabilitySpec
 from tui.cli import options
 from tui.cli.json_output import Collector, print_json
 from tui.cli.lint import given

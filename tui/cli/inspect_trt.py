@@ -9,7 +9,7 @@ import msgspec
 from backends.errors import UsageError
 from backends.filesystem.temporary import temporary_folder
 from backends.text import shown, shown_lines
-from debugtools.inspect.spec import InspectSpec
+from debugtools.engines.inspect.spec import InspectSpec
 from tui.cli.direct import DirectContext
 from tui.cli.json_output import Collector, print_json
 from tui.cli.lint import given

@@ -9,7 +9,7 @@ import msgspec
 
 from backends.filesystem.files import atomic_write
 from backends.trt.tactic_record import Op, Record, decode_record, read_bounded, save_record
-from debugtools.tactics import choices
+from debugtools.engines.tactics import choices
 
 
 def sampled(base: Record, seed: str) -> Record | None:
@@ -58,7 +58,7 @@ def joined(layers: Mapping[str, Path], target: Path) -> None:
 
 
 def _keys(record: Record) -> Mapping[str, str]:
-    """By the names that `debugtools.tactics` gives operations, their keys."""
+    """By the names that `debugtools.engines.tactics` gives operations, their keys."""
     return dict(zip((name for name, _ in choices(record)), record.ops, strict=True))
 
 

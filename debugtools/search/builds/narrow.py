@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from backends.filesystem.permissions import make_folder
 from backends.text import shown
 from debugtools.diff.tactics import fields
+from debugtools.engines.tactics import Choice, load_replay
 from debugtools.search.builds.choosing import mixed
 from debugtools.search.builds.desk import BuildDesk
 from debugtools.search.builds.maker import Maker
@@ -20,7 +21,6 @@ from debugtools.search.driver.start import Notes
 from debugtools.search.judges.protocol import Judge
 from debugtools.search.strategies.protocol import Candidate, Verdict
 from debugtools.search.strategies.reduce import ReduceSearch
-from debugtools.tactics import Choice, load_replay
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

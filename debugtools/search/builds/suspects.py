@@ -8,8 +8,8 @@ from typing import Any
 
 from backends.text import shown
 from debugtools.diff.tactics import fields
+from debugtools.engines.tactics import Choice, load_replay, potentially_bad
 from debugtools.search.strategies.protocol import Verdict
-from debugtools.tactics import Choice, load_replay, potentially_bad
 
 Row = dict[str, Any]
 

@@ -20,7 +20,7 @@ class OnnxLikeFromNetwork(BaseLoader["onnx.ModelProto"]):
 
     def call_impl(self) -> "onnx.ModelProto":
         from backends.trt.inspect_network import network_view
-        from debugtools.inspect.picture import network_picture
+        from debugtools.engines.inspect.picture import network_picture
 
         made = value_of(self.network)
         return network_picture(network_view(tensorrt(), made[1]))

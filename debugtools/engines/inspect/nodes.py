@@ -15,8 +15,8 @@ from backends.trt.inspect_layers import Layer
 from backends.trt.options import TrtOptions, to_dict
 from debugtools.compare.sides.models import Model
 from debugtools.compare.sides.side import ModelSide
-from debugtools.engine_map.layers import Mapped, map_layers
-from debugtools.engine_map.trace import EngineTrace
+from debugtools.engines.node_map.layers import Mapped, map_layers
+from debugtools.engines.node_map.trace import EngineTrace
 from surgery.precision.plan import node_label
 
 if TYPE_CHECKING:

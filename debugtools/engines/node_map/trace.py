@@ -21,8 +21,8 @@ from debugtools.compare.observing.executed import original_prints
 from debugtools.compare.observing.store import ArrayStore
 from debugtools.compare.sides.engine import full_side
 from debugtools.compare.sides.side import Graph, ModelSide
-from debugtools.engine_map.fingerprint import Known
-from debugtools.engine_map.layers import Mapped, map_layers
+from debugtools.engines.node_map.fingerprint import Known
+from debugtools.engines.node_map.layers import Mapped, map_layers
 
 Array = NDArray[Any]
 

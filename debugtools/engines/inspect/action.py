@@ -26,16 +26,16 @@ from backends.trt.monitor import no_progress
 from backends.trt.options import NetworkOptions, TrtOptions
 from backends.trt.runner import read_engine
 from debugtools.convert.engine import teller
-from debugtools.inspect.document import engine_document, network_document
-from debugtools.inspect.picture import engine_picture, network_picture
-from debugtools.inspect.spec import InspectSpec
-from debugtools.inspect.text import engine_lines, network_lines
+from debugtools.engines.inspect.document import engine_document, network_document
+from debugtools.engines.inspect.picture import engine_picture, network_picture
+from debugtools.engines.inspect.spec import InspectSpec
+from debugtools.engines.inspect.text import engine_lines, network_lines
 from surgery.inspect.action import joined_lines
 from surgery.inspect.text import TAB
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext
-    from debugtools.inspect.nodes import NodeMap
+    from debugtools.engines.inspect.nodes import NodeMap
 
 
 def inspect_trt(context: "JobContext") -> dict[str, Any]:
@@ -134,7 +134,7 @@ def _model(spec: InspectSpec) -> Loadable:
 def _nodes(spec: InspectSpec, view: EngineView, context: "JobContext") -> "NodeMap | None":
     if spec.nodes_of is None:
         return None
-    from debugtools.inspect.nodes import node_map
+    from debugtools.engines.inspect.nodes import node_map
 
     plugins = NetworkOptions(plugins=spec.options.network.plugins)
     options = TrtOptions(engine=spec.engine, run=spec.options.run, network=plugins)

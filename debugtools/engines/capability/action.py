@@ -15,10 +15,10 @@ from backends.text import shown
 from backends.trt.inspect_support import Refusal, Support
 from backends.trt.library import tensorrt
 from backends.trt.logger import Messages
-from debugtools.capability.parts import Part, Whole, largest, partition, path_of
-from debugtools.capability.spec import CapabilitySpec
-from debugtools.capability.summary import part_table, refusal_table
 from debugtools.convert.engine import teller
+from debugtools.engines.capability.parts import Part, Whole, largest, partition, path_of
+from debugtools.engines.capability.spec import CapabilitySpec
+from debugtools.engines.capability.summary import part_table, refusal_table
 from surgery.saving.model import save
 from surgery.wire.pieces import THRESHOLD
 

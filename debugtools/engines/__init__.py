@@ -1,0 +1,1 @@
+"""What TensorRT takes, what is in its engines, and which tactics it chose."""
