@@ -19,8 +19,8 @@ from backends.jobs.events import read_events
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
 from backends.specs import FeedSpec, RunnerSpec
-from debugtools.compatibility.action import compatibility
-from debugtools.compatibility.spec import CompatibilitySpec
+from debugtools.checks.compatibility.action import compatibility
+from debugtools.checks.compatibility.spec import CompatibilitySpec
 
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 ORT, REFERENCE = RunnerSpec(kind="onnxrt"), RunnerSpec(kind="reference")

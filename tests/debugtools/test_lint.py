@@ -20,10 +20,10 @@ from support.linting import lint_file, lint_model, messages
 
 from backends.errors import BadFile, MissingDependency, UsageError
 from backends.specs import FeedSpec, ModelOptions, RunnerSpec
-from debugtools.lint.isolate import Isolation
-from debugtools.lint.report import Report
-from debugtools.lint.structure import labels
-from debugtools.lint.trial import Trial
+from debugtools.checks.lint.isolate import Isolation
+from debugtools.checks.lint.report import Report
+from debugtools.checks.lint.structure import labels
+from debugtools.checks.lint.trial import Trial
 from surgery.cut.pieces import Pieces
 
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"

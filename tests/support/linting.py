@@ -11,8 +11,8 @@ import onnx
 from backends.jobs.context import JobContext
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
-from debugtools.lint.action import lint
-from debugtools.lint.spec import LintSpec
+from debugtools.checks.lint.action import lint
+from debugtools.checks.lint.spec import LintSpec
 
 Report = dict[str, Any]
 

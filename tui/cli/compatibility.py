@@ -7,7 +7,7 @@ import msgspec
 
 from backends.errors import UsageError
 from backends.text import shown, shown_lines
-from debugtools.compatibility.spec import CompatibilitySpec
+from debugtools.checks.compatibility.spec import CompatibilitySpec
 from tui.cli import options, options_run
 from tui.cli.json_output import Collector, print_json
 from tui.cli.line import command_line

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from backends.text import shown, shown_lines
+from debugtools.checks.lint.spec import LintSpec
 from debugtools.compare.spec import CompareSpec
-from debugtools.lint.spec import LintSpec
 from tui.cli import options, options_run
 from tui.cli.json_output import Collector, print_json
 from tui.cli.line import command_line

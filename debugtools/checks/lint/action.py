@@ -10,9 +10,9 @@ import msgspec
 from backends.errors import LayerwiseError, UsageError
 from backends.filesystem.files import atomic_write
 from backends.text import shown
-from debugtools.lint.linter import Linter
-from debugtools.lint.report import Entry, Report
-from debugtools.lint.spec import LintSpec
+from debugtools.checks.lint.linter import Linter
+from debugtools.checks.lint.report import Entry, Report
+from debugtools.checks.lint.spec import LintSpec
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import onnx
 
 from backends.text import shown
-from debugtools.lint.report import Level, Report, Source
+from debugtools.checks.lint.report import Level, Report, Source
 from surgery.cut.pieces import Pieces
 
 _LISTED = 20

@@ -5,14 +5,14 @@ from pathlib import Path
 
 from backends.errors import BadFile
 from backends.model.file import ModelFile
-from debugtools.lint.checker import check_graph, check_nodes
-from debugtools.lint.feeding import first_feed
-from debugtools.lint.isolate import Isolation, Progress
-from debugtools.lint.native import warnings_of
-from debugtools.lint.report import Level, Report, Source
-from debugtools.lint.spec import LintSpec
-from debugtools.lint.structure import broken_references, duplicate_names, labels, unused
-from debugtools.lint.trial import Trial
+from debugtools.checks.lint.checker import check_graph, check_nodes
+from debugtools.checks.lint.feeding import first_feed
+from debugtools.checks.lint.isolate import Isolation, Progress
+from debugtools.checks.lint.native import warnings_of
+from debugtools.checks.lint.report import Level, Report, Source
+from debugtools.checks.lint.spec import LintSpec
+from debugtools.checks.lint.structure import broken_references, duplicate_names, labels, unused
+from debugtools.checks.lint.trial import Trial
 from surgery.cut.pieces import Pieces
 
 

@@ -7,8 +7,8 @@ from backends.trt.inspect_support import Refusal, Support
 from backends.trt.library import tensorrt
 from backends.trt.logger import Messages
 from backends.trt.options import trt_options
-from debugtools.compatibility.operators import Operators
-from debugtools.compatibility.probe import Code, OperatorRow, Subject, Verdict, merged
+from debugtools.checks.compatibility.operators import Operators
+from debugtools.checks.compatibility.probe import Code, OperatorRow, Subject, Verdict, merged
 
 _NO_CODE = ("No importer registered", "Plugin not found")
 

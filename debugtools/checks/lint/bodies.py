@@ -11,7 +11,7 @@ import onnx
 
 from backends.errors import LayerwiseError
 from backends.reference.evaluate import tensor_array
-from debugtools.lint.structure import labels
+from debugtools.checks.lint.structure import labels
 from surgery.cut.pieces import Pieces
 
 _BODY_ATTRIBUTES = {"If": ("then_branch", "else_branch"), "Loop": ("body",), "Scan": ("body",)}

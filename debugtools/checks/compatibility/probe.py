@@ -14,10 +14,10 @@ from typing import Any
 from backends.errors import BadFile, LayerwiseError, MissingDependency
 from backends.runner import Loadable, Placed, open_runner
 from backends.specs import RunnerSpec
-from debugtools.compatibility.operators import Group, Operators, Signature
-from debugtools.lint.isolate import Isolation
-from debugtools.lint.report import Level, Report
-from debugtools.lint.trial import Refusal, Trial, plain
+from debugtools.checks.compatibility.operators import Group, Operators, Signature
+from debugtools.checks.lint.isolate import Isolation
+from debugtools.checks.lint.report import Level, Report
+from debugtools.checks.lint.trial import Refusal, Trial, plain
 
 Feed = Mapping[str, Any]
 Progress = Callable[[int, int, str], None]

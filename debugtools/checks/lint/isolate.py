@@ -10,9 +10,9 @@ from typing import Any
 
 from backends.tensors import EXTENDED_NAMES, dtype_name
 from backends.text import shown
-from debugtools.lint.bodies import entered
-from debugtools.lint.report import Level, Report, Source
-from debugtools.lint.trial import Refusal, Trial, feedable
+from debugtools.checks.lint.bodies import entered
+from debugtools.checks.lint.report import Level, Report, Source
+from debugtools.checks.lint.trial import Refusal, Trial, feedable
 from surgery.cut.pieces import Pieces
 
 CHUNK = 64

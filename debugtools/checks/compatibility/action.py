@@ -9,11 +9,11 @@ from backends.errors import UsageError
 from backends.model.file import ModelFile
 from backends.specs import RunnerSpec
 from backends.text import shown
-from debugtools.compatibility.engines import probe_engine
-from debugtools.compatibility.operators import Operators
-from debugtools.compatibility.probe import OperatorRow, Subject, probe
-from debugtools.compatibility.spec import CompatibilitySpec
-from debugtools.lint.feeding import first_feed
+from debugtools.checks.compatibility.engines import probe_engine
+from debugtools.checks.compatibility.operators import Operators
+from debugtools.checks.compatibility.probe import OperatorRow, Subject, probe
+from debugtools.checks.compatibility.spec import CompatibilitySpec
+from debugtools.checks.lint.feeding import first_feed
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

@@ -10,7 +10,7 @@ from onnx import TensorProto, defs
 from backends.errors import LayerwiseError
 from backends.model.reads import subgraphs
 from backends.tensors import dtype_name
-from debugtools.lint.structure import labels
+from debugtools.checks.lint.structure import labels
 from surgery.cut.pieces import Pieces
 from surgery.types.node_types import tensor_types
 

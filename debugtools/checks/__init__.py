@@ -1,0 +1,1 @@
+"""Is a model sound, and which backends take it?"""
