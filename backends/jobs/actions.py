@@ -38,7 +38,7 @@ ACTIONS: dict[str, str] = {
     "run_shapes": "surgery.types.by_running:run_shapes",
     "bundle": "debugtools.bundle.action:bundle",
     "triage": "debugtools.triage.action:triage",
-    "edit": "debugtools.edit_action:edit",
+    "edit": "debugtools.edits.action:edit",
     "interactive": "backends.jobs.interactive:serve",
 }
 
@@ -49,7 +49,7 @@ REQUESTS: dict[str, str] = {
     "edit_write": "surgery.history.requests:answer_write",
     "edit_script": "surgery.history.requests:answer_script",
     "edit_check": "surgery.history.requests:answer_check",
-    "edit_effect": "debugtools.edit_check:answer_effect",
+    "edit_effect": "debugtools.edits.effect:answer_effect",
 }
 
 

@@ -14,7 +14,7 @@ from backends.jobs.client import JobClient
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
 from backends.model.file import ModelFile
-from debugtools.edit_check import effect_of
+from debugtools.edits.effect import effect_of
 from surgery.edits import edit_from
 from surgery.history.tree import History
 from surgery.model.structure import Structure

@@ -16,7 +16,7 @@ from support.edit_models import described, varied_model
 
 from backends.errors import UsageError
 from backends.model.file import ModelFile, load_model
-from debugtools.edit_check import effect_of
+from debugtools.edits.effect import effect_of
 from surgery.edits import Edit, EditError, edit_from, edits_from_json
 from surgery.history.soundness import edit_problems, problems
 from surgery.history.tree import History, read_edits, replay

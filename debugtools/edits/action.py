@@ -52,8 +52,8 @@ class EditJob(Spec, frozen=True):
 def edit(context: "JobContext") -> dict[str, Any]:
     """Do what `context.params` (an EditJob) says.
 
-    Rows: misfits (edit, reason), problems (node, message), outputs (as `debugtools.edit_check.Moved`). Result: passed;
-    output; edits; saved.
+    Rows: misfits (edit, reason), problems (node, message), outputs (as `debugtools.edits.effect.Moved`). Result:
+    passed; output; edits; saved.
     """
     try:
         job = msgspec.convert(context.params, EditJob)
@@ -124,7 +124,7 @@ def _steps(
 
 
 def _try(context: "JobContext", job: EditJob, before: Structure, after: Structure) -> None:
-    from debugtools.edit_check import effect_of
+    from debugtools.edits.effect import effect_of
 
     effect = effect_of(before, after, job.feeds, warn=context.warn)
     for moved in effect.outputs:

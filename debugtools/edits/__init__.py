@@ -1,0 +1,1 @@
+"""Edits as a job, and what they do to the outputs."""
