@@ -36,8 +36,8 @@ from benchmarks.faults.ours import run_action
 from benchmarks.faults.running import OFF, all_tensors, run
 from benchmarks.faults.zoo import Sample, sample
 from debugtools.compare.spec import CompareSpec, ToleranceSpec
-from debugtools.search.driver.spec import DebugSpec
 from debugtools.search.precision.spec import PrecisionSpec
+from debugtools.search.spec import DebugSpec
 from surgery.demo import demo_feed, demo_model
 from surgery.precision.nodes import convert_precision, emulate_precision, lowered_nodes
 

@@ -34,7 +34,7 @@ from backends.specs import RunnerSpec
 from benchmarks.soak.left import left_behind
 from benchmarks.soak.processes import kill, within
 from debugtools.compare.spec import CompareSpec
-from debugtools.search.driver.spec import CheckSpec, DebugSpec
+from debugtools.search.spec import CheckSpec, DebugSpec
 
 ROOT = Path(__file__).resolve().parent.parent
 FAULTS = ("n17", "n41")

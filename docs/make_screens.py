@@ -30,7 +30,7 @@ from textual.pilot import Pilot  # noqa: E402
 from backends.jobs.spec import JobSpec  # noqa: E402
 from backends.specs import FeedSpec, RunnerSpec  # noqa: E402
 from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec  # noqa: E402
-from debugtools.search.driver.spec import CheckSpec, DebugSpec  # noqa: E402
+from debugtools.search.spec import CheckSpec, DebugSpec  # noqa: E402
 from surgery.demo import make_demo  # noqa: E402
 from tui.controllers.run import compare_job  # noqa: E402
 from tui.workbench import Workbench, open_workbench  # noqa: E402

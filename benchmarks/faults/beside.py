@@ -19,7 +19,7 @@ from benchmarks.faults.tables import Options, corpora, spread, table, work_folde
 from benchmarks.faults.theirs import Reduced, polygraphy_reduce, write_files
 from benchmarks.measure import OURS, Measured, measure
 from debugtools.locate.spec import LocateSpec
-from debugtools.search.driver.spec import DebugSpec
+from debugtools.search.spec import DebugSpec
 
 KINDS = ("scaled node", "constant scaled", "swapped inputs", "bad cast", "fp16 overflow", "other operator")
 NODES_ALONE = 10_000

@@ -26,7 +26,7 @@ from benchmarks.faults.plants.vanishing import VANISHING
 from benchmarks.faults.tables import Options, Table, by, corpora, share, table, work_folder
 from debugtools.compare.spec import MarkSpec, ToleranceSpec
 from debugtools.locate.spec import LocateSpec
-from debugtools.search.driver.spec import DebugSpec
+from debugtools.search.spec import DebugSpec
 
 _TRIES = 40
 

@@ -20,7 +20,7 @@ from benchmarks.faults.tables import Options, Table, corpora, share, table, work
 from benchmarks.faults.theirs import Files
 from benchmarks.faults.zoo import Sample
 from debugtools.locate.spec import LocateSpec
-from debugtools.search.driver.spec import DebugSpec
+from debugtools.search.spec import DebugSpec
 
 _LARGER = 3.0
 _TRIES = 40

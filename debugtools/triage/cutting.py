@@ -9,8 +9,8 @@ from debugtools.bundle.culprits import culprits
 from debugtools.bundle.spec import BundleSpec
 from debugtools.compare.sides.engine import asked_types
 from debugtools.locate.spec import LocateSpec
-from debugtools.search.driver.spec import DebugSpec
 from debugtools.search.precision.engines import full
+from debugtools.search.spec import DebugSpec
 from debugtools.triage.finding import Case, Finding, failed, outputs_told
 from debugtools.triage.measure import plain
 from debugtools.triage.subjobs import Done

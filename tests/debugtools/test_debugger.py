@@ -16,10 +16,10 @@ from backends.jobs.context import JobContext
 from backends.specs import FeedSpec, RunnerSpec
 from debugtools.compare.sides.setup import Setup
 from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
-from debugtools.search.driver.spec import DebugSpec
 from debugtools.search.judges.costs import expected_seconds
 from debugtools.search.judges.original import Original
 from debugtools.search.judges.subject import Subject
+from debugtools.search.spec import DebugSpec
 from layerwise.comparator import RunResults
 
 pytestmark = pytest.mark.usefixtures("workspace")

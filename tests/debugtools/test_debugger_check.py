@@ -13,8 +13,8 @@ from support.models import mlp
 
 from backends.errors import BadFile, UsageError
 from debugtools.compare.spec import CompareSpec
-from debugtools.search.driver.spec import CheckSpec, DebugSpec, FlakySpec
 from debugtools.search.judges.pass_rule import PassRule
+from debugtools.search.spec import CheckSpec, DebugSpec, FlakySpec
 
 PYTHON = sys.executable
 NAMES = '''"""Names of a model's nodes, read in a tenth of the time that importing onnx takes."""

@@ -18,7 +18,7 @@ from backends.jobs.store import Workspace
 from backends.specs import RunnerSpec
 from benchmarks.soak_search import soak
 from debugtools.compare.spec import CompareSpec
-from debugtools.search.driver.spec import CheckSpec, DebugSpec
+from debugtools.search.spec import CheckSpec, DebugSpec
 
 __all__ = ["jobs_home"]
 

@@ -21,7 +21,7 @@ from backends.jobs.client import JobClient
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
 from debugtools.compare.spec import CompareSpec
-from debugtools.search.driver.spec import DebugSpec
+from debugtools.search.spec import DebugSpec
 
 __all__ = ["jobs_home"]
 FAULT = "/fc1/Add"

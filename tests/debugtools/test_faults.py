@@ -17,7 +17,7 @@ from benchmarks.faults.theirs import Files, write_files
 from benchmarks.faults.zoo import Sample
 from debugtools.compare.spec import MarkSpec, ToleranceSpec
 from debugtools.locate.spec import LocateSpec
-from debugtools.search.driver.spec import DebugSpec
+from debugtools.search.spec import DebugSpec
 
 MODELS = ("cnn", "encoder", "detector")
 EACH = 5

@@ -25,8 +25,8 @@ from backends.jobs.view import JobView
 from backends.specs import FeedSpec, RunnerSpec
 from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 from debugtools.locate.spec import LocateSpec
-from debugtools.search.driver.spec import CheckSpec, DebugSpec
 from debugtools.search.precision.spec import PrecisionSpec
+from debugtools.search.spec import CheckSpec, DebugSpec
 from tui.cli.json_output import Collector
 from tui.cli.log import CRITICAL, Log
 from tui.cli.report import CompareReport

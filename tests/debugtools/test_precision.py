@@ -29,12 +29,12 @@ from backends.reference.evaluate import Evaluation
 from backends.runner import Loadable, open_runner
 from backends.specs import FeedSpec, RunnerSpec
 from debugtools.compare.spec import CompareSpec, ToleranceSpec
-from debugtools.search.driver.spec import CheckSpec, DebugSpec
 from debugtools.search.precision.action import debug_precision
 from debugtools.search.precision.effect import effects, enough, sensitivities
 from debugtools.search.precision.frontier import frontier
 from debugtools.search.precision.measure import Measured
 from debugtools.search.precision.spec import PrecisionSpec
+from debugtools.search.spec import CheckSpec, DebugSpec
 from surgery.cut.segments import GraphCut
 from surgery.demo import demo_feed, demo_model
 from surgery.precision.nodes import emulate_precision

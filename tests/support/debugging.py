@@ -20,7 +20,7 @@ from debugtools.compare.spec import CompareSpec
 from debugtools.search.builds.action import debug_build
 from debugtools.search.builds.spec import BuildsSpec
 from debugtools.search.driver.action import debug_bisect, debug_reduce, debug_repeat
-from debugtools.search.driver.spec import DebugSpec
+from debugtools.search.spec import DebugSpec
 
 ORT = RunnerSpec(kind="onnxrt", threads=1)
 ACTIONS: dict[str, Callable[[JobContext], dict[str, Any]]] = {

@@ -16,7 +16,7 @@ from backends.errors import LayerwiseError, UsageError
 from backends.specs import FeedSpec, RunnerSpec
 from backends.trt.options import ConfigOptions, NetworkOptions, TrtOptions, to_dict
 from debugtools.compare.spec import CompareSpec, ToleranceSpec
-from debugtools.search.driver.spec import DebugSpec, FlakySpec
+from debugtools.search.spec import DebugSpec, FlakySpec
 from debugtools.locate.spec import LocateSpec
 from debugtools.search.precision.spec import PrecisionSpec
 from support.debugging import search, job_folder

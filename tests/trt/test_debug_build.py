@@ -31,7 +31,7 @@ from backends.trt.build import build_engine
 from backends.trt.options import TrtOptions, to_dict
 from debugtools.search.builds.spec import BuildsSpec
 from debugtools.compare.spec import CompareSpec
-from debugtools.search.driver.spec import CheckSpec, DebugSpec
+from debugtools.search.spec import CheckSpec, DebugSpec
 from support.debugging import job_folder, search
 from tensorrt._plan import from_bytes
 ORT = RunnerSpec(kind="onnxrt", threads=1)

@@ -11,7 +11,7 @@ from support.debugging import saved
 from support.models import mlp
 
 from backends.errors import LayerwiseError
-from debugtools.search.driver.spec import FlakySpec
+from debugtools.search.spec import FlakySpec
 from tui.cli.debug.bisect import fill_bisect
 from tui.cli.debug.reduce import fill_reduce
 from tui.cli.debug.repeat import fill_repeat

@@ -12,8 +12,8 @@ from backends.jobs.spec import JobSpec
 from debugtools.compare.spec import CompareSpec, MarkSpec
 from debugtools.locate.spec import LocateSpec
 from debugtools.search.builds.spec import ENGINE, BuildsSpec
-from debugtools.search.driver.spec import DebugSpec
 from debugtools.search.precision.spec import PrecisionSpec
+from debugtools.search.spec import DebugSpec
 from debugtools.triage.spec import TriageSpec
 from tui.cli.debug.locate import locate_line
 from tui.cli.line import command_line

@@ -8,9 +8,9 @@ from debugtools.search.driver.desk import Files, RepeatDesk
 from debugtools.search.driver.plans import Plan
 from debugtools.search.driver.replay import Replay, replay_key
 from debugtools.search.driver.sorting import Sorter
-from debugtools.search.driver.spec import DebugSpec
 from debugtools.search.driver.start import Notes
 from debugtools.search.judges.protocol import Artifact, Judgement
+from debugtools.search.spec import DebugSpec
 from debugtools.search.strategies.protocol import Candidate
 
 if TYPE_CHECKING:

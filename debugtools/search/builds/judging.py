@@ -15,10 +15,10 @@ from debugtools.compare.sides.models import OpaqueModel
 from debugtools.compare.sides.setup import Setup
 from debugtools.compare.spec import CompareSpec
 from debugtools.search.builds.maker import Build, Maker
-from debugtools.search.driver.spec import DebugSpec
 from debugtools.search.judges.check_folder import plain_writer
 from debugtools.search.judges.protocol import Artifact, By, Judge, Judgement, OneAtATime
 from debugtools.search.judges.rerun import RerunJudge
+from debugtools.search.spec import DebugSpec
 from debugtools.search.strategies.protocol import Verdict
 from surgery.cut.file import Opener
 

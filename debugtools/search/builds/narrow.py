@@ -16,9 +16,9 @@ from debugtools.search.builds.suspects import Trial, suspects
 from debugtools.search.driver.history import History
 from debugtools.search.driver.loop import SearchLoop
 from debugtools.search.driver.plans import Plan
-from debugtools.search.driver.spec import DebugSpec
 from debugtools.search.driver.start import Notes
 from debugtools.search.judges.protocol import Judge
+from debugtools.search.spec import DebugSpec
 from debugtools.search.strategies.protocol import Candidate, Verdict
 from debugtools.search.strategies.reduce import ReduceSearch
 

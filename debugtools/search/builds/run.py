@@ -22,12 +22,12 @@ from debugtools.search.driver.history import History
 from debugtools.search.driver.loop import SearchLoop
 from debugtools.search.driver.plans import Plan
 from debugtools.search.driver.repeat import until_of
-from debugtools.search.driver.spec import DebugSpec
 from debugtools.search.driver.start import Notes
 from debugtools.search.judges.command import CommandJudge
 from debugtools.search.judges.crash import AfterCrash, last_crash
 from debugtools.search.judges.person import PersonJudge
 from debugtools.search.judges.protocol import By, Judge
+from debugtools.search.spec import DebugSpec
 from debugtools.search.strategies.protocol import Verdict
 from debugtools.search.strategies.repeat import RepeatResult, RepeatSearch, Until
 

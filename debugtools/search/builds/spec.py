@@ -2,7 +2,7 @@
 
 from backends.specs import Spec
 from backends.trt.options import TrtOptions, trt_options
-from debugtools.search.driver.spec import DebugSpec
+from debugtools.search.spec import DebugSpec
 
 ENGINE = "polygraphy_debug.engine"
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from backends.errors import UsageError
-from debugtools.search.driver.spec import DebugSpec
+from debugtools.search.spec import DebugSpec
 
 if TYPE_CHECKING:
     from backends.jobs.context import JobContext

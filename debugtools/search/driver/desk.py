@@ -11,10 +11,10 @@ from debugtools.search.driver.plans import Plan
 from debugtools.search.driver.replay import Replay, replay_key
 from debugtools.search.driver.rows import Row, about, band_row
 from debugtools.search.driver.sorting import Sorter, captured
-from debugtools.search.driver.spec import DebugSpec
 from debugtools.search.driver.start import Notes
 from debugtools.search.judges.protocol import Artifact, Judgement
 from debugtools.search.judges.subject import Subject
+from debugtools.search.spec import DebugSpec
 from debugtools.search.strategies.protocol import Candidate, Verdict
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from debugtools.search.driver.loop import SearchLoop
 from debugtools.search.driver.outcome import Outcome
 from debugtools.search.driver.plans import MakePlan, bisect_plan, reduce_plan
 from debugtools.search.driver.replay import replay_of
-from debugtools.search.driver.spec import DebugSpec
 from debugtools.search.driver.start import Noise, Notes, begin
 from debugtools.search.driver.verify import Verifier
 from debugtools.search.judges.command import CommandJudge
@@ -24,6 +23,7 @@ from debugtools.search.judges.crash import AfterCrash, last_crash
 from debugtools.search.judges.hints import Survey, survey
 from debugtools.search.judges.person import PersonJudge
 from debugtools.search.judges.protocol import Judge, Judgement
+from debugtools.search.spec import DebugSpec
 from debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:

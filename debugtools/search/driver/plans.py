@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from debugtools.search.driver.spec import DebugSpec
 from debugtools.search.judges.subject import Subject
+from debugtools.search.spec import DebugSpec
 from debugtools.search.strategies.flaky import FlakyBisect
 from debugtools.search.strategies.hinted import HintedBisect
 from debugtools.search.strategies.prefix import PrefixReduce

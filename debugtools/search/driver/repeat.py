@@ -14,11 +14,11 @@ from debugtools.search.driver.loop import SearchLoop
 from debugtools.search.driver.plans import Plan
 from debugtools.search.driver.replay import replay_of
 from debugtools.search.driver.sides import prepared
-from debugtools.search.driver.spec import DebugSpec
 from debugtools.search.judges.command import CommandJudge
 from debugtools.search.judges.person import PersonJudge
 from debugtools.search.judges.protocol import Judge
 from debugtools.search.judges.rerun import RerunJudge
+from debugtools.search.spec import DebugSpec
 from debugtools.search.strategies.repeat import Confidence, RepeatSearch, Until
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from backends.filesystem.files import atomic_write
 from backends.formats import json_format
 from backends.identity import content
 from backends.text import shown
-from debugtools.search.driver.spec import DebugSpec
+from debugtools.search.spec import DebugSpec
 from debugtools.search.strategies.protocol import Candidate, Verdict
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ import msgspec
 from backends.specs import RunnerSpec
 from backends.trt.variants import built_anew
 from debugtools.compare.spec import CompareSpec
-from debugtools.search.driver.spec import DebugSpec
+from debugtools.search.spec import DebugSpec
 
 
 def prepared(spec: DebugSpec, *, anew: bool = False) -> CompareSpec:

@@ -7,11 +7,11 @@ from debugtools.compare.sides.engine import check_engine_side
 from debugtools.compare.sides.marks import any_marks
 from debugtools.compare.sides.setup import Setup
 from debugtools.search.driver.history import History
-from debugtools.search.driver.spec import FlakySpec
 from debugtools.search.judges.comparison import ComparisonJudge
 from debugtools.search.judges.original import Feed, Original, stronger
 from debugtools.search.judges.protocol import Judgement
 from debugtools.search.judges.subject import Subject
+from debugtools.search.spec import FlakySpec
 from debugtools.search.strategies.flaky import settled
 from debugtools.search.strategies.protocol import Verdict
 

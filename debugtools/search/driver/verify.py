@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from debugtools.search.driver.best import write_model
 from debugtools.search.driver.desk import Files
 from debugtools.search.driver.history import History
-from debugtools.search.driver.spec import FlakySpec
 from debugtools.search.judges.check_folder import write_golden, write_inputs
 from debugtools.search.judges.protocol import Judge, Judgement
 from debugtools.search.judges.subject import Subject
+from debugtools.search.spec import FlakySpec
 from debugtools.search.strategies.flaky import settled
 from debugtools.search.strategies.protocol import Verdict
 

@@ -16,12 +16,12 @@ from backends.errors import UsageError, placing
 from backends.filesystem.permissions import make_folder, user_umask
 from backends.filesystem.temporary import environment_of_user
 from backends.text import shown
-from debugtools.search.driver.spec import CheckSpec, DebugSpec
 from debugtools.search.judges.check_folder import CheckFolder, plain_writer, write_golden, write_inputs
 from debugtools.search.judges.follow import Follower
 from debugtools.search.judges.pass_rule import PassRule
 from debugtools.search.judges.processes import kill_tree
 from debugtools.search.judges.protocol import Array, Artifact, Judgement
+from debugtools.search.spec import CheckSpec, DebugSpec
 from debugtools.search.strategies.protocol import Verdict
 
 Golden = Callable[[Artifact], dict[str, Array]]

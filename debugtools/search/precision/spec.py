@@ -3,7 +3,7 @@
 from typing import Literal
 
 from backends.specs import Spec
-from debugtools.search.driver.spec import DebugSpec
+from debugtools.search.spec import DebugSpec
 
 LowType = Literal["float16", "bfloat16", "int8"]
 

@@ -11,7 +11,7 @@ from backends.text import shown
 from backends.trt.options import to_dict, trt_options
 from debugtools.compare.spec import CompareSpec
 from debugtools.search.builds.spec import ENGINE, BuildsSpec
-from debugtools.search.driver.spec import DebugSpec
+from debugtools.search.spec import DebugSpec
 from tui.cli.convert_engine import with_shapes
 from tui.cli.debug import options
 from tui.cli.debug.searching import run_prepared

@@ -10,7 +10,7 @@ import msgspec
 from backends.errors import UsageError
 from backends.text import shown
 from debugtools.compare.spec import CompareSpec
-from debugtools.search.driver.spec import CheckSpec, DebugSpec, FlakySpec, Mode
+from debugtools.search.spec import CheckSpec, DebugSpec, FlakySpec, Mode
 from tui.cli import values
 from tui.cli.debug.options import REPLAY
 from tui.cli.run import gpus_for
