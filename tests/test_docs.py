@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.cli.options import add_logging
+from tui.cli.options.common import add_logging
 from tui.cli.parser import Parser
 from tui.cli.registry import COMMANDS, Branch, Leaf
 

@@ -73,7 +73,7 @@ def _sanitize(words: list[str]) -> int:
     from surgery.sanitize.action import sanitize
     from tui.cli.direct import DirectContext
     from tui.cli.log import make_log
-    from tui.cli.options import add_logging
+    from tui.cli.options.common import add_logging
     from tui.cli.parser import Parser
     from tui.cli.surgeon.common import open_file
     from tui.cli.surgeon.fold import folded_here

@@ -10,7 +10,7 @@ import pytest
 from backends.errors import UsageError
 from backends.trt.capabilities import CAPABILITIES, lacks
 from backends.trt.options import TrtOptions, to_dict, trt_options
-from tui.cli.options_trt import add_trt
+from tui.cli.options.trt import add_trt
 from tui.cli.parser import Parser
 from tui.cli.run_parser import parser
 from tui.cli.to_spec import to_request

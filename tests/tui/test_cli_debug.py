@@ -16,7 +16,7 @@ from tui.cli.debug.bisect import fill_bisect
 from tui.cli.debug.reduce import fill_reduce
 from tui.cli.debug.repeat import fill_repeat
 from tui.cli.debug.to_debug import debug_job, to_debug
-from tui.cli.options import add_logging
+from tui.cli.options.common import add_logging
 from tui.cli.parser import Parser
 
 FILLS = {"reduce": fill_reduce, "bisect": fill_bisect, "repeat": fill_repeat}

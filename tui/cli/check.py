@@ -9,8 +9,8 @@ from backends.errors import UsageError
 from backends.text import shown
 from tui.cli.json_output import print_json
 from tui.cli.log import Log
-from tui.cli.options import COMPARE_NAMES
-from tui.cli.options_compare import add_thresholds
+from tui.cli.options.common import COMPARE_NAMES
+from tui.cli.options.compare import add_thresholds
 from tui.cli.parser import Parser
 from tui.cli.report_lines import label, name, rule
 from tui.cli.to_spec import metric_names, tolerance

@@ -8,12 +8,13 @@ import msgspec
 from backends.errors import UsageError
 from backends.text import shown, shown_lines
 from debugtools.checks.compatibility.spec import CompatibilitySpec
-from tui.cli import options, options_run
 from tui.cli.json_output import Collector, print_json
 from tui.cli.line import command_line
 from tui.cli.lint import given
 from tui.cli.log import INFO, LEVELS, WARNING, Log
-from tui.cli.options_trt import add_trt
+from tui.cli.options import common as options
+from tui.cli.options import run as options_run
+from tui.cli.options.trt import add_trt
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
 from tui.cli.report_lines import name

@@ -11,14 +11,15 @@ from backends.sizes import parse_size
 from backends.text import shown, shown_lines
 from backends.trt.options import ENGINE_SUFFIXES
 from debugtools.convert.spec import ConvertSpec
-from tui.cli import options, options_run
 from tui.cli.convert_engine import POOLED, engine_job
 from tui.cli.convert_options import add_conversions, quantize_spec
 from tui.cli.inspect_trt import picture_job
 from tui.cli.json_output import Collector, print_json
 from tui.cli.lint import given
 from tui.cli.log import LEVELS, WARNING, Log
-from tui.cli.options_trt import add_tensorflow, add_trt
+from tui.cli.options import common as options
+from tui.cli.options import run as options_run
+from tui.cli.options.trt import add_tensorflow, add_trt
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
 from tui.cli.submit import job_spec, run_here

@@ -6,7 +6,7 @@ from backends.errors import UsageError
 from backends.onnxrt.quantize_spec import CALIBRATORS, Method, QuantizeSpec
 from backends.specs import FeedSpec
 from backends.text import shown
-from tui.cli import options
+from tui.cli.options import common as options
 from tui.cli.parser import Parser
 
 

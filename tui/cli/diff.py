@@ -7,8 +7,8 @@ from backends.errors import LayerwiseError, UsageError
 from backends.text import shown, shown_lines
 from tui.cli.json_output import print_json
 from tui.cli.log import INFO, Log
-from tui.cli.options import COMPARE_NAMES
-from tui.cli.options_compare import add_thresholds
+from tui.cli.options.common import COMPARE_NAMES
+from tui.cli.options.compare import add_thresholds
 from tui.cli.parser import Parser
 from tui.cli.to_spec import metric_names, tolerance
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from backends.errors import UsageError
 from backends.text import shown
-from tui.cli import options
 from tui.cli.direct import DirectContext
 from tui.cli.json_output import print_json
 from tui.cli.log import Log
-from tui.cli.options_trt import add_tensorflow, add_trt
+from tui.cli.options import common as options
+from tui.cli.options.trt import add_tensorflow, add_trt
 from tui.cli.parser import Parser
 from tui.cli.to_spec import refuse_other_frameworks, wants_engine
 

@@ -8,11 +8,11 @@ import msgspec
 from backends.errors import UsageError
 from backends.text import shown, shown_lines
 from debugtools.engines.capability.spec import CapabilitySpec
-from tui.cli import options
 from tui.cli.json_output import Collector, print_json
 from tui.cli.lint import given
 from tui.cli.log import LEVELS, WARNING, Log
-from tui.cli.options_trt import add_trt
+from tui.cli.options import common as options
+from tui.cli.options.trt import add_trt
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
 from tui.cli.run import trt_gpus

@@ -10,7 +10,7 @@ from backends.errors import LayerwiseError, refusal
 from backends.shell import shell_line
 from backends.text import shown_lines
 from tui.cli.log import START, Log, make_log
-from tui.cli.options import add_logging
+from tui.cli.options.common import add_logging
 from tui.cli.parser import Parser
 from tui.cli.registry import Leaf
 

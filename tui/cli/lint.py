@@ -10,10 +10,11 @@ import msgspec
 from backends.text import shown, shown_lines
 from debugtools.checks.lint.spec import LintSpec
 from debugtools.compare.spec import CompareSpec
-from tui.cli import options, options_run
 from tui.cli.json_output import Collector, print_json
 from tui.cli.line import command_line
 from tui.cli.log import ERROR, INFO, LEVELS, WARNING, Log
+from tui.cli.options import common as options
+from tui.cli.options import run as options_run
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
 from tui.cli.report_lines import name

@@ -4,10 +4,10 @@ from argparse import Namespace
 from typing import Any
 
 from backends.errors import MissingDependency
-from tui.cli import options
 from tui.cli.convert import tell
 from tui.cli.json_output import Collector, print_json
 from tui.cli.log import Log
+from tui.cli.options import common as options
 from tui.cli.parser import Parser
 from tui.cli.submit import job_spec, run_here
 from tui.cli.to_spec import NO_TENSORRT

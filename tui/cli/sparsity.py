@@ -4,9 +4,9 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from backends.text import shown
-from tui.cli import options
 from tui.cli.json_output import print_json
 from tui.cli.log import Log
+from tui.cli.options import common as options
 from tui.cli.parser import Parser
 
 if TYPE_CHECKING:

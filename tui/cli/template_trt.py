@@ -9,12 +9,13 @@ from backends.text import shown
 from backends.trt.options import TrtOptions
 from backends.trt.precision import reduces
 from debugtools.compare.spec import CompareSpec
-from tui.cli import options, options_run
 from tui.cli.gen_script import Body
 from tui.cli.gen_script_trt import remarks
 from tui.cli.lint import given
 from tui.cli.log import Log
-from tui.cli.options_trt import add_tensorflow, add_trt
+from tui.cli.options import common as options
+from tui.cli.options import run as options_run
+from tui.cli.options.trt import add_tensorflow, add_trt
 from tui.cli.parser import Parser
 from tui.cli.script_text import Code
 from tui.cli.template import add_output, save_script

@@ -10,10 +10,14 @@ from backends.filesystem.files import current_folder
 from backends.text import shown, shown_lines
 from debugtools.triage.flow import STEPS, check_answers
 from debugtools.triage.spec import TriageSpec
-from tui.cli import options, options_compare, options_run, options_trt, values
+from tui.cli import values
 from tui.cli.json_output import Collector, print_json
 from tui.cli.line import command_line
 from tui.cli.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log
+from tui.cli.options import common as options
+from tui.cli.options import compare as options_compare
+from tui.cli.options import run as options_run
+from tui.cli.options import trt as options_trt
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
 from tui.cli.run_parser import parser as run_parser

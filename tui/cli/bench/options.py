@@ -2,9 +2,11 @@
 
 import argparse
 
-from tui.cli import options, options_run, options_trt
 from tui.cli.bench.report import TOP
 from tui.cli.bench.trtexec import translate
+from tui.cli.options import common as options
+from tui.cli.options import run as options_run
+from tui.cli.options import trt as options_trt
 from tui.cli.parser import Parser, count, positive
 
 EXAMPLES = """examples:

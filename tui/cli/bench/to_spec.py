@@ -11,8 +11,8 @@ from backends.errors import UsageError
 from backends.text import shown
 from debugtools.bench.spec import BenchSpec, ExportSpec, PlanSpec
 from debugtools.compare.spec import CompareSpec
-from tui.cli import options_trt
 from tui.cli.bench.trtexec import NO_EFFECT
+from tui.cli.options import trt as options_trt
 from tui.cli.parser import Parser
 from tui.cli.run import gpus_for
 from tui.cli.run_parser import parser as run_parser
@@ -123,7 +123,7 @@ def _notes(args: Namespace, spec: BenchSpec, compare: CompareSpec, build: list[s
 def parsed(words: list[str]) -> Namespace:
     """The options of a line without its first two words, for the app. Raises UsageError."""
     from tui.cli.bench.options import fill
-    from tui.cli.options import add_logging
+    from tui.cli.options.common import add_logging
 
     parser = Parser("layerwise bench")
     fill(parser)

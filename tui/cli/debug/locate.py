@@ -8,11 +8,15 @@ import msgspec
 from backends.errors import UsageError
 from debugtools.compare.spec import CompareSpec
 from debugtools.locate.spec import LocateSpec
-from tui.cli import options, options_compare, options_run, options_trt, values
+from tui.cli import values
 from tui.cli.debug.locate_report import LocateReport, document
 from tui.cli.json_output import Collector, print_json
 from tui.cli.line import command_line
 from tui.cli.log import Log
+from tui.cli.options import common as options
+from tui.cli.options import compare as options_compare
+from tui.cli.options import run as options_run
+from tui.cli.options import trt as options_trt
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
 from tui.cli.run import gpus_for

@@ -2,7 +2,10 @@
 
 import argparse
 
-from tui.cli import options, options_compare, options_run, options_trt
+from tui.cli.options import common as options
+from tui.cli.options import compare as options_compare
+from tui.cli.options import run as options_run
+from tui.cli.options import trt as options_trt
 from tui.cli.parser import Parser
 
 ARTIFACT = "polygraphy_debug.onnx"

@@ -7,13 +7,15 @@ import msgspec
 
 from backends.errors import UsageError
 from debugtools.search.precision.spec import PrecisionSpec
-from tui.cli import options as run_options
-from tui.cli import options_compare, options_run, options_trt
 from tui.cli.debug import options
 from tui.cli.debug.precision_report import PrecisionReport
 from tui.cli.debug.searching import run_prepared
 from tui.cli.debug.to_debug import debug_job, to_debug
 from tui.cli.log import Log
+from tui.cli.options import common as run_options
+from tui.cli.options import compare as options_compare
+from tui.cli.options import run as options_run
+from tui.cli.options import trt as options_trt
 from tui.cli.parser import Parser
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from backends.model.file import ModelFile
 from backends.sizes import parse_size
 from backends.text import shown
 from surgery.wire.pieces import THRESHOLD
-from tui.cli import options
 from tui.cli.log import INFO, Log
+from tui.cli.options import common as options
 from tui.cli.parser import Parser
 
 if TYPE_CHECKING:

@@ -5,8 +5,9 @@ from typing import Any
 
 from backends.errors import UsageError
 from backends.text import shown, shown_lines
-from tui.cli import options, options_run
 from tui.cli.log import INFO, LEVELS, Log
+from tui.cli.options import common as options
+from tui.cli.options import run as options_run
 from tui.cli.parser import Parser
 from tui.cli.submit import job_spec, run_here
 from tui.cli.surgeon.common import tell_saved, threshold

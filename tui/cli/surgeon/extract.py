@@ -11,8 +11,8 @@ from surgery.extract.ends import End
 from surgery.extract.wire import Parts
 from surgery.wire.graph import reading
 from surgery.wire.pieces import fits_in_one_file, save_pieces
-from tui.cli import options_run
 from tui.cli.log import Log
+from tui.cli.options import run as options_run
 from tui.cli.parser import Parser
 from tui.cli.surgeon.common import add_model, add_saving, open_file, parse_dims, tell_referring, tell_saved
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from backends.errors import UsageError
 from backends.text import shown, shown_lines
-from tui.cli import options_run
 from tui.cli.log import INFO, LEVELS, WARNING, Log
+from tui.cli.options import run as options_run
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
 from tui.cli.submit import job_spec, run_here

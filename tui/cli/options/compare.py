@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tui.cli.options import COMPARE_NAMES
+from tui.cli.options.common import COMPARE_NAMES
 from tui.cli.parser import Parser
 
 
