@@ -63,7 +63,7 @@ def _run_json(job: "JobSpec", args: Namespace, log: Log) -> int:
 
 
 def _write_script(spec: CompareSpec, path: str) -> int:
-    from tui.cli.gen_script import script, write_script
+    from tui.cli.script.generate import script, write_script
 
     if path == "-":
         put(script(spec))

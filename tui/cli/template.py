@@ -5,12 +5,12 @@ from pathlib import Path
 
 from backends.errors import MissingDependency, UsageError
 from backends.text import shown
-from tui.cli.gen_script import model_loader, write_script
 from tui.cli.lint import given
 from tui.cli.log import Log, put
 from tui.cli.options import common as options
 from tui.cli.options.trt import add_tensorflow, add_trt
 from tui.cli.parser import Parser
+from tui.cli.script.generate import model_loader, write_script
 from tui.cli.to_spec import NO_TENSORRT
 
 _BODY = '''

@@ -9,15 +9,15 @@ from backends.text import shown
 from backends.trt.options import TrtOptions
 from backends.trt.precision import reduces
 from debugtools.compare.spec import CompareSpec
-from tui.cli.gen_script import Body
-from tui.cli.gen_script_trt import remarks
 from tui.cli.lint import given
 from tui.cli.log import Log
 from tui.cli.options import common as options
 from tui.cli.options import run as options_run
 from tui.cli.options.trt import add_tensorflow, add_trt
 from tui.cli.parser import Parser
-from tui.cli.script_text import Code
+from tui.cli.script.generate import Body
+from tui.cli.script.text import Code
+from tui.cli.script.trt import remarks
 from tui.cli.template import add_output, save_script
 from tui.cli.to_spec import refuse_other_frameworks, wants_engine
 from tui.cli.to_trt import trt_options

@@ -232,7 +232,7 @@ class RunScreen(Page, scope="run"):
 
     @command("run.script", "write an equivalent Python script", keys="W", line="script FILE")
     def write_script(self, name: str = "") -> None:
-        from tui.cli.gen_script import script, write_script
+        from tui.cli.script.generate import script, write_script
 
         spec = self._control.checked.spec
         if spec is None:

@@ -8,8 +8,8 @@ import msgspec
 from backends.specs import FeedSpec, RunnerSpec
 from backends.trt.options import ConfigOptions, NetworkOptions, ProfileSpec, TrtOptions, trt_options
 from tui.cli import values
-from tui.cli.script_shapes import fed_profiles, input_shapes
-from tui.cli.script_text import Code, call
+from tui.cli.script.shapes import fed_profiles, input_shapes
+from tui.cli.script.text import Code, call
 
 _TRT = "layerwise.backend.trt"
 _CONFIG = {

@@ -1,0 +1,1 @@
+"""Python scripts that do what a command line does: `--gen-script`."""
