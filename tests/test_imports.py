@@ -24,7 +24,7 @@ def imported(code: str) -> set[str]:
     ("code", "absent"),
     [
         ("import tui.__main__", ENGINES | {"numpy", "textual", "rich", "asyncio", "msgspec"}),
-        ("import tui.cli.run", ENGINES | {"numpy", "textual", "asyncio"}),
+        ("import tui.cli.run.command", ENGINES | {"numpy", "textual", "asyncio"}),
         ("import tui.app", ENGINES),
         ("import backends.jobs.supervisor", ENGINES | {"numpy", "textual", "rich", "psutil"}),
         ("import backends.jobs.client", ENGINES | {"numpy", "textual"}),

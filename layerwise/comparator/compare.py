@@ -17,7 +17,7 @@ from debugtools.compare.table.places import Place
 from layerwise.comparator.accuracy import CompareResult, Found
 from layerwise.comparator.struct import IterationResult
 from layerwise.logger import G_LOGGER
-from tui.cli import report_lines
+from tui.cli.run import report_lines
 
 PerOutput = Any  # a value for all outputs, or output name -> value ("" for all others)
 FindOutput = Callable[[str, int, IterationResult], Sequence[str] | None]

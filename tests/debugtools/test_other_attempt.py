@@ -29,7 +29,7 @@ from debugtools.search.precision.spec import PrecisionSpec
 from debugtools.search.spec import CheckSpec, DebugSpec
 from tui.cli.json_output import Collector
 from tui.cli.log import CRITICAL, Log
-from tui.cli.report import CompareReport
+from tui.cli.run.report import CompareReport
 from tui.controllers.errors import ErrorsController
 from tui.state.debugging import DebugState
 from tui.state.errors import ErrorsState

@@ -83,7 +83,7 @@ def _messages(spec: "JobSpec", job: int, log: Log) -> Listener:
 
 def _comparison(spec: "JobSpec", job: int, log: Log) -> Listener:
     from debugtools.compare.spec import CompareSpec
-    from tui.cli.report import CompareReport
+    from tui.cli.run.report import CompareReport
 
     return CompareReport(log, msgspec.convert(spec.params, CompareSpec), job).event
 

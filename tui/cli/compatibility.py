@@ -9,7 +9,6 @@ from backends.errors import UsageError
 from backends.text import shown, shown_lines
 from debugtools.checks.compatibility.spec import CompatibilitySpec
 from tui.cli.json_output import Collector, print_json
-from tui.cli.line import command_line
 from tui.cli.lint import given
 from tui.cli.log import INFO, LEVELS, WARNING, Log
 from tui.cli.options import common as options
@@ -17,8 +16,9 @@ from tui.cli.options import run as options_run
 from tui.cli.options.trt import add_trt
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
-from tui.cli.report_lines import name
-from tui.cli.run import gpus_for
+from tui.cli.run.command import gpus_for
+from tui.cli.run.line import command_line
+from tui.cli.run.report_lines import name
 from tui.cli.submit import job_spec, run_here
 
 _HEAD = ("nodes", "operator", "version", "types", "code", "reason")

@@ -22,8 +22,8 @@ from tui.cli.options import run as options_run
 from tui.cli.options.trt import add_tensorflow, add_trt
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
+from tui.cli.run.to_spec import refuse_other_frameworks
 from tui.cli.submit import job_spec, run_here
-from tui.cli.to_spec import refuse_other_frameworks
 
 Target = Literal["onnx", "weights", "engine", "picture"]
 _FORMATS = {".onnx": "onnx", ".npz": "weights", ".npy": "weights"}

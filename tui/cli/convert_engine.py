@@ -10,10 +10,10 @@ from backends.errors import UsageError
 from backends.trt.options import TrtOptions
 from tui.cli import values
 from tui.cli.lint import given
-from tui.cli.run import trt_gpus
+from tui.cli.run.command import trt_gpus
+from tui.cli.run.to_spec import model_path, refuse_other_frameworks
+from tui.cli.run.to_trt import input_shapes, trt_options
 from tui.cli.submit import job_spec
-from tui.cli.to_spec import model_path, refuse_other_frameworks
-from tui.cli.to_trt import input_shapes, trt_options
 
 if TYPE_CHECKING:
     from backends.jobs.spec import JobSpec

@@ -15,10 +15,10 @@ from tui.cli.json_output import Collector, print_json
 from tui.cli.lint import given
 from tui.cli.log import LEVELS, WARNING, Log
 from tui.cli.progress import progress
-from tui.cli.run import trt_gpus
+from tui.cli.run.command import trt_gpus
+from tui.cli.run.to_spec import model_path, wants_engine
+from tui.cli.run.to_trt import trt_options
 from tui.cli.submit import job_spec, run_here
-from tui.cli.to_spec import model_path, wants_engine
-from tui.cli.to_trt import trt_options
 
 if TYPE_CHECKING:
     from backends.jobs.spec import JobSpec
@@ -111,6 +111,6 @@ def to_inspect(args: Namespace, show: list[str]) -> InspectSpec:
 
 def _whole(args: Namespace) -> Namespace:
     """With what `run` alone has, unset: TensorRT's options are read as for a run."""
-    from tui.cli.run_parser import parser
+    from tui.cli.run.parser import parser
 
     return Namespace(**{**vars(parser().parse_args([])), **vars(args)})

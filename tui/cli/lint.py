@@ -11,17 +11,17 @@ from backends.text import shown, shown_lines
 from debugtools.checks.lint.spec import LintSpec
 from debugtools.compare.spec import CompareSpec
 from tui.cli.json_output import Collector, print_json
-from tui.cli.line import command_line
 from tui.cli.log import ERROR, INFO, LEVELS, WARNING, Log
 from tui.cli.options import common as options
 from tui.cli.options import run as options_run
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
-from tui.cli.report_lines import name
-from tui.cli.run import gpus_for
-from tui.cli.run_parser import parser as run_parser
+from tui.cli.run.command import gpus_for
+from tui.cli.run.line import command_line
+from tui.cli.run.parser import parser as run_parser
+from tui.cli.run.report_lines import name
+from tui.cli.run.to_spec import to_request
 from tui.cli.submit import job_spec, run_here
-from tui.cli.to_spec import to_request
 
 _LEVELS = {"exception": ERROR, "warning": WARNING, "info": INFO}
 _PRINTED = 100

@@ -9,8 +9,8 @@ from tui.cli.json_output import Collector, print_json
 from tui.cli.log import Log
 from tui.cli.options import common as options
 from tui.cli.parser import Parser
+from tui.cli.run.to_spec import NO_TENSORRT
 from tui.cli.submit import job_spec, run_here
-from tui.cli.to_spec import NO_TENSORRT
 
 _EPILOG = (
     "DIR holds a folder a plugin with a pattern.py in it: get_plugin_metadata() and get_matching_subgraphs(graph), or\n"

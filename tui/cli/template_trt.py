@@ -15,12 +15,12 @@ from tui.cli.options import common as options
 from tui.cli.options import run as options_run
 from tui.cli.options.trt import add_tensorflow, add_trt
 from tui.cli.parser import Parser
+from tui.cli.run.to_spec import refuse_other_frameworks, wants_engine
+from tui.cli.run.to_trt import trt_options
 from tui.cli.script.generate import Body
 from tui.cli.script.text import Code
 from tui.cli.script.trt import remarks
 from tui.cli.template import add_output, save_script
-from tui.cli.to_spec import refuse_other_frameworks, wants_engine
-from tui.cli.to_trt import trt_options
 
 _NETWORK = """
 

@@ -12,7 +12,6 @@ from debugtools.triage.flow import STEPS, check_answers
 from debugtools.triage.spec import TriageSpec
 from tui.cli import values
 from tui.cli.json_output import Collector, print_json
-from tui.cli.line import command_line
 from tui.cli.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log
 from tui.cli.options import common as options
 from tui.cli.options import compare as options_compare
@@ -20,9 +19,10 @@ from tui.cli.options import run as options_run
 from tui.cli.options import trt as options_trt
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
-from tui.cli.run_parser import parser as run_parser
+from tui.cli.run.line import command_line
+from tui.cli.run.parser import parser as run_parser
+from tui.cli.run.to_spec import to_request
 from tui.cli.submit import exit_code, job_spec, run_detached, run_here, submit
-from tui.cli.to_spec import to_request
 
 if TYPE_CHECKING:
     from backends.jobs.spec import JobSpec

@@ -29,7 +29,7 @@ def engine_job(path: str, of: str, model: str = "", cwd: str = "") -> JobSpec:
 
     It may ask the driver for GPUs: call it off the screen's thread.
     """
-    from tui.cli.run import trt_gpus
+    from tui.cli.run.command import trt_gpus
 
     named = model.lower().endswith(".onnx")
     words = [path, "--show", "layers", *(["--nodes-of", model] if named else [])]

@@ -8,7 +8,7 @@ from backends.filesystem.files import current_folder
 from backends.jobs.spec import JobSpec
 from debugtools.bench.spec import BenchSpec
 from debugtools.compare.spec import CompareSpec
-from tui.cli.line import command_line
+from tui.cli.run.line import command_line
 from tui.presenters.compare_text import compare_title
 from tui.state.mark_cost import Cost, mark_cost
 from tui.state.presets import apply_preset, preset
@@ -88,6 +88,6 @@ def compare_job(spec: CompareSpec) -> JobSpec:
 
 def wants_gpu(spec: CompareSpec | BenchSpec) -> int:
     """How many GPUs a comparison or a bench leases. It may ask the driver: call it off the screen's thread."""
-    from tui.cli.run import gpus_for
+    from tui.cli.run.command import gpus_for
 
     return gpus_for(spec, None)

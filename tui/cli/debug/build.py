@@ -18,7 +18,7 @@ from tui.cli.debug.searching import run_prepared
 from tui.cli.debug.to_debug import debug_job, to_debug
 from tui.cli.log import Log
 from tui.cli.parser import Parser
-from tui.cli.run import trt_gpus
+from tui.cli.run.command import trt_gpus
 
 if TYPE_CHECKING:
     from backends.jobs.spec import JobSpec

@@ -18,7 +18,7 @@ from tui.cli.json_output import Collector, print_json
 from tui.cli.log import Log
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
-from tui.cli.run import gpus_for
+from tui.cli.run.command import gpus_for
 from tui.cli.submit import job_spec, run_here
 from tui.state.about import comparison_params
 

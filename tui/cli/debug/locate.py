@@ -11,7 +11,6 @@ from debugtools.locate.spec import LocateSpec
 from tui.cli import values
 from tui.cli.debug.locate_report import LocateReport, document
 from tui.cli.json_output import Collector, print_json
-from tui.cli.line import command_line
 from tui.cli.log import Log
 from tui.cli.options import common as options
 from tui.cli.options import compare as options_compare
@@ -19,10 +18,11 @@ from tui.cli.options import run as options_run
 from tui.cli.options import trt as options_trt
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
-from tui.cli.run import gpus_for
-from tui.cli.run_parser import parser as run_parser
+from tui.cli.run.command import gpus_for
+from tui.cli.run.line import command_line
+from tui.cli.run.parser import parser as run_parser
+from tui.cli.run.to_spec import to_request
 from tui.cli.submit import job_spec, run_detached, run_here
-from tui.cli.to_spec import to_request
 
 if TYPE_CHECKING:
     from backends.jobs.spec import JobSpec

@@ -9,9 +9,9 @@ from backends.shell import shell_line
 from backends.text import shown, shown_lines
 from debugtools.locate.spec import LocateSpec
 from tui.cli.json_output import Collector
-from tui.cli.line import command_line
 from tui.cli.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log
-from tui.cli.report_lines import number
+from tui.cli.run.line import command_line
+from tui.cli.run.report_lines import number
 
 Row = dict[str, Any]
 _HEAD = ("", "#", "op", "node", "tensor", "local", "accum", "ampl", "diagnosis")

@@ -13,10 +13,10 @@ from debugtools.compare.spec import CompareSpec
 from debugtools.search.spec import CheckSpec, DebugSpec, FlakySpec, Mode
 from tui.cli import values
 from tui.cli.debug.options import REPLAY
-from tui.cli.run import gpus_for
-from tui.cli.run_parser import parser as run_parser
+from tui.cli.run.command import gpus_for
+from tui.cli.run.parser import parser as run_parser
+from tui.cli.run.to_spec import to_request
 from tui.cli.submit import job_spec
-from tui.cli.to_spec import to_request
 
 if TYPE_CHECKING:
     from backends.jobs.spec import JobSpec

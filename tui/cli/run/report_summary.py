@@ -9,10 +9,10 @@ import msgspec
 from backends.shell import shell_line
 from backends.text import shown
 from debugtools.compare.spec import CompareSpec, MarkSpec, unsaved
-from tui.cli import report_lines as lines
-from tui.cli.line import command_line
 from tui.cli.log import ERROR, FINISH, INFO, WARNING
-from tui.cli.report_lines import Row
+from tui.cli.run import report_lines as lines
+from tui.cli.run.line import command_line
+from tui.cli.run.report_lines import Row
 
 Pair = tuple[int, int]
 _ORIGINS = 8  # bad tensors whose error begins with them that are kept for the last lines

@@ -8,10 +8,10 @@ from typing import Any
 
 from backends.text import shown_lines
 from debugtools.compare.spec import CompareSpec
-from tui.cli import report_lines as lines
 from tui.cli.log import INFO, LEVELS, WARNING, Log
-from tui.cli.report_lines import Row
-from tui.cli.report_summary import Totals, essence
+from tui.cli.run import report_lines as lines
+from tui.cli.run.report_lines import Row
+from tui.cli.run.report_summary import Totals, essence
 
 MANY = 16
 _LISTED = 10

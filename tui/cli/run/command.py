@@ -10,14 +10,14 @@ from backends.errors import UsageError
 from debugtools.compare.spec import CompareSpec
 from tui.cli import values
 from tui.cli.json_output import Collector, print_json
-from tui.cli.line import command_line
 from tui.cli.log import Log, put
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
-from tui.cli.report import CompareReport
-from tui.cli.run_parser import fill
+from tui.cli.run.line import command_line
+from tui.cli.run.parser import fill
+from tui.cli.run.report import CompareReport
+from tui.cli.run.to_spec import to_request
 from tui.cli.submit import job_spec, run_detached, run_here
-from tui.cli.to_spec import to_request
 
 if TYPE_CHECKING:
     from backends.jobs.spec import JobSpec
