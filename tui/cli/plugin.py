@@ -4,7 +4,7 @@ from argparse import Namespace
 from typing import Any
 
 from backends.errors import MissingDependency
-from tui.cli.convert import tell
+from tui.cli.convert.command import tell
 from tui.cli.json_output import Collector, print_json
 from tui.cli.log import Log
 from tui.cli.options import common as options

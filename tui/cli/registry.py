@@ -28,7 +28,7 @@ class Branch:
 
 COMMANDS: dict[str, Leaf | Branch] = {
     "run": Leaf("tui.cli.run.command", "run", "run a model on several backends and compare their outputs", timed=True),
-    "convert": Leaf("tui.cli.convert", "convert", "a model in FP16, bfloat16, INT8 or another opset"),
+    "convert": Leaf("tui.cli.convert.command", "convert", "a model in FP16, bfloat16, INT8 or another opset"),
     "inspect": Branch(
         "show what is in a file",
         {

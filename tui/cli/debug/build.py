@@ -12,7 +12,7 @@ from backends.trt.options import to_dict, trt_options
 from debugtools.compare.spec import CompareSpec
 from debugtools.search.builds.spec import ENGINE, BuildsSpec
 from debugtools.search.spec import DebugSpec
-from tui.cli.convert_engine import with_shapes
+from tui.cli.convert.engine import with_shapes
 from tui.cli.debug import options
 from tui.cli.debug.searching import run_prepared
 from tui.cli.debug.to_debug import debug_job, to_debug
