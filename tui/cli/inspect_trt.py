@@ -10,9 +10,9 @@ from backends.errors import UsageError
 from backends.filesystem.temporary import temporary_folder
 from backends.text import shown, shown_lines
 from debugtools.engines.inspect.spec import InspectSpec
+from tui.cli.check.lint import given
 from tui.cli.direct import DirectContext
 from tui.cli.json_output import Collector, print_json
-from tui.cli.lint import given
 from tui.cli.log import LEVELS, WARNING, Log
 from tui.cli.progress import progress
 from tui.cli.run.command import trt_gpus

@@ -46,15 +46,17 @@ COMMANDS: dict[str, Leaf | Branch] = {
     "check": Branch(
         "check files",
         {
-            "lint": Leaf("tui.cli.lint", "lint", "is a model sound, and which of its nodes are at fault", timed=True),
+            "lint": Leaf(
+                "tui.cli.check.lint", "lint", "is a model sound, and which of its nodes are at fault", timed=True
+            ),
             "compatibility": Leaf(
-                "tui.cli.compatibility",
+                "tui.cli.check.compatibility",
                 "compatibility",
                 "which backends take a model, operator by operator",
                 timed=True,
             ),
             "accuracy": Leaf(
-                "tui.cli.check",
+                "tui.cli.check.accuracy",
                 "accuracy",
                 "hold saved accuracy results against other thresholds",
                 timed=True,

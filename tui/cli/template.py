@@ -5,7 +5,7 @@ from pathlib import Path
 
 from backends.errors import MissingDependency, UsageError
 from backends.text import shown
-from tui.cli.lint import given
+from tui.cli.check.lint import given
 from tui.cli.log import Log, put
 from tui.cli.options import common as options
 from tui.cli.options.trt import add_tensorflow, add_trt

@@ -9,7 +9,7 @@ from backends.text import shown
 from backends.trt.options import TrtOptions
 from backends.trt.precision import reduces
 from debugtools.compare.spec import CompareSpec
-from tui.cli.lint import given
+from tui.cli.check.lint import given
 from tui.cli.log import Log
 from tui.cli.options import common as options
 from tui.cli.options import run as options_run

@@ -11,11 +11,11 @@ from backends.sizes import parse_size
 from backends.text import shown, shown_lines
 from backends.trt.options import ENGINE_SUFFIXES
 from debugtools.convert.spec import ConvertSpec
+from tui.cli.check.lint import given
 from tui.cli.convert.engine import POOLED, engine_job
 from tui.cli.convert.options import add_conversions, quantize_spec
 from tui.cli.inspect_trt import picture_job
 from tui.cli.json_output import Collector, print_json
-from tui.cli.lint import given
 from tui.cli.log import LEVELS, WARNING, Log
 from tui.cli.options import common as options
 from tui.cli.options import run as options_run

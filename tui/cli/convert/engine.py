@@ -9,7 +9,7 @@ import msgspec
 from backends.errors import UsageError
 from backends.trt.options import TrtOptions
 from tui.cli import values
-from tui.cli.lint import given
+from tui.cli.check.lint import given
 from tui.cli.run.command import trt_gpus
 from tui.cli.run.to_spec import model_path, refuse_other_frameworks
 from tui.cli.run.to_trt import input_shapes, trt_options

@@ -128,7 +128,7 @@ def _params(args: Namespace) -> dict[str, Any]:
     """An EditJob, as JSON, but for its edits."""
     import msgspec
 
-    from tui.cli.lint import given
+    from tui.cli.check.lint import given
 
     named = {**vars(args), "fp_to_fp16": False, "model_file": args.model_file or "new.onnx"}
     feeds = given(Namespace(**named), [("onnxrt", None)]).feeds

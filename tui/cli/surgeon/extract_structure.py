@@ -16,7 +16,7 @@ from surgery.extract.structure import extract, filled, missing
 from surgery.model.structure import Structure
 from surgery.saving.referring import save_referring
 from surgery.types.shapes import with_shapes
-from tui.cli.lint import given
+from tui.cli.check.lint import given
 from tui.cli.log import Log
 from tui.cli.submit import job_spec, run_here
 from tui.cli.surgeon.common import save_model, tell_referring, tell_saved

@@ -102,7 +102,7 @@ def job_params(args: Namespace) -> dict[str, Any]:
     """A SanitizeJob, as JSON."""
     import msgspec
 
-    from tui.cli.lint import given
+    from tui.cli.check.lint import given
 
     feeds = given(Namespace(**{**vars(args), "input_shapes": [], "fp_to_fp16": False}), [("onnxrt", None)]).feeds
     return {

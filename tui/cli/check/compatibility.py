@@ -8,8 +8,8 @@ import msgspec
 from backends.errors import UsageError
 from backends.text import shown, shown_lines
 from debugtools.checks.compatibility.spec import CompatibilitySpec
+from tui.cli.check.lint import given
 from tui.cli.json_output import Collector, print_json
-from tui.cli.lint import given
 from tui.cli.log import INFO, LEVELS, WARNING, Log
 from tui.cli.options import common as options
 from tui.cli.options import run as options_run

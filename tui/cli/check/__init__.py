@@ -1,0 +1,1 @@
+"""`layerwise check accuracy|lint|compatibility`."""
