@@ -26,7 +26,8 @@ COMMANDS = {
 def imported() -> None:
     """Forks need not import again."""
     for module in (
-        "tui.cli.data", "tui.cli.inspect", "tui.cli.leaf", "surgery.precision.half", "backends.saved_data.actions",
+        "tui.cli.data", "tui.cli.inspect.command", "tui.cli.leaf", "surgery.precision.half",
+        "backends.saved_data.actions",
     ):  # fmt: skip
         importlib.import_module(module)
 

@@ -32,15 +32,19 @@ COMMANDS: dict[str, Leaf | Branch] = {
     "inspect": Branch(
         "show what is in a file",
         {
-            "model": Leaf("tui.cli.inspect", "model", "inputs, outputs, layers, attributes and weights of a model"),
-            "data": Leaf("tui.cli.inspect", "data", "statistics and values of saved inputs or outputs"),
-            "diff": Leaf("tui.cli.diff", "diff", "what differs between two files: results, models, replays, any"),
-            "capability": Leaf(
-                "tui.cli.inspect_capability", "capability", "which parts of a model TensorRT takes, and why not others"
+            "model": Leaf(
+                "tui.cli.inspect.command", "model", "inputs, outputs, layers, attributes and weights of a model"
             ),
-            "sparsity": Leaf("tui.cli.sparsity", "sparsity", "which weights are 2:4 sparse", timed=True),
-            "tactics": Leaf("tui.cli.diff", "tactics", "a tactic replay as text"),
-            "diff-tactics": Leaf("tui.cli.diff", "diff_tactics", "which tactics only bad TensorRT builds have"),
+            "data": Leaf("tui.cli.inspect.command", "data", "statistics and values of saved inputs or outputs"),
+            "diff": Leaf(
+                "tui.cli.inspect.diff", "diff", "what differs between two files: results, models, replays, any"
+            ),
+            "capability": Leaf(
+                "tui.cli.inspect.capability", "capability", "which parts of a model TensorRT takes, and why not others"
+            ),
+            "sparsity": Leaf("tui.cli.inspect.sparsity", "sparsity", "which weights are 2:4 sparse", timed=True),
+            "tactics": Leaf("tui.cli.inspect.diff", "tactics", "a tactic replay as text"),
+            "diff-tactics": Leaf("tui.cli.inspect.diff", "diff_tactics", "which tactics only bad TensorRT builds have"),
         },
     ),
     "check": Branch(
@@ -80,7 +84,9 @@ COMMANDS: dict[str, Leaf | Branch] = {
             "repeat": Leaf("tui.cli.debug.repeat", "repeat", "try the same again and again, and count", timed=True),
             "build": Leaf("tui.cli.debug.build", "build", "build an engine again and again: bad tactics", timed=True),
             "bundle": Leaf("tui.cli.debug.bundle", "bundle", "what a search found, as a folder that fails on its own"),
-            "diff-tactics": Leaf("tui.cli.diff", "debug_diff_tactics", "layers whose tactic differs between builds"),
+            "diff-tactics": Leaf(
+                "tui.cli.inspect.diff", "debug_diff_tactics", "layers whose tactic differs between builds"
+            ),
         },
     ),
     "surgeon": Branch(

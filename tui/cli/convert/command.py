@@ -14,7 +14,7 @@ from debugtools.convert.spec import ConvertSpec
 from tui.cli.check.lint import given
 from tui.cli.convert.engine import POOLED, engine_job
 from tui.cli.convert.options import add_conversions, quantize_spec
-from tui.cli.inspect_trt import picture_job
+from tui.cli.inspect.trt import picture_job
 from tui.cli.json_output import Collector, print_json
 from tui.cli.log import LEVELS, WARNING, Log
 from tui.cli.options import common as options

@@ -64,7 +64,7 @@ def picture_job(args: Namespace) -> "JobSpec":
 
 def _page(spec: InspectSpec, args: Namespace, log: Log) -> int:
     """The layers as a web page, as those of an ONNX model."""
-    from tui.cli.visual import write_page
+    from tui.cli.inspect.visual import write_page
 
     name = Path(spec.engine or spec.model or "").name
     with temporary_folder() as folder:

@@ -1,4 +1,4 @@
-"""`layerwise inspect model|data`; engines and networks are in `tui.cli.inspect_trt`."""
+"""`layerwise inspect model|data`; engines and networks are in `tui.cli.inspect.trt`."""
 
 from argparse import Namespace
 from collections.abc import Iterator
@@ -64,7 +64,7 @@ def run_model(args: Namespace, log: Log) -> int:
     if args.fp_to_fp16 and in_other_ways:
         raise UsageError("--fp-to-fp16 is for ONNX models shown as text: `layerwise convert` the model first")
     if args.convert_to or wants_engine(args):
-        from tui.cli.inspect_trt import describe_trt
+        from tui.cli.inspect.trt import describe_trt
 
         return describe_trt(args, sorted(set(show)), log)
     refuse_other_frameworks(args)
@@ -72,7 +72,7 @@ def run_model(args: Namespace, log: Log) -> int:
         if getattr(args, name):
             raise UsageError(f"--{name.replace('_', '-')} is for TensorRT engines")
     if args.visual or args.save_visual:
-        from tui.cli.visual import write_page
+        from tui.cli.inspect.visual import write_page
 
         return write_page(args, log)
     return _describe(args, sorted(set(show)), log)

@@ -13,11 +13,11 @@ from backends.text import shown
 from surgery.graph import GraphIndex
 from surgery.graph.cache import has_index, index_folder
 from surgery.visual.page import MARK, page
+from tui.cli.inspect.visual_errors import comparison_of, errors_of
 from tui.cli.json_output import Collector, print_json
 from tui.cli.log import Log
 from tui.cli.progress import progress
 from tui.cli.submit import job_spec, run_here
-from tui.cli.visual_errors import comparison_of, errors_of
 
 
 def write_page(args: Namespace, log: Log) -> int:

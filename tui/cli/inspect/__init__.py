@@ -1,0 +1,1 @@
+"""`layerwise inspect …`: models, engines, data, differences, and the graph as a page."""
