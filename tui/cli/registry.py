@@ -138,16 +138,16 @@ COMMANDS: dict[str, Leaf | Branch] = {
     "jobs": Branch(
         "the jobs of this workspace",
         {
-            "list": Leaf("tui.cli.jobs", "list", "all jobs, their state and their disk use"),
-            "show": Leaf("tui.cli.jobs", "show", "one job: what it does, how far it is, why it ended"),
-            "logs": Leaf("tui.cli.jobs", "logs", "what a job printed, and what it prints now (-f)"),
-            "cancel": Leaf("tui.cli.jobs", "cancel", "stop jobs"),
-            "retry": Leaf("tui.cli.jobs", "retry", "run a job again where it stopped"),
-            "prune": Leaf("tui.cli.jobs", "prune", "remove finished jobs and their files"),
+            "list": Leaf("tui.cli.jobs.command", "list", "all jobs, their state and their disk use"),
+            "show": Leaf("tui.cli.jobs.command", "show", "one job: what it does, how far it is, why it ended"),
+            "logs": Leaf("tui.cli.jobs.command", "logs", "what a job printed, and what it prints now (-f)"),
+            "cancel": Leaf("tui.cli.jobs.command", "cancel", "stop jobs"),
+            "retry": Leaf("tui.cli.jobs.command", "retry", "run a job again where it stopped"),
+            "prune": Leaf("tui.cli.jobs.command", "prune", "remove finished jobs and their files"),
         },
         default="list",
     ),
-    "attach": Leaf("tui.cli.attach", "attach", "follow a job, from its start"),
+    "attach": Leaf("tui.cli.jobs.attach", "attach", "follow a job, from its start"),
     "demo": Leaf("tui.cli.demo", "demo", "compare a small transformer with its FP16 form, layer by layer"),
 }
 

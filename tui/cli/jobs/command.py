@@ -12,7 +12,7 @@ from backends.jobs.folder import LOG, job_id
 from backends.shell import shell_line
 from backends.text import shown, shown_lines
 from tui.cli import values
-from tui.cli.job_output import RawOutput
+from tui.cli.jobs.output import RawOutput
 from tui.cli.json_output import print_json
 from tui.cli.log import Log, put
 from tui.cli.parser import Parser

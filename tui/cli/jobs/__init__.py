@@ -1,0 +1,1 @@
+"""`layerwise jobs` and `attach`: following jobs, and answering what they ask."""
