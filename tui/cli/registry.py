@@ -120,10 +120,10 @@ COMMANDS: dict[str, Leaf | Branch] = {
     "template": Branch(
         "scripts to be finished by hand",
         {
-            "onnx-gs": Leaf("tui.cli.template", "onnx_gs", "edit a model with onnx-graphsurgeon"),
-            "trt-network": Leaf("tui.cli.template_trt", "trt_network", "make or change a network by TensorRT's API"),
-            "trt-config": Leaf("tui.cli.template_trt", "trt_config", "configure a build by TensorRT's API"),
-            "shard-hints": Leaf("tui.cli.template", "shard_hints", "split a model over GPUs: needs TensorRT"),
+            "onnx-gs": Leaf("tui.cli.template.command", "onnx_gs", "edit a model with onnx-graphsurgeon"),
+            "trt-network": Leaf("tui.cli.template.trt", "trt_network", "make or change a network by TensorRT's API"),
+            "trt-config": Leaf("tui.cli.template.trt", "trt_config", "configure a build by TensorRT's API"),
+            "shard-hints": Leaf("tui.cli.template.command", "shard_hints", "split a model over GPUs: needs TensorRT"),
         },
     ),
     "bench": Leaf("tui.cli.bench.command", "bench", "how fast a model runs, layer by layer; trtexec's options", True),

@@ -20,7 +20,7 @@ from tui.cli.run.to_trt import trt_options
 from tui.cli.script.generate import Body
 from tui.cli.script.text import Code
 from tui.cli.script.trt import remarks
-from tui.cli.template import add_output, save_script
+from tui.cli.template.command import add_output, save_script
 
 _NETWORK = """
 

@@ -1,0 +1,1 @@
+"""`layerwise template …`: scripts to be finished by hand."""
