@@ -29,7 +29,7 @@ from backends.cuda.metrics import DeviceMetrics, DevicePair
 from backends.cuda.program import compiled
 from backends.cuda.tensors import DeviceTensor
 from backends.jobs.context import JobContext
-from backends.jobs.events import read_events
+from backends.jobs.journal.events import read_events
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
 from backends.onnxrt.runner import open_onnxrt

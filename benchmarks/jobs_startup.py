@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from support.jobactions import EXTRA_ACTIONS  # noqa: E402
 
 from backends.jobs.client import JobClient  # noqa: E402
-from backends.jobs.events import read_events  # noqa: E402
+from backends.jobs.journal.events import read_events  # noqa: E402
 from backends.jobs.spec import JobSpec  # noqa: E402
 from backends.jobs.store import Workspace  # noqa: E402
 

@@ -27,7 +27,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from backends.jobs.client import JobClient
-from backends.jobs.events import read_events
+from backends.jobs.journal.events import read_events
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
 from backends.specs import RunnerSpec

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from backends.filesystem.regular import read_from
-from backends.jobs.events import Event, last_events
 from backends.jobs.folder import LOG, command_of
+from backends.jobs.journal.events import Event, last_events
 from backends.limits.memory import remedy
 from backends.sizes import binary_size
 

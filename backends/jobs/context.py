@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from backends.errors import LayerwiseError
 from backends.filesystem.regular import read_regular
-from backends.jobs.earlier import Earlier, Stale
-from backends.jobs.events import MAX_SPILL, EventWriter
 from backends.jobs.folder import REPLIES, raw_spec
-from backends.jobs.lines import LineReader
+from backends.jobs.journal.earlier_attempts import Earlier, Stale
+from backends.jobs.journal.events import MAX_SPILL, EventWriter
+from backends.jobs.journal.json_lines import LineReader
 
 Result = TypeVar("Result")
 _OF_THE_JOURNAL = ("event-", "reply-")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from backends.filesystem.regular import Damaged
 from backends.jobs.folder import write_own
-from backends.jobs.view import JobView
+from backends.jobs.journal.view import JobView
 
 _SCHEMA = "CREATE TABLE jobs (id INTEGER PRIMARY KEY, view TEXT NOT NULL)"
 _BESIDE = ("", "-journal", "-wal", "-shm")

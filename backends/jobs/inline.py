@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from backends.jobs.events import Event
+from backends.jobs.journal.events import Event
+from backends.jobs.journal.view import JobView
 from backends.jobs.supervise import Supervision
-from backends.jobs.view import JobView
 
 if TYPE_CHECKING:
     from backends.jobs.spec import JobSpec

@@ -12,8 +12,8 @@ from backends.filesystem.regular import Damaged
 from backends.jobs import locks
 from backends.jobs.conclude import sweep_files
 from backends.jobs.folder import LOCK, is_own, is_started, write_own
+from backends.jobs.journal.view import JobView
 from backends.jobs.living import held_elsewhere
-from backends.jobs.view import JobView
 
 if TYPE_CHECKING:
     from backends.jobs.store import Workspace

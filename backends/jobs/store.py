@@ -30,8 +30,8 @@ from backends.jobs.folder import (
     make_reserve,
     write_own,
 )
+from backends.jobs.journal.view import JobView
 from backends.jobs.own import open_root, own_folder
-from backends.jobs.view import JobView
 from backends.text import shown
 
 if TYPE_CHECKING:

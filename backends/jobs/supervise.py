@@ -15,17 +15,17 @@ from backends.filesystem.permissions import keep_private
 from backends.jobs import gpus, leases
 from backends.jobs.cards import DISK_ERRORS, DISK_FULL_EXIT, Ending
 from backends.jobs.conclude import conclude, journal
-from backends.jobs.events import Event, read_events
 from backends.jobs.folder import JOURNAL, LOG, REPLIES, raw_spec
-from backends.jobs.lines import LineReader
+from backends.jobs.journal.events import Event, read_events
+from backends.jobs.journal.json_lines import LineReader
+from backends.jobs.journal.view import JobView
 from backends.jobs.memory import MemoryWatch, oom_kills
 from backends.jobs.process import LARGE_PAGES, WorkerProcess, environment, start_worker, sweep
 from backends.jobs.sleeper import Sleeper
-from backends.jobs.view import JobView
 
 if TYPE_CHECKING:
+    from backends.jobs.journal.delivery import Teller
     from backends.jobs.spare import SpareWorker
-    from backends.jobs.telling import Teller
 
 GRACE = 2.0
 INFINITY = float("inf")
@@ -87,7 +87,7 @@ class Supervision:
         return state
 
     def _told(self, on_event: Callable[[Event], None]) -> "Teller":
-        from backends.jobs.telling import Teller
+        from backends.jobs.journal.delivery import Teller
 
         return Teller(self.folder, on_event, self.sleeper.wake)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from backends.jobs.folder import LOG
+from backends.jobs.journal.view import JobView
 from backends.jobs.store import Workspace
-from backends.jobs.view import JobView
 from benchmarks.attack.case import Case
 from benchmarks.attack.place import Place
 from benchmarks.attack.reference import FIRST_NEW, Reference, newest_job, result_of, rows_of

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from backends.jobs.events import read_events
+from backends.jobs.journal.events import read_events
 from benchmarks.attack.lines import Line
 from benchmarks.attack.place import Place, tree
 from benchmarks.attack.programs import run

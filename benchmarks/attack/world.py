@@ -10,7 +10,7 @@ from onnx import external_data_helper
 from support.debugging import planted
 from support.models import mlp
 
-from backends.jobs.events import EventWriter
+from backends.jobs.journal.events import EventWriter
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
 from benchmarks.attack.place import Place

@@ -11,7 +11,7 @@ import msgspec
 
 from backends.jobs.actions import find_action
 from backends.jobs.context import JobContext
-from backends.jobs.events import read_events
+from backends.jobs.journal.events import read_events
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
 from backends.specs import FeedSpec, OptimizationLevel, RunnerSpec

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 
 from backends.jobs import leases
-from backends.jobs.events import read_events
+from backends.jobs.journal.events import read_events
 from backends.jobs.store import Workspace
 from benchmarks.soak.processes import within
 

@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from backends.jobs.events import read_events
+from backends.jobs.journal.events import read_events
+from backends.jobs.journal.view import JobView
 from backends.jobs.store import Workspace
-from backends.jobs.view import JobView
 from benchmarks.soak.processes import within
 
 

@@ -9,8 +9,8 @@ import pytest
 from support.jobs import events_of, jobs_home, row_of, run, start_script, submit, wait_for
 
 from backends.errors import BadFile, UsageError
-from backends.jobs.events import EventWriter
 from backends.jobs.hub import FOLDER
+from backends.jobs.journal.events import EventWriter
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
 from backends.jobs.watch import Watch

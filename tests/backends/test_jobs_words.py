@@ -14,9 +14,9 @@ from support.jobs import events_of, jobs_home, kill, pids_of, submit, until, wai
 from backends.jobs.cards import Ending, outcome
 from backends.jobs.client import JobClient
 from backends.jobs.conclude import conclude, journal
+from backends.jobs.journal.view import JobView
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
-from backends.jobs.view import JobView
 
 __all__ = ["jobs_home"]
 

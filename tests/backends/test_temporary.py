@@ -12,8 +12,8 @@ from support.jobs import jobs_home, run
 from support.writers import SYSTEMS, WAYS, kill_points, lines_of, write
 
 from backends.jobs import supervise
+from backends.jobs.journal.view import JobView
 from backends.jobs.store import Workspace
-from backends.jobs.view import JobView
 
 __all__ = ["jobs_home"]
 

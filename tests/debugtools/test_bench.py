@@ -17,9 +17,9 @@ from support.models import bf16_model, conv_net, dynamic_model, loop_model, mlp,
 from backends.bench.trtexec_files import read_profile, read_times
 from backends.jobs.client import JobClient
 from backends.jobs.inline import run_inline
+from backends.jobs.journal.view import JobView
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
-from backends.jobs.view import JobView
 
 QUICK = {"warm_up": 0.0, "duration": 0.0, "iterations": 20}
 CPU = [{"kind": "onnxrt", "threads": 1}]

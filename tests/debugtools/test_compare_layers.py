@@ -14,7 +14,7 @@ from support.graphs import SIDE, random_model, run_whole
 from support.layers import chain, overflowing
 
 from backends.errors import UsageError
-from backends.jobs.events import EventWriter
+from backends.jobs.journal.events import EventWriter
 from backends.results.inference import RunResults
 from backends.specs import FeedSpec, RunnerSpec
 from debugtools.compare.observing import memory

@@ -9,7 +9,7 @@ from support.comparing import OFF, ORT, REFERENCE, run_compare
 from support.layers import chain
 
 from backends.errors import LayerwiseError, UsageError
-from backends.jobs.events import EventWriter
+from backends.jobs.journal.events import EventWriter
 from backends.results.accuracy import AccuracyResults
 from backends.results.inference import RunResults
 from backends.specs import FeedSpec, RunnerSpec

@@ -10,7 +10,7 @@ from support.cli import layerwise
 from support.comparing import ORT, REFERENCE, Compared, run_compare
 from support.graphs import random_model
 
-from backends.jobs.events import EventWriter
+from backends.jobs.journal.events import EventWriter
 from backends.specs import FeedSpec, RunnerSpec
 from debugtools.compare.spec import CompareSpec, MarkSpec
 from debugtools.compare.table.random_tensors import random_origins

@@ -15,7 +15,7 @@ from support.cli import layerwise
 
 from backends.errors import BadFile, UsageError
 from backends.jobs.context import JobContext
-from backends.jobs.events import read_events
+from backends.jobs.journal.events import read_events
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
 from backends.specs import FeedSpec, RunnerSpec

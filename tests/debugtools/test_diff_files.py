@@ -17,7 +17,7 @@ from backends.errors import BadFile, LayerwiseError, UsageError
 from backends.feeds.sources import save_feeds
 from backends.jobs.actions import find_action
 from backends.jobs.context import JobContext
-from backends.jobs.events import read_events
+from backends.jobs.journal.events import read_events
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
 from debugtools.compare.spec import ToleranceSpec

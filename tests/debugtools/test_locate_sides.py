@@ -14,7 +14,7 @@ from support.locating import ORT, REFERENCE, Located, between, run_locate, spec_
 from support.models import conv_net, mlp
 
 from backends.errors import LayerwiseError, MissingDependency, UsageError
-from backends.jobs.events import EventWriter
+from backends.jobs.journal.events import EventWriter
 from backends.specs import FeedSpec, RunnerSpec
 from debugtools.compare.observing import memory
 from debugtools.compare.spec import CompareSpec, MarkSpec

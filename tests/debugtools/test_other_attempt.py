@@ -18,10 +18,10 @@ from backends import identity
 from backends.feeds.sources import save_feeds
 from backends.jobs.actions import find_action
 from backends.jobs.context import JobContext
-from backends.jobs.events import read_events
+from backends.jobs.journal.events import read_events
+from backends.jobs.journal.view import JobView
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
-from backends.jobs.view import JobView
 from backends.specs import FeedSpec, RunnerSpec
 from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 from debugtools.locate.spec import LocateSpec

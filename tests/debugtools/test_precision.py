@@ -22,7 +22,7 @@ from backends.errors import LayerwiseError, UsageError
 from backends.feeds.sources import save_feeds
 from backends.jobs.client import JobClient
 from backends.jobs.context import JobContext
-from backends.jobs.events import read_events
+from backends.jobs.journal.events import read_events
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
 from backends.reference.evaluate import Evaluation

@@ -33,7 +33,7 @@ from support.heavy import heavy_model, light_model
 from support.models import conv_net, mlp, node_cases
 
 from backends.jobs.context import JobContext
-from backends.jobs.events import read_events
+from backends.jobs.journal.events import read_events
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
 from backends.specs import RunnerSpec

@@ -12,7 +12,7 @@ import onnx
 from onnx import numpy_helper
 
 from backends.jobs.context import JobContext
-from backends.jobs.events import read_events
+from backends.jobs.journal.events import read_events
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
 from backends.specs import RunnerSpec

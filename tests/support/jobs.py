@@ -19,9 +19,9 @@ from backends.errors import UsageError
 from backends.jobs import leases
 from backends.jobs.client import JobClient
 from backends.jobs.inline import run_inline
+from backends.jobs.journal.view import JobView
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
-from backends.jobs.view import JobView
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
@@ -155,7 +155,7 @@ def wait_for(home: Workspace, job: int, *states: str, seconds: float = 15.0) -> 
 
 
 def events_of(home: Workspace, job: int) -> list[dict[str, Any]]:
-    from backends.jobs.events import read_events
+    from backends.jobs.journal.events import read_events
 
     return list(read_events(home.jobs / str(job)))
 

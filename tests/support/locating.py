@@ -10,7 +10,7 @@ import onnx
 
 from backends.feeds.sources import save_feeds
 from backends.jobs.context import JobContext
-from backends.jobs.events import read_events
+from backends.jobs.journal.events import read_events
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
 from backends.specs import FeedSpec, RunnerSpec

@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from backends.jobs.folder import LOG, REPLIES
-from backends.jobs.lines import last_lines
-from backends.jobs.view import FINAL, JobView
+from backends.jobs.journal.json_lines import last_lines
+from backends.jobs.journal.view import FINAL, JobView
 
 _LAST = 4
 _LOG_BYTES = 6000

@@ -250,7 +250,7 @@ for watched in (True, False):
     Path("m.engine").write_bytes(build_engine(model, options).data)
     found = acted(inspect_trt, engine="m.engine", nodes_of="m.onnx", json=True)["description"]["nodes"]
     print(" ".join(f"{name}:{'+'.join(each['by'] for each in layers)}" for name, layers in found.items()))
-from backends.jobs.events import read_events
+from backends.jobs.journal.events import read_events
 print([event["text"] for event in read_events(Path(".")) if event["type"] == "warning"][-1])
 """)
     *maps, warned = said.splitlines()

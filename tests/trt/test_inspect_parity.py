@@ -15,7 +15,7 @@ import sys; sys.path.insert(0, {root!r})
 {setup}
 from pathlib import Path
 from backends.jobs.context import JobContext
-from backends.jobs.events import read_events
+from backends.jobs.journal.events import read_events
 from backends.results.inference import IterationResult, RunResults
 from debugtools.engines.inspect.action import inspect_trt
 def action(**fields):

@@ -9,8 +9,8 @@ from backends.text import shown, shown_lines
 from tui.cli.log import CRITICAL, FINISH, Log
 
 if TYPE_CHECKING:
+    from backends.jobs.journal.view import JobView
     from backends.jobs.spec import JobSpec
-    from backends.jobs.view import JobView
 
 Listener = Callable[[dict[str, Any]], None]
 TITLE = 100

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from backends.filesystem.files import current_folder
-from backends.jobs.earlier import rows_of
+from backends.jobs.journal.earlier_attempts import rows_of
+from backends.jobs.journal.view import JobView
 from backends.jobs.spec import JobSpec
-from backends.jobs.view import JobView
 from backends.trt.options import ENGINE_SUFFIXES
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from backends.errors import LayerwiseError
-from backends.jobs.schema import UNEXPECTED
+from backends.jobs.journal.schema import UNEXPECTED
 from tui.state.coalesce import Coalesce
 from tui.state.shared import AppState
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from backends.errors import LayerwiseError, UsageError, refusal
 from backends.filesystem.regular import read_from
-from backends.jobs.events import Event, last_events, read_events
 from backends.jobs.folder import LOG
-from backends.jobs.view import JobView
+from backends.jobs.journal.events import Event, last_events, read_events
+from backends.jobs.journal.view import JobView
 from backends.text import shown
 from tui.controllers.engines import engine_job
 from tui.presenters.jobs import summary

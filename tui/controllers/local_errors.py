@@ -2,7 +2,7 @@
 
 import msgspec
 
-from backends.jobs.view import JobView
+from backends.jobs.journal.view import JobView
 from debugtools.compare.spec import CompareSpec
 from tui.controllers.following import Event, Follower
 from tui.state.debugging import compare_of

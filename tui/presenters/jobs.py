@@ -14,8 +14,8 @@ from tui.presenters.text import Line, fit, merge, wrap_runs
 from tui.state.questions import Question
 
 if TYPE_CHECKING:
+    from backends.jobs.journal.view import JobView
     from backends.jobs.spec import JobSpec
-    from backends.jobs.view import JobView
 
 _LISTED = 5
 ID_CELLS, STATE_CELLS, BAR_CELLS, RATE_CELLS, ETA_CELLS, AGE_CELLS, DISK_CELLS = 4, 9, 6, 8, 6, 4, 7

@@ -2,7 +2,7 @@
 
 from textual.events import Key
 
-from backends.jobs.view import JobView
+from backends.jobs.journal.view import JobView
 from backends.text import shown
 from tui.commands import Command, in_scopes
 from tui.controllers.jobs import JobActions

@@ -7,7 +7,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.events import Resize
 
-from backends.jobs.view import JobView
+from backends.jobs.journal.view import JobView
 from tui.commands import Command, command, in_scopes
 from tui.controllers.debug_start import SEARCH_WORDS
 from tui.presenters.compare_text import side_names

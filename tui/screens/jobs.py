@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.events import Resize
 
 from backends.errors import LayerwiseError
-from backends.jobs.view import JobView
+from backends.jobs.journal.view import JobView
 from backends.text import shown
 from tui.commands import command
 from tui.controllers.engines import engines_of

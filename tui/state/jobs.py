@@ -6,8 +6,8 @@ from backends.errors import BadFile
 from tui.state.signal import Signal
 
 if TYPE_CHECKING:
+    from backends.jobs.journal.view import JobView
     from backends.jobs.spec import JobSpec
-    from backends.jobs.view import JobView
 
 
 class JobsState:

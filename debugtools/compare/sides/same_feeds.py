@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.jobs.earlier import Stale
+from backends.jobs.journal.earlier_attempts import Stale
 from backends.specs import FeedSpec
 from backends.text import shown
 

@@ -9,7 +9,7 @@ import msgspec
 from backends.errors import BadFile, UsageError
 from backends.filesystem.files import current_folder
 from backends.jobs.folder import job_id
-from backends.jobs.schema import UNEXPECTED
+from backends.jobs.journal.schema import UNEXPECTED
 from backends.text import shown
 from debugtools.bundle.culprits import culprits
 from debugtools.bundle.spec import BundleSpec
@@ -23,7 +23,7 @@ from tui.cli.submit import job_spec, run_here
 from tui.state.about import comparison_params
 
 if TYPE_CHECKING:
-    from backends.jobs.view import JobView
+    from backends.jobs.journal.view import JobView
 
 _SEARCHES = ("locate", "debug_reduce", "debug_bisect")
 

@@ -17,8 +17,8 @@ from tui.cli.progress import progress
 from tui.cli.submit import Listener, card_text, exit_code
 
 if TYPE_CHECKING:
+    from backends.jobs.journal.view import JobView
     from backends.jobs.spec import JobSpec
-    from backends.jobs.view import JobView
 
 
 def fill_attach(parser: Parser) -> None:

@@ -21,7 +21,7 @@ from tui.cli.submit import card_text
 
 if TYPE_CHECKING:
     from backends.jobs.client import JobClient
-    from backends.jobs.view import JobView
+    from backends.jobs.journal.view import JobView
 
 _POLL = 0.2
 _ENDS_WITHIN = 10.0

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from backends.errors import UsageError
-from backends.jobs.schema import FINAL, UNEXPECTED
+from backends.jobs.journal.schema import FINAL, UNEXPECTED
 from backends.text import shown_lines
 from tui.cli.log import INFO, LEVELS, WARNING, Log
 from tui.cli.submit import Listener

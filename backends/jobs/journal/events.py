@@ -4,8 +4,8 @@
 
 T is state, progress, log, row, question, reply, result, card, warning, identity (what the rows that follow depend
 on) or dropped (rows of before count for nothing, except those of the tables in `kept`); what their fields may be is in
-backends.jobs.schema. An event that does not fit in one line of 4 KB leaves its fields in `artifacts/event-N.json` and
-only names that file. Readers put the fields back.
+backends.jobs.journal.schema. An event that does not fit in one line of 4 KB leaves its fields in
+`artifacts/event-N.json` and only names that file. Readers put the fields back.
 """
 
 import json
@@ -18,8 +18,8 @@ from typing import Any
 from backends.errors import LayerwiseError
 from backends.filesystem.regular import Damaged, read_regular
 from backends.jobs.folder import JOURNAL
-from backends.jobs.lines import MAX_LINE, LineReader, LineWriter, encode_line, last_lines
-from backends.jobs.schema import VERSION, well_formed
+from backends.jobs.journal.json_lines import MAX_LINE, LineReader, LineWriter, encode_line, last_lines
+from backends.jobs.journal.schema import VERSION, well_formed
 
 MAX_SPILL = 1 << 26
 Event = dict[str, Any]

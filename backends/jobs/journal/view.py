@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from backends.jobs import schema
-from backends.jobs.events import Event, EventReader
 from backends.jobs.folder import JOURNAL, job_id
-from backends.jobs.schema import FINAL
+from backends.jobs.journal import schema
+from backends.jobs.journal.events import Event, EventReader
+from backends.jobs.journal.schema import FINAL
 
 if TYPE_CHECKING:
     from backends.jobs.spec import JobSpec
