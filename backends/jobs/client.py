@@ -12,13 +12,13 @@ from backends.errors import LayerwiseError, UsageError, refusal
 from backends.filesystem.files import atomic_write
 from backends.jobs.conclude import settle
 from backends.jobs.folder import JOURNAL, LOCK, REPLIES
-from backends.jobs.hub import Hub
 from backends.jobs.journal.events import Event
 from backends.jobs.journal.json_lines import MAX_LINE, LineWriter, encode_line
 from backends.jobs.journal.view import JobView
 from backends.jobs.process import python, spawn_detached
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
+from backends.jobs.waiting.hub import Hub
 from backends.jobs.warm_pair import Prestarted, WarmPair
 
 T = TypeVar("T")

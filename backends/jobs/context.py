@@ -167,7 +167,7 @@ class JobContext:
         return self._received("request", idle, beside)
 
     def _received(self, kind: str, idle: float | None, beside: int = 0) -> Iterator[dict[str, Any]]:
-        from backends.jobs.watch import Watch
+        from backends.jobs.waiting.watch import Watch
 
         reader, watch = LineReader(self.folder / REPLIES), Watch()
         watch.add(self.folder / REPLIES)

@@ -2,7 +2,7 @@
 
 Whoever means to keep a lock opens the file for writing (`hold`), whoever only looks opens it for reading
 (`probe`): closing a descriptor that was open for writing is what watchers of the file are told
-(backends.jobs.watch), so the end of a hold wakes them, and looking does not.
+(backends.jobs.waiting.watch), so the end of a hold wakes them, and looking does not.
 """
 
 import fcntl

@@ -21,7 +21,7 @@ from backends.jobs.journal.json_lines import LineReader
 from backends.jobs.journal.view import JobView
 from backends.jobs.memory import MemoryWatch, oom_kills
 from backends.jobs.process import LARGE_PAGES, WorkerProcess, environment, start_worker, sweep
-from backends.jobs.sleeper import Sleeper
+from backends.jobs.waiting.sleeper import Sleeper
 
 if TYPE_CHECKING:
     from backends.jobs.journal.delivery import Teller

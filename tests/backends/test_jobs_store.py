@@ -9,11 +9,11 @@ import pytest
 from support.jobs import events_of, jobs_home, row_of, run, start_script, submit, wait_for
 
 from backends.errors import BadFile, UsageError
-from backends.jobs.hub import FOLDER
 from backends.jobs.journal.events import EventWriter
 from backends.jobs.spec import JobSpec
 from backends.jobs.store import Workspace
-from backends.jobs.watch import Watch
+from backends.jobs.waiting.hub import FOLDER
+from backends.jobs.waiting.watch import Watch
 
 __all__ = ["jobs_home"]
 

@@ -1,0 +1,1 @@
+"""Sleeping until a file changes, a process ends or a signal comes."""
