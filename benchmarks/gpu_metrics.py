@@ -31,7 +31,7 @@ from backends.cuda.tensors import DeviceTensor
 from backends.jobs.context import JobContext
 from backends.jobs.journal.events import read_events
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from backends.onnxrt.runner import open_onnxrt
 from backends.runner import Loadable
 from backends.specs import FeedSpec, ModelOptions, RunnerSpec

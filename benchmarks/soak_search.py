@@ -29,7 +29,7 @@ from onnx import TensorProto, helper, numpy_helper
 from backends.jobs.client import JobClient
 from backends.jobs.journal.events import read_events
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from backends.specs import RunnerSpec
 from benchmarks.soak.left import left_behind
 from benchmarks.soak.processes import kill, within

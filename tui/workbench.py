@@ -15,7 +15,7 @@ from textual.widget import Widget
 from backends.errors import LayerwiseError
 from backends.filesystem.files import absolute_path, user_path
 from backends.jobs.client import JobClient
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from backends.text import shown
 from tui.command_center import CommandCenter
 from tui.commands import command, in_scopes

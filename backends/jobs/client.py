@@ -17,9 +17,9 @@ from backends.jobs.journal.json_lines import MAX_LINE, LineWriter, encode_line
 from backends.jobs.journal.view import JobView
 from backends.jobs.process import python, spawn_detached
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
 from backends.jobs.waiting.hub import Hub
 from backends.jobs.warm_pair import Prestarted, WarmPair
+from backends.jobs.workspace.store import Workspace
 
 T = TypeVar("T")
 Views = list[JobView]

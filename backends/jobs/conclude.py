@@ -12,12 +12,12 @@ from pathlib import Path
 from backends.filesystem.regular import is_scarce
 from backends.filesystem.temporary import sweep as sweep_temporary
 from backends.filesystem.temporary import sweep_record
-from backends.jobs import locks
 from backends.jobs.cards import Ending, outcome
 from backends.jobs.folder import JOURNAL, LOCK, LOG, TEMPORARY, is_own, release_reserve
 from backends.jobs.journal.events import EventWriter, last_events
 from backends.jobs.journal.view import JobView
 from backends.jobs.process import sweep
+from backends.jobs.workspace import locks
 
 _NO_LOCK = -1
 

@@ -43,7 +43,7 @@ class JobContext:
     @property
     def spec(self) -> Any:
         """The job's JobSpec."""
-        from backends.jobs.store import load_spec
+        from backends.jobs.workspace.store import load_spec
 
         return load_spec(self.folder)
 

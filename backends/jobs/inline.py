@@ -13,7 +13,7 @@ from backends.jobs.supervise import Supervision
 
 if TYPE_CHECKING:
     from backends.jobs.spec import JobSpec
-    from backends.jobs.store import Workspace
+    from backends.jobs.workspace.store import Workspace
 
 _SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 

@@ -23,7 +23,7 @@ def held_elsewhere() -> set[str]:
     """Folders of jobs whose lock somebody has open although another file, or none, is at its place now.
 
     A lock is held by a descriptor for reading and writing that does not append, of a file right in the folder
-    (see backends.jobs.locks; the journal is appended to).
+    (see backends.jobs.workspace.locks; the journal is appended to).
     """
     found = set()
     with suppress(OSError):

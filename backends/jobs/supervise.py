@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from backends.errors import LayerwiseError, refusal
 from backends.filesystem.permissions import keep_private
-from backends.jobs import gpus, leases
 from backends.jobs.cards import DISK_ERRORS, DISK_FULL_EXIT, Ending
 from backends.jobs.conclude import conclude, journal
 from backends.jobs.folder import JOURNAL, LOG, REPLIES, raw_spec
@@ -22,6 +21,7 @@ from backends.jobs.journal.view import JobView
 from backends.jobs.memory import MemoryWatch, oom_kills
 from backends.jobs.process import LARGE_PAGES, WorkerProcess, environment, start_worker, sweep
 from backends.jobs.waiting.sleeper import Sleeper
+from backends.jobs.workspace import gpus, leases
 
 if TYPE_CHECKING:
     from backends.jobs.journal.delivery import Teller

@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from backends.jobs import locks
 from backends.jobs.folder import LOCK
 from backends.jobs.supervise import Supervision
+from backends.jobs.workspace import locks
 
 if TYPE_CHECKING:
     from backends.jobs.spare import SpareWorker

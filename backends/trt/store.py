@@ -13,7 +13,7 @@ import msgspec
 
 from backends.filesystem.files import atomic_write
 from backends.filesystem.permissions import make_folder
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from backends.runner import Loadable
 from backends.trt.options import TrtOptions
 

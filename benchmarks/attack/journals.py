@@ -8,7 +8,7 @@ from typing import Any
 
 from backends.jobs.folder import LOG
 from backends.jobs.journal.view import JobView
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from benchmarks.attack.case import Case
 from benchmarks.attack.place import Place
 from benchmarks.attack.reference import FIRST_NEW, Reference, newest_job, result_of, rows_of

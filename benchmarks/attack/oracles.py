@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Collection
 from pathlib import Path
 
-from backends.jobs import leases
+from backends.jobs.workspace import leases
 from benchmarks.attack import formats, processes
 from benchmarks.attack.case import Case
 from benchmarks.attack.programs import LIMIT, Ended, run

@@ -12,7 +12,7 @@ from support.models import mlp
 
 from backends.jobs.journal.events import EventWriter
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from benchmarks.attack.place import Place
 from benchmarks.attack.programs import run
 

@@ -13,7 +13,7 @@ from backends.jobs.actions import find_action
 from backends.jobs.context import JobContext
 from backends.jobs.journal.events import read_events
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from backends.specs import FeedSpec, OptimizationLevel, RunnerSpec
 from benchmarks.faults.theirs import Files
 from debugtools.compare.spec import CompareSpec

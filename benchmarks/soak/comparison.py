@@ -12,7 +12,7 @@ import msgspec
 from backends.jobs.client import JobClient
 from backends.jobs.journal.view import JobView
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from benchmarks.soak.left import GONE_WITHIN, rows_of
 from benchmarks.soak.plan import Plan, Shot, told
 from benchmarks.soak.processes import alive, descendants, kill, within

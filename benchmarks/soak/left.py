@@ -7,9 +7,9 @@ from pathlib import Path
 
 import psutil
 
-from backends.jobs import leases
 from backends.jobs.journal.events import read_events
-from backends.jobs.store import Workspace
+from backends.jobs.workspace import leases
+from backends.jobs.workspace.store import Workspace
 from benchmarks.soak.processes import within
 
 GONE_WITHIN = 1.0

@@ -10,7 +10,7 @@ import msgspec
 
 from backends.jobs.inline import run_inline
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from backends.specs import FeedSpec, RunnerSpec
 from benchmarks.soak.comparison import Comparison, Reference
 from benchmarks.soak.left import left_behind, rows_of

@@ -22,7 +22,7 @@ _COMMAND_LINE = """
 import sys, msgspec
 from backends.jobs.inline import run_inline
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 run_inline(msgspec.json.decode(sys.argv[1], type=JobSpec), lambda event: None, Workspace())
 """
 

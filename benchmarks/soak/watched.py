@@ -5,7 +5,7 @@ from pathlib import Path
 
 from backends.jobs.journal.events import read_events
 from backends.jobs.journal.view import JobView
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from benchmarks.soak.processes import within
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from backends.errors import LayerwiseError, UsageError
-from backends.jobs.gpus import visible_gpus
 from backends.jobs.inline import run_inline
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.gpus import visible_gpus
+from backends.jobs.workspace.store import Workspace
 from debugtools.compare.spec import CompareSpec
 
 if TYPE_CHECKING:

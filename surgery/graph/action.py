@@ -63,7 +63,7 @@ def _opened(folder: Path) -> GraphIndex | None:
 
 
 def _workspace_cache() -> Path:
-    from backends.jobs.store import Workspace
+    from backends.jobs.workspace.store import Workspace
 
     cache: Path = Workspace().cache
     return cache

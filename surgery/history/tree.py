@@ -20,7 +20,7 @@ from backends.errors import BadFile, UsageError
 from backends.filesystem.files import MOST, atomic_write, read_file
 from backends.filesystem.permissions import make_folder
 from backends.formats.json_text import check_values
-from backends.jobs.store import default_root
+from backends.jobs.workspace.store import default_root
 from backends.model.protos import parse_model
 from surgery.edits import Edit, EditError, edit_from, edits_from_json
 from surgery.history.journal import Journal, Line

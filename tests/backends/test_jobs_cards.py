@@ -10,7 +10,7 @@ from support.jobs import ROOT, events_of, jobs_home, run, start_script, submit, 
 from backends.errors import BadFile
 from backends.jobs.client import JobClient
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home"]
 
@@ -68,7 +68,8 @@ def test_killed_by_the_kernel_for_memory(jobs_home: Workspace, monkeypatch: pyte
     (group / "memory.limit_in_bytes").write_text(str(128 << 20))
     code = (
         f"import os; open({str(group / 'cgroup.procs')!r}, 'w').write(str(os.getpid()))\n"
-        "from support.jobs import run\nfrom backends.jobs.store import Workspace\nrun(Workspace(), 'eat_memory')"
+        "from support.jobs import run\nfrom backends.jobs.workspace.store import Workspace\n"
+        "run(Workspace(), 'eat_memory')"
     )
     assert start_script(code).wait(60) == 0
     until(lambda: not (group / "cgroup.procs").read_text())

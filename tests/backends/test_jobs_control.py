@@ -19,9 +19,9 @@ from support.jobs import (
 
 from backends.errors import UsageError
 from backends.jobs.client import JobClient
-from backends.jobs.leases import cpu_slots
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.leases import cpu_slots
+from backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home"]
 

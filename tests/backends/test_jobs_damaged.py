@@ -18,7 +18,7 @@ from support.jobs import alive, jobs_home, pids_of, run, submit, until, wait_for
 from backends.errors import LayerwiseError
 from backends.jobs.client import JobClient
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from tui.__main__ import main
 
 __all__ = ["jobs_home"]

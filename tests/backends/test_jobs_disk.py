@@ -11,7 +11,7 @@ from support.jobs import events_of, jobs_home, row_of, run, submit, until, wait_
 from backends.errors import LayerwiseError
 from backends.jobs.client import JobClient
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home", "small_disk"]
 

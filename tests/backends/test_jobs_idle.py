@@ -7,7 +7,7 @@ import psutil
 from support.jobs import jobs_home, pids_of, submit, wait_for
 
 from backends.jobs.client import JobClient
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home"]
 

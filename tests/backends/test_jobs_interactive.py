@@ -11,7 +11,7 @@ from support.jobs import alive, jobs_home, leases_taken, pids_of, until, wait_fo
 from backends.errors import LayerwiseError, UsageError
 from backends.jobs.client import JobClient
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home"]
 

@@ -22,12 +22,12 @@ from support.jobs import (
 )
 
 from backends.jobs.client import JobClient
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home"]
 
 _INLINE = (
-    "import sys; from support.jobs import run; from backends.jobs.store import Workspace\n"
+    "import sys; from support.jobs import run; from backends.jobs.workspace.store import Workspace\n"
     "run(Workspace(), sys.argv[1], {'n': 40, 'pause': 0.05})"
 )
 _APP = (

@@ -3,7 +3,7 @@
 from support.jobs import jobs_home
 
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from benchmarks.soak.plan import plans
 from benchmarks.soak.run import soak
 

@@ -11,9 +11,9 @@ from support.jobs import events_of, jobs_home, row_of, run, start_script, submit
 from backends.errors import BadFile, UsageError
 from backends.jobs.journal.events import EventWriter
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
 from backends.jobs.waiting.hub import FOLDER
 from backends.jobs.waiting.watch import Watch
+from backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home"]
 
@@ -30,7 +30,7 @@ def _finished(home: Workspace, count: int) -> list[int]:
 
 def test_ids_of_many_processes(jobs_home: Workspace) -> None:
     code = (
-        "import os; from backends.jobs.store import Workspace; from backends.jobs.spec import JobSpec\n"
+        "import os; from backends.jobs.workspace.store import Workspace; from backends.jobs.spec import JobSpec\n"
         "for _ in range(20): os.close(Workspace().create(JobSpec(action='test_rows'))[1])"
     )
     scripts = [start_script(code) for _ in range(4)]

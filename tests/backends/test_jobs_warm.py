@@ -26,13 +26,13 @@ from support.jobs import (
 
 from backends.jobs.client import JobClient
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home"]
 
 _APP = (
-    "import asyncio, sys; from backends.jobs.client import JobClient; from backends.jobs.store import Workspace\n"
-    "from backends.jobs.spec import JobSpec; from support.jobs import ready_pair\n"
+    "import asyncio, sys; from backends.jobs.client import JobClient; from backends.jobs.spec import JobSpec\n"
+    "from backends.jobs.workspace.store import Workspace; from support.jobs import ready_pair\n"
     "async def main():\n"
     "    client = JobClient()\n"
     "    await ready_pair(Workspace(), client)\n"

@@ -16,7 +16,7 @@ from backends.jobs.client import JobClient
 from backends.jobs.conclude import conclude, journal
 from backends.jobs.journal.view import JobView
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home"]
 

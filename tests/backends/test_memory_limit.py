@@ -9,7 +9,7 @@ import pytest
 from support.jobs import jobs_home, run, submit, wait_for
 
 from backends.errors import UsageError
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from backends.limits import memory
 from backends.model.expansion import check_functions
 from backends.sizes import binary_size, parse_size

@@ -15,9 +15,9 @@ from backends.errors import LayerwiseError, UsageError
 from backends.jobs import supervise
 from backends.jobs.client import send
 from backends.jobs.inline import run_inline
-from backends.jobs.leases import leases_root
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.leases import leases_root
+from backends.jobs.workspace.store import Workspace
 from tui.state.session import SessionStore
 
 __all__ = ["jobs_home", "open_place"]

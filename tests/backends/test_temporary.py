@@ -13,7 +13,7 @@ from support.writers import SYSTEMS, WAYS, kill_points, lines_of, write
 
 from backends.jobs import supervise
 from backends.jobs.journal.view import JobView
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home"]
 

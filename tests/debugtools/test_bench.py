@@ -19,7 +19,7 @@ from backends.jobs.client import JobClient
 from backends.jobs.inline import run_inline
 from backends.jobs.journal.view import JobView
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 
 QUICK = {"warm_up": 0.0, "duration": 0.0, "iterations": 20}
 CPU = [{"kind": "onnxrt", "threads": 1}]

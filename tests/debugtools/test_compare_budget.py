@@ -11,7 +11,7 @@ from support.comparing import OFF, ORT
 
 from backends.jobs.inline import run_inline
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from debugtools.compare.spec import CompareSpec, MarkSpec
 
 MB = 1 << 20

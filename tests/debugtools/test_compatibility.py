@@ -17,7 +17,7 @@ from backends.errors import BadFile, UsageError
 from backends.jobs.context import JobContext
 from backends.jobs.journal.events import read_events
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from backends.specs import FeedSpec, RunnerSpec
 from debugtools.checks.compatibility.action import compatibility
 from debugtools.checks.compatibility.spec import CompatibilitySpec

@@ -14,7 +14,7 @@ from support.models import conv_net, mlp
 
 from backends.jobs.client import JobClient
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from backends.specs import RunnerSpec
 from benchmarks.soak_search import soak
 from debugtools.compare.spec import CompareSpec

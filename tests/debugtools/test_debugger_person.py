@@ -19,7 +19,7 @@ from support.terminal import Terminal
 
 from backends.jobs.client import JobClient
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from debugtools.compare.spec import CompareSpec
 from debugtools.search.spec import DebugSpec
 

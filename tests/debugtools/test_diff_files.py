@@ -19,7 +19,7 @@ from backends.jobs.actions import find_action
 from backends.jobs.context import JobContext
 from backends.jobs.journal.events import read_events
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from debugtools.compare.spec import ToleranceSpec
 from debugtools.diff.action import diff_files
 from debugtools.diff.files import diff_bytes

@@ -12,7 +12,7 @@ from support.output_kinds import write_model
 from backends.errors import LayerwiseError
 from backends.jobs.client import JobClient
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from backends.model.file import ModelFile
 from debugtools.edits.effect import effect_of
 from surgery.edits import edit_from

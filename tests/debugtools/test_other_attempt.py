@@ -21,7 +21,7 @@ from backends.jobs.context import JobContext
 from backends.jobs.journal.events import read_events
 from backends.jobs.journal.view import JobView
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from backends.specs import FeedSpec, RunnerSpec
 from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 from debugtools.locate.spec import LocateSpec

@@ -24,7 +24,7 @@ from backends.jobs.client import JobClient
 from backends.jobs.context import JobContext
 from backends.jobs.journal.events import read_events
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from backends.reference.evaluate import Evaluation
 from backends.runner import Loadable, open_runner
 from backends.specs import FeedSpec, RunnerSpec

@@ -14,7 +14,7 @@ from support.bench import BAD_LAYER, chain_pair, compare_spec
 
 from backends.jobs.inline import run_inline
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from backends.specs import FeedSpec
 from debugtools.compare.arithmetic.tensor_values import CHUNK, WORST, tensor_values
 from debugtools.compare.tensor_view import feeds_from

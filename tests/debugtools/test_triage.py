@@ -17,7 +17,7 @@ from support.jobs import events_of, jobs_home, kill, pids_of, until, wait_for
 
 from backends.jobs.client import JobClient, send
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from debugtools.triage.flow import END, FIRST, STEPS
 
 __all__ = ["jobs_home"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.big_graph import chain_model
 
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from backends.model.file import ModelFile
 from surgery.graph.build import build_index
 from surgery.graph.cache import place_for, remember

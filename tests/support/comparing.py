@@ -10,7 +10,7 @@ import msgspec
 from backends.jobs.context import JobContext
 from backends.jobs.journal.events import read_events
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from backends.specs import RunnerSpec
 from debugtools.compare.action import compare
 from debugtools.compare.spec import CompareSpec

@@ -14,7 +14,7 @@ from onnx import numpy_helper
 from backends.jobs.context import JobContext
 from backends.jobs.journal.events import read_events
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from backends.specs import RunnerSpec
 from debugtools.compare.spec import CompareSpec
 from debugtools.search.builds.action import debug_build

@@ -198,7 +198,7 @@ def outer(context: JobContext) -> dict[str, Any]:
     """Runs a job of its own, as a triage does."""
     from backends.jobs.inline import run_inline
     from backends.jobs.spec import JobSpec
-    from backends.jobs.store import Workspace
+    from backends.jobs.workspace.store import Workspace
 
     params = {"names": ["CUDA_VISIBLE_DEVICES"]}
     view = run_inline(JobSpec(action="test_environment", params=params, gpus=1), lambda event: None, Workspace())

@@ -16,12 +16,12 @@ import pytest
 from support.jobactions import EXTRA_ACTIONS
 
 from backends.errors import UsageError
-from backends.jobs import leases
 from backends.jobs.client import JobClient
 from backends.jobs.inline import run_inline
 from backends.jobs.journal.view import JobView
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace import leases
+from backends.jobs.workspace.store import Workspace
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]

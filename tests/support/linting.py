@@ -10,7 +10,7 @@ import onnx
 
 from backends.jobs.context import JobContext
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from debugtools.checks.lint.action import lint
 from debugtools.checks.lint.spec import LintSpec
 

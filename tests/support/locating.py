@@ -12,7 +12,7 @@ from backends.feeds.sources import save_feeds
 from backends.jobs.context import JobContext
 from backends.jobs.journal.events import read_events
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from backends.specs import FeedSpec, RunnerSpec
 from debugtools.compare.spec import CompareSpec
 from debugtools.locate.action import locate

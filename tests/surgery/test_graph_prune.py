@@ -11,7 +11,7 @@ from support.models import mlp
 from backends.jobs.folder import disk_use
 from backends.jobs.inline import run_inline
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from surgery.graph.cache import has_index, index_folder
 from surgery.graph.index import GraphIndex
 from surgery.graph.names import INDEX_FILE

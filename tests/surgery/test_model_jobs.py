@@ -8,7 +8,7 @@ from support.sample_models import mlp
 
 from backends.jobs.inline import run_inline
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from backends.model.file import ModelFile
 from surgery.graph import GraphIndex
 from surgery.graph.cache import has_index, index_folder

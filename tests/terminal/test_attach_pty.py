@@ -13,7 +13,7 @@ from support.terminal import Terminal
 
 from backends.errors import LayerwiseError
 from backends.jobs.client import JobClient
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from tui.cli.jobs.asking import Asker
 from tui.cli.jobs.follow import Follower
 from tui.cli.log import Log

@@ -14,7 +14,7 @@ from support.jobs import until, wait_for
 from support.terminal import Terminal, app
 
 from backends.jobs.client import JobClient
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from tui.controllers.run import compare_job
 
 LAYERS = 100

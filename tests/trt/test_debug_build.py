@@ -234,7 +234,7 @@ def test_a_command_is_lent_the_gpu_that_the_job_holds(run: Callable[..., str]) -
 import msgspec, os
 from backends.jobs.context import JobContext
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from debugtools.search.builds.action import debug_build
 check = CheckSpec(command=["sh", "-c", f"echo $LAYERWISE_LEASES $CUDA_VISIBLE_DEVICES >> {Path.cwd()}/seen"],
     environment={"CUDA_VISIBLE_DEVICES": "0,1"})

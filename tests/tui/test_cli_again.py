@@ -11,7 +11,7 @@ from support.forked import ForkedWorker
 from support.models import mlp
 
 from backends.jobs import supervise
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 
 _SIDES = "bad.onnx --reference-model good.onnx --onnxrt"
 COMMANDS = {

@@ -12,7 +12,7 @@ from support.bench import LAYERS, chain_pair
 from support.cli import layerwise
 
 from backends.errors import UsageError
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from backends.specs import FeedSpec, RunnerSpec
 from debugtools.bench.spec import BenchSpec, ExportSpec, PlanSpec
 from tui.cli.bench.line import command_line

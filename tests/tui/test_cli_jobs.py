@@ -13,7 +13,7 @@ from support.cli import layerwise, polygraphy
 from support.models import mlp
 
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from layerwise.json import load_json, save_json
 
 

@@ -12,8 +12,8 @@ from support import forkserver
 from support.models import mlp
 
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
 from backends.jobs.supervise import time_running
+from backends.jobs.workspace.store import Workspace
 from tui.__main__ import main
 from tui.presenters.glyphs import UNICODE
 from tui.presenters.jobs import row_line

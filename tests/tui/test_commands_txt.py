@@ -17,7 +17,7 @@ from support.scenes import inputs_of, prepare
 from trt.zygote import Zygote
 
 from backends.jobs.client import JobClient
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from layerwise.comparator import RunResults
 from layerwise.json import load_json
 

@@ -12,7 +12,7 @@ from support.bench import Bench, with_bench
 from support.jobs import jobs_home, run
 
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home"]
 

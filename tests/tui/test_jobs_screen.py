@@ -11,7 +11,7 @@ from support.jobs import jobs_home
 
 from backends.jobs.journal.view import JobView
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from tui.controllers.run import compare_job
 from tui.presenters.glyphs import ASCII, UNICODE
 from tui.presenters.jobs import card_lines, card_text, heading, row_line, summary

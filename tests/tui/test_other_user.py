@@ -18,7 +18,7 @@ from support.models import mlp
 from support.other_user import OTHER, as_other, entries, loose, needs_root, open_place, reached, signalled
 
 from backends.jobs.client import JobClient
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from tui.state.session import SessionStore
 
 __all__ = ["jobs_home", "open_place"]

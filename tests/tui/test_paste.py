@@ -19,7 +19,7 @@ from support.visual_page import indexed, page_data
 
 from backends.jobs.cards import make_card
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from backends.shell import shell_line, shell_words
 from backends.specs import RunnerSpec
 from debugtools.bench.spec import BenchSpec

@@ -65,7 +65,7 @@ def _ending(rows: list[dict[str, Any]], command: list[str], suspect: str) -> Ite
 
 
 def _pair() -> list[str]:
-    from backends.jobs.store import Workspace
+    from backends.jobs.workspace.store import Workspace
 
     folder = Workspace().cache / "demo"
     paths = [folder / name for name in _FILES]

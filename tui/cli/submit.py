@@ -42,7 +42,7 @@ def job_spec(
 def run_here(spec: "JobSpec", listen: Listener, log: Log) -> int:
     """Run the job to its end under this process; the exit code. `listen` gets every event, crashes are told."""
     from backends.jobs.inline import run_inline
-    from backends.jobs.store import Workspace
+    from backends.jobs.workspace.store import Workspace
 
     view = run_inline(spec, listen, Workspace())
     if view.card:
@@ -64,7 +64,7 @@ def submit(spec: "JobSpec") -> int:
     import asyncio
 
     from backends.jobs.client import JobClient
-    from backends.jobs.store import Workspace
+    from backends.jobs.workspace.store import Workspace
 
     return asyncio.run(JobClient(Workspace()).submit(spec))
 

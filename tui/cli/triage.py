@@ -77,7 +77,7 @@ def run_triage(args: Namespace, log: Log) -> int:
 
 def _attended(job: "JobSpec", log: Log) -> int:
     """Run it detached and follow it, questions answered here; whoever leaves comes back with `attach`."""
-    from backends.jobs.store import Workspace
+    from backends.jobs.workspace.store import Workspace
     from tui.cli.jobs.attach import follow_job
 
     number = submit(job)

@@ -6,7 +6,7 @@ import msgspec
 
 from backends.errors import LayerwiseError
 from backends.jobs.spec import JobSpec
-from backends.jobs.store import load_spec
+from backends.jobs.workspace.store import load_spec
 from backends.text import shown
 from tui.state.shared import AppState
 

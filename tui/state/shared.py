@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from backends.jobs.client import JobClient
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from tui.presenters.glyphs import UNICODE, Glyphs
 from tui.state.debugging import DebugState
 from tui.state.errors import ErrorsState

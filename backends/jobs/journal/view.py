@@ -65,7 +65,7 @@ class JobView:
     @property
     def spec(self) -> "JobSpec":
         """What the job does. Raises BadFile when the folder's spec.json cannot be read."""
-        from backends.jobs.store import load_spec
+        from backends.jobs.workspace.store import load_spec
 
         return load_spec(self.folder)
 

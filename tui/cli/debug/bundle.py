@@ -95,7 +95,7 @@ def _culprits(view: "JobView", number: int) -> list[int]:
 
 def _search(asked: str | None) -> "JobView":
     """The search that is meant. UsageError if there is none."""
-    from backends.jobs.store import Workspace
+    from backends.jobs.workspace.store import Workspace
 
     workspace = Workspace()
     if asked is not None:

@@ -23,7 +23,7 @@ _HELP = "p (g): it passed   f (b): it failed   s: skip it   u: take the last ans
 
 def converse(job: "JobSpec", report: SearchReport, log: Log) -> int:
     """Run a search that asks, under a supervisor of its own: its question outlives this terminal. The exit code."""
-    from backends.jobs.store import Workspace
+    from backends.jobs.workspace.store import Workspace
 
     log.say(START, "Starting interactive debugging session since no `--check` command was provided", source="tools")
     number = submit(job)

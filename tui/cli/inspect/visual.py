@@ -8,7 +8,7 @@ import msgspec
 
 from backends.errors import BadFile, UsageError
 from backends.filesystem.files import atomic_write, user_path
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from backends.text import shown
 from surgery.graph import GraphIndex
 from surgery.graph.cache import has_index, index_folder

@@ -9,7 +9,7 @@ import msgspec
 from backends.errors import LayerwiseError
 from backends.jobs.journal.events import read_events
 from backends.jobs.journal.view import JobView
-from backends.jobs.store import Workspace
+from backends.jobs.workspace.store import Workspace
 from debugtools.compare.spec import CompareSpec
 from surgery.graph import GraphIndex
 from surgery.visual.errors import NodeErrors

@@ -28,7 +28,7 @@ def fill_attach(parser: Parser) -> None:
 
 def run_attach(args: Namespace, log: Log) -> int:
     """Print what the job has said and says until it ends; its exit code. Interrupting leaves the job running."""
-    from backends.jobs.store import Workspace
+    from backends.jobs.workspace.store import Workspace
 
     workspace = Workspace()
     job = _chosen(args.job, workspace.ids())
@@ -55,7 +55,7 @@ def run_attach(args: Namespace, log: Log) -> int:
 
 def follow_job(job: int, log: Log) -> None:
     """Report on a job from its start to its end, with live progress and its questions asked on a terminal."""
-    from backends.jobs.store import Workspace
+    from backends.jobs.workspace.store import Workspace
     from tui.cli.debug.interactive import VerdictAsker
     from tui.cli.jobs.asking import Asker
 

@@ -57,7 +57,7 @@ def fill_show(parser: Parser) -> None:
 
 def run_show(args: Namespace, log: Log) -> int:
     """One job in full."""
-    from backends.jobs.store import Workspace
+    from backends.jobs.workspace.store import Workspace
 
     view = Workspace().view(args.job)
     if args.json:
@@ -80,7 +80,7 @@ def fill_logs(parser: Parser) -> None:
 
 def run_logs(args: Namespace, log: Log) -> int:
     """What the worker printed, native code included."""
-    from backends.jobs.store import Workspace
+    from backends.jobs.workspace.store import Workspace
 
     workspace = Workspace()
     output = RawOutput(workspace.folder(args.job) / LOG)
@@ -156,7 +156,7 @@ def fill_prune(parser: Parser) -> None:
 
 def run_prune(args: Namespace, log: Log) -> int:
     """Remove jobs that have ended, with their files; where none is named, indexes of models nobody opens too."""
-    from backends.jobs.store import Workspace
+    from backends.jobs.workspace.store import Workspace
 
     workspace = Workspace()
     seconds = values.parse_duration(args.older_than) if args.older_than else 0.0
@@ -241,7 +241,7 @@ def _counted(progress: dict[str, Any]) -> str:
 
 def _views(newest: int | None) -> tuple[list["JobView"], int]:
     """The newest jobs (all for None), and how many older ones there are."""
-    from backends.jobs.store import Workspace
+    from backends.jobs.workspace.store import Workspace
 
     workspace = Workspace()
     ids = workspace.ids()
@@ -280,7 +280,7 @@ def _spec(view: "JobView") -> dict[str, Any]:
 
 def _client() -> "JobClient":
     from backends.jobs.client import JobClient
-    from backends.jobs.store import Workspace
+    from backends.jobs.workspace.store import Workspace
 
     return JobClient(Workspace())
 

@@ -36,7 +36,7 @@ class Follower:
     async def run(self) -> None:
         """Return when the job has ended. Raises what asking raises."""
         from backends.jobs.client import JobClient
-        from backends.jobs.store import Workspace
+        from backends.jobs.workspace.store import Workspace
 
         client = JobClient(Workspace())
         self._following = asyncio.current_task()

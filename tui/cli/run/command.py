@@ -94,6 +94,6 @@ def gpus_for(spec: "CompareSpec | BenchSpec", asked: int | None) -> int:
 
 def trt_gpus() -> int:
     """GPUs to lease for TensorRT: one where the machine has any; where it has none TensorRT itself says so."""
-    from backends.jobs.gpus import visible_gpus
+    from backends.jobs.workspace.gpus import visible_gpus
 
     return int(bool(visible_gpus(os.environ)))

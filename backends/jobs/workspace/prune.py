@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from backends.filesystem.regular import Damaged
-from backends.jobs import locks
 from backends.jobs.conclude import sweep_files
 from backends.jobs.folder import LOCK, is_own, is_started, write_own
 from backends.jobs.journal.view import JobView
 from backends.jobs.living import held_elsewhere
+from backends.jobs.workspace import locks
 
 if TYPE_CHECKING:
-    from backends.jobs.store import Workspace
+    from backends.jobs.workspace.store import Workspace
 
 _HALF_MADE = 60.0
 _NO_LOCK = -1

@@ -12,7 +12,6 @@ from backends.errors import BadFile, LayerwiseError, UsageError
 from backends.filesystem.files import user_path
 from backends.filesystem.permissions import given_umask, keep_private
 from backends.filesystem.regular import Damaged, read_regular
-from backends.jobs import locks
 from backends.jobs.conclude import journal, settle, sweep_files
 from backends.jobs.folder import (
     JOURNAL,
@@ -31,7 +30,8 @@ from backends.jobs.folder import (
     write_own,
 )
 from backends.jobs.journal.view import JobView
-from backends.jobs.own import open_root, own_folder
+from backends.jobs.workspace import locks
+from backends.jobs.workspace.ownership import open_root, own_folder
 from backends.text import shown
 
 if TYPE_CHECKING:
@@ -85,8 +85,8 @@ class Workspace:
 
     @property
     def leases(self) -> Path:
-        """Where GPU and CPU leases are taken (see backends.jobs.leases)."""
-        from backends.jobs.leases import leases_root
+        """Where GPU and CPU leases are taken (see backends.jobs.workspace.leases)."""
+        from backends.jobs.workspace.leases import leases_root
 
         return leases_root()
 
@@ -198,7 +198,7 @@ class Workspace:
 
         Journals are read from where the views of an earlier call (`before`) stand, else from where the index does.
         """
-        from backends.jobs.index import Index
+        from backends.jobs.workspace.index import Index
 
         index = Index(self.root / "index.sqlite")
         known = {view.id: view for view in before} or index.load(self.jobs)
@@ -268,7 +268,7 @@ class Workspace:
 
         `jobs` names them, else all but the newest `keep` that ended more than `older_than` seconds ago go.
         """
-        from backends.jobs.prune import prune
+        from backends.jobs.workspace.prune import prune
 
         return prune(self, jobs, keep, older_than)
 

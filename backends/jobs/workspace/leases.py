@@ -10,8 +10,8 @@ import os
 from pathlib import Path
 
 from backends.errors import UsageError
-from backends.jobs import locks
-from backends.jobs.own import check_above, own_folder
+from backends.jobs.workspace import locks
+from backends.jobs.workspace.ownership import check_above, own_folder
 
 _VARIABLE = "LAYERWISE_LEASES"
 
