@@ -26,7 +26,7 @@ def imported(code: str) -> set[str]:
         ("import tui.__main__", ENGINES | {"numpy", "textual", "rich", "asyncio", "msgspec"}),
         ("import tui.cli.run.command", ENGINES | {"numpy", "textual", "asyncio"}),
         ("import tui.app", ENGINES),
-        ("import backends.jobs.supervisor", ENGINES | {"numpy", "textual", "rich", "psutil"}),
+        ("import backends.jobs.processes.supervisor", ENGINES | {"numpy", "textual", "rich", "psutil"}),
         ("import backends.jobs.client", ENGINES | {"numpy", "textual"}),
         ("import debugtools.compare.spec", ENGINES | {"numpy", "textual"}),
         ("import layerwise", ENGINES | {"numpy", "textual"}),

@@ -10,15 +10,15 @@ from typing import Any, TypeVar
 
 from backends.errors import LayerwiseError, UsageError, refusal
 from backends.filesystem.files import atomic_write
-from backends.jobs.conclude import settle
 from backends.jobs.folder import JOURNAL, LOCK, REPLIES
 from backends.jobs.journal.events import Event
 from backends.jobs.journal.json_lines import MAX_LINE, LineWriter, encode_line
 from backends.jobs.journal.view import JobView
-from backends.jobs.process import python, spawn_detached
+from backends.jobs.processes.conclude import settle
+from backends.jobs.processes.control import python, spawn_detached
+from backends.jobs.processes.warm_pair import Prestarted, WarmPair
 from backends.jobs.spec import JobSpec
 from backends.jobs.waiting.hub import Hub
-from backends.jobs.warm_pair import Prestarted, WarmPair
 from backends.jobs.workspace.store import Workspace
 
 T = TypeVar("T")
@@ -201,7 +201,7 @@ def _spilled(folder: Path, entry: dict[str, Any]) -> dict[str, Any]:
 def _start(folder: Path, lock: int, pair: WarmPair | None) -> None:
     try:
         if pair is None or not pair.take(folder, lock):
-            spawn_detached(python("backends.jobs.supervisor", str(folder)), keep=[lock])
+            spawn_detached(python("backends.jobs.processes.supervisor", str(folder)), keep=[lock])
     except OSError as error:
         raise LayerwiseError(f"job {folder.name} could not be started: {refusal(error) or error}") from error
     finally:

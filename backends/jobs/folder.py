@@ -5,7 +5,7 @@ events.jsonl    the journal            replies.jsonl   what clients sent: answer
 log.txt         the worker's stdout and stderr
 artifacts/      files the job made     lock            held by supervisor and worker while the job is alive
 folders.jsonl   the folders that the job made outside of it, so that another attempt can make them again
-tag             what marks the processes of a worker that was started before its job (see backends.jobs.spare)
+tag             what marks the processes of a worker that was started before its job (see backends.jobs.processes.spare)
 temporary       names of files that attempts write (see backends.filesystem.temporary)
 reserve         some KB that are given back when the disk is full, so that the failure can be written down
 """

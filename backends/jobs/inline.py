@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from backends.jobs.journal.events import Event
 from backends.jobs.journal.view import JobView
-from backends.jobs.supervise import Supervision
+from backends.jobs.processes.supervise import Supervision
 
 if TYPE_CHECKING:
     from backends.jobs.spec import JobSpec

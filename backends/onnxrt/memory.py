@@ -12,7 +12,7 @@ from pathlib import Path
 
 from backends.errors import BadFile, LayerwiseError
 from backends.filesystem.files import read_file
-from backends.jobs.cards import is_out_of_memory
+from backends.jobs.processes.cards import is_out_of_memory
 from backends.limits.memory import VARIABLE, limit, room
 from backends.model.expansion import check_functions
 from backends.runner import Loadable

@@ -14,7 +14,7 @@ from backends.jobs.context import JobContext
 from backends.jobs.journal.events import EventWriter, last_events, last_number, read_events
 from backends.jobs.journal.json_lines import MAX_LINE, LineReader
 from backends.jobs.journal.view import JobView
-from backends.jobs.supervise import time_running
+from backends.jobs.processes.supervise import time_running
 
 MB = 1 << 20
 ROOM = 48 * MB

@@ -11,10 +11,10 @@ import pytest
 from support.cli import layerwise
 from support.jobs import events_of, jobs_home, kill, pids_of, submit, until, wait_for
 
-from backends.jobs.cards import Ending, outcome
 from backends.jobs.client import JobClient
-from backends.jobs.conclude import conclude, journal
 from backends.jobs.journal.view import JobView
+from backends.jobs.processes.cards import Ending, outcome
+from backends.jobs.processes.conclude import conclude, journal
 from backends.jobs.spec import JobSpec
 from backends.jobs.workspace.store import Workspace
 

@@ -12,9 +12,9 @@ from support.other_user import OTHER, entries, loose, needs_root, open_place
 from support.writers import WAYS, forked
 
 from backends.errors import LayerwiseError, UsageError
-from backends.jobs import supervise
 from backends.jobs.client import send
 from backends.jobs.inline import run_inline
+from backends.jobs.processes import supervise
 from backends.jobs.spec import JobSpec
 from backends.jobs.workspace.leases import leases_root
 from backends.jobs.workspace.store import Workspace

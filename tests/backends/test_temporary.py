@@ -11,8 +11,8 @@ from support.forked import ForkedWorker
 from support.jobs import jobs_home, run
 from support.writers import SYSTEMS, WAYS, kill_points, lines_of, write
 
-from backends.jobs import supervise
 from backends.jobs.journal.view import JobView
+from backends.jobs.processes import supervise
 from backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home"]

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from backends.jobs import supervise
 from backends.jobs.folder import LOG
-from backends.jobs.process import TAG, WorkerProcess
-from backends.jobs.spare_worker import _write_to
-from backends.jobs.worker import work
+from backends.jobs.processes import supervise
+from backends.jobs.processes.control import TAG, WorkerProcess
+from backends.jobs.processes.spare_worker import _write_to
+from backends.jobs.processes.worker import work
 
 _CLIENT = """#!{python} -ISB
 import json, os, socket, sys

@@ -240,7 +240,7 @@ if __name__ == "__main__":
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
     from support.forked import ForkedWorker
 
-    from backends.jobs import supervise
+    from backends.jobs.processes import supervise
     from tui.__main__ import main
 
     importlib.import_module("support.everything")

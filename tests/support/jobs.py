@@ -99,9 +99,9 @@ def waiting_pair(home: Workspace) -> tuple[int, int] | None:
         pid, *words = line.split()
         modules |= {int(pid): word for word in words if word.startswith("backends.jobs.") and not _has_a_job(int(pid))}
     # a child of the supervisor bears its command line until it is what it will be: only the spare's parent counts
-    spares = [pid for pid, module in modules.items() if module == "backends.jobs.spare_worker"]
+    spares = [pid for pid, module in modules.items() if module == "backends.jobs.processes.spare_worker"]
     pairs = [(spare, _parent(spare)) for spare in spares]
-    return next((pair for pair in pairs if modules.get(pair[1]) == "backends.jobs.warm_supervisor"), None)
+    return next((pair for pair in pairs if modules.get(pair[1]) == "backends.jobs.processes.warm_supervisor"), None)
 
 
 def _parent(pid: int) -> int:

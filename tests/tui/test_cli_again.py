@@ -10,7 +10,7 @@ from support.debugging import saved
 from support.forked import ForkedWorker
 from support.models import mlp
 
-from backends.jobs import supervise
+from backends.jobs.processes import supervise
 from backends.jobs.workspace.store import Workspace
 
 _SIDES = "bad.onnx --reference-model good.onnx --onnxrt"

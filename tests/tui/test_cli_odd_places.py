@@ -11,8 +11,8 @@ import pytest
 from support import forkserver
 from support.models import mlp
 
+from backends.jobs.processes.supervise import time_running
 from backends.jobs.spec import JobSpec
-from backends.jobs.supervise import time_running
 from backends.jobs.workspace.store import Workspace
 from tui.__main__ import main
 from tui.presenters.glyphs import UNICODE
@@ -78,7 +78,7 @@ PLACES = {
 }  # fmt: skip
 
 
-_REAL_WORKERS = "from backends.jobs import process, supervise; supervise.start_worker = process.start_worker"
+_REAL_WORKERS = "from backends.jobs.processes import control, supervise; supervise.start_worker = control.start_worker"
 
 
 def line(words: list[str], place: Place, folder: Path) -> tuple[int, str]:

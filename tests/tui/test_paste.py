@@ -17,7 +17,7 @@ from support.hostile import Bash, assert_harmless, hostile_file, hostile_names
 from support.models import mlp
 from support.visual_page import indexed, page_data
 
-from backends.jobs.cards import make_card
+from backends.jobs.processes.cards import make_card
 from backends.jobs.spec import JobSpec
 from backends.jobs.workspace.store import Workspace
 from backends.shell import shell_line, shell_words

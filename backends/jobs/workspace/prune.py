@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from backends.filesystem.regular import Damaged
-from backends.jobs.conclude import sweep_files
 from backends.jobs.folder import LOCK, is_own, is_started, write_own
 from backends.jobs.journal.view import JobView
-from backends.jobs.living import held_elsewhere
+from backends.jobs.processes.conclude import sweep_files
+from backends.jobs.processes.liveness import held_elsewhere
 from backends.jobs.workspace import locks
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from backends.errors import BadFile, LayerwiseError, UsageError
 from backends.filesystem.files import user_path
 from backends.filesystem.permissions import given_umask, keep_private
 from backends.filesystem.regular import Damaged, read_regular
-from backends.jobs.conclude import journal, settle, sweep_files
 from backends.jobs.folder import (
     JOURNAL,
     LOCK,
@@ -30,6 +29,7 @@ from backends.jobs.folder import (
     write_own,
 )
 from backends.jobs.journal.view import JobView
+from backends.jobs.processes.conclude import journal, settle, sweep_files
 from backends.jobs.workspace import locks
 from backends.jobs.workspace.ownership import open_root, own_folder
 from backends.text import shown

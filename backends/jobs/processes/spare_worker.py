@@ -1,4 +1,4 @@
-"""The spare worker's process: `python -m backends.jobs.spare_worker JOBS PARENT SOCKET`.
+"""The spare worker's process: `python -m backends.jobs.processes.spare_worker JOBS PARENT SOCKET`.
 
 JOBS, the folder of jobs that it is for, only names it in lists of processes.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from backends.jobs.folder import LOG
-from backends.jobs.worker import die_with, work
+from backends.jobs.processes.worker import die_with, work
 
 AHEAD = (
     "onnx", "onnxruntime", "backends.onnxrt.runner", "surgery.cut.segments", "surgery.cut.sizes",

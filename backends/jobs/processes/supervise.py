@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING
 
 from backends.errors import LayerwiseError, refusal
 from backends.filesystem.permissions import keep_private
-from backends.jobs.cards import DISK_ERRORS, DISK_FULL_EXIT, Ending
-from backends.jobs.conclude import conclude, journal
 from backends.jobs.folder import JOURNAL, LOG, REPLIES, raw_spec
 from backends.jobs.journal.events import Event, read_events
 from backends.jobs.journal.json_lines import LineReader
 from backends.jobs.journal.view import JobView
-from backends.jobs.memory import MemoryWatch, oom_kills
-from backends.jobs.process import LARGE_PAGES, WorkerProcess, environment, start_worker, sweep
+from backends.jobs.processes.cards import DISK_ERRORS, DISK_FULL_EXIT, Ending
+from backends.jobs.processes.conclude import conclude, journal
+from backends.jobs.processes.control import LARGE_PAGES, WorkerProcess, environment, start_worker, sweep
+from backends.jobs.processes.memory import MemoryWatch, oom_kills
 from backends.jobs.waiting.sleeper import Sleeper
 from backends.jobs.workspace import gpus, leases
 
 if TYPE_CHECKING:
     from backends.jobs.journal.delivery import Teller
-    from backends.jobs.spare import SpareWorker
+    from backends.jobs.processes.spare import SpareWorker
 
 GRACE = 2.0
 INFINITY = float("inf")

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from backends.jobs.folder import LOCK
-from backends.jobs.process import is_tagged
+from backends.jobs.processes.control import is_tagged
 
 
 def lives(folder: Path, worker: int = 0) -> bool:

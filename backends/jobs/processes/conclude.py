@@ -12,11 +12,11 @@ from pathlib import Path
 from backends.filesystem.regular import is_scarce
 from backends.filesystem.temporary import sweep as sweep_temporary
 from backends.filesystem.temporary import sweep_record
-from backends.jobs.cards import Ending, outcome
 from backends.jobs.folder import JOURNAL, LOCK, LOG, TEMPORARY, is_own, release_reserve
 from backends.jobs.journal.events import EventWriter, last_events
 from backends.jobs.journal.view import JobView
-from backends.jobs.process import sweep
+from backends.jobs.processes.cards import Ending, outcome
+from backends.jobs.processes.control import sweep
 from backends.jobs.workspace import locks
 
 _NO_LOCK = -1
@@ -51,7 +51,7 @@ def settle(folder: Path) -> bool:
 
 
 def _settled(folder: Path, locked: bool) -> bool:
-    from backends.jobs.living import lives
+    from backends.jobs.processes.liveness import lives
 
     view = JobView(folder)
     view.refresh()
