@@ -91,7 +91,7 @@ class JobContext:
 
         LayerwiseError if it is not the same any more when the work is done: its rows are not of one model then.
         """
-        from backends.identity import differences, identity
+        from backends.jobs.identity import differences, identity
 
         now = identity(self.params)
         if self.earlier.done:  # who asks again wants what it makes made again

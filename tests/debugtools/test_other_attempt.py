@@ -14,8 +14,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from backends import identity
 from backends.feeds.sources import save_feeds
+from backends.jobs import identity
 from backends.jobs.actions import find_action
 from backends.jobs.context import JobContext
 from backends.jobs.journal.events import read_events

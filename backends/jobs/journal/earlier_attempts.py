@@ -13,8 +13,8 @@ class Stale(Exception):
 
 
 class Earlier:
-    """identity: what the rows that count depend on, as `backends.identity` has it, and the attempt that said so; None
-    where none did. mixed: it was another one when that attempt ended. done: it came to its end. card: the last one
+    """identity: what the rows that count depend on, as `backends.jobs.identity` has it, and the attempt that said so;
+    None where none did. mixed: it was another one when that attempt ended. done: it came to its end. card: the last one
     that was written.
     """
 

@@ -20,7 +20,7 @@ import msgspec
 from backends.errors import BadFile, LayerwiseError
 from backends.filesystem.files import atomic_write
 from backends.formats import json_format
-from backends.identity import content
+from backends.jobs.identity import content
 from backends.text import shown
 from debugtools.search.spec import DebugSpec
 from debugtools.search.strategies.protocol import Candidate, Verdict
