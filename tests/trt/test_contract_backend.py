@@ -12,7 +12,7 @@ from trt.stubs import compact
 from backends.trt.capabilities import CAPABILITIES, Capability
 
 ROOT = Path(__file__).parents[2]
-FILES = sorted((ROOT / "backends" / "trt").glob("*.py"))
+FILES = sorted((ROOT / "backends" / "trt").rglob("*.py"))
 API = {version: compact.load(version) for version in (10, 11)}
 RunIn = Callable[..., str]
 # Names that only one version has and whose capability is called otherwise.
@@ -92,8 +92,9 @@ def test_a_capability_is_in_the_one_version_that_it_names(key: str) -> None:
 def test_a_name_of_one_version_stands_beside_its_capability(path: Path) -> None:
     """The capability is asked for in the file itself, or in one that imports it."""
     strings = strings_of(path)
+    module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
     for other in FILES:
-        if f"backends.trt.{path.stem} " in other.read_text(encoding="utf-8"):
+        if f"{module} " in other.read_text(encoding="utf-8"):
             strings |= strings_of(other)
     for name, line, versions in used(path):
         assert versions, f"{path.name}:{line}: neither version has {name}"
