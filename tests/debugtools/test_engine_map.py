@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.models import from_text
 
-from backends.trt.inspect_layers import Layer, LayerTensor
+from backends.trt.inspect.layers import Layer, LayerTensor
 from debugtools.compare.observing.executed import fingerprint
 from debugtools.engines.node_map.fingerprint import Known
 from debugtools.engines.node_map.layers import map_layers

@@ -9,8 +9,8 @@ import pytest
 
 from backends.errors import LayerwiseError
 from backends.trt.engine import Tensor
-from backends.trt.inspect_engine import EngineView
-from backends.trt.inspect_layers import Layer, LayerTensor, layers_of, metadata_nodes
+from backends.trt.inspect.engine import EngineView
+from backends.trt.inspect.layers import Layer, LayerTensor, layers_of, metadata_nodes
 from debugtools.engines.inspect.picture import engine_picture
 
 RunIn = Callable[..., str]
@@ -19,8 +19,8 @@ import os
 from msgspec.structs import replace as replaced
 from pathlib import Path
 from backends.trt.engine import load_engine
-from backends.trt.inspect_engine import engine_view
-from backends.trt.inspect_network import layer_classes, network_view
+from backends.trt.inspect.engine import engine_view
+from backends.trt.inspect.network import layer_classes, network_view
 from backends.trt.logger import Messages
 from debugtools.engines.inspect.document import engine_document, network_document
 from debugtools.engines.inspect.text import engine_lines, network_lines

@@ -3,7 +3,7 @@
 from backends.errors import BadFile, LayerwiseError, MissingDependency
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
-from backends.trt.inspect_support import Refusal, Support
+from backends.trt.inspect.support import Refusal, Support
 from backends.trt.library import tensorrt
 from backends.trt.logger import Messages
 from backends.trt.options import trt_options

@@ -12,7 +12,7 @@ from backends.filesystem.files import atomic_write
 from backends.filesystem.folders import whole_folder
 from backends.model.file import ModelFile
 from backends.text import shown
-from backends.trt.inspect_support import Refusal, Support
+from backends.trt.inspect.support import Refusal, Support
 from backends.trt.library import tensorrt
 from backends.trt.logger import Messages
 from debugtools.convert.engine import teller

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from backends.text import shown
-from backends.trt.inspect_support import Refusal
+from backends.trt.inspect.support import Refusal
 
 _TITLE = "===== Summary ====="
 

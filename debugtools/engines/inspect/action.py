@@ -18,8 +18,8 @@ from backends.stats import array_stats
 from backends.text import shown
 from backends.trt.build import Builder
 from backends.trt.engine import load_engine
-from backends.trt.inspect_engine import EngineView, engine_view
-from backends.trt.inspect_network import network_view
+from backends.trt.inspect.engine import EngineView, engine_view
+from backends.trt.inspect.network import network_view
 from backends.trt.library import tensorrt
 from backends.trt.logger import Messages
 from backends.trt.monitor import no_progress

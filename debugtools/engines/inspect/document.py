@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from backends.tensors import dtype_name
-from backends.trt.inspect_engine import EngineView, Profile
-from backends.trt.inspect_layers import Layer, LayerTensor
-from backends.trt.inspect_network import NetworkView
+from backends.trt.inspect.engine import EngineView, Profile
+from backends.trt.inspect.layers import Layer, LayerTensor
+from backends.trt.inspect.network import NetworkView
 
 VALUE_LIMIT = 1000
 

@@ -10,8 +10,8 @@ from backends.errors import LayerwiseError
 from backends.feeds.sources import make_feeds
 from backends.specs import FeedSpec, ModelOptions, RunnerSpec
 from backends.text import shown
-from backends.trt.inspect_engine import EngineView
-from backends.trt.inspect_layers import Layer
+from backends.trt.inspect.engine import EngineView
+from backends.trt.inspect.layers import Layer
 from backends.trt.options import TrtOptions, to_dict
 from debugtools.compare.sides.models import Model
 from debugtools.compare.sides.side import ModelSide

@@ -9,9 +9,9 @@ import onnx
 from onnx import helper, numpy_helper
 
 from backends.tensors import to_onnx
-from backends.trt.inspect_engine import EngineView
-from backends.trt.inspect_layers import Layer, LayerTensor
-from backends.trt.inspect_network import NetworkView
+from backends.trt.inspect.engine import EngineView
+from backends.trt.inspect.layers import Layer, LayerTensor
+from backends.trt.inspect.network import NetworkView
 
 DOMAIN = "trt"
 WEIGHT_LIMIT = 1 << 20  # bytes; larger weights are told by type and shape alone

@@ -12,9 +12,9 @@ import numpy as np
 
 from backends.tensors import format_array
 from backends.text import shown
-from backends.trt.inspect_engine import EngineView, Profile, Span
-from backends.trt.inspect_layers import Layer, LayerTensor
-from backends.trt.inspect_network import NetworkView
+from backends.trt.inspect.engine import EngineView, Profile, Span
+from backends.trt.inspect.layers import Layer, LayerTensor
+from backends.trt.inspect.network import NetworkView
 from surgery.inspect.text import TAB, body, braced, entry_lines, indented
 
 _UNSET = "Unknown"

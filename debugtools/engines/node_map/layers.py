@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Literal
 
-from backends.trt.inspect_layers import Layer, named_nodes
+from backends.trt.inspect.layers import Layer, named_nodes
 from surgery.cut.segments import GraphCut
 from surgery.precision.plan import node_label
 

@@ -12,7 +12,7 @@ from backends.errors import UsageError
 from backends.runner import Runner, open_runner
 from backends.specs import RunnerSpec
 from backends.trt.inner import run_watched
-from backends.trt.inspect_engine import engine_view
+from backends.trt.inspect.engine import engine_view
 from backends.trt.late import LateRunner
 from backends.trt.library import tensorrt
 from backends.trt.runner import TrtRunner

@@ -19,7 +19,7 @@ class OnnxLikeFromNetwork(BaseLoader["onnx.ModelProto"]):
         self.network = network
 
     def call_impl(self) -> "onnx.ModelProto":
-        from backends.trt.inspect_network import network_view
+        from backends.trt.inspect.network import network_view
         from debugtools.engines.inspect.picture import network_picture
 
         made = value_of(self.network)

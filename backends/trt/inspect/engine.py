@@ -5,7 +5,7 @@ from typing import Any
 
 from backends.errors import LayerwiseError
 from backends.trt.engine import Engine, Tensor, io_tensors
-from backends.trt.inspect_layers import Layer, layers_of
+from backends.trt.inspect.layers import Layer, layers_of
 
 
 @dataclass(frozen=True)

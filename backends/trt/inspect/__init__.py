@@ -1,0 +1,1 @@
+"""What is in engines and networks, and which nodes the parser takes."""
