@@ -24,8 +24,8 @@ from backends.trt.precision import by_flags, in_graph
 from backends.trt.profiles import Filled, add_profiles, filled, network_inputs
 from backends.trt.recorder import make_recorder
 from backends.trt.store import Store
-from backends.trt.tactics import recording
-from backends.trt.timing import save_timing_cache, use_timing_cache
+from backends.trt.tactics.selection import recording
+from backends.trt.tactics.timing_cache import save_timing_cache, use_timing_cache
 from backends.trt.typing import set_types
 
 

@@ -2,7 +2,7 @@
 
 Polygraphy's replays (TensorRT up to 10): {"replay": {layer: Algorithm}}, see
 `polygraphy.backend.trt.algorithm_selector`; the data types stay text ("DataType.FLOAT"), so that TensorRT is not needed
-to read them. Records of an editable timing cache: `backends.trt.tactic_record`.
+to read them. Records of an editable timing cache: `backends.trt.tactics.record`.
 """
 
 import os
@@ -15,7 +15,7 @@ from typing import Any
 from backends.errors import BadFile
 from backends.formats.json_format import load
 from backends.results.io import DECODERS
-from backends.trt.tactic_record import Record, decode_record, read_bounded
+from backends.trt.tactics.record import Record, decode_record, read_bounded
 
 
 @dataclass(frozen=True)

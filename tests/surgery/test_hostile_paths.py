@@ -18,7 +18,7 @@ from backends.results.io import load_any
 from backends.runner import Loadable
 from backends.scripts import load_script
 from backends.specs import RunnerSpec
-from backends.trt.tactics import read_tactics
+from backends.trt.tactics.selection import read_tactics
 from debugtools.bench.exports import read_report
 from debugtools.diff.jsons import diff_json
 from debugtools.search.driver.replay import Replay

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.trt.autotuning import Autotuning
-from backends.trt.tactic_record import Offer, Op, Record, decode_record, save_record
+from backends.trt.tactics.autotuning import Autotuning
+from backends.trt.tactics.record import Offer, Op, Record, decode_record, save_record
 from debugtools.diff.action import diff_files
 from debugtools.diff.spec import DiffSpec
 from debugtools.engines.tactics import load_replay, load_replays, potentially_bad

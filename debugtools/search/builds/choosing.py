@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from backends.filesystem.files import atomic_write
-from backends.trt.tactic_record import Op, Record, decode_record, read_bounded, save_record
+from backends.trt.tactics.record import Op, Record, decode_record, read_bounded, save_record
 from debugtools.engines.tactics import choices
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from backends.filesystem.permissions import make_folder
 from backends.trt.options import Shapes, TrtOptions
-from backends.trt.tactic_record import decode_record, read_bounded, save_record
+from backends.trt.tactics.record import decode_record, read_bounded, save_record
 from debugtools.convert.engine import EngineSpec
 from debugtools.search.builds.building import Building
 from debugtools.search.builds.choosing import sampled

@@ -12,7 +12,7 @@ from backends.trt import config as configs
 from backends.trt.capabilities import able, lacks
 from backends.trt.library import tensorrt
 from backends.trt.options import ConfigOptions
-from backends.trt.timing import use_timing_cache
+from backends.trt.tactics.timing_cache import use_timing_cache
 from layerwise.backend.base import BaseLoader
 from layerwise.backend.trt.calibrator import calibrate_with
 from layerwise.backend.trt.logger import MESSAGES, tell

@@ -11,7 +11,7 @@ from backends.trt.library import tensorrt
 from backends.trt.options import RunOptions
 from backends.trt.plugins import load_plugins
 from backends.trt.runner import read_engine
-from backends.trt.timing import save_timing_cache
+from backends.trt.tactics.timing_cache import save_timing_cache
 from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
 from layerwise.backend.trt.config import CreateConfig
 from layerwise.backend.trt.logger import MESSAGES, get_trt_logger

@@ -9,8 +9,8 @@ from typing import Any
 from backends.trt.capabilities import able
 from backends.trt.library import tensorrt
 from backends.trt.options import TrtOptions
-from backends.trt.tactic_record import Record
-from backends.trt.tactics import Recording, Tactics, make_selector, read_tactics, recording
+from backends.trt.tactics.record import Record
+from backends.trt.tactics.selection import Recording, Tactics, make_selector, read_tactics, recording
 from layerwise.backend.trt.logger import MESSAGES, tell
 
 _attached: dict[int, tuple[Any, Recording]] = {}

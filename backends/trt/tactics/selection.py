@@ -1,7 +1,7 @@
 """Recording, replaying and leaving out implementations that TensorRT chooses for layers.
 
 On 10 by an algorithm selector, in Polygraphy's replay JSON; on 11, which has none, and for records of that kind on 10
-too, over the editable timing cache (`backends.trt.cache_tactics`).
+too, over the editable timing cache (`backends.trt.tactics.over_cache`).
 """
 
 import json
@@ -15,7 +15,7 @@ from backends.text import shown
 from backends.trt.capabilities import able, lacks
 from backends.trt.logger import Messages
 from backends.trt.options import TrtOptions
-from backends.trt.tactic_record import Record, decode_record, read_bounded
+from backends.trt.tactics.record import Record, decode_record, read_bounded
 
 Replay = dict[str, dict[str, Any]]
 Tell = Callable[[str], None]
@@ -110,7 +110,7 @@ def recording(trt: Any, options: TrtOptions) -> Recording:
     if able(trt, "algorithm_selector") and not records:
         loaded = [replays.get(option, {}) for option in named]
         return SelectorRecording(trt, options.save_tactics, *loaded)
-    from backends.trt.cache_tactics import CacheRecording
+    from backends.trt.tactics.over_cache import CacheRecording
 
     return CacheRecording(trt, options, records.get("--load-tactics"), records.get("--exclude-tactics"))
 

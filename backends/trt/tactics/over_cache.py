@@ -8,13 +8,13 @@ import msgspec
 
 from backends.errors import LayerwiseError
 from backends.text import shown
-from backends.trt.autotuning import Autotuning
 from backends.trt.capabilities import able, lacks
 from backends.trt.logger import Messages
 from backends.trt.options import TrtOptions
-from backends.trt.tactic_record import Op, Record, save_record
-from backends.trt.tactics import Recording, Tell
-from backends.trt.timing import give_timing_cache
+from backends.trt.tactics.autotuning import Autotuning
+from backends.trt.tactics.record import Op, Record, save_record
+from backends.trt.tactics.selection import Recording, Tell
+from backends.trt.tactics.timing_cache import give_timing_cache
 
 _ROUNDS = 5
 

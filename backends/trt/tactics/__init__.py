@@ -1,0 +1,1 @@
+"""Which implementations TensorRT chooses: recorded, replayed, left out; timing caches."""
