@@ -8,10 +8,10 @@ from typing import Any
 from backends.errors import BadFile, LayerwiseError, UsageError
 from backends.tensors import TensorInfo
 from backends.text import shown
+from backends.trt.building.plugins import load_plugins
 from backends.trt.capabilities import able, lacks, member
 from backends.trt.logger import Messages, make_logger
 from backends.trt.options import RunOptions
-from backends.trt.plugins import load_plugins
 from backends.trt.recorder import make_recorder
 
 NUMPY_NAMES = {

@@ -4,11 +4,11 @@ from typing import Any
 
 from backends.errors import UsageError
 from backends.specs import RunnerSpec
-from backends.trt.config import wanted_flags
+from backends.trt.building.config import wanted_flags
+from backends.trt.building.precision import by_flags
+from backends.trt.building.typing import data_type
 from backends.trt.library import tensorrt
 from backends.trt.options import trt_options
-from backends.trt.precision import by_flags
-from backends.trt.typing import data_type
 
 
 def engine_facts(runner: RunnerSpec) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from backends.runner import Loadable, RunnerBase, check_names
 from backends.specs import RunnerSpec
 from backends.tensors import TensorInfo
 from backends.text import shown
+from backends.trt.building.typing import fed_type
 from backends.trt.options import ProfileSpec, Shapes, TrtOptions, to_dict
 from backends.trt.runner import TrtRunner, opened_now
-from backends.trt.typing import fed_type
 
 Array = NDArray[Any]
 

@@ -15,7 +15,7 @@ from backends.results.inference import IterationResult
 from backends.runner import Loadable, RunnerBase, check_feed_types, check_names
 from backends.specs import RunnerSpec
 from backends.text import shown
-from backends.trt.build import build_engine
+from backends.trt.building.builder import build_engine
 from backends.trt.engine import Engine, load_engine, set_budget
 from backends.trt.execution import Execution
 from backends.trt.library import cudart, tensorrt

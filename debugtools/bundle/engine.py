@@ -14,10 +14,10 @@ from backends.model.file import ModelFile
 from backends.model.protos import parse_model
 from backends.runner import Loadable
 from backends.specs import RunnerSpec
+from backends.trt.building.precision import by_flags, in_graph
 from backends.trt.library import tensorrt
 from backends.trt.options import trt_options
 from backends.trt.parts import fixed
-from backends.trt.precision import by_flags, in_graph
 from backends.trt.variants import part_options
 from surgery.precision.lowering import fill
 

@@ -10,7 +10,7 @@ from backends.model.file import ModelFile
 from backends.runner import Loadable
 from backends.specs import ModelOptions, Spec
 from backends.text import shown
-from backends.trt.build import build_engine, save_engine
+from backends.trt.building.builder import build_engine, save_engine
 from backends.trt.logger import Messages, Say
 from backends.trt.options import TrtOptions
 from debugtools.compare.sides.marks import any_marks, marked_tensors

@@ -16,7 +16,7 @@ from backends.onnxrt.quantize_spec import CALIBRATORS, QuantizeSpec
 from backends.runner import Loadable
 from backends.specs import FeedSpec
 from backends.text import shown
-from backends.trt.calibration import without_effect
+from backends.trt.building.calibration import without_effect
 from backends.trt.options import ConfigOptions, TrtOptions
 from debugtools.convert.quantise import is_quantised, quantised
 from surgery.model.structure import Structure

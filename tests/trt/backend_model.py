@@ -9,7 +9,7 @@ import tensorrt as trt
 from backends.errors import BadFile, LayerwiseError, UsageError
 from backends.runner import Loadable, open_runner
 from backends.specs import FeedSpec, RunnerSpec
-from backends.trt.build import build_engine
+from backends.trt.building.builder import build_engine
 from backends.trt.options import ConfigOptions, NetworkOptions, ProfileSpec, RunOptions, TrtOptions, to_dict
 rng = np.random.default_rng(0)
 def value(name, shape, kind=TensorProto.FLOAT):

@@ -157,7 +157,7 @@ def test_a_build_in_a_thread_is_heard_of_and_given_up(scenario: RunIn) -> None:
         """
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from backends.trt.monitor import give_up, hear
+from backends.trt.building.monitor import give_up, hear
 heard = threading.Event()
 hear(lambda done, total, text: heard.set())
 found = ThreadPoolExecutor(1).submit(error_of, lambda: opened(conv(1)))

@@ -27,7 +27,7 @@ from pathlib import Path
 from backends.errors import LayerwiseError
 from backends.runner import Loadable
 from backends.specs import FeedSpec, RunnerSpec
-from backends.trt.build import build_engine
+from backends.trt.building.builder import build_engine
 from backends.trt.options import TrtOptions, to_dict
 from debugtools.search.builds.spec import BuildsSpec
 from debugtools.compare.spec import CompareSpec

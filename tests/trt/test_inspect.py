@@ -24,8 +24,8 @@ from backends.trt.inspect.network import layer_classes, network_view
 from backends.trt.logger import Messages
 from debugtools.engines.inspect.document import engine_document, network_document
 from debugtools.engines.inspect.text import engine_lines, network_lines
-from backends.trt.build import Builder
-from backends.trt.monitor import no_progress
+from backends.trt.building.builder import Builder
+from backends.trt.building.monitor import no_progress
 SHOW = ["layers", "attrs", "weights"]
 def built(model=None, verbosity="detailed", *profiles, **config):
     options = TrtOptions(profiles=list(profiles) or [range_of(1, 2, 4)], fresh=True,

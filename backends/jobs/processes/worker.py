@@ -21,7 +21,7 @@ from backends.jobs.actions import find_action
 from backends.jobs.context import JobContext
 from backends.jobs.folder import TEMPORARY, release_reserve
 from backends.jobs.processes.cards import DISK_ERRORS, DISK_FULL_EXIT, is_out_of_memory, make_card
-from backends.trt.monitor import give_up, hear
+from backends.trt.building.monitor import give_up, hear
 
 _PR_SET_PDEATHSIG = 1
 _CANCELLED = 128 + signal.SIGTERM

@@ -5,11 +5,11 @@ from itertools import groupby
 from typing import Any
 
 from backends.runner import Loadable
+from backends.trt.building.network import creation_flags
+from backends.trt.building.plugins import load_plugins
 from backends.trt.capabilities import member
 from backends.trt.logger import Messages, make_logger
-from backends.trt.network import creation_flags
 from backends.trt.options import NetworkOptions
-from backends.trt.plugins import load_plugins
 
 
 @dataclass(frozen=True)

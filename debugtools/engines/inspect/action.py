@@ -16,13 +16,13 @@ from backends.results.inference import RunResults
 from backends.runner import Loadable
 from backends.stats import array_stats
 from backends.text import shown
-from backends.trt.build import Builder
+from backends.trt.building.builder import Builder
+from backends.trt.building.monitor import no_progress
 from backends.trt.engine import load_engine
 from backends.trt.inspect.engine import EngineView, engine_view
 from backends.trt.inspect.network import network_view
 from backends.trt.library import tensorrt
 from backends.trt.logger import Messages
-from backends.trt.monitor import no_progress
 from backends.trt.options import NetworkOptions, TrtOptions
 from backends.trt.runner import read_engine
 from debugtools.convert.engine import teller

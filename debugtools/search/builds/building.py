@@ -11,7 +11,7 @@ from backends.jobs.inline import run_inline
 from backends.jobs.spec import JobSpec
 from backends.jobs.workspace.gpus import visible_gpus
 from backends.jobs.workspace.store import Workspace
-from backends.trt.build import build_engine
+from backends.trt.building.builder import build_engine
 from backends.trt.options import TrtOptions
 from debugtools.convert.engine import EngineSpec, loadable
 

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError
-from backends.trt.build import save_engine
+from backends.trt.building.builder import save_engine
 from backends.trt.options import Shapes, TrtOptions, to_dict
 from debugtools.compare.sides.models import OpaqueModel
 from debugtools.compare.sides.setup import Setup

@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 
 from backends.specs import FeedSpec, RunnerSpec
+from backends.trt.building.precision import by_flags
 from backends.trt.library import tensorrt
 from backends.trt.options import ConfigOptions, TrtOptions, to_dict, trt_options
-from backends.trt.precision import by_flags
 from debugtools.search.precision.spec import LowType
 
 _FLAGS: dict[str, str] = {"float16": "fp16", "bfloat16": "bf16", "int8": "int8"}

@@ -7,7 +7,7 @@ from typing import Any
 
 from backends.errors import LayerwiseError, UsageError
 from backends.text import shown
-from backends.trt.calibration import Batches, make_calibrator
+from backends.trt.building.calibration import Batches, make_calibrator
 from backends.trt.capabilities import able, lacks
 from backends.trt.engine import NUMPY_NAMES
 from backends.trt.library import tensorrt

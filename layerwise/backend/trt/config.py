@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from backends.errors import UsageError
-from backends.trt import config as configs
+from backends.trt.building import config as configs
 from backends.trt.capabilities import able, lacks
 from backends.trt.library import tensorrt
 from backends.trt.options import ConfigOptions

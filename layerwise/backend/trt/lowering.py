@@ -11,11 +11,11 @@ from backends.errors import UsageError
 from backends.filesystem.temporary import temporary_folder
 from backends.runner import Loadable
 from backends.specs import FeedSpec
+from backends.trt.building.precision import in_graph, reduces
 from backends.trt.capabilities import able
 from backends.trt.late import described
 from backends.trt.library import tensorrt
 from backends.trt.options import ConfigOptions, TrtOptions
-from backends.trt.precision import in_graph, reduces
 from layerwise.backend.base import value_of
 from layerwise.backend.trt.calibrator import EMPTY, GraphCalibrator
 from layerwise.backend.trt.config import CreateConfig

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from backends.runner import Loadable
+from backends.trt.building.network import creation_flags, parse_onnx
+from backends.trt.building.plugins import load_plugins as register
 from backends.trt.library import tensorrt
-from backends.trt.network import creation_flags, parse_onnx
 from backends.trt.options import NetworkOptions
-from backends.trt.plugins import load_plugins as register
 from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
 from layerwise.backend.trt.logger import MESSAGES, get_trt_logger
 

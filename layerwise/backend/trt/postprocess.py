@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from backends.trt.building.network import made_by, mark_outputs
+from backends.trt.building.typing import set_types
 from backends.trt.library import tensorrt
-from backends.trt.network import made_by, mark_outputs
 from backends.trt.options import NetworkOptions, TrtOptions
-from backends.trt.typing import set_types
 from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
 from layerwise.backend.trt.logger import tell
 from layerwise.constants import MARK_ALL

@@ -5,8 +5,8 @@ from typing import Any
 
 from backends.errors import UsageError
 from backends.text import shown
+from backends.trt.building.profiles import Input, Range, filled, network_inputs, trt_profile
 from backends.trt.options import ProfileSpec, Shapes
-from backends.trt.profiles import Input, Range, filled, network_inputs, trt_profile
 from layerwise.backend.trt.logger import tell
 from layerwise.constants import DEFAULT_SHAPE_VALUE
 

@@ -140,7 +140,7 @@ class TrtLoaders:
         return text
 
     def _completed(self, name: str, spec: ProfileSpec) -> tuple[list[int], list[int], list[int]]:
-        """What a profile lacks, as `backends.trt.profiles` fills it in."""
+        """What a profile lacks, as `backends.trt.building.profiles` fills it in."""
         low, likely, high = spec.min.get(name), spec.opt.get(name), spec.max.get(name)
         if low is None:
             low = likely if high is None else input_shapes(self._path).get(name, likely or high)

@@ -6,8 +6,8 @@ from pathlib import Path
 from backends.errors import UsageError
 from backends.specs import FeedSpec
 from backends.text import shown
+from backends.trt.building.precision import reduces
 from backends.trt.options import TrtOptions
-from backends.trt.precision import reduces
 from debugtools.compare.spec import CompareSpec
 from tui.cli.check.lint import given
 from tui.cli.log import Log

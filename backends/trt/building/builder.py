@@ -12,21 +12,21 @@ from backends.filesystem.permissions import make_folder
 from backends.runner import Loadable
 from backends.scripts import call_script
 from backends.text import shown
-from backends.trt import config as configs
-from backends.trt.calibration import calibrated
+from backends.trt.building import config as configs
+from backends.trt.building.calibration import calibrated
+from backends.trt.building.monitor import Build, Progress, make_monitor
+from backends.trt.building.network import Network, made_by, mark_outputs, parse_onnx, script_network
+from backends.trt.building.plugins import load_plugins
+from backends.trt.building.precision import by_flags, in_graph
+from backends.trt.building.profiles import Filled, add_profiles, filled, network_inputs
+from backends.trt.building.typing import set_types
 from backends.trt.library import tensorrt
 from backends.trt.logger import Messages, make_logger
-from backends.trt.monitor import Build, Progress, make_monitor
-from backends.trt.network import Network, made_by, mark_outputs, parse_onnx, script_network
 from backends.trt.options import TrtOptions
-from backends.trt.plugins import load_plugins
-from backends.trt.precision import by_flags, in_graph
-from backends.trt.profiles import Filled, add_profiles, filled, network_inputs
 from backends.trt.recorder import make_recorder
 from backends.trt.store import Store
 from backends.trt.tactics.selection import recording
 from backends.trt.tactics.timing_cache import save_timing_cache, use_timing_cache
-from backends.trt.typing import set_types
 
 
 @dataclass

@@ -1,0 +1,1 @@
+"""From a model to a serialised engine: network, config, profiles, precision, calibration."""
