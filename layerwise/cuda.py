@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.errors import UsageError
+from backends.trt.inference.memory import Buffer
+from backends.trt.inference.memory import Stream as Inner
 from backends.trt.library import check, cudart
-from backends.trt.memory import Buffer
-from backends.trt.memory import Stream as Inner
 
 Array = NDArray[Any]
 

@@ -15,12 +15,12 @@ from backends.errors import LayerwiseError
 from backends.runner import Loadable, open_runner
 from backends.specs import RunnerSpec
 from backends.tensors import packed_nbytes
-from backends.trt.graphs import CapturedRun
-from backends.trt.late import LateRunner
+from backends.trt.inference.graphs import CapturedRun
+from backends.trt.inference.late import LateRunner
+from backends.trt.inference.memory import device_form
+from backends.trt.inference.runner import TrtRunner, runner_of
 from backends.trt.library import tensorrt
-from backends.trt.memory import device_form
 from backends.trt.options import trt_options
-from backends.trt.runner import TrtRunner, runner_of
 
 
 class TrtTimed:

@@ -1,11 +1,11 @@
-"""Events, graphs and copies within the device, beside the buffers and streams of `backends.trt.memory`."""
+"""Events, graphs and copies within the device, beside the buffers and streams of `backends.trt.inference.memory`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from backends.trt.inference.memory import Buffer, Stream
 from backends.trt.library import check, cudart
-from backends.trt.memory import Buffer, Stream
 
 __all__ = ["Buffer", "Event", "Graph", "Stream", "captured", "copy_on_device"]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.tensors import packed_nbytes
-from backends.trt.memory import Stream, host_form
+from backends.trt.inference.memory import Stream, host_form
 
 Array = NDArray[Any]
 

@@ -18,6 +18,6 @@ def open_trt(spec: "RunnerSpec", model: "Loadable", *, name: str) -> "RunnerBase
     Raises MissingDependency where TensorRT is not installed, UsageError for options that do not fit the model or the
     version, BadFile for an engine that cannot be loaded, LayerwiseError where the build fails.
     """
-    from backends.trt.runner import opened
+    from backends.trt.inference.runner import opened
 
     return opened(spec, model, name=name)

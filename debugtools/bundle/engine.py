@@ -15,9 +15,9 @@ from backends.model.protos import parse_model
 from backends.runner import Loadable
 from backends.specs import RunnerSpec
 from backends.trt.building.precision import by_flags, in_graph
+from backends.trt.inference.parts import fixed
 from backends.trt.library import tensorrt
 from backends.trt.options import trt_options
-from backends.trt.parts import fixed
 from backends.trt.variants import part_options
 from surgery.precision.lowering import fill
 

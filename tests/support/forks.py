@@ -11,7 +11,7 @@ _MODULES = (
     "support.forked", "tui.__main__", "tui.cli.leaf", "tui.cli.run.command", "tui.cli.run.report",
     "tui.cli.script.generate", "tui.cli.convert.command", "tui.cli.inspect.command", "tui.cli.inspect.diff",
     "debugtools.compare.run", "debugtools.convert.engine", "debugtools.convert.action", "backends.onnxrt.runner",
-    "backends.trt.runner", "backends.jobs.inline", "surgery.cut.segments", "layerwise.backend.trt",
+    "backends.trt.inference.runner", "backends.jobs.inline", "surgery.cut.segments", "layerwise.backend.trt",
     "layerwise.comparator",
 )  # fmt: skip
 

@@ -3,7 +3,7 @@
 LOADED = (
     "debugtools.search.driver.action", "debugtools.search.driver.node_search", "debugtools.search.driver.repeat",
     "debugtools.locate.action", "debugtools.locate.run", "debugtools.search.precision.action",
-    "debugtools.search.precision.run", "debugtools.convert.engine_precision", "backends.trt.parts",
+    "debugtools.search.precision.run", "debugtools.convert.engine_precision", "backends.trt.inference.parts",
 )  # fmt: skip
 """What searches import on their way: loaded once, before any of them."""
 SETUP = """

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from backends.errors import LayerwiseError
-from backends.trt.engine import Tensor
+from backends.trt.inference.engine import Tensor
 from backends.trt.inspect.engine import EngineView
 from backends.trt.inspect.layers import Layer, LayerTensor, layers_of, metadata_nodes
 from debugtools.engines.inspect.picture import engine_picture
@@ -18,7 +18,7 @@ INSPECT = """
 import os
 from msgspec.structs import replace as replaced
 from pathlib import Path
-from backends.trt.engine import load_engine
+from backends.trt.inference.engine import load_engine
 from backends.trt.inspect.engine import engine_view
 from backends.trt.inspect.network import layer_classes, network_view
 from backends.trt.logger import Messages

@@ -11,8 +11,8 @@ from backends.specs import FeedSpec
 from backends.tensors import TensorInfo
 from backends.text import shown
 from backends.trt.capabilities import able, lacks
-from backends.trt.engine import NUMPY_NAMES
-from backends.trt.memory import Buffer, Stream, device_form
+from backends.trt.inference.engine import NUMPY_NAMES
+from backends.trt.inference.memory import Buffer, Stream, device_form
 from backends.trt.options import ConfigOptions
 
 _DEFAULT = "IInt8EntropyCalibrator2"

@@ -10,7 +10,7 @@ from backends.tensors import TensorInfo
 from backends.text import shown
 from backends.trt.building.network import tensors_of
 from backends.trt.capabilities import able, lacks, member
-from backends.trt.engine import NUMPY_NAMES
+from backends.trt.inference.engine import NUMPY_NAMES
 from backends.trt.inspect.layers import metadata_nodes
 from backends.trt.options import TrtOptions
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from backends.errors import LayerwiseError
-from backends.trt.engine import Engine, Tensor, io_tensors
+from backends.trt.inference.engine import Engine, Tensor, io_tensors
 from backends.trt.inspect.layers import Layer, layers_of
 
 

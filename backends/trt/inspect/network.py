@@ -8,7 +8,7 @@ import numpy as np
 
 from backends.text import shown
 from backends.trt.capabilities import able
-from backends.trt.engine import NUMPY_NAMES
+from backends.trt.inference.engine import NUMPY_NAMES
 from backends.trt.inspect.layers import Layer, LayerTensor, metadata_nodes
 
 _BY_INPUT = {"IResizeLayer": ("scales", "shape"), "ISliceLayer": ("shape", "start", "stride")}

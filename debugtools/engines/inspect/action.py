@@ -18,13 +18,13 @@ from backends.stats import array_stats
 from backends.text import shown
 from backends.trt.building.builder import Builder
 from backends.trt.building.monitor import no_progress
-from backends.trt.engine import load_engine
+from backends.trt.inference.engine import load_engine
+from backends.trt.inference.runner import read_engine
 from backends.trt.inspect.engine import EngineView, engine_view
 from backends.trt.inspect.network import network_view
 from backends.trt.library import tensorrt
 from backends.trt.logger import Messages
 from backends.trt.options import NetworkOptions, TrtOptions
-from backends.trt.runner import read_engine
 from debugtools.convert.engine import teller
 from debugtools.engines.inspect.document import engine_document, network_document
 from debugtools.engines.inspect.picture import engine_picture, network_picture

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from backends.errors import UsageError
 from backends.runner import Runner, open_runner
 from backends.specs import RunnerSpec
-from backends.trt.inner import run_watched
+from backends.trt.inference.inner import run_watched
+from backends.trt.inference.late import LateRunner
+from backends.trt.inference.runner import TrtRunner
 from backends.trt.inspect.engine import engine_view
-from backends.trt.late import LateRunner
 from backends.trt.library import tensorrt
-from backends.trt.runner import TrtRunner
 from backends.trt.variants import watched
 from debugtools.compare.observing.executed import original_prints
 from debugtools.compare.observing.store import ArrayStore

@@ -9,7 +9,7 @@ from backends.errors import LayerwiseError, UsageError
 from backends.text import shown
 from backends.trt.building.calibration import Batches, make_calibrator
 from backends.trt.capabilities import able, lacks
-from backends.trt.engine import NUMPY_NAMES
+from backends.trt.inference.engine import NUMPY_NAMES
 from backends.trt.library import tensorrt
 from backends.trt.options import ConfigOptions
 from layerwise.common import TensorMetadata

@@ -7,10 +7,10 @@ from backends.errors import LayerwiseError
 from backends.text import shown
 from backends.trt.building import builder as build
 from backends.trt.building.plugins import load_plugins
-from backends.trt.engine import load_engine
+from backends.trt.inference.engine import load_engine
+from backends.trt.inference.runner import read_engine
 from backends.trt.library import tensorrt
 from backends.trt.options import RunOptions
-from backends.trt.runner import read_engine
 from backends.trt.tactics.timing_cache import save_timing_cache
 from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
 from layerwise.backend.trt.config import CreateConfig

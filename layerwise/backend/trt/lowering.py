@@ -13,7 +13,7 @@ from backends.runner import Loadable
 from backends.specs import FeedSpec
 from backends.trt.building.precision import in_graph, reduces
 from backends.trt.capabilities import able
-from backends.trt.late import described
+from backends.trt.inference.late import described
 from backends.trt.library import tensorrt
 from backends.trt.options import ConfigOptions, TrtOptions
 from layerwise.backend.base import value_of

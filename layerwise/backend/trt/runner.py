@@ -8,11 +8,11 @@ from backends.runner import RunnerBase
 from backends.specs import RunnerSpec
 from backends.tensors import to_numpy
 from backends.torch_bridge import is_tensor, to_array
-from backends.trt.engine import Engine, set_budget
+from backends.trt.inference.engine import Engine, set_budget
+from backends.trt.inference.runner import runner_of
 from backends.trt.library import cudart, tensorrt
 from backends.trt.options import RunOptions, TrtOptions
 from backends.trt.recorder import make_recorder
-from backends.trt.runner import runner_of
 from layerwise.backend.base import BaseRunner, Lazy, value_of
 from layerwise.backend.onnxrt import to_torch
 from layerwise.backend.trt.logger import MESSAGES, get_trt_logger

@@ -11,7 +11,7 @@ def input_shapes(path: str | None) -> Shapes:
     """The shapes of a model's inputs, 1 where a size is not fixed."""
     from backends.model.file import ModelFile
     from backends.runner import Loadable
-    from backends.trt.late import described
+    from backends.trt.inference.late import described
 
     if path is None:
         return {}

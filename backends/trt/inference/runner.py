@@ -16,12 +16,12 @@ from backends.runner import Loadable, RunnerBase, check_feed_types, check_names
 from backends.specs import RunnerSpec
 from backends.text import shown
 from backends.trt.building.builder import build_engine
-from backends.trt.engine import Engine, load_engine, set_budget
-from backends.trt.execution import Execution
+from backends.trt.inference.engine import Engine, load_engine, set_budget
+from backends.trt.inference.execution import Execution
+from backends.trt.inference.refit import restore_weights
 from backends.trt.library import cudart, tensorrt
 from backends.trt.logger import Messages
 from backends.trt.options import ENGINE_SUFFIXES, TrtOptions, trt_options
-from backends.trt.refit import restore_weights
 
 Array = NDArray[Any]
 
@@ -100,8 +100,8 @@ def _check_alike(found: Mapping[str, Array], other: Mapping[str, Array], number:
 
 def opened(spec: RunnerSpec, model: Loadable, *, name: str) -> RunnerBase:
     """Open a runner of kind "trt", as `backends.trt.open_trt` says."""
-    from backends.trt.late import LateRunner, needs_shapes
-    from backends.trt.parts import PartRunner
+    from backends.trt.inference.late import LateRunner, needs_shapes
+    from backends.trt.inference.parts import PartRunner
 
     options = trt_options(spec.options)
     tensorrt(), cudart()

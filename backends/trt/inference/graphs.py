@@ -3,8 +3,8 @@
 from collections.abc import Callable, Hashable
 
 from backends.errors import LayerwiseError
+from backends.trt.inference.memory import Stream
 from backends.trt.library import check, cudart
-from backends.trt.memory import Stream
 
 _REFUSED = "the engine cannot be captured in a CUDA graph: leave the graph out"
 

@@ -6,7 +6,7 @@ from typing import Any
 from backends.errors import LayerwiseError
 from backends.runner import Loadable
 from backends.text import shown
-from backends.trt.engine import Engine
+from backends.trt.inference.engine import Engine
 
 
 def restore_weights(trt: Any, engine: Engine, model: Loadable, tell: Any) -> None:

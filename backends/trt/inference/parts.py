@@ -21,9 +21,9 @@ from backends.model.protos import parse_model
 from backends.results.inference import IterationResult
 from backends.runner import Loadable, RunnerBase, check_names
 from backends.specs import FeedSpec, RunnerSpec
-from backends.trt.late import described
+from backends.trt.inference.late import described
+from backends.trt.inference.runner import TrtRunner, opened_now
 from backends.trt.options import TrtOptions, to_dict
-from backends.trt.runner import TrtRunner, opened_now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

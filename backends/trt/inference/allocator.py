@@ -3,7 +3,7 @@
 from typing import Any
 
 from backends.errors import LayerwiseError
-from backends.trt.memory import Buffer
+from backends.trt.inference.memory import Buffer
 
 
 class Sized:

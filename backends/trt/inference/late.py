@@ -16,8 +16,8 @@ from backends.specs import RunnerSpec
 from backends.tensors import TensorInfo
 from backends.text import shown
 from backends.trt.building.typing import fed_type
+from backends.trt.inference.runner import TrtRunner, opened_now
 from backends.trt.options import ProfileSpec, Shapes, TrtOptions, to_dict
-from backends.trt.runner import TrtRunner, opened_now
 
 Array = NDArray[Any]
 

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from backends.errors import LayerwiseError, UsageError
 from backends.tensors import packed_nbytes
 from backends.text import shown
-from backends.trt.allocator import Sized, make_allocator
-from backends.trt.engine import Engine, Tensor, io_tensors
-from backends.trt.graphs import Graphs
-from backends.trt.memory import Buffer, Stream, device_form, host_form
+from backends.trt.inference.allocator import Sized, make_allocator
+from backends.trt.inference.engine import Engine, Tensor, io_tensors
+from backends.trt.inference.graphs import Graphs
+from backends.trt.inference.memory import Buffer, Stream, device_form, host_form
 from backends.trt.options import RunOptions
 
 Array = NDArray[Any]

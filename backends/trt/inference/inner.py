@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from backends.results.inference import IterationResult
 from backends.tensors import packed_nbytes
-from backends.trt.engine import NUMPY_NAMES
+from backends.trt.inference.engine import NUMPY_NAMES
+from backends.trt.inference.memory import host_form
+from backends.trt.inference.runner import TrtRunner
 from backends.trt.library import check, cudart, tensorrt
-from backends.trt.memory import host_form
-from backends.trt.runner import TrtRunner
 
 Array = NDArray[Any]
 Take = Callable[[str, Array], None]

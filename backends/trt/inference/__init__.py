@@ -1,0 +1,1 @@
+"""Engines run: the runner, its execution context and its device memory."""
