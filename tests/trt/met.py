@@ -44,7 +44,8 @@ def unmet(version: int, calls: set[str]) -> dict[str, list[str]]:
     for path in FILES:
         for name, line, versions in used(path):
             if version in versions and name not in seen | enumerators | API[version]["classes"].keys():
-                found[name].append(f"{path.name}:{line} ({', '.join(sorted(MEMBERS[version].get(name, ())))[:60]})")
+                place = path.relative_to(HERE.parents[1] / "backends" / "trt")
+                found[name].append(f"{place}:{line} ({', '.join(sorted(MEMBERS[version].get(name, ())))[:60]})")
     return found
 
 
