@@ -41,8 +41,8 @@ from debugtools.compare.action import compare
 from debugtools.compare.arithmetic.device import compare_outputs, compare_tensors
 from debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
 from debugtools.compare.arithmetic.tolerance import Rule
-from debugtools.compare.observing.marked import markable
 from debugtools.compare.run import ComparisonRun
+from debugtools.compare.sides.marked import markable
 from debugtools.compare.sides.models import Model
 from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 

@@ -15,9 +15,9 @@ from debugtools.bundle.engine import ends_of, settle
 from debugtools.bundle.spec import BundleSpec
 from debugtools.bundle.write import Fault, try_bundle, write_bundle
 from debugtools.compare.arithmetic.tolerance import Rule
-from debugtools.compare.observing.stream import of_cut
 from debugtools.compare.sides.engine import asked_level
 from debugtools.compare.sides.setup import Setup
+from debugtools.compare.sides.stream import of_cut
 from debugtools.compare.spec import unsaved
 from debugtools.search.judges.comparison import measured
 from debugtools.search.judges.original import Original

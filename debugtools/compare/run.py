@@ -11,11 +11,8 @@ from backends.results.inference import IterationResult
 from backends.tensors import dtype_name
 from backends.text import shown
 from debugtools.compare.arithmetic.metrics import Comparison
-from debugtools.compare.comparison import Array, Enough, Feed, Frame
+from debugtools.compare.memory import peak
 from debugtools.compare.observing.iteration import Observer
-from debugtools.compare.observing.layer_rows import ObservedRows
-from debugtools.compare.observing.memory import peak
-from debugtools.compare.observing.output_rows import plain_rows
 from debugtools.compare.observing.sequence import in_sequence
 from debugtools.compare.pairing.left_out import NotCompared
 from debugtools.compare.pairing.saved_names import RenamedOutputs
@@ -25,8 +22,11 @@ from debugtools.compare.sides.marks import idle_exclusions, shown_outputs
 from debugtools.compare.sides.same_feeds import same_feeds
 from debugtools.compare.sides.setup import Setup
 from debugtools.compare.sides.side import ModelSide, Side
+from debugtools.compare.table.comparison import Array, Enough, Feed, Frame
+from debugtools.compare.table.layer_rows import ObservedRows
 from debugtools.compare.table.layers import Row
 from debugtools.compare.table.outcome import Outcome, row_key
+from debugtools.compare.table.output_rows import plain_rows
 from debugtools.compare.table.pairs import Comparer
 from debugtools.compare.table.places import Places
 from debugtools.compare.table.saving import Accuracy, Savers, check_average

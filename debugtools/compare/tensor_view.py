@@ -11,10 +11,10 @@ from backends.specs import FeedSpec
 from backends.text import shown
 from debugtools.compare.arithmetic.metrics import Comparison
 from debugtools.compare.arithmetic.tensor_values import tensor_values
-from debugtools.compare.comparison import Enough
 from debugtools.compare.run import ComparisonRun
 from debugtools.compare.sides.setup import Setup
 from debugtools.compare.spec import CompareSpec, MarkSpec
+from debugtools.compare.table.comparison import Enough
 from debugtools.compare.table.layers import Row
 
 if TYPE_CHECKING:

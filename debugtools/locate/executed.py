@@ -21,7 +21,7 @@ def wanted(spec: CompareSpec, suspect: ModelSide, reference: Side) -> bool:
         return spec.observe == "executed"
     if suspect.spec.kind != "onnxrt" or spec.observe == "every":
         return False
-    from debugtools.compare.comparison import alike_unfused  # with all that a comparison saves
+    from debugtools.compare.table.comparison import alike_unfused  # with all that a comparison saves
 
     return spec.observe == "executed" or alike_unfused(suspect, reference)
 
@@ -35,7 +35,7 @@ def can_tell(spec: CompareSpec, suspect: ModelSide) -> bool:
 
 def observe_executed(suspect: ModelSide, feed: Feed, folder: Path) -> None:
     """Have the suspect observed in the graph that its session runs. LayerwiseError if it cannot be written."""
-    from debugtools.compare.observing.executed import executed_graph, original_prints
+    from debugtools.compare.sides.executed import executed_graph, original_prints
 
     suspect.observe(None)
     suspect.observe(executed_graph(suspect, folder, original_prints(suspect, feed), feed))

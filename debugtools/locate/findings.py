@@ -7,7 +7,7 @@ from typing import Any
 from backends.errors import LayerwiseError
 from backends.tensors import is_floating
 from backends.text import shown
-from debugtools.compare.observing.memory import peak
+from debugtools.compare.memory import peak
 from debugtools.compare.sides.side import ModelSide, Side
 from debugtools.compare.table.layers import Row
 from debugtools.engines.node_map.layers import Mapped

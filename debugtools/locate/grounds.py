@@ -10,11 +10,11 @@ import msgspec
 from numpy.typing import NDArray
 
 from backends.errors import UsageError
-from debugtools.compare.observing.memory import Limits
+from debugtools.compare.memory import Limits
 from debugtools.compare.observing.run_ahead import Ahead
 from debugtools.compare.observing.store import ArrayStore
-from debugtools.compare.observing.stream import SessionPool, observing
 from debugtools.compare.sides.side import ModelSide, SavedSide, Side
+from debugtools.compare.sides.stream import SessionPool, observing
 from debugtools.locate.inside import Pair
 from debugtools.locate.local import LocalRuns
 from debugtools.locate.part import Part, held

@@ -12,7 +12,7 @@ from backends.errors import LayerwiseError
 from backends.tensors import dtype_name, to_onnx
 from debugtools.compare.observing.canary import same_bits
 from debugtools.compare.observing.store import ArrayStore
-from debugtools.compare.observing.stream import SessionPool
+from debugtools.compare.sides.stream import SessionPool
 from debugtools.compare.table.layers import Row
 from debugtools.locate.diagnosis import diagnose
 from debugtools.locate.differences import Differences

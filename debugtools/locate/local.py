@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from backends.errors import LayerwiseError, MissingDependency, UsageError
 from backends.runner import Loadable, open_runner
 from backends.tensors import dtype_name, to_onnx
-from debugtools.compare.observing.stream import observing
+from debugtools.compare.sides.stream import observing
 from debugtools.locate.part import Part
 from surgery.cut.explode import Exploder
 

@@ -9,8 +9,8 @@ import onnx
 from numpy.typing import NDArray
 
 from backends.specs import RunnerSpec
-from debugtools.compare.observing.stream import GraphStream, SessionPool
 from debugtools.compare.sides.side import ModelSide
+from debugtools.compare.sides.stream import GraphStream, SessionPool
 from debugtools.compare.table.places import Place
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from debugtools.compare.observing.executed import Blocked
+from debugtools.compare.sides.executed import Blocked
 from debugtools.compare.sides.side import ModelSide, Side
 
 Array = NDArray[Any]

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from backends.errors import UsageError
 from backends.feeds.sources import make_feeds
 from backends.text import shown
-from debugtools.compare.observing.memory import Limits, keep_for_reuse, keep_nothing_back, limits, peak, resident
-from debugtools.compare.observing.stream import SessionPool
+from debugtools.compare.memory import Limits, keep_for_reuse, keep_nothing_back, limits, peak, resident
 from debugtools.compare.sides.common_feeds import common_feeds
 from debugtools.compare.sides.engine import check_engine_side
 from debugtools.compare.sides.same_feeds import same_feeds
 from debugtools.compare.sides.setup import Setup
 from debugtools.compare.sides.side import ModelSide, SavedSide, Side
+from debugtools.compare.sides.stream import SessionPool
 from debugtools.compare.table.outcome import row_key
 from debugtools.compare.table.pairs import Comparer
 from debugtools.compare.table.places import Places

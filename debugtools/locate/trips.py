@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from backends.errors import LayerwiseError
 from backends.runner import Loadable, Runner, open_runner
 from backends.tensors import dtype_name, to_onnx
-from debugtools.compare.observing.stream import observing
+from debugtools.compare.sides.stream import observing
 from debugtools.locate.part import Part
 
 Array = NDArray[Any]

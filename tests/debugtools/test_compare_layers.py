@@ -17,7 +17,7 @@ from backends.errors import UsageError
 from backends.jobs.journal.events import EventWriter
 from backends.results.inference import RunResults
 from backends.specs import FeedSpec, RunnerSpec
-from debugtools.compare.observing import memory
+from debugtools.compare import memory
 from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 
 ALL = MarkSpec(everything=True)

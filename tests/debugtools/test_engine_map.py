@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from support.models import from_text
 
 from backends.trt.inspect.layers import Layer, LayerTensor
-from debugtools.compare.observing.executed import fingerprint
+from debugtools.compare.sides.executed import fingerprint
 from debugtools.engines.node_map.fingerprint import Known
 from debugtools.engines.node_map.layers import map_layers
 from surgery.cut.segments import GraphCut

@@ -16,7 +16,7 @@ from support.models import conv_net, mlp
 from backends.errors import LayerwiseError, MissingDependency, UsageError
 from backends.jobs.journal.events import EventWriter
 from backends.specs import FeedSpec, RunnerSpec
-from debugtools.compare.observing import memory
+from debugtools.compare import memory
 from debugtools.compare.spec import CompareSpec, MarkSpec
 from debugtools.locate.spec import LocateSpec
 

@@ -1,1 +1,1 @@
-"""Running the sides and giving their tensors as they are made: stream, marked, as executed, on the device."""
+"""The sides observed together: iteration by iteration, each pair as soon as both have a tensor."""

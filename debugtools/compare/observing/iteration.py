@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from backends.text import shown
 from debugtools.compare.observing.join import Joiner, Pair, Source
-from debugtools.compare.observing.marked import MarkedStream
 from debugtools.compare.observing.store import ArrayStore
-from debugtools.compare.observing.stream import Open, SessionPool, on_host
+from debugtools.compare.sides.marked import MarkedStream
 from debugtools.compare.sides.side import ModelSide, SavedSide, Side
+from debugtools.compare.sides.stream import Open, SessionPool, on_host
 
 if TYPE_CHECKING:
     from debugtools.compare.observing.on_device import OnDevice

@@ -17,8 +17,8 @@ from backends.specs import RunnerSpec
 from debugtools.compare.arithmetic.device import METRICS, comparable, compare_tensors
 from debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
 from debugtools.compare.arithmetic.tolerance import Rule
-from debugtools.compare.observing.stream import Session, on_host
 from debugtools.compare.sides.side import ModelSide, Side
+from debugtools.compare.sides.stream import Session, on_host
 from debugtools.compare.spec import CompareSpec, MetricName
 
 Array = NDArray[Any]

@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from backends.results.inference import IterationResult
-from debugtools.compare.observing.memory import WAITING
+from debugtools.compare.memory import WAITING
 from debugtools.compare.observing.store import ArrayStore
 from debugtools.compare.sides.side import Side
 

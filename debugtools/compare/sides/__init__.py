@@ -1,1 +1,1 @@
-"""The sides of a comparison before anything is observed: models, runners, marked tensors, feeds."""
+"""The sides of a comparison: their models, runners, marked tensors and feeds, and how each gives its tensors."""

@@ -4,7 +4,7 @@ import msgspec
 
 from backends.errors import UsageError
 from backends.runner import load_backend
-from debugtools.compare.observing.memory import keep_for_reuse, keep_nothing_back
+from debugtools.compare.memory import keep_for_reuse, keep_nothing_back
 from debugtools.compare.sides.marks import any_marks
 from debugtools.compare.sides.models import make_model
 from debugtools.compare.sides.side import ModelSide, make_sides

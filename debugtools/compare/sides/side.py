@@ -17,14 +17,14 @@ from backends.saved import SavedRunner, every_saved, open_saved
 from backends.specs import RunnerSpec
 from backends.tensors import dtype_name
 from backends.text import shown
-from debugtools.compare.observing.stream import GraphStream, Open, SessionPool, on_host
 from debugtools.compare.pairing.counterparts import outputs_of
 from debugtools.compare.pairing.saved_names import RenamedOutputs
 from debugtools.compare.sides.models import Model, make_model
+from debugtools.compare.sides.stream import GraphStream, Open, SessionPool, on_host
 from debugtools.compare.spec import CompareSpec, Observing
 
 if TYPE_CHECKING:
-    from debugtools.compare.observing.executed import Blocked
+    from debugtools.compare.sides.executed import Blocked
     from surgery.cut.segments import GraphCut, Segment
 
 Array = NDArray[Any]

@@ -17,9 +17,9 @@ from backends.trt.inference.runner import TrtRunner
 from backends.trt.inspect.engine import engine_view
 from backends.trt.library import tensorrt
 from backends.trt.variants import watched
-from debugtools.compare.observing.executed import original_prints
 from debugtools.compare.observing.store import ArrayStore
 from debugtools.compare.sides.engine import full_side
+from debugtools.compare.sides.executed import original_prints
 from debugtools.compare.sides.side import Graph, ModelSide
 from debugtools.engines.node_map.fingerprint import Known
 from debugtools.engines.node_map.layers import Mapped, map_layers

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from backends.errors import LayerwiseError, MissingDependency
 from backends.runner import Loadable, Runner, open_runner
 from debugtools.compare.arithmetic.metrics import Comparison, worst
-from debugtools.compare.observing.stream import of_cut
+from debugtools.compare.sides.stream import of_cut
 from debugtools.search.judges.conditioning import Rounding
 from debugtools.search.judges.protocol import Artifact, Judgement, OneAtATime
 from debugtools.search.judges.rules import InnerRules

@@ -7,9 +7,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from backends.tensors import dtype_name, is_floating
-from debugtools.compare.observing.stream import observing
 from debugtools.compare.sides.engine import asked_level, asked_types
 from debugtools.compare.sides.side import ModelSide
+from debugtools.compare.sides.stream import observing
 from debugtools.locate.crowd import Crowd
 from debugtools.locate.errors import Error, error_of
 from debugtools.locate.local import LocalRuns

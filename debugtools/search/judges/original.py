@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from backends.errors import LayerwiseError, UsageError
 from backends.feeds.sources import make_feeds
 from backends.results.inference import IterationResult
-from debugtools.compare.comparison import Frame
-from debugtools.compare.observing.output_rows import plain_rows
 from debugtools.compare.pairing.left_out import LeftOut, compared
 from debugtools.compare.sides.common_feeds import common_feeds
 from debugtools.compare.sides.models import OpaqueModel
 from debugtools.compare.sides.same_feeds import same_feeds
 from debugtools.compare.sides.setup import Setup
 from debugtools.compare.sides.side import ModelSide, Side
+from debugtools.compare.table.comparison import Frame
 from debugtools.compare.table.layers import Row
+from debugtools.compare.table.output_rows import plain_rows
 from debugtools.compare.table.pairs import Comparer
 from debugtools.compare.table.places import Places
 from debugtools.compare.table.saving import Savers

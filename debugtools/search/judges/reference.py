@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from backends.errors import LayerwiseError
 from backends.tensors import dtype_name, dtype_row, to_numpy
 from backends.text import shown
-from debugtools.compare.observing.memory import limits, resident
+from debugtools.compare.memory import limits, resident
 from debugtools.compare.observing.store import ArrayStore
-from debugtools.compare.observing.stream import SessionPool
 from debugtools.compare.sides.side import ModelSide, SavedSide, Side
+from debugtools.compare.sides.stream import SessionPool
 from debugtools.locate.fitting import fit
 from surgery.cut.sizes import Estimate, estimates
 from surgery.types.inferred import inferred_tensors

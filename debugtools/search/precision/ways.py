@@ -14,8 +14,8 @@ from backends.specs import RunnerSpec
 from backends.tensors import dtype_name, dtype_row
 from backends.trt.options import trt_options
 from debugtools.bench.layers import with_names
-from debugtools.compare.observing.stream import short_lived
 from debugtools.compare.sides.models import Model
+from debugtools.compare.sides.stream import short_lived
 from debugtools.convert.engine_precision import reduced
 from debugtools.search.judges.protocol import Artifact
 from debugtools.search.precision import engines

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from backends.errors import UsageError
 from backends.runner import Loadable
-from debugtools.compare.observing.stream import Open, Session, SessionPool, on_host, short_lived
 from debugtools.compare.sides.side import ModelSide
+from debugtools.compare.sides.stream import Open, Session, SessionPool, on_host, short_lived
 
 if TYPE_CHECKING:
     from surgery.cut.segments import GraphCut

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from backends.model.file import ModelFile
 from backends.text import shown
 from debugtools.compare.arithmetic.kinds import arithmetic
-from debugtools.compare.observing.memory import Limits
-from debugtools.compare.observing.stream import GraphStream, SessionPool
+from debugtools.compare.memory import Limits
 from debugtools.compare.sides.side import Graph, ModelSide
+from debugtools.compare.sides.stream import GraphStream, SessionPool
 
 if TYPE_CHECKING:
     from surgery.cut.segments import GraphCut

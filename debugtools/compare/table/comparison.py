@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from debugtools.compare.observing.stream import observing
 from debugtools.compare.pairing.left_out import LeftOut
 from debugtools.compare.sides.models import Model
 from debugtools.compare.sides.side import ModelSide, SavedSide, Side
+from debugtools.compare.sides.stream import observing
 from debugtools.compare.spec import CompareSpec, Observing
 from debugtools.compare.table.layers import Row
 from debugtools.compare.table.outcome import Key
