@@ -12,8 +12,8 @@ from backends.trt.capabilities import CAPABILITIES, lacks
 from backends.trt.options import TrtOptions, to_dict, trt_options
 from tui.cli.options.trt import add_trt
 from tui.cli.parser import Parser
-from tui.cli.run.parser import parser
-from tui.cli.run.to_spec import to_request
+from tui.cli.request.parser import parser
+from tui.cli.request.to_spec import to_request
 
 RunIn = Callable[..., str]
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from backends.specs import FeedSpec, ModelOptions, RunnerSpec
 from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
-from tui.cli.run.line import command_line
-from tui.cli.run.parser import parser
-from tui.cli.run.to_spec import to_request
+from tui.cli.request.line import command_line
+from tui.cli.request.parser import parser
+from tui.cli.request.to_spec import to_request
 
 PARSER = parser()
 UNSAYABLE = ("*", "mark all", "mark\\ all", "--")  # argparse drops the last one wherever it stands

@@ -10,8 +10,8 @@ from backends.errors import UsageError
 from backends.sizes import parse_size
 from debugtools.compare.spec import CompareSpec
 from tui.cli import values
-from tui.cli.run.parser import parser
-from tui.cli.run.to_spec import to_request
+from tui.cli.request.parser import parser
+from tui.cli.request.to_spec import to_request
 
 
 def spec_of(line: str) -> CompareSpec:

@@ -30,7 +30,7 @@ from debugtools.triage.place import Place
 from debugtools.triage.report import write_reports
 from debugtools.triage.spec import TriageSpec
 from tui.cli.bench.line import command_line as bench_line
-from tui.cli.run.line import command_line
+from tui.cli.request.line import command_line
 from tui.cli.submit import TITLE, card_text
 from tui.controllers.edit_complete import Completions
 from tui.controllers.error_export import yank_targets as error_copies

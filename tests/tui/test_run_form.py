@@ -12,9 +12,9 @@ from support.bench import Bench, chain_pair, with_bench
 from backends.trt.options import RunOptions, trt_options
 from debugtools.compare.spec import MarkSpec
 from surgery.graph import GraphIndex
-from tui.cli.run.line import command_line
-from tui.cli.run.parser import parser
-from tui.cli.run.to_spec import to_request
+from tui.cli.request.line import command_line
+from tui.cli.request.parser import parser
+from tui.cli.request.to_spec import to_request
 from tui.presenters.compare_text import compare_title, rule_text, side_names, tolerance_text
 from tui.presenters.glyphs import ASCII, UNICODE
 from tui.presenters.run_form import command_lines, cost_line, field_line

@@ -12,9 +12,9 @@ from backends.text import shown
 from tui.cli.json_output import Collector
 from tui.cli.log import Log, put
 from tui.cli.parser import Parser
-from tui.cli.run import parser as run_parser
+from tui.cli.request import parser as run_parser
+from tui.cli.request.to_spec import to_request
 from tui.cli.run.command import run_job
-from tui.cli.run.to_spec import to_request
 from tui.cli.submit import run_here, submit
 from tui.presenters.layer_table import folded_table, origins, verdict
 from tui.presenters.numbers import sig

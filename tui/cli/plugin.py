@@ -9,7 +9,7 @@ from tui.cli.json_output import Collector, print_json
 from tui.cli.log import Log
 from tui.cli.options import common as options
 from tui.cli.parser import Parser
-from tui.cli.run.to_spec import NO_TENSORRT
+from tui.cli.request.to_spec import NO_TENSORRT
 from tui.cli.submit import job_spec, run_here
 
 _EPILOG = (

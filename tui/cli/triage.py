@@ -19,9 +19,9 @@ from tui.cli.options import run as options_run
 from tui.cli.options import trt as options_trt
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
-from tui.cli.run.line import command_line
-from tui.cli.run.parser import parser as run_parser
-from tui.cli.run.to_spec import to_request
+from tui.cli.request.line import command_line
+from tui.cli.request.parser import parser as run_parser
+from tui.cli.request.to_spec import to_request
 from tui.cli.submit import exit_code, job_spec, run_detached, run_here, submit
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from debugtools.search.precision.spec import PrecisionSpec
 from debugtools.search.spec import DebugSpec
 from debugtools.triage.spec import TriageSpec
 from tui.cli.debug.locate import locate_line
-from tui.cli.run.line import command_line
+from tui.cli.request.line import command_line
 from tui.cli.triage import triage_line
 from tui.controllers.run import RunController, wants_gpu
 from tui.presenters.compare_text import compare_title, side_names

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from backends.filesystem.files import atomic_writer
-from tui.cli.run.line import command_line
+from tui.cli.request.line import command_line
 from tui.controllers.yank import Copy, block_copy
 from tui.presenters.error_detail import row_text
 from tui.presenters.errors import head_lines, heading, row_line

@@ -11,7 +11,7 @@ from backends.specs import RunnerSpec
 from backends.text import shown
 from debugtools.compare.spec import CompareSpec, MarkSpec
 from surgery.graph import GraphIndex
-from tui.cli.run.line import command_line
+from tui.cli.request.line import command_line
 from tui.controllers.warm import warm_worker
 from tui.controllers.yank import Copy
 from tui.state.session import Session

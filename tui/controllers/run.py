@@ -8,7 +8,7 @@ from backends.filesystem.files import current_folder
 from backends.jobs.spec import JobSpec
 from debugtools.bench.spec import BenchSpec
 from debugtools.compare.spec import CompareSpec
-from tui.cli.run.line import command_line
+from tui.cli.request.line import command_line
 from tui.presenters.compare_text import compare_title
 from tui.state.mark_cost import Cost, mark_cost
 from tui.state.presets import apply_preset, preset

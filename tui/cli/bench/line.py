@@ -7,7 +7,7 @@ import msgspec
 from backends.shell import shell_line
 from debugtools.bench.spec import BenchSpec, ExportSpec, PlanSpec
 from debugtools.compare.spec import CompareSpec
-from tui.cli.run.line import command_line as run_line
+from tui.cli.request.line import command_line as run_line
 
 _NSYS = ("--trace=cuda,nvtx,osrt,cudnn,cublas", "--cuda-graph-trace=node", "--trace-fork-before-exec=true",
          "--force-overwrite=true")  # fmt: skip

@@ -14,9 +14,9 @@ from debugtools.compare.spec import CompareSpec
 from tui.cli.bench.trtexec import NO_EFFECT
 from tui.cli.options import trt as options_trt
 from tui.cli.parser import Parser
+from tui.cli.request.parser import parser as run_parser
+from tui.cli.request.to_spec import to_request
 from tui.cli.run.command import gpus_for
-from tui.cli.run.parser import parser as run_parser
-from tui.cli.run.to_spec import to_request
 
 _ENGINES = (".engine", ".plan", ".trt")
 

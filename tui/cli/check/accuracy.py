@@ -12,8 +12,8 @@ from tui.cli.log import Log
 from tui.cli.options.common import COMPARE_NAMES
 from tui.cli.options.compare import add_thresholds
 from tui.cli.parser import Parser
+from tui.cli.request.to_spec import metric_names, tolerance
 from tui.cli.run.report_lines import label, name, rule
-from tui.cli.run.to_spec import metric_names, tolerance
 
 if TYPE_CHECKING:
     from backends.results.accuracy import AccuracyResult, AccuracyResults, Result, SimpleResult

@@ -16,8 +16,8 @@ from tui.cli.options import run as options_run
 from tui.cli.options.trt import add_trt
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
+from tui.cli.request.line import command_line
 from tui.cli.run.command import gpus_for
-from tui.cli.run.line import command_line
 from tui.cli.run.report_lines import name
 from tui.cli.submit import job_spec, run_here
 

@@ -16,11 +16,11 @@ from tui.cli.options import common as options
 from tui.cli.options import run as options_run
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
+from tui.cli.request.line import command_line
+from tui.cli.request.parser import parser as run_parser
+from tui.cli.request.to_spec import to_request
 from tui.cli.run.command import gpus_for
-from tui.cli.run.line import command_line
-from tui.cli.run.parser import parser as run_parser
 from tui.cli.run.report_lines import name
-from tui.cli.run.to_spec import to_request
 from tui.cli.submit import job_spec, run_here
 
 _LEVELS = {"exception": ERROR, "warning": WARNING, "info": INFO}

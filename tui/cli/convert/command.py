@@ -22,7 +22,7 @@ from tui.cli.options import run as options_run
 from tui.cli.options.trt import add_tensorflow, add_trt
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
-from tui.cli.run.to_spec import refuse_other_frameworks
+from tui.cli.request.to_spec import refuse_other_frameworks
 from tui.cli.submit import job_spec, run_here
 
 Target = Literal["onnx", "weights", "engine", "picture"]

@@ -10,9 +10,9 @@ from backends.errors import UsageError
 from backends.trt.options import TrtOptions
 from tui.cli import values
 from tui.cli.check.lint import given
+from tui.cli.request.to_spec import model_path, refuse_other_frameworks
+from tui.cli.request.to_trt import input_shapes, trt_options
 from tui.cli.run.command import trt_gpus
-from tui.cli.run.to_spec import model_path, refuse_other_frameworks
-from tui.cli.run.to_trt import input_shapes, trt_options
 from tui.cli.submit import job_spec
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from backends.text import shown, shown_lines
 from debugtools.locate.spec import LocateSpec
 from tui.cli.json_output import Collector
 from tui.cli.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log
-from tui.cli.run.line import command_line
+from tui.cli.request.line import command_line
 from tui.cli.run.report_lines import number
 
 Row = dict[str, Any]

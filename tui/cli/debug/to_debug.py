@@ -13,9 +13,9 @@ from debugtools.compare.spec import CompareSpec
 from debugtools.search.spec import CheckSpec, DebugSpec, FlakySpec, Mode
 from tui.cli import values
 from tui.cli.debug.options import REPLAY
+from tui.cli.request.parser import parser as run_parser
+from tui.cli.request.to_spec import to_request
 from tui.cli.run.command import gpus_for
-from tui.cli.run.parser import parser as run_parser
-from tui.cli.run.to_spec import to_request
 from tui.cli.submit import job_spec
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from tui.cli.options import common as options
 from tui.cli.options.trt import add_trt
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
+from tui.cli.request.to_spec import wants_engine
+from tui.cli.request.to_trt import trt_options
 from tui.cli.run.command import trt_gpus
-from tui.cli.run.to_spec import wants_engine
-from tui.cli.run.to_trt import trt_options
 from tui.cli.submit import job_spec, run_here
 
 FOLDER = "polygraphy_capability_dumps"
@@ -83,7 +83,7 @@ def _tell(result: dict[str, Any], log: Log) -> None:
 
 def to_capability(args: Namespace) -> CapabilitySpec:
     """What parsed options of `inspect capability` ask for. UsageError for what does not fit."""
-    from tui.cli.run.parser import parser
+    from tui.cli.request.parser import parser
 
     if wants_engine(args):
         raise UsageError(f"{shown(args.model_file, 200)} is taken for a TensorRT engine or network script: ONNX models "

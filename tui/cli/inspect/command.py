@@ -13,7 +13,7 @@ from tui.cli.log import Log
 from tui.cli.options import common as options
 from tui.cli.options.trt import add_tensorflow, add_trt
 from tui.cli.parser import Parser
-from tui.cli.run.to_spec import refuse_other_frameworks, wants_engine
+from tui.cli.request.to_spec import refuse_other_frameworks, wants_engine
 
 if TYPE_CHECKING:
     from backends.model.file import ModelFile

@@ -10,7 +10,7 @@ from tui.cli.log import INFO, Log
 from tui.cli.options.common import COMPARE_NAMES
 from tui.cli.options.compare import add_thresholds
 from tui.cli.parser import Parser
-from tui.cli.run.to_spec import metric_names, tolerance
+from tui.cli.request.to_spec import metric_names, tolerance
 
 _SHOWN = 10
 

@@ -15,9 +15,9 @@ from tui.cli.direct import DirectContext
 from tui.cli.json_output import Collector, print_json
 from tui.cli.log import LEVELS, WARNING, Log
 from tui.cli.progress import progress
+from tui.cli.request.to_spec import model_path, wants_engine
+from tui.cli.request.to_trt import trt_options
 from tui.cli.run.command import trt_gpus
-from tui.cli.run.to_spec import model_path, wants_engine
-from tui.cli.run.to_trt import trt_options
 from tui.cli.submit import job_spec, run_here
 
 if TYPE_CHECKING:
@@ -111,6 +111,6 @@ def to_inspect(args: Namespace, show: list[str]) -> InspectSpec:
 
 def _whole(args: Namespace) -> Namespace:
     """With what `run` alone has, unset: TensorRT's options are read as for a run."""
-    from tui.cli.run.parser import parser
+    from tui.cli.request.parser import parser
 
     return Namespace(**{**vars(parser().parse_args([])), **vars(args)})

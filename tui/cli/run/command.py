@@ -13,10 +13,10 @@ from tui.cli.json_output import Collector, print_json
 from tui.cli.log import Log, put
 from tui.cli.parser import Parser
 from tui.cli.progress import progress
-from tui.cli.run.line import command_line
-from tui.cli.run.parser import fill
+from tui.cli.request.line import command_line
+from tui.cli.request.parser import fill
+from tui.cli.request.to_spec import to_request
 from tui.cli.run.report import CompareReport
-from tui.cli.run.to_spec import to_request
 from tui.cli.submit import job_spec, run_detached, run_here
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from backends.shell import shell_line
 from backends.text import shown
 from debugtools.compare.spec import CompareSpec, MarkSpec, unsaved
 from tui.cli.log import ERROR, FINISH, INFO, WARNING
+from tui.cli.request.line import command_line
 from tui.cli.run import report_lines as lines
-from tui.cli.run.line import command_line
 from tui.cli.run.report_lines import Row
 
 Pair = tuple[int, int]

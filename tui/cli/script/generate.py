@@ -12,7 +12,7 @@ from backends.text import shown
 from backends.trt.options import ENGINE_SUFFIXES, trt_options
 from debugtools.compare.spec import CompareSpec, MetricName
 from tui.cli import values
-from tui.cli.run.line import command_line
+from tui.cli.request.line import command_line
 from tui.cli.script.text import Code, call, import_lines
 from tui.cli.script.trt import TrtLoaders, remarks
 

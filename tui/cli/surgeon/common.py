@@ -34,7 +34,7 @@ def add_saving(parser: Parser) -> None:
 def open_file(args: Namespace, log: Log) -> ModelFile:
     """Open the model and say what is in it. BadFile, or UsageError for other frameworks' models."""
     if args.model_type not in (None, "onnx") or not args.model_file.endswith(".onnx"):
-        from tui.cli.run.to_spec import refuse_other_frameworks
+        from tui.cli.request.to_spec import refuse_other_frameworks
 
         refuse_other_frameworks(args)
     if Path(args.output).exists() and not args.overwrite:

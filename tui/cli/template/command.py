@@ -10,7 +10,7 @@ from tui.cli.log import Log, put
 from tui.cli.options import common as options
 from tui.cli.options.trt import add_tensorflow, add_trt
 from tui.cli.parser import Parser
-from tui.cli.run.to_spec import NO_TENSORRT
+from tui.cli.request.to_spec import NO_TENSORRT
 from tui.cli.script.generate import model_loader, write_script
 
 _BODY = '''

@@ -15,8 +15,8 @@ from tui.cli.options import common as options
 from tui.cli.options import run as options_run
 from tui.cli.options.trt import add_tensorflow, add_trt
 from tui.cli.parser import Parser
-from tui.cli.run.to_spec import refuse_other_frameworks, wants_engine
-from tui.cli.run.to_trt import trt_options
+from tui.cli.request.to_spec import refuse_other_frameworks, wants_engine
+from tui.cli.request.to_trt import trt_options
 from tui.cli.script.generate import Body
 from tui.cli.script.text import Code
 from tui.cli.script.trt import remarks

@@ -11,7 +11,7 @@ from backends.specs import FeedSpec, ModelOptions
 from backends.text import shown
 from debugtools.compare.spec import CompareSpec, MarkSpec, MetricName, Stat, ToleranceSpec
 from tui.cli import values
-from tui.cli.run.to_runners import make_runners
+from tui.cli.request.to_runners import make_runners
 
 _ALIASES: dict[str, list[MetricName]] = {
     "distance_metrics": ["l2", "cosine_similarity"],

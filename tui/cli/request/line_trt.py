@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from backends.trt.options import ConfigOptions, NetworkOptions, ProfileSpec, RunOptions, Shapes, TrtOptions
 from tui.cli import values
-from tui.cli.run.to_trt import RENAMED, SAME
+from tui.cli.request.to_trt import RENAMED, SAME
 
 _SIZES = ((1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K"))
 

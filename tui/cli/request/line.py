@@ -11,8 +11,8 @@ from backends.specs import FeedSpec, ModelOptions, RunnerSpec
 from backends.trt.options import trt_options
 from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 from tui.cli import values
-from tui.cli.run.line_trt import option_words, runner_words
-from tui.cli.run.to_runners import parse_runner
+from tui.cli.request.line_trt import option_words, runner_words
+from tui.cli.request.to_runners import parse_runner
 
 _LEVEL_NAMES = {
     "disable": "ORT_DISABLE_ALL",
@@ -61,8 +61,8 @@ def _trt_flags(runners: list[RunnerSpec]) -> list[str]:
 
 def _runners_of(line: list[str]) -> list[RunnerSpec] | None:
     """The runners that `run` makes of a line; None where it refuses it."""
-    from tui.cli.run.parser import parser
-    from tui.cli.run.to_spec import to_request
+    from tui.cli.request.parser import parser
+    from tui.cli.request.to_spec import to_request
 
     try:
         return to_request(parser().parse_args(line[2:]), converts=True).spec.runners

@@ -26,7 +26,7 @@ def fill(parser: Parser) -> None:
 
 
 def parser(prog: str = "layerwise run") -> Parser:
-    """A parser that can parse what `tui.cli.run.line.command_line` writes after its first two words."""
+    """A parser that can parse what `tui.cli.request.line.command_line` writes after its first two words."""
     built = Parser(prog)
     options.add_logging(built)
     fill(built)

@@ -10,7 +10,7 @@ from backends.errors import UsageError
 from backends.specs import OptimizationLevel, RunnerKind, RunnerSpec
 from backends.text import shown
 from tui.cli import values
-from tui.cli.run.to_trt import trt_runner
+from tui.cli.request.to_trt import trt_runner
 
 _LEVELS: dict[str, OptimizationLevel] = {
     "ort_disable_all": "disable",
