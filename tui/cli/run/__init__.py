@@ -1,1 +1,1 @@
-"""`layerwise run`: its command, from options to a request and back, and its report."""
+"""`layerwise run`: its command and its report."""
