@@ -14,8 +14,8 @@ from support.terminal import Terminal
 from backends.errors import LayerwiseError
 from backends.jobs.client import JobClient
 from backends.jobs.workspace.store import Workspace
-from tui.cli.jobs.asking import Asker
-from tui.cli.jobs.follow import Follower
+from tui.cli.asking import Asker
+from tui.cli.follow import Follower
 from tui.cli.log import Log
 from tui.cli.progress import NoBar
 from tui.state.questions import Question

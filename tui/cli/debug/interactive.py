@@ -6,9 +6,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from backends.text import shown
+from tui.cli.asking import Asker, read_input
 from tui.cli.debug.report import SearchReport, measured_text
-from tui.cli.jobs.asking import Asker, read_input
-from tui.cli.jobs.follow import Follower, run_interruptibly
+from tui.cli.follow import Follower, run_interruptibly
 from tui.cli.log import CRITICAL, START, WARNING, Log, put
 from tui.cli.progress import Bar, NoBar
 from tui.cli.submit import card_text, exit_code, submit

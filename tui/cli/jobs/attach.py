@@ -9,7 +9,7 @@ import msgspec
 from backends.errors import LayerwiseError, UsageError
 from backends.jobs.folder import job_id, raw_spec
 from backends.text import shown_lines
-from tui.cli.jobs.follow import Follower, messages, run_interruptibly
+from tui.cli.follow import Follower, messages, run_interruptibly
 from tui.cli.json_output import Collector, print_json
 from tui.cli.log import WARNING, Log
 from tui.cli.parser import Parser
@@ -56,8 +56,8 @@ def run_attach(args: Namespace, log: Log) -> int:
 def follow_job(job: int, log: Log) -> None:
     """Report on a job from its start to its end, with live progress and its questions asked on a terminal."""
     from backends.jobs.workspace.store import Workspace
+    from tui.cli.asking import Asker
     from tui.cli.debug.interactive import VerdictAsker
-    from tui.cli.jobs.asking import Asker
 
     view = Workspace().view(job)
     report = _report(view, log)

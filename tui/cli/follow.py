@@ -15,7 +15,7 @@ from tui.state.questions import Question, read_question
 
 if TYPE_CHECKING:
     from backends.jobs.client import JobClient
-    from tui.cli.jobs.asking import Asker
+    from tui.cli.asking import Asker
 
 Result = TypeVar("Result")
 _ENDED = FINAL | {"running"}
