@@ -1,1 +1,1 @@
-"""`layerwise jobs` and `attach`: following jobs, and answering what they ask."""
+"""`layerwise jobs` and `attach`."""
