@@ -18,6 +18,13 @@ _SCARCE = {
     errno.ENOMEM: "memory ran out",
 }
 
+# What native code says of the machine in errors of its own, and the number of the system's error behind it.
+_SCARCE_TEXTS = {
+    "pthread_create failed": errno.EAGAIN,
+    "Resource temporarily unavailable": errno.EAGAIN,
+    "can't start new thread": errno.EAGAIN,
+    "Too many open files": errno.EMFILE,
+}
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -61,8 +68,8 @@ class Unwritable(LayerwiseError, OSError):
 
 def refusal(error: BaseException) -> str:
     """What the system refused, as a sentence; "" where an error is no refusal that says what it is about."""
-    if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
-        return _SCARCE[errno.EAGAIN]
+    if isinstance(error, RuntimeError) and (scarce := _scarce_number(error)):
+        return _SCARCE[scarce]
     if isinstance(error, MemoryError):
         return "memory ran out"
     if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
@@ -73,6 +80,23 @@ def refusal(error: BaseException) -> str:
         return ""
     words = _SCARCE.get(error.errno or 0, error.strerror or str(error))
     return words if error.filename is None or error.errno in _SCARCE else f"{shown(str(error.filename))}: {words}"
+
+
+def raise_scarce(error: BaseException) -> None:
+    """Raise an OSError where an error, of native code too, says that the machine gives no more threads or files.
+
+    For places that turn errors into a LayerwiseError about a model: who judges by those would call a sound model bad.
+    """
+    if scarce := _scarce_number(error):
+        raise OSError(scarce, _SCARCE[scarce]) from error
+
+
+def _scarce_number(error: BaseException) -> int:
+    number = error.errno if isinstance(error, OSError) else None
+    if number in _SCARCE:
+        return number or 0
+    text = str(error)[:2000]
+    return next((number for words, number in _SCARCE_TEXTS.items() if words in text), 0)
 
 
 @contextmanager

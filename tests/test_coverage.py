@@ -2,12 +2,11 @@
 
 import re
 import shlex
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from support.cli import layerwise
 from support.coverage import prepare
 
 ROOT = Path(__file__).parent.parent
@@ -76,9 +75,7 @@ def test_the_tests_a_row_names_exist(test: str) -> None:
 @pytest.mark.parametrize(("command", "code"), COMMANDS)
 def test_a_rows_command_ends_as_it_says(command: str, code: int, folder: Path) -> None:
     argv = shlex.split(command)[1:]
-    done = subprocess.run(
-        [sys.executable, "-m", "layerwise", *argv], cwd=folder, capture_output=True, text=True, timeout=120, check=False
-    )
+    done = layerwise(*argv, cwd=folder)
     assert "Traceback" not in done.stderr + done.stdout, done.stdout + done.stderr
     assert done.returncode == code, done.stdout + done.stderr
 

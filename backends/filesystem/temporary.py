@@ -86,7 +86,10 @@ class TemporaryFolder:
         while True:
             self.path = name_beside(target)
             self.path.mkdir(0o700)
-            self._fd = os.open(self.path, _FOLDER)
+            try:
+                self._fd = os.open(self.path, _FOLDER)
+            except FileNotFoundError:  # swept before it could be locked
+                continue
             if _held(self._fd, self.path):
                 return
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import onnxruntime
 
-from backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError
+from backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError, raise_scarce
 from backends.filesystem.files import open_regular
 from backends.onnxrt.memory import opening_room
 from backends.runner import Loadable
@@ -193,6 +193,7 @@ def _register(options: Any, library: Path) -> None:
     try:
         options.register_custom_ops_library(str(library.resolve()))
     except Exception as error:  # onnxruntime's errors share no base class
+        raise_scarce(error)
         reason = plain_reason(error)
         raise BadFile(library, f"not a custom-op library for this onnxruntime: {reason}") from None
 
@@ -237,6 +238,7 @@ def in_words(what: str, model: Loadable | None = None) -> Iterator[None]:
     except LayerwiseError:
         raise
     except Exception as error:  # onnxruntime's errors share no base class
+        raise_scarce(error)
         reason = plain_reason(error)
         if model is not None and model.path is not None:
             raise BadFile(shown(str(model.path)), f"{what}: {reason}") from None

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from onnx.external_data_helper import ExternalDataInfo
 from onnx.reference import ReferenceEvaluator
 
-from backends.errors import BadFile, LayerwiseError
+from backends.errors import BadFile, LayerwiseError, raise_scarce
 from backends.model.expansion import check_functions
 from backends.model.reads import reads
 from backends.tensors import TensorInfo, dtype_name, dtype_row, onnx_to_numpy, packed_nbytes
@@ -35,6 +35,7 @@ class Evaluation:
         except LayerwiseError:
             raise
         except Exception as error:  # every operator raises what it likes
+            raise_scarce(error)
             raise LayerwiseError(f"the ONNX reference evaluator cannot take this model: {_reason(error)}") from None
         self._nodes: list[Any] = self._evaluator.rt_nodes_
         self._reads = [frozenset(reads(node.onnx_node)) for node in self._nodes]
@@ -75,6 +76,7 @@ class Evaluation:
             with np.errstate(all="ignore"):
                 values = node.run(*(results[name] for name in node.input), **context)
         except Exception as error:  # every operator raises what it likes
+            raise_scarce(error)
             proto = node.onnx_node
             label = proto.name or (proto.output[0] if proto.output else "")
             raise LayerwiseError(

@@ -8,6 +8,7 @@ import onnx
 import onnx.checker
 from onnx import helper
 
+from backends.errors import raise_scarce
 from backends.model.protos import all_tensors, inferred
 from backends.model.reads import reads
 from backends.text import shown
@@ -144,6 +145,7 @@ def _refusal(
             onnx.checker.check_model(_all_typed(model))
         inferred(model, check_type=strict, strict=strict, values=True)
     except Exception as error:  # ValidationError, InferenceError and what else native code raises
+        raise_scarce(error)
         return _short(error), strict
     return None, strict
 
@@ -181,6 +183,7 @@ def _functions(structure: Structure, functions: Iterable[onnx.FunctionProto]) ->
         try:
             onnx.checker.check_model(model)
         except Exception as error:  # as above
+            raise_scarce(error)
             yield Problem(shown(function.name, 120), _short(error))
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto
 from onnx_graphsurgeon.ir.tensor import LazyValues
 
-from backends.errors import LayerwiseError
+from backends.errors import LayerwiseError, raise_scarce
 from backends.reference.evaluate import tensor_array
 from backends.text import shown
 from surgery.model.structure import Structure
@@ -32,6 +32,7 @@ def to_graph(structure: Structure) -> gs.Graph:
     try:
         graph = gs.import_onnx(structure.proto())
     except Exception as error:  # it raises what it likes
+        raise_scarce(error)
         raise LayerwiseError(f"onnx-graphsurgeon cannot take the model: {shown(str(error), 300)}") from None
     for tensor in _constants(graph):
         values = tensor._values
@@ -45,6 +46,7 @@ def from_graph(graph: gs.Graph, structure: Structure) -> Structure:
     try:
         model = gs.export_onnx(graph)
     except Exception as error:  # it raises what it likes
+        raise_scarce(error)
         raise LayerwiseError(f"onnx-graphsurgeon cannot write the graph: {shown(str(error), 300)}") from None
     result = Structure.from_proto(model, structure.folder, structure.base)
     return result.with_(rest=structure.rest, metadata=structure.metadata, ir_version=structure.ir_version)

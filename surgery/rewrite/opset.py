@@ -13,7 +13,7 @@ import onnx
 import onnx.version_converter
 from onnx import defs, helper, numpy_helper
 
-from backends.errors import LayerwiseError
+from backends.errors import LayerwiseError, raise_scarce
 from backends.model.protos import all_graphs, inferred
 from backends.text import shown
 from surgery.model.structure import Structure
@@ -117,6 +117,7 @@ def _one_way(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
     try:
         converted = onnx.version_converter.convert_version(model, version)
     except Exception as error:  # ConvertError, RuntimeError
+        raise_scarce(error)
         found = _NO_WAY.search(str(error))
         reason = (found.group() if found else str(error)).replace("$", "")
         raise LayerwiseError(f"opset {start} to {version}: onnx cannot convert it: {shown(reason, 300)}") from None
@@ -161,6 +162,7 @@ def _relabelled(model: onnx.ModelProto, to: int) -> onnx.ModelProto:
     try:
         inferred(result, check_type=True)
     except Exception as error:  # InferenceError, RuntimeError
+        raise_scarce(error)
         raise LayerwiseError(f"opset {to} does not take the model's types: {shown(str(error), 300)}") from None
     return result
 

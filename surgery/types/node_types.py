@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import onnx
 from onnx import TensorProto, defs
 
-from backends.errors import LayerwiseError
+from backends.errors import LayerwiseError, raise_scarce
 from backends.model.protos import inferred
 from backends.model.reads import subgraphs
 from backends.text import shown
@@ -78,6 +78,7 @@ def tensor_types(model: onnx.ModelProto) -> dict[str, int]:
     try:
         typed = inferred(bare)
     except Exception as error:  # InferenceError and plain RuntimeError
+        raise_scarce(error)
         raise LayerwiseError(f"the types of the model's tensors cannot be inferred: {shown(str(error), 300)}") from None
     graph = typed.graph
     types = {tensor.name: tensor.data_type for tensor in graph.initializer}

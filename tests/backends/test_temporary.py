@@ -9,7 +9,7 @@ import pytest
 from support import writers
 from support.forked import ForkedWorker
 from support.jobs import jobs_home, run
-from support.writers import SYSTEMS, WAYS, kill_points, lines_of, write
+from support.writers import SYSTEMS, WAYS, kill_points, lines_of, write, write_swept
 
 from backends.jobs.journal.view import JobView
 from backends.jobs.processes import supervise
@@ -72,6 +72,18 @@ def test_the_next_writer_removes_what_killed_ones_left(place: Path, way: str, sy
         assert write(way, system, target) == 0
         assert (names(place), contents(place)) == (wanted, whole), last
     assert killed > least // 2
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if not way.startswith("large")])
+def test_others_that_sweep_meanwhile_take_nothing_of_a_live_writer(place: Path, way: str) -> None:
+    target = place / WAYS[way][0]
+    assert write(way, "all", target) == 0
+    wanted, whole = names(place), contents(place)
+    for first in range(7):
+        remove(target)
+        remove(place / "out.data")
+        assert write_swept(way, target, (place, place.parent / "aside"), 7, first) == 0
+        assert (names(place), contents(place)) == (wanted, whole), first
 
 
 def test_what_is_being_written_stays_and_what_was_copied_stays(place: Path) -> None:

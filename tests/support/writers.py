@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -79,10 +79,13 @@ def _refuse(*_: object, **__: object) -> NoReturn:
 
 
 class Lines:
-    """Counts the lines that our writers run in this process, and kills it before the one numbered `last`."""
+    """Counts the lines that our writers run in this process, and kills it before the one numbered `last`.
 
-    def __init__(self, last: int = -1) -> None:
-        self.count, self.last = 0, last
+    before: called with the number of each line, before it runs.
+    """
+
+    def __init__(self, last: int = -1, before: Callable[[int], None] = lambda number: None) -> None:
+        self.count, self.last, self.before = 0, last, before
 
     def __enter__(self) -> "Lines":
         threading.settrace(self._enter)
@@ -100,6 +103,7 @@ class Lines:
     def _line(self, frame: FrameType, event: str, argument: Any) -> Any:
         if event == "line":
             self.count += 1
+            self.before(self.count)
             if self.count == self.last:
                 os.kill(os.getpid(), signal.SIGKILL)
         return self._line
@@ -144,6 +148,27 @@ def write(way: str, system: str, path: Path, last: int = -1) -> int:
         temporary._swept.clear()  # as in a process that begins
         limit_system(system)
         with Lines(last):
+            WAYS[way][1](path)
+        return 0
+
+    return forked(work)
+
+
+def write_swept(way: str, path: Path, folders: Sequence[Path], every: int, first: int) -> int:
+    """Write in a fork beside which others sweep `folders`, before line `first` and every so many lines after it."""
+
+    def others(number: int) -> None:
+        if number % every == first:
+            sys.settrace(None)
+            for folder in folders:
+                temporary.sweep(folder)
+            sys.settrace(lines._enter)
+
+    lines = Lines(before=others)
+
+    def work() -> int:
+        temporary._swept.clear()
+        with lines:
             WAYS[way][1](path)
         return 0
 

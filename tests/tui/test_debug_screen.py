@@ -82,6 +82,7 @@ def test_a_search_opens_from_the_jobs_stops_when_told_twice_and_goes_on(pair: tu
         await answer(bench)
         await bench.press("colon", *"search reduce", "enter")
         await bench.see(f"reduce  job {first + 1}   done", CULPRIT)
+        await bench.until(lambda: bench.app.state.jobs.index_of(first) == 1)
         await bench.press("3", "j", "enter")
         await bench.see("[4 Debug]", f"bisect  job {first}   question 2")
         await bench.press("K")

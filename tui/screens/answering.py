@@ -89,7 +89,7 @@ class Answering(Page):
             self._send(*picked)
 
     def _send(self, question: Question, word: str) -> None:
-        self.run_worker(JobActions(self.state).answer(question, word), group="job-action")
+        self.run_work("job-action", lambda: JobActions(self.state).answer(question, word))
 
     def offer_cancel(self) -> None:
         """Stop the job in view, once the user has said so again."""
@@ -103,13 +103,13 @@ class Answering(Page):
 
     def _cancelled(self, job: object) -> None:
         if isinstance(job, int):
-            self.run_worker(JobActions(self.state).cancel(job), group="job-action")
+            self.run_work("job-action", lambda: JobActions(self.state).cancel(job))
 
     def retry_in_view(self) -> None:
         """Run the job in view again where it stopped."""
         view = self.job_in_view()
         if view is not None:
-            self.run_worker(JobActions(self.state).retry(view.id), group="job-action")
+            self.run_work("job-action", lambda: JobActions(self.state).retry(view.id))
 
     def answers(self, prefix: str) -> list[str]:
         """Completions of an answer."""

@@ -52,7 +52,7 @@ class ChangesScreen(Page, scope="changes"):
         yield DetailPane(id="changes-detail")
 
     def on_mount(self) -> None:
-        self.state.surgery.on_change.subscribe(self._changed)
+        self.follow(self.state.surgery.on_change, self._changed)
         self._changed()
 
     def main_widget(self) -> VirtualList:

@@ -72,8 +72,8 @@ class DebugScreen(DebugFound, scope="debug"):
         yield self._list
 
     def on_mount(self) -> None:
-        self.debug.on_change.subscribe(self._changed)
-        self.state.jobs.on_change.subscribe(self._changed)
+        self.follow(self.debug.on_change, self._changed)
+        self.follow(self.state.jobs.on_change, self._changed)
         self._changed()
 
     def main_widget(self) -> VirtualList | DetailPane:

@@ -94,7 +94,7 @@ class DebugFound(Answering, Searching, scope="debug"):
 
     def _bundle_picked(self, picked: object) -> None:
         if isinstance(picked, tuple):
-            self.run_worker(self._bundle(*picked), group="debug-start")
+            self.run_work("debug-start", lambda: self._bundle(*picked))
 
     async def _bundle(self, nodes: list[int], folder: str) -> None:
         iteration = self.row_in_view().get("iteration")

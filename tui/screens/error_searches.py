@@ -62,7 +62,7 @@ class ErrorSearches(Searching, scope="errors"):
     def bundle(self, folder: str = "") -> None:
         row = self._row_in_view()
         if isinstance(row.get("i"), int) and row["i"] >= 0:
-            self.run_worker(self._bundle(row, folder), group="debug-start")
+            self.run_work("debug-start", lambda: self._bundle(row, folder))
         else:
             self.state.say("this row has no node")
 

@@ -83,11 +83,11 @@ class GraphBase(Page, scope="graph"):
 
     def on_mount(self) -> None:
         session = self.session
-        session.on_index.subscribe(self._index_opened)
-        session.on_marks.subscribe(self._marks_changed)
-        session.on_errors.subscribe(self._errors_changed)
-        session.on_node.subscribe(self._node_changed)
-        session.on_opening.subscribe(self._opening_changed)
+        self.follow(session.on_index, self._index_opened)
+        self.follow(session.on_marks, self._marks_changed)
+        self.follow(session.on_errors, self._errors_changed)
+        self.follow(session.on_node, self._node_changed)
+        self.follow(session.on_opening, self._opening_changed)
         if session.index is not None:
             self._index_opened()
 

@@ -55,8 +55,8 @@ class HistoryScreen(Page, scope="history"):
         yield DetailPane(id="history-detail")
 
     def on_mount(self) -> None:
-        self.state.surgery.on_change.subscribe(self._changed)
-        self.run_worker(surgeon(self.state).open(), group="surgery-open")
+        self.follow(self.state.surgery.on_change, self._changed)
+        self.run_work("surgery-open", surgeon(self.state).open)
         self._changed()
 
     def main_widget(self) -> VirtualList:

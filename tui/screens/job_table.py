@@ -102,7 +102,7 @@ class JobTable(Page):
     # ── drawing ──
 
     def on_mount(self) -> None:
-        self.table.on_change.subscribe(self.changed)
+        self.follow(self.table.on_change, self.changed)
         text = self.session.filters.get(self.SCOPE, "")
         self._input.set_value(text)
         self.table.set_filter(text)

@@ -70,7 +70,7 @@ class JobsScreen(Answering, scope="jobs"):
         yield DetailPane(id="jobs-detail")
 
     def on_mount(self) -> None:
-        self.state.jobs.on_change.subscribe(self._changed)
+        self.follow(self.state.jobs.on_change, self._changed)
 
     def main_widget(self) -> VirtualList:
         return self._list
@@ -197,7 +197,7 @@ class JobsScreen(Answering, scope="jobs"):
 
     def _prune(self, jobs: object) -> None:
         if isinstance(jobs, list) and jobs:
-            self.run_worker(self._actions.prune(jobs), group="job-action")
+            self.run_work("job-action", lambda: self._actions.prune(jobs))
 
     @command("jobs.log", "journal or raw output", keys="l", footer="log")
     def toggle_log(self) -> None:

@@ -1,11 +1,9 @@
 """What all screens share: a page fills the space between the bars and owns its commands."""
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from textual.containers import Container
-from textual.css.query import NoMatches
 from textual.events import Key
 from textual.message import Message
 from textual.widget import Widget
@@ -15,9 +13,10 @@ from tui.controllers.yank import Copy
 from tui.screens.pick import PickScreen, yank_choices
 from tui.state.session import Session
 from tui.state.shared import AppState
+from tui.widgets.following import Following
 
 
-class Page(Commanded, Container):
+class Page(Commanded, Following, Container):
     """Base of the screens. Subclass with `scope="name"`; compose the body; declare commands with @command.
 
     A page reads and changes the shared state and posts messages up; it never reaches for another page.
@@ -83,17 +82,6 @@ class Page(Commanded, Container):
         taken = {found.keys for found in now}
         return [*now, *(found for found in in_scopes((self.SCOPE,)) if not taken.intersection(found.keys.split(",")))]
 
-    def run_latest(self, group: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run `work` in place of what the group does; it is called when it starts, which it may never do."""
-
-        async def run() -> None:
-            try:
-                await work()
-            except NoMatches as error:  # parts of a page that is leaving go before it, and no refresh comes after
-                self.call_after_refresh(_fail, error)
-
-        self.run_worker(run, group=group, exclusive=True)  # type: ignore[arg-type]
-
     def offer_copies(self, targets: Sequence[Copy]) -> None:
         """Let the user copy one of them."""
         choices = yank_choices(targets)
@@ -109,7 +97,3 @@ class Page(Commanded, Container):
 
     def laid_out(self) -> None:
         """The page that came to the front has its size again, which it lacked while hidden: paint what has changed."""
-
-
-def _fail(error: Exception) -> None:
-    raise error

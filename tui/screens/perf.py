@@ -64,7 +64,7 @@ class PerfScreen(JobTable, scope="perf"):
         yield LinesView(id="perf-detail")
 
     def on_mount(self) -> None:
-        self.session.on_index.subscribe(self.changed)
+        self.follow(self.session.on_index, self.changed)
 
     def main_widget(self) -> VirtualList:
         return self._list
@@ -146,11 +146,11 @@ class PerfScreen(JobTable, scope="perf"):
 
     @command("perf.bench", "time the model again, layer by layer", keys="b", footer="bench")
     def start(self) -> None:
-        self.run_worker(self._start(""), group="bench-start")
+        self.run_work("bench-start", lambda: self._start(""))
 
     @command("perf.bench_line", "time the model with options of `layerwise bench`", line="bench OPTIONS")
     def start_with(self, words: str = "") -> None:
-        self.run_worker(self._start(words), group="bench-start")
+        self.run_work("bench-start", lambda: self._start(words))
 
     async def _start(self, words: str) -> None:
         if self.perf.facts.live:
@@ -166,7 +166,7 @@ class PerfScreen(JobTable, scope="perf"):
     @command("perf.cancel", "stop the bench", keys="K", line="cancel")
     def cancel(self) -> None:
         if self.perf.facts.live:
-            self.run_worker(self._actions.cancel(self.perf.job), group="bench-start")
+            self.run_work("bench-start", lambda: self._actions.cancel(self.perf.job))
         else:
             self.state.say("no bench is running")
 

@@ -63,8 +63,8 @@ class RunScreen(Page, scope="run"):
         yield LinesView(id="run-below")
 
     def on_mount(self) -> None:
-        self.session.on_marks.subscribe(self._marks_changed)
-        self.session.on_index.subscribe(self._marks_changed)
+        self.follow(self.session.on_marks, self._marks_changed)
+        self.follow(self.session.on_index, self._marks_changed)
         self._changed()
 
     def main_widget(self) -> VirtualList | LineInput:

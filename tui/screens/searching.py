@@ -19,7 +19,7 @@ class Searching(Page):
         """Submit a search and show it. target: the tensor that goes wrong, None for the outputs. then: what comes of
         it here, where this page is to stay.
         """
-        self.run_worker(self._start(search, by_hand, target, then), group="debug-start")
+        self.run_work("debug-start", lambda: self._start(search, by_hand, target, then))
 
     async def _start(self, search: str, by_hand: bool, target: str | None, then: str) -> None:
         try:

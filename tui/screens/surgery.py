@@ -66,7 +66,8 @@ class SurgeryScreen(SurgeryEdits, scope="surgery"):
         elif self._is_free():
             self.busy = True
             self.state.say("trying the edits …")
-            self.run_worker(self._replay(absolute_path(user_path(text))), group="surgery-edit")
+            path = absolute_path(user_path(text))
+            self.run_work("surgery-edit", lambda: self._replay(path))
 
     async def _replay(self, path: Path) -> None:
         done = await self._did(surgery_files.replay(self._surgeon, path))

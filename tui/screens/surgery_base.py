@@ -51,8 +51,8 @@ class SurgeryBase(GraphScreen, scope="surgery"):
         return ("surgery", "graph")
 
     def on_mount(self) -> None:
-        self.state.surgery.on_change.subscribe(self._surgery_changed)
-        self.state.session.on_index.subscribe(self._open_soon)
+        self.follow(self.state.surgery.on_change, self._surgery_changed)
+        self.follow(self.state.session.on_index, self._open_soon)
         self._open_soon()
 
     def on_unmount(self) -> None:
@@ -68,7 +68,7 @@ class SurgeryBase(GraphScreen, scope="surgery"):
 
     def _open_soon(self) -> None:
         if not self.state.surgery.opened:
-            self.run_worker(self._surgeon.warm(), group="surgery-open")
+            self.run_work("surgery-open", self._surgeon.warm)
 
     # ── drawing ──
 
@@ -124,7 +124,7 @@ class SurgeryBase(GraphScreen, scope="surgery"):
         if self._surgeon.slow_to_apply:
             self.busy = True
             self.state.say("making one edit after the other …")
-            self.run_worker(self._apply_slowly(), group="surgery-edit")
+            self.run_work("surgery-edit", self._apply_slowly)
         else:
             await self._did(self._surgeon.apply())
 

@@ -179,7 +179,7 @@ class SurgeryEdits(SurgeryBase, scope="surgery"):
         else:
             self.busy = True
             self.state.say(f"{edits[0].describe()}: the worker computes it …")
-            self.run_worker(self._attempt(edits), group="surgery-edit")
+            self.run_work("surgery-edit", lambda: self._attempt(edits))
 
     async def _attempt(self, edits: Sequence[object]) -> None:
         done = await self._did(self._surgeon.attempt(edits))

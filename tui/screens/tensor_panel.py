@@ -1,7 +1,5 @@
 """The values of one tensor on both sides, over the table that it came from."""
 
-from functools import partial
-
 from backends.errors import LayerwiseError
 from tui.controllers.tensor import TensorController
 from tui.presenters.error_detail import detail_lines
@@ -25,7 +23,7 @@ class TensorPanel(DetailPane):
         names = self._state.errors.facts.runners
         lines = detail_lines(row, names, max(40, self.app.size.width - 2))
         self._put([*lines, [], [("reading the values on both sides …", "dim")]])
-        self.run_worker(partial(self._read, place, lines), exclusive=True, group="tensor")  # type: ignore[arg-type]
+        self.run_latest("tensor", lambda: self._read(place, lines))
 
     async def _read(self, place: int, lines: list[Line]) -> None:
         try:

@@ -24,9 +24,9 @@ class TitleBar(OneLine):
         self._state = state
 
     def on_mount(self) -> None:
-        self._state.session.on_index.subscribe(self.update_text)
-        self._state.on_status.subscribe(self.update_text)
-        self._state.surgery.on_change.subscribe(self.update_text)
+        self.follow(self._state.session.on_index, self.update_text)
+        self.follow(self._state.on_status, self.update_text)
+        self.follow(self._state.surgery.on_change, self.update_text)
 
     def on_resize(self, event: Resize) -> None:
         self.update_text()
@@ -56,7 +56,7 @@ class CommandBar(LineInput):
         self._said: tuple[str, Level] = ("", "info")
 
     def on_mount(self) -> None:
-        self._state.on_message.subscribe(self.say)
+        self.follow(self._state.on_message, self.say)
 
     def line(self, y: int) -> Line:
         if self.has_focus:

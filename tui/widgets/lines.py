@@ -7,14 +7,14 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from textual.geometry import Region
 from textual.strip import Strip
-from textual.widget import Widget
 
 from backends.text import shown
 from tui.presenters.text import Line, clip, merge
 from tui.themes import role_style
+from tui.widgets.following import Following
 
 
-class LineWidget(Widget):
+class LineWidget(Following):
     """Base: `line(y)` gives one row of the widget; the rest is cutting, padding and styling.
 
     `refresh()` paints only the rows whose line is another than the one on screen: Textual asks for it at every

@@ -1,0 +1,57 @@
+"""What comes to a widget from outside, changes of the state and ends of workers, as long as the widget stays.
+
+The parts of a widget leave before it does: who paints then finds nothing to paint on.
+"""
+
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec
+
+from textual.app import ScreenError
+from textual.css.query import NoMatches
+from textual.dom import NoScreen
+from textual.widget import MountError, Widget
+
+from tui.state.signal import Signal
+
+Work = Callable[[], Coroutine[Any, Any, object]]
+P = ParamSpec("P")
+_NOWHERE = (NoMatches, NoScreen, MountError, ScreenError)
+
+
+class Following(Widget):
+    """A widget that follows signals and has workers."""
+
+    @property
+    def stays(self) -> bool:
+        """Whether it is on a screen, and not on its way from it."""
+        return self.is_attached and not self._pruning
+
+    def follow(self, signal: Signal[P], callback: Callable[P, object]) -> None:
+        """Call `callback` at every `emit` of a signal while this widget stays."""
+
+        def call(*args: P.args, **kwargs: P.kwargs) -> None:
+            if self.stays:
+                callback(*args, **kwargs)
+
+        signal.subscribe(call)
+
+    def run_work(self, group: str, work: Work) -> None:
+        """Run `work` beside the app and what the group does already.
+
+        Work that finds nothing to paint on, because the widget leaves, ends without a word.
+        """
+        self._run_beside(group, work, exclusive=False)
+
+    def run_latest(self, group: str, work: Work) -> None:
+        """Run `work` in place of what the group does; it is called when it starts, which it may never do."""
+        self._run_beside(group, work, exclusive=True)
+
+    def _run_beside(self, group: str, work: Work, *, exclusive: bool) -> None:
+        async def run() -> None:
+            try:
+                await work()
+            except _NOWHERE:
+                if self.stays:
+                    raise
+
+        self.run_worker(run, group=group, exclusive=exclusive)  # type: ignore[arg-type]
