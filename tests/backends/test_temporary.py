@@ -57,7 +57,7 @@ def test_the_next_writer_removes_what_killed_ones_left(place: Path, way: str, sy
     lines = lines_of(way, system, target)
     wanted = names(place)
     whole = contents(place)
-    least, killed = (4 if way.startswith("large") else 8), 0
+    least, killed = (4 if way.startswith("large") else 6), 0
     for number, last in enumerate(kill_points(lines, least, seed=len(way) + len(system))):
         replaced = number % 2 == 1 and target.is_file()
         if not replaced:
