@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto
 
 from backends.reference.evaluate import tensor_array
+from backends.type_names import type_name
 from surgery.model.structure import Structure
 from surgery.weights.arrays import with_weights
 
@@ -104,7 +105,7 @@ def _before(transpose: NodeProto, axis: int, rank: int) -> int:
 
 def _obstacle(weight: TensorProto, axis: int) -> str:
     if weight.data_type not in _TYPES:
-        return f"its type {TensorProto.DataType.Name(weight.data_type)} is not one that is pruned"
+        return f"its type {type_name(weight.data_type)} is not one that is pruned"
     if not 0 <= axis < len(weight.dims):
         return f"it has no axis {axis}"
     if not weight.dims[axis] or weight.dims[axis] % GROUP:

@@ -113,7 +113,16 @@ def test_what_cannot_be_sparse_is_told() -> None:
     found = candidates(structure.nodes, structure.initializers)
     assert not found.eligible
     assert dict(found.skipped)["w"] == "the length of axis 0 (6 in [6, 4]) is not a multiple of 4"
-    assert "INT32" in dict(found.skipped)["k"]
+    assert "int32" in dict(found.skipped)["k"]
+
+
+@pytest.mark.parametrize("number", [0, 8, 16, 255, 2**31 - 1, -1])
+def test_types_that_are_none_are_told(number: int) -> None:
+    model = models.from_text("g (float[1,4] x) => (float[1,4] y) { y = MatMul(x, w) }")
+    models.with_weights(model, w=np.ones((4, 4), np.float32)).graph.initializer[0].data_type = number
+    structure = Structure.from_proto(model)
+    found = candidates(structure.nodes, structure.initializers)
+    assert ("w" in dict(found.skipped)) == (number != 16)
 
 
 def test_a_ring_of_casts_ends() -> None:
