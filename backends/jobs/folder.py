@@ -94,7 +94,7 @@ def _strange(path: Path, *, folder: bool = False) -> str:
     kind = kind_of(mode) or "a file"
     if kind != ("a folder" if folder else "a file"):
         return f"is {kind}"
-    return "" if folder or os.access(path, os.R_OK) else "cannot be read (no permission)"
+    return "" if folder or os.access(path, os.R_OK, effective_ids=True) else "cannot be read (no permission)"
 
 
 def raw_spec(folder: Path) -> dict[str, Any]:

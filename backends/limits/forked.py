@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from backends.limits.memory import room
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _DONE, _RAISED, _NO_MEMORY = b"done", b"rais", b"none"
 
 
@@ -32,9 +33,7 @@ def done_aside(work: Callable[[], bytes], most: int) -> bytes:
     For compiled code that takes no lock which another thread may hold: a fork has only the thread that made it.
     """
     read_end, write_end = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads, see above
-        pid = os.fork()
+    pid = _forked()
     if pid == 0:
         os.close(read_end)
         _work(work, most, write_end)
@@ -55,10 +54,28 @@ def done_aside(work: Callable[[], bytes], most: int) -> bytes:
     return data[4:]
 
 
+def _forked() -> int:
+    """os.fork; signals wait meanwhile, since what their handlers raise in Python's own hooks would be lost.
+
+    In the child they go on waiting.
+    """
+    held_back = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    pid = -1
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads, see `done_aside`
+            pid = os.fork()
+        return pid
+    finally:
+        if pid != 0:
+            signal.pthread_sigmask(signal.SIG_SETMASK, held_back)
+
+
 def _work(work: Callable[[], bytes], most: int, answer: int) -> NoReturn:
     with suppress(BaseException):
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in _SIGNALS:
             signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         signal.set_wakeup_fd(-1)
         faulthandler.disable()
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

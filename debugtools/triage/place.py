@@ -25,7 +25,7 @@ class Place:
         make_folder(self.output.parent)
         if self.output.exists() and not self.output.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(self.output))
-        if not os.access(self.output.parent, os.W_OK):
+        if not os.access(self.output.parent, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self.output))
 
     @contextmanager

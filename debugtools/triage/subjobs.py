@@ -57,11 +57,13 @@ class SubJobs:
         view = run_inline(job, self._listener(rows, title), self._workspace)
         if view.state == "cancelled":
             raise LayerwiseError(f"cancelled while: {title}")
-        if lacking := (view.card or {}).get("lacking"):  # says nothing of the model
-            raise LayerwiseError(f"{title} {lacking} (job {view.id})")
-        if (view.card or {}).get("exit_code") == UsageError.exit_code:
-            raise UsageError(f"{title} {view.card['summary']}" if view.card else title)
-        problem = str((view.card or {}).get("summary", "")) or ("" if view.state == "done" else view.state)
+        card = view.card or {}
+        summary = str(card.get("summary", ""))
+        if card.get("lacking"):  # says nothing of the model
+            raise LayerwiseError(f"{title} {card['lacking']} (job {view.id})")
+        if card.get("exit_code") == UsageError.exit_code:
+            raise UsageError(f"{title} {summary}")
+        problem = summary or ("" if view.state == "done" else view.state)
         return Done(view.id, view.result or {}, rows, problem)
 
     def _listener(self, rows: dict[str, list[dict[str, Any]]], title: str) -> Callable[[dict[str, Any]], None]:

@@ -33,7 +33,8 @@ class LineWidget(Following):
 
     def focus(self, scroll_visible: bool = True) -> Self:
         """Take the focus at once, not after the keys that are already waiting."""
-        self.screen.set_focus(self, scroll_visible)
+        if self.stays:
+            self.screen.set_focus(self, scroll_visible)
         return self
 
     def line(self, y: int) -> Line:

@@ -66,7 +66,8 @@ def outcome(folder: Path, attempt: int, ending: Ending) -> tuple[str, dict[str, 
         return "cancelled", None
     if "card" in kinds and not ending.obeyed:
         return "failed", None
-    card = make_card(folder, *_story(folder, ending, events), events=events)
+    lacking = {"lacking": ending.error[:600]} if ending.error else {}
+    card = make_card(folder, *_story(folder, ending, events), events=events, **lacking)
     return ("lost" if card["kind"] == "lost" else "failed"), card
 
 
@@ -75,8 +76,11 @@ def make_card(
 ) -> dict[str, Any]:
     """A card of one kind with the last event and the command that does it again.
 
+    `lacking`: what the machine did not give, where that alone ended the job, which says nothing of a model then.
     Fits in one line of the journal.
     """
+    if kind == "disk":
+        more.setdefault("lacking", summary[:600])
     events = last_events(folder) if events is None else events
     last = next((event for event in reversed(events) if event["type"] != "identity"), None)
     return {
