@@ -1,7 +1,5 @@
 """`python -m layerwise` is the command `layerwise`."""
 
-import sys
+from tui.__main__ import run
 
-from tui.__main__ import main
-
-sys.exit(main())
+run()

@@ -1,8 +1,10 @@
 """The command `layerwise`: a file opens the app, a word runs a command. Imports only what the word needs."""
 
 import os
+import signal
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 from backends.errors import LayerwiseError
 from tui.cli.registry import COMMANDS, Branch, Leaf, branch_overview, overview, unknown
@@ -107,5 +109,12 @@ def _print(text: str, code: int = 0) -> int:
     return code
 
 
+def run() -> NoReturn:
+    """The program: all is said when `main` is through, and a late Ctrl-C ends what is left without a word."""
+    code = main()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    run()

@@ -16,6 +16,8 @@ from typing import Any, ClassVar, TypeVar
 
 from textual.binding import Binding
 
+from tui.lifetime import while_it_stays
+
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
@@ -103,9 +105,10 @@ class Commanded:
     async def run_own_command(self, found: Command, text: str = "") -> None:
         """Call the handler of `found`, with the argument when it takes one, and wait for it if it is async."""
         handler = getattr(self, found.method)
-        done = handler(text) if " " in found.line else handler()
-        if inspect.isawaitable(done):
-            await done
+        with while_it_stays(self):  # type: ignore[arg-type]
+            done = handler(text) if " " in found.line else handler()
+            if inspect.isawaitable(done):
+                await done
 
     def completions(self, found: Command, prefix: str) -> list[str]:
         """Arguments of `found` that start with (or contain) `prefix`; empty when it has no completion."""

@@ -222,6 +222,7 @@ def _run() -> NoReturn:
     code = 1
     try:
         code = main()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
     except BaseException:

@@ -8,6 +8,7 @@ import pytest
 from support.big_graph import chain_model
 from textual.worker import WorkerFailed
 
+from tui.commands import in_scopes
 from tui.screens.page import Page
 from tui.state.shared import AppState
 from tui.state.signal import Signal
@@ -91,3 +92,23 @@ def test_work_that_finds_no_place_on_a_page_that_stays_is_an_error(tmp_path: Pat
 
     with pytest.raises(WorkerFailed, match="nowhere"):
         asyncio.run(story())
+
+
+def test_keys_for_pages_that_come_while_the_screen_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = chain_model(tmp_path / "m.onnx", 7)
+    shown = [found for found in in_scopes(("global",)) if found.method.startswith("show_") and found.keys]
+    assert len(shown) >= len(PAGES) - 2
+    pressed: list[asyncio.Task[None]] = []
+
+    async def story() -> None:
+        app = open_workbench(model, tmp_path / "home")
+
+        def press(widget: LineWidget) -> None:
+            pressed.extend(asyncio.ensure_future(app.run_own_command(found)) for found in shown)
+
+        async with app.run_test(size=(120, 40)):
+            monkeypatch.setattr(LineWidget, "on_unmount", press, raising=False)
+        await asyncio.gather(*pressed)
+
+    asyncio.run(story())
+    assert pressed

@@ -6,16 +6,13 @@ The parts of a widget leave before it does: who paints then finds nothing to pai
 from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec
 
-from textual.app import ScreenError
-from textual.css.query import NoMatches
-from textual.dom import NoScreen
-from textual.widget import MountError, Widget
+from textual.widget import Widget
 
+from tui.lifetime import stays, while_it_stays
 from tui.state.signal import Signal
 
 Work = Callable[[], Coroutine[Any, Any, object]]
 P = ParamSpec("P")
-_NOWHERE = (NoMatches, NoScreen, MountError, ScreenError)
 
 
 class Following(Widget):
@@ -24,7 +21,7 @@ class Following(Widget):
     @property
     def stays(self) -> bool:
         """Whether it is on a screen, and not on its way from it."""
-        return self.is_attached and not self._pruning
+        return stays(self)
 
     def follow(self, signal: Signal[P], callback: Callable[P, object]) -> None:
         """Call `callback` at every `emit` of a signal while this widget stays."""
@@ -48,10 +45,7 @@ class Following(Widget):
 
     def _run_beside(self, group: str, work: Work, *, exclusive: bool) -> None:
         async def run() -> None:
-            try:
+            with while_it_stays(self):
                 await work()
-            except _NOWHERE:
-                if self.stays:
-                    raise
 
         self.run_worker(run, group=group, exclusive=exclusive)  # type: ignore[arg-type]
