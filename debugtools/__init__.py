@@ -1,1 +1,1 @@
-"""What finds faults: comparing, locating, searching, checking, benchmarking, and the jobs that do it."""
+"""Tools that find faults: comparing, locating, searching, checking and benchmarking, each as a job."""

@@ -1,1 +1,1 @@
-"""Models read, indexed, cut, changed and written, without running more of them than a change needs."""
+"""Reading, indexing, cutting, editing and saving ONNX models."""

@@ -93,6 +93,18 @@ def test_what_a_page_for_contributors_names_is_there(path: str, name: str) -> No
         assert name in defined(ROOT / path), f"{path}:{name}"
 
 
+def test_every_package_says_what_is_in_it_and_is_typed() -> None:
+    for floor in ("backends", "surgery", "debugtools", "tui", "layerwise"):
+        assert (ROOT / floor / "py.typed").is_file()
+        for path in (ROOT / floor).rglob("__init__.py"):
+            assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
+
+
+def test_every_page_is_on_the_web_site() -> None:
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert [page.name for page in (ROOT / "docs").glob("*.md") if f" {page.name}\n" not in nav] == []
+
+
 def test_the_glossary_is_in_order() -> None:
     words = re.findall(r"^\*\*(.+?)\.\*\*", (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert words == sorted(set(words))

@@ -1,1 +1,1 @@
-"""Jobs: requests on file that processes of their own carry out, with what clients and actions need of them."""
+"""Jobs: work described by a folder and done in a process of its own; the client's side and the worker's."""

@@ -1,1 +1,1 @@
-"""Comparisons of runners tensor by tensor: the job, and in its packages the steps of one comparison."""
+"""Comparing runners tensor by tensor: the job, and in its subpackages the steps of a comparison."""

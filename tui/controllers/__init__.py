@@ -1,1 +1,1 @@
-"""What the app does when a key asks for it: starting and following jobs, opening models, editing. No widgets."""
+"""What the app does when a key is pressed: start and follow jobs, open models, edit. No widgets."""
