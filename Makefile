@@ -2,12 +2,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 3
+QUICK_JOBS ?= 2
+QUICK := not process and not terminal and not parity and not slow
 
-.PHONY: help install demo test lint check bench clean
+.PHONY: help install demo test quick lint check docs bench clean
 
 help:
 	@echo "make demo     set up, build the embedded model pair and compare its layers (app on a terminal, table otherwise)"
 	@echo "make test     set up and run every check: ruff, mypy, import contracts, tests"
+	@echo "make quick    ruff, mypy, import contracts and the fast tests: for every change"
+	@echo "make docs     the documentation as a web site in site/"
 	@echo "make install  leave the command in $(BIN)/layerwise"
 	@echo "make bench    benchmarks beside the real Polygraphy (minutes)"
 
@@ -30,6 +34,7 @@ demo: install
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -38,8 +43,18 @@ check: $(VENV)/.installed-dev
 
 test: lint check
 
+quick: lint
+	$(BIN)/python -m pytest -n $(QUICK_JOBS) --durations=0 --durations-min=5 -m "$(QUICK)"
+
+$(VENV)/.installed-docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
+
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) build dist site *.egg-info

@@ -10,6 +10,7 @@ to each screen.
 
 import asyncio
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -21,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SIZES = ((80, 24), (120, 40), (180, 50))
 QUICK = 4
 ONLY = {180: ("graph", "graph-errors")}
+_WEB_FONT = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 os.environ.update(LC_ALL="C.UTF-8", TEXTUAL_ANIMATIONS="none", PYTHONPATH=str(ROOT))
 sys.path.insert(0, str(ROOT))
 
@@ -72,7 +74,8 @@ class Camera:
             return
         path = self._folder / f"{name}-{columns}x{rows}"
         picture = self._app.export_screenshot(title="layerwise")
-        path.with_suffix(".svg").write_text(picture.replace("<svg ", '<svg xml:space="preserve" ', 1))
+        offline = _WEB_FONT.sub("", picture)  # the viewer's own fixed-width font will do
+        path.with_suffix(".svg").write_text(offline.replace("<svg ", '<svg xml:space="preserve" ', 1))
         path.with_suffix(".txt").write_text(before + "\n")
         print(path.name)
 

@@ -1,0 +1,1 @@
+"""Reading, indexing, cutting, editing and saving ONNX models."""

@@ -1,15 +1,59 @@
 """Every test has a workspace of its own, so that no test sees the user's jobs."""
 
 import os
+import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from itertools import count
 from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # for tests that import onnxruntime before ours
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+_STARTS_PROCESSES = re.compile(
+    r"^import subprocess|\bJobClient\b|\brun_inline\b|\bos\.fork\b|^from support import .*\bfork|^from support\.(?:"
+    "bench|chromium|cli|comparing|debugging|few_processes|forked|forks|hostile_sizes|jobs|killpoints|linting|locating|"
+    "many|other_user|output_kinds|surgeon_sides|surgery_ways|terminal|writers)\\b",
+    re.MULTILINE,
+)
+_SLOW = frozenset({
+    "test_bench_loop.py", "test_compare_device.py", "test_conversion.py", "test_demo.py", "test_describe.py",
+    "test_diff_models.py", "test_edits_hostile.py", "test_explode.py", "test_faults.py", "test_graph_index.py",
+    "test_hostile_models.py", "test_other_attempt.py", "test_precision.py", "test_reference.py",
+    "test_search_flaky.py",
+})  # fmt: skip
+
+
+@cache
+def markers_of(path: Path) -> tuple[str, ...]:
+    """What the tests of a file need, told by its folder, its name and what it imports; `make quick` leaves them out."""
+    found = []
+    if path.parent.name in ("terminal", "trt") or _STARTS_PROCESSES.search(path.read_text(encoding="utf-8")):
+        found.append("process")
+    if path.parent.name == "terminal":
+        found.append("terminal")
+    if path.parent.name == "parity" or path.stem.endswith("_parity"):
+        found.append("parity")
+    if path.name in _SLOW:
+        found.append("slow")
+    return tuple(found)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A file whose tests `-m "not NAME and …"` leaves out is not even imported."""
+    left_out = re.findall(r"\bnot (\w+)", config.getoption("markexpr") or "")
+    if collection_path.name.startswith("test_") and not {*markers_of(collection_path)}.isdisjoint(left_out):
+        return True
+    return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for name in markers_of(item.path):
+            item.add_marker(name)
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
-"""What the documentation tells users to type is what the command line takes."""
+"""What the documentation tells users to type is what the command line takes, and what it says of the code is there."""
 
+import ast
 import importlib
 import re
 import shlex
@@ -13,7 +14,9 @@ from tui.cli.parser import Parser
 from tui.cli.registry import COMMANDS, Branch, Leaf
 
 ROOT = Path(__file__).parent.parent
-DOCS = (ROOT / "README.md", ROOT / "docs" / "guide.md", ROOT / "docs" / "bench.md")
+CONTRIBUTORS = (ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md", ROOT / "docs" / "glossary.md")
+DOCS = (ROOT / "README.md", *(ROOT / "docs" / name for name in ("guide.md", "reference.md", "bench.md")), *CONTRIBUTORS)
+_PLACE = re.compile(r"`((?:[\w.-]+/)+(?:[\w-]+\.\w+)?|pyproject\.toml)(?::([A-Za-z_][\w.]*))?`")
 _WITHOUT_OPTIONS = re.compile(r"layerwise (\[|[A-Z]\w*\.onnx$|COMMAND)")
 
 
@@ -53,6 +56,58 @@ def test_a_line_of_the_documentation_is_understood(line: str) -> None:
     getattr(importlib.import_module(leaf.module), f"fill_{leaf.name}")(parser)
     add_logging(parser)
     parser.parse_args(arguments)
+
+
+def places() -> list[tuple[str, str]]:
+    """Paths that pages for contributors name, each with the function, class or constant that is named in it."""
+    return sorted({found for page in CONTRIBUTORS for found in _PLACE.findall(page.read_text(encoding="utf-8"))})
+
+
+def defined(path: Path) -> set[str]:
+    """Functions, classes, methods (`Class.method`) and constants of a module, imported ones too."""
+    found = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for name in _names(node):
+            found |= {name, *(f"{name}.{inner}" for part in getattr(node, "body", ()) for inner in _names(part))}
+    return found
+
+
+def _names(node: ast.stmt) -> list[str]:
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return [name]
+        case ast.Assign(targets=targets):
+            return [target.id for target in targets if isinstance(target, ast.Name)]
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return [name]
+        case ast.Import(names=names) | ast.ImportFrom(names=names):
+            return [alias.asname or alias.name for alias in names]
+        case _:
+            return []
+
+
+@pytest.mark.parametrize(("path", "name"), places())
+def test_what_a_page_for_contributors_names_is_there(path: str, name: str) -> None:
+    assert (ROOT / path).exists(), path
+    if name:
+        assert name in defined(ROOT / path), f"{path}:{name}"
+
+
+def test_every_package_says_what_is_in_it_and_is_typed() -> None:
+    for floor in ("backends", "surgery", "debugtools", "tui", "layerwise"):
+        assert (ROOT / floor / "py.typed").is_file()
+        for path in (ROOT / floor).rglob("__init__.py"):
+            assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
+
+
+def test_every_page_is_on_the_web_site() -> None:
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert [page.name for page in (ROOT / "docs").glob("*.md") if f" {page.name}\n" not in nav] == []
+
+
+def test_the_glossary_is_in_order() -> None:
+    words = re.findall(r"^\*\*(.+?)\.\*\*", (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert words == sorted(set(words))
 
 
 @pytest.mark.parametrize("page", [*DOCS, *(ROOT / "docs").glob("*.md")], ids=lambda page: page.name)

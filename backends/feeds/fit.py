@@ -16,9 +16,7 @@ from backends.text import shown
 Warn = Callable[[str], None]
 
 
-def fit_feed(
-    feed: Mapping[str, Any], inputs: Sequence[TensorInfo], warn: Warn, where: str
-) -> dict[str, Array]:
+def fit_feed(feed: Mapping[str, Any], inputs: Sequence[TensorInfo], warn: Warn, where: str) -> dict[str, Array]:
     """Return the arrays for `inputs`, in their order. Inputs the model does not have are left out, and said.
 
     UsageError, with both sides, if a name is missing, a shape does not fit, or a cast would change values.
@@ -77,13 +75,10 @@ def _check_shape(array: Array, info: TensorInfo, label: str) -> None:
     if info.shape is None:
         return
     fits = array.ndim == len(info.shape) and all(
-        not isinstance(dim, int) or dim < 0 or dim == size
-        for dim, size in zip(info.shape, array.shape, strict=True)
+        not isinstance(dim, int) or dim < 0 or dim == size for dim, size in zip(info.shape, array.shape, strict=True)
     )
     if not fits:
-        raise UsageError(
-            f"{label} has shape {list(array.shape)}, the model takes {shown(str(list(info.shape)), 200)}"
-        )
+        raise UsageError(f"{label} has shape {list(array.shape)}, the model takes {shown(str(list(info.shape)), 200)}")
 
 
 def cast_safely(array: Array, dtype: str) -> tuple[Array, str]:

@@ -48,7 +48,6 @@ class Origins:
         node = self._named.get(name) or self._named.get(plain) or self._last_named(name)
         return Place(next(filter(None, node.output), ""), node.name, node.op_type) if node is not None else Place()
 
-
     def _last_named(self, name: str) -> onnx.NodeProto | None:
         """The last node that the name of a TensorRT layer lists: `A + B`, `PWN(A, B)`, `{ForeignNode[A...B]}`."""
         words = (word.strip("[]{}() ") for word in _LISTED.split(name))

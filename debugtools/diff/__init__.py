@@ -1,0 +1,1 @@
+"""Two files compared by what they are: models, saved tensors, JSON, tactics, folders, bytes."""

@@ -78,4 +78,3 @@ class DebugOutputs(Edit, frozen=True, tag="debug-outputs", kw_only=True):
 
     def _is_wanted(self, name: str) -> bool:
         return not (self.names or self.ops) or any(fnmatchcase(name, glob) for glob in self.names)
-

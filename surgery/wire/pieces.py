@@ -119,4 +119,3 @@ def _length(piece: Piece) -> int:
     if isinstance(piece, Range):
         return piece.nbytes
     return len(piece.unit) * piece.times if isinstance(piece, Repeated) else len(piece)
-

@@ -77,7 +77,7 @@ def test_fortran_order_and_strides(tmp_path: Path) -> None:
 
 
 def test_plain_values_are_written_as_polygraphy_writes_them(tmp_path: Path) -> None:
-    value = {"a": [1, 2.5, None, True, "é\x1b\"", [], {}], "n": float("nan"), "i": float("-inf"), "t": (1, 2)}
+    value = {"a": [1, 2.5, None, True, 'é\x1b"', [], {}], "n": float("nan"), "i": float("-inf"), "t": (1, 2)}
     save(tmp_path / "a.json", value)
     assert (tmp_path / "a.json").read_text() == theirs.to_json(value)
 
@@ -127,7 +127,7 @@ def test_many_small_arrays_across_the_scanner_windows(tmp_path: Path) -> None:
     feeds = [{f"{'n' * (number % 97)}{number}": np.full(number % 50, number)} for number in range(3000)]
     save(tmp_path / "a.json", feeds)
     for got, wanted in zip(read(tmp_path / "a.json"), feeds, strict=True):
-        (name, array), = wanted.items()
+        ((name, array),) = wanted.items()
         assert np.array_equal(got[name].array(), array)
 
 

@@ -127,9 +127,7 @@ LEAVES_NOTHING = {
 
 @pytest.mark.parametrize("name", LEAVES_NOTHING)
 @pytest.mark.parametrize("runners", [[ORT, OFF], [ORT, REFERENCE], [ORT, OFF, ORT]], ids=["two", "other", "three"])
-def test_a_request_that_leaves_nothing_fails_and_says_why(
-    tmp_path: Path, name: str, runners: list[RunnerSpec]
-) -> None:
+def test_a_request_that_leaves_nothing_fails_and_says_why(tmp_path: Path, name: str, runners: list[RunnerSpec]) -> None:
     path = write_model(tmp_path / "m.onnx", {"y": "tensor", "s": "seq2", "o": "some"})
     accuracy = tmp_path / "accuracy.json"
     done = run_compare(CompareSpec(model=path, runners=runners, save_accuracy=str(accuracy), **LEAVES_NOTHING[name]))

@@ -169,9 +169,7 @@ def _fresh(
     )  # fmt: skip
 
 
-def _forked(
-    words: Sequence[str], env: Mapping[str, str], slave: int, hangup: bool, cwd: Path
-) -> forkserver.Forked:
+def _forked(words: Sequence[str], env: Mapping[str, str], slave: int, hangup: bool, cwd: Path) -> forkserver.Forked:
     return forkserver.start(words, cwd, env, [slave] * 3, terminal="hangup" if hangup else forkserver.HANGUP_OFF)
 
 

@@ -76,9 +76,7 @@ def test_the_recording_is_what_the_real_bindings_offer(
     assert json.loads(done.stdout) == compact.load(major)
 
 
-def test_every_name_of_the_fake_is_recorded_with_the_same_kind_and_signature(
-    in_fake: RunIn, trt_version: int
-) -> None:
+def test_every_name_of_the_fake_is_recorded_with_the_same_kind_and_signature(in_fake: RunIn, trt_version: int) -> None:
     fake, recorded = json.loads(in_fake(WALK)), compact.load(trt_version)
     classes = recorded["classes"]
     assert fake["version"] == recorded["version"]

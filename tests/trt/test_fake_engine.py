@@ -101,9 +101,7 @@ print(bool(np.allclose(run(context, np.ones((1, 3, 8, 8), "f")),
     assert said.splitlines() == ["False True", "False ['w'] False", "True True", "True"]
 
 
-def test_bytes_that_are_no_engine_and_engines_of_another_version_are_refused(
-    in_fake: RunIn, trt_version: int
-) -> None:
+def test_bytes_that_are_no_engine_and_engines_of_another_version_are_refused(in_fake: RunIn, trt_version: int) -> None:
     said = in_fake(
         MODEL
         + """

@@ -20,13 +20,16 @@ def header(options, model=None):
 def test_low_precision_by_flag_on_10_and_in_the_graph_on_11(
     scenario: Callable[[str], str], trt_version: int, option: str, kind: str, low: str
 ) -> None:
-    said = scenario(HEADER + f"""
+    said = scenario(
+        HEADER
+        + f"""
 try:
     found, layers, told = header(TrtOptions(config=ConfigOptions({option}=True)))
     print(found["flags"], found["strongly_typed"], layers["conv"], told)
 except LayerwiseError as error:
     print(error)
-""")
+"""
+    )
     if trt_version == 10:
         assert f"'{option.upper()}'" in said and "False" in said and kind in said
     elif option == "fp16":
@@ -36,7 +39,9 @@ except LayerwiseError as error:
 
 
 def test_fp16_in_the_graph_on_request_is_the_same_on_both(scenario: Callable[[str], str]) -> None:
-    said = scenario(HEADER + """
+    said = scenario(
+        HEADER
+        + """
 found, layers, told = header(TrtOptions(config=ConfigOptions(fp16=True, graph_precision=True)))
 print(found["strongly_typed"], layers["conv"], layers["relu"], "FP16" in found["flags"])
 network = NetworkOptions(strongly_typed=True, layer_precisions={"relu": "float32"})
@@ -46,19 +51,23 @@ model = conv(2)
 runner = opened(model, config=ConfigOptions(fp16=True, graph_precision=True))
 difference = np.abs(runner.infer(feed(2)).outputs["y"] - reference(model, feed(2))["y"]).max()
 print(0 < difference < 0.1)
-""")
+"""
+    )
     assert said.splitlines() == ["True HALF HALF False", "True HALF FLOAT", "True"]
 
 
 def test_int8_both_ways_writes_what_it_can(scenario: Callable[[str], str], trt_version: int) -> None:
-    said = scenario(HEADER + """
+    said = scenario(
+        HEADER
+        + """
 config = ConfigOptions(int8=True, calibration_cache="c.cache", calibrator="IInt8MinMaxCalibrator")
 found, layers, told = header(TrtOptions(config=config))
 print("INT8" in found["flags"], [layer["kind"] for layer in found["layers"]].count("DEQUANTIZE") > 0)
 print(" ".join(told))
 import os
 print(os.path.isfile("c.cache") and open("c.cache", "rb").read(4))
-""")
+"""
+    )
     flag, told, cache = said.splitlines()
     assert flag == ("True False" if trt_version == 10 else "False True")
     assert ("INT8 is calibrated by TensorRT (IInt8MinMaxCalibrator)" in told) == (trt_version == 10)
@@ -93,7 +102,9 @@ attempt(calibrator="Nonesuch", int8=True)
 def test_the_precision_of_a_layer_by_constraints_on_10_and_by_casts_on_11(
     scenario: Callable[[str], str], trt_version: int
 ) -> None:
-    said = scenario(HEADER + """
+    said = scenario(
+        HEADER
+        + """
 def built(constraint, precisions, **config):
     found, layers, told = header(TrtOptions(
         config=ConfigOptions(precision_constraints=constraint, **config),
@@ -104,7 +115,8 @@ for constraint in (None, "prefer", "obey"):
     built(constraint, {"re*": "float32"}, fp16=True, tf32=True)
 built("prefer", {"conv": "fp16"}, fp16=trt.__version__ < "11")
 print(error_of(lambda: built("obey", {"nothing": "fp16"}, fp16=True)))
-""").splitlines()
+"""
+    ).splitlines()
     kept = "HALF FLOAT True"
     if trt_version == 10:
         assert said[:3] == ["HALF HALF True", f"PREFER {kept}", f"OBEY {kept}"]
@@ -116,7 +128,9 @@ print(error_of(lambda: built("obey", {"nothing": "fp16"}, fp16=True)))
 
 
 def test_models_that_are_quantised_stay_as_they_are(scenario: Callable[[str], str]) -> None:
-    said = scenario(HEADER + """
+    said = scenario(
+        HEADER
+        + """
 def quantised(kind):
     ends = [value("x", [2, 4]), value("y", [2, 4])]
     weights = [numpy_helper.from_array(np.array(0.5, "f"), "s"), helper.make_tensor("z", kind, [], [0])]
@@ -131,7 +145,8 @@ for kind, option in ((TensorProto.INT8, "int8"), (TensorProto.FLOAT8E4M3FN, "fp8
     options = TrtOptions(config=ConfigOptions(**{option: True}), network=strong)
     found, layers, told = header(options, quantised(kind))
     print([layer["kind"] for layer in found["layers"]], told)
-""").splitlines()
+"""
+    ).splitlines()
     assert said[0] == (
         "['QUANTIZE', 'DEQUANTIZE', 'ACTIVATION'] "
         "['INT8: the model has quantisation nodes of its own; nothing is calibrated.']"
@@ -140,7 +155,9 @@ for kind, option in ((TensorProto.INT8, "int8"), (TensorProto.FLOAT8E4M3FN, "fp8
 
 
 def test_a_name_is_itself_before_it_is_a_pattern(scenario: Callable[[str], str]) -> None:
-    said = scenario(HEADER + """
+    said = scenario(
+        HEADER
+        + """
 nodes = [helper.make_node("Exp", ["x"], ["a"], "n[0]"), helper.make_node("Neg", ["a"], ["y"], "n0")]
 model = bytes_of(nodes, [value("x", [2, 3])], [value("y", [2, 3])])
 for name in ("n[0]", "n[0-9]"):
@@ -148,5 +165,6 @@ for name in ("n[0]", "n[0-9]"):
     network = NetworkOptions(layer_precisions={name: "fp32"})
     found, layers, told = header(TrtOptions(config=config, network=network), model)
     print(layers["n[0]"], layers["n0"])
-""")
+"""
+    )
     assert said.splitlines() == ["FLOAT HALF", "HALF FLOAT"]

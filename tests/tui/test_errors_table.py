@@ -244,9 +244,7 @@ def test_many_rows_stay_quick_and_small() -> None:
     assert state.table.row(12_345)["i"] == 12_345
 
 
-@given(
-    st.lists(st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=9)), max_size=3 * BLOCK)
-)
+@given(st.lists(st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=9)), max_size=3 * BLOCK))
 @settings(max_examples=20, deadline=None)
 def test_packed_rows_give_back_what_they_took(rows: list[dict[str, Any]]) -> None:
     packed = PackedRows()
@@ -258,9 +256,7 @@ def test_packed_rows_give_back_what_they_took(rows: list[dict[str, Any]]) -> Non
 @pytest.mark.parametrize("cells", [60, 76, 116, 180])
 @pytest.mark.parametrize("glyphs", [ASCII, UNICODE])
 def test_rows_and_heading_fill_the_width_and_line_up(cells: int, glyphs: Any) -> None:
-    state = state_of(
-        *FIVE, layer(99_999, tensor="x\x1b[31m" * 50, op="非常長", finding="overflow", passed=False)
-    )
+    state = state_of(*FIVE, layer(99_999, tensor="x\x1b[31m" * 50, op="非常長", finding="overflow", passed=False))
     for sort in SORTS:
         assert width(heading(cells, sort, False, glyphs)) == cells
     for place in range(len(state.table)):

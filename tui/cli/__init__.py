@@ -1,0 +1,1 @@
+"""The command line `layerwise …`: options become requests, requests become jobs, and their events become reports."""

@@ -1,0 +1,1 @@
+"""From the app's state to styled text: pure functions, no widgets."""

@@ -41,9 +41,7 @@ def detail_lines(row: dict[str, Any], names: list[str], cells: int, evidence: st
 
 def _types_line(row: dict[str, Any]) -> Line:
     dtypes = row.get("dtype") or []
-    kinds = (
-        " / ".join(dict.fromkeys(str(kind) for kind in dtypes)) if isinstance(dtypes, list) else str(dtypes)
-    )
+    kinds = " / ".join(dict.fromkeys(str(kind) for kind in dtypes)) if isinstance(dtypes, list) else str(dtypes)
     shape = shape_text(row.get("shape"))
     if row.get("shape2") is not None:
         shape += f" / {shape_text(row['shape2'])}"

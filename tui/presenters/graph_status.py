@@ -25,9 +25,7 @@ def problem_lines(problem: str, cells: int) -> list[Line]:
     return wrap_runs([("No graph: ", "bad"), (shown(problem), "")], cells)
 
 
-def status_line(
-    marks: int, cost: "MarkCost", in_range: int | None, progress: str, instead: str, cells: int
-) -> Line:
+def status_line(marks: int, cost: "MarkCost", in_range: int | None, progress: str, instead: str, cells: int) -> Line:
     """How much is marked and what it weighs per run; the open range; the progress of indexing. instead: what a run
     compares where it does not go by what is marked.
     """

@@ -13,9 +13,7 @@ class Searching(Page):
         super().__init__(state)
         self.starter = DebugStarter(state)
 
-    def start_search(
-        self, search: str, *, by_hand: bool = False, target: str | None = None, then: str = ""
-    ) -> None:
+    def start_search(self, search: str, *, by_hand: bool = False, target: str | None = None, then: str = "") -> None:
         """Submit a search and show it. target: the tensor that goes wrong, None for the outputs. then: what comes of
         it here, where this page is to stay.
         """

@@ -74,8 +74,6 @@ def shapes_text(inputs: Inputs, size: int, everything: bool) -> str:
     for name, shape in inputs:
         if shape is None or not (everything or any(not isinstance(dim, int) for dim in shape)):
             continue
-        dims = [
-            dim if isinstance(dim, int) else (size if place == 0 else 1) for place, dim in enumerate(shape)
-        ]
+        dims = [dim if isinstance(dim, int) else (size if place == 0 else 1) for place, dim in enumerate(shape)]
         found.append(f"{shell_word(name)}:[{','.join(map(str, dims))}]")
     return " ".join(found)

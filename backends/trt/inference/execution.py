@@ -203,4 +203,3 @@ class Execution:
         for buffer in (*self._buffers.values(), self._scratch):
             buffer.close()
         self.stream.close()
-

@@ -74,9 +74,7 @@ def make_listener(trt: Any, heard: _Heard) -> Any:
         def __init__(self) -> None:
             trt.IDebugListener.__init__(self)
 
-        def process_debug_tensor(
-            self, addr: Any, location: Any, type: Any, shape: Any, name: str, stream: int
-        ) -> None:
+        def process_debug_tensor(self, addr: Any, location: Any, type: Any, shape: Any, name: str, stream: int) -> None:
             host = location == trt.TensorLocation.HOST
             heard.hear(_pointer(addr), host, NUMPY_NAMES[type.name], tuple(shape), str(name), int(stream))
 

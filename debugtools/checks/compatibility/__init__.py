@@ -1,0 +1,1 @@
+"""Which backends take a model, operator by operator."""

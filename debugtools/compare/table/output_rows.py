@@ -69,9 +69,7 @@ def note_unwanted(frame: Frame, number: int, pair: Pair, name: str) -> None:
     frame.left_out.add(NotCompared(name, reason, f"{reason}, as asked for", pair, number))
 
 
-def _note_missing(
-    frame: Frame, number: int, pair: Pair, found: Counterparts, observed: Container[str] | None
-) -> None:
+def _note_missing(frame: Frame, number: int, pair: Pair, found: Counterparts, observed: Container[str] | None) -> None:
     marks, left = frame.spec.marks, frame.left_out
     for names, having, lacking in zip(found.alone, pair, reversed(pair), strict=True):
         if observed is not None and isinstance(frame.sides[having], SavedSide):

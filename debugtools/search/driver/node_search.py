@@ -90,9 +90,7 @@ class NodeSearch:
 
     def _verifier(self, judge: Judge | None) -> Verifier:
         spec = self._spec
-        return Verifier(
-            self._context, self.subject, judge, self._history, self._files, spec.flaky, 1 - spec.confidence
-        )
+        return Verifier(self._context, self.subject, judge, self._history, self._files, spec.flaky, 1 - spec.confidence)
 
     def _plan(self) -> MakePlan:
         width = self._judge.parallel

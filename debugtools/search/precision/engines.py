@@ -71,9 +71,7 @@ def words(low: LowType, kept: Iterable[str]) -> list[str]:
     return [f"--{_FLAGS[low]}", *constraint, *(["--layer-precisions", *named] if named else [])]
 
 
-def _with(
-    runner: RunnerSpec, options: TrtOptions, config: ConfigOptions, precisions: dict[str, str]
-) -> RunnerSpec:
+def _with(runner: RunnerSpec, options: TrtOptions, config: ConfigOptions, precisions: dict[str, str]) -> RunnerSpec:
     network = msgspec.structs.replace(options.network, layer_precisions=precisions)
     return msgspec.structs.replace(
         runner, options=to_dict(msgspec.structs.replace(options, config=config, network=network))

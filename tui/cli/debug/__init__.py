@@ -1,0 +1,1 @@
+"""`layerwise debug …`: locate, the searches (bisect, reduce, precision, repeat, build), and bundles."""

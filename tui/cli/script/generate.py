@@ -237,9 +237,7 @@ class Body:
             )
         elif self.spec.postprocess:
             self.use("layerwise.comparator", "TopKPostprocessFunc")
-            function = call(
-                "TopKPostprocessFunc", {name: _top_k(text) for name, text in self.spec.postprocess.items()}
-            )
+            function = call("TopKPostprocessFunc", {name: _top_k(text) for name, text in self.spec.postprocess.items()})
         if function:
             yield f"results = Comparator.postprocess(results, {function})"
 

@@ -17,6 +17,7 @@ from tui.cli.parser import Parser
 if TYPE_CHECKING:
     from surgery.model.structure import Structure
 
+
 def add_model(parser: Parser) -> None:
     """The model's path, and how its external data is found."""
     options.add_model(parser, shapes=False, required=True)

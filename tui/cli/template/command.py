@@ -13,7 +13,7 @@ from tui.cli.parser import Parser
 from tui.cli.request.to_spec import NO_TENSORRT
 from tui.cli.script.generate import model_loader, write_script
 
-_BODY = '''
+_BODY = """
 model = load_model()
 graph = gs.import_onnx(model)
 
@@ -36,7 +36,7 @@ graph = gs.import_onnx(model)
 # graph.cleanup().toposort()
 
 onnx.save(gs.export_onnx(graph), {output!r})
-'''
+"""
 
 
 def fill_onnx_gs(parser: Parser) -> None:

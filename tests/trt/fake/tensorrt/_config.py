@@ -163,4 +163,3 @@ def config() -> Any:
     made = new("IBuilderConfig", _profiles=[], _pools={}, _preview={}, _devices={}, _cache=None)
     made._values.update(_starting())
     return made
-

@@ -153,8 +153,7 @@ class Adders:
         layer = Layer(self, label, kind, list(inputs), values=values)
         self._layers.append(layer)
         layer.outputs = [
-            self._tensor(f"{label}_output" + (f"_{at}" if at else ""), None, layer, at)
-            for at in range(outputs)
+            self._tensor(f"{label}_output" + (f"_{at}" if at else ""), None, layer, at) for at in range(outputs)
         ]
         return new(_emit.CLASS_OF.get(kind, "ILayer"), _state=layer)
 
@@ -228,4 +227,3 @@ class Adders:
 
 def _shown(kind: str) -> str:
     return "".join(word.capitalize() for word in kind.split("_")).replace("Elementwise", "ElementWise")
-

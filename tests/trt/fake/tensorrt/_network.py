@@ -216,4 +216,3 @@ def fixed(value: onnx.ValueInfoProto | None) -> Any:
     tensor = value.type.tensor_type
     shape = tuple(d.dim_value if d.HasField("dim_value") else -1 for d in tensor.shape.dim)
     return dtype_of_onnx(tensor.elem_type), shape
-

@@ -165,4 +165,3 @@ def _algorithm(layer: Any, choice: Choice, at: int) -> Any:
 
 def _strides(shape: tuple[int, ...]) -> list[int]:
     return [int(np.prod(np.abs(shape[at + 1 :]), dtype=np.int64)) for at in range(len(shape))]
-

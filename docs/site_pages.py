@@ -1,0 +1,42 @@
+"""Pages of the web site that lie elsewhere in the repository, and links to them. A hook of mkdocs.yml."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+_FOLDERS = {"screens": "pictures.md", "evidence": "evidence.md", "../examples": "examples.md"}
+
+
+def on_files(files: Any, *, config: Any) -> Any:
+    """Add the pages that are no files of docs/."""
+    from mkdocs.structure.files import File
+
+    for name, text in pages():
+        files.append(File.generated(config, name, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Let links to folders lead to the pages that list them."""
+    return re.sub(r"\]\(([^)#]+?)/?\)", lambda link: f"]({_FOLDERS.get(link[1], link[1])})", markdown)
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """Names and texts of the pages that are made here."""
+    yield "index.md", _from_root("README.md")
+    yield "contributing.md", _from_root("CONTRIBUTING.md")
+    pictures = sorted((ROOT / "docs" / "screens").glob("*-120x40.svg"))
+    shown = (f"## {path.stem.removesuffix('-120x40')}\n\n![{path.stem}](screens/{path.name})\n" for path in pictures)
+    yield "pictures.md", "# Pictures of the app\n\nAt 120 columns and 40 rows, on the demo pair.\n\n" + "\n".join(shown)
+    raw = sorted((ROOT / "docs" / "evidence").glob("*.txt"))
+    yield "evidence.md", "# Raw output\n\n" + "".join(f"- [{path.name}](evidence/{path.name})\n" for path in raw)
+    scripts = sorted((ROOT / "examples").glob("*.py"))
+    texts = (f"## {path.name}\n\n```python\n{path.read_text(encoding='utf-8')}```\n" for path in scripts)
+    yield "examples.md", "# Examples in Python\n\n" + "\n".join(texts)
+
+
+def _from_root(name: str) -> str:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    return text.replace("](docs/", "](").replace("](CONTRIBUTING.md)", "](contributing.md)")
