@@ -2,6 +2,6 @@
 
 import sys
 
-from tui.__main__ import main
+from layerwise._tool.tui.__main__ import main
 
 sys.exit(main())

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tui.cli.options.common import add_logging
-from tui.cli.parser import Parser
-from tui.cli.registry import COMMANDS, Branch, Leaf
+from layerwise._tool.tui.cli.options.common import add_logging
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.registry import COMMANDS, Branch, Leaf
 
 ROOT = Path(__file__).parent.parent
 DOCS = (ROOT / "README.md", ROOT / "docs" / "guide.md", ROOT / "docs" / "bench.md")

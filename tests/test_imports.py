@@ -23,12 +23,12 @@ def imported(code: str) -> set[str]:
 @pytest.mark.parametrize(
     ("code", "absent"),
     [
-        ("import tui.__main__", ENGINES | {"numpy", "textual", "rich", "asyncio", "msgspec"}),
-        ("import tui.cli.run.command", ENGINES | {"numpy", "textual", "asyncio"}),
-        ("import tui.app", ENGINES),
-        ("import backends.jobs.processes.supervisor", ENGINES | {"numpy", "textual", "rich", "psutil"}),
-        ("import backends.jobs.client", ENGINES | {"numpy", "textual"}),
-        ("import debugtools.compare.spec", ENGINES | {"numpy", "textual"}),
+        ("import layerwise._tool.tui.__main__", ENGINES | {"numpy", "textual", "rich", "asyncio", "msgspec"}),
+        ("import layerwise._tool.tui.cli.run.command", ENGINES | {"numpy", "textual", "asyncio"}),
+        ("import layerwise._tool.tui.app", ENGINES),
+        ("import layerwise._tool.backends.jobs.processes.supervisor", ENGINES | {"numpy", "textual", "rich", "psutil"}),
+        ("import layerwise._tool.backends.jobs.client", ENGINES | {"numpy", "textual"}),
+        ("import layerwise._tool.debugtools.compare.spec", ENGINES | {"numpy", "textual"}),
         ("import layerwise", ENGINES | {"numpy", "textual"}),
     ],
 )
@@ -37,7 +37,7 @@ def test_a_face_starts_without_what_it_does_not_use(code: str, absent: set[str])
 
 
 def test_help_needs_no_engine_and_no_screen() -> None:
-    code = "from tui.__main__ import main; main(['--help'])"
+    code = "from layerwise._tool.tui.__main__ import main; main(['--help'])"
     assert not imported(code) & (ENGINES | {"numpy", "textual", "asyncio"})
 
 
@@ -47,7 +47,7 @@ def test_folding_that_needs_no_engine_imports_none(tmp_path: Path) -> None:
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from tui.__main__ import main
+from layerwise._tool.tui.__main__ import main
 
 light = Path(find_spec("onnx").origin).parent / "backend/test/data/light/light_resnet50.onnx"
 assert main(["surgeon", "sanitize", str(light), "--fold-constants", "-o", {str(tmp_path / "out.onnx")!r}]) == 0

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
 
-from backends.limits.memory import room
+from layerwise._tool.backends.limits.memory import room
 
 _DONE, _RAISED, _NO_MEMORY = b"done", b"rais", b"none"
 

@@ -23,7 +23,7 @@ import resource, sys, time
 from pathlib import Path
 sys.path[:0] = sys.argv[1:3]
 resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
-from backends.errors import LayerwiseError
+from layerwise._tool.backends.errors import LayerwiseError
 from support.linting import lint_file
 for path in map(Path, sys.argv[3:]):
     print(path.stem, "starts", flush=True)

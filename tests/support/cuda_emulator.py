@@ -8,8 +8,8 @@ from pathlib import Path
 
 from numpy import zeros
 
-import backends.cuda
-from backends.cuda.metrics import BOUNDS, RECORD, Array, DevicePair, runs, table
+import layerwise._tool.backends.cuda
+from layerwise._tool.backends.cuda.metrics import BOUNDS, RECORD, Array, DevicePair, runs, table
 
 SOURCE = Path(__file__).with_name("cuda_on_cpu.cpp")
 

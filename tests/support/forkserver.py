@@ -240,8 +240,8 @@ if __name__ == "__main__":
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
     from support.forked import ForkedWorker
 
-    from backends.jobs.processes import supervise
-    from tui.__main__ import main
+    from layerwise._tool.backends.jobs.processes import supervise
+    from layerwise._tool.tui.__main__ import main
 
     importlib.import_module("support.everything")
     serve(sys.argv[1])

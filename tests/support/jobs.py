@@ -15,13 +15,13 @@ import psutil
 import pytest
 from support.jobactions import EXTRA_ACTIONS
 
-from backends.errors import UsageError
-from backends.jobs.client import JobClient
-from backends.jobs.inline import run_inline
-from backends.jobs.journal.view import JobView
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace import leases
-from backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.inline import run_inline
+from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace import leases
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
@@ -97,11 +97,11 @@ def waiting_pair(home: Workspace) -> tuple[int, int] | None:
     modules = {}
     for line in processes_of(home):
         pid, *words = line.split()
-        modules |= {int(pid): word for word in words if word.startswith("backends.jobs.") and not _has_a_job(int(pid))}
+        modules |= {int(pid): word for word in words if word.startswith("layerwise._tool.backends.jobs.") and not _has_a_job(int(pid))}
     # a child of the supervisor bears its command line until it is what it will be: only the spare's parent counts
-    spares = [pid for pid, module in modules.items() if module == "backends.jobs.processes.spare_worker"]
+    spares = [pid for pid, module in modules.items() if module == "layerwise._tool.backends.jobs.processes.spare_worker"]
     pairs = [(spare, _parent(spare)) for spare in spares]
-    return next((pair for pair in pairs if modules.get(pair[1]) == "backends.jobs.processes.warm_supervisor"), None)
+    return next((pair for pair in pairs if modules.get(pair[1]) == "layerwise._tool.backends.jobs.processes.warm_supervisor"), None)
 
 
 def _parent(pid: int) -> int:
@@ -155,7 +155,7 @@ def wait_for(home: Workspace, job: int, *states: str, seconds: float = 15.0) -> 
 
 
 def events_of(home: Workspace, job: int) -> list[dict[str, Any]]:
-    from backends.jobs.journal.events import read_events
+    from layerwise._tool.backends.jobs.journal.events import read_events
 
     return list(read_events(home.jobs / str(job)))
 

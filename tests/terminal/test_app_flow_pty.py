@@ -11,7 +11,7 @@ from support.jobs import ROOT, processes_of, until
 from support.slowcompare import EXTRA_ACTIONS
 from support.terminal import Terminal, app
 
-from backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 LAYERS = 100
 

@@ -13,7 +13,7 @@ from trt.zygote import Zygote
 
 HERE = Path(__file__).parent
 FAKE = HERE / "fake"
-_IMPORTED = ("layerwise.backend.trt", "layerwise.comparator", "debugtools.engines.inspect.action")
+_IMPORTED = ("layerwise.backend.trt", "layerwise.comparator", "layerwise._tool.debugtools.engines.inspect.action")
 
 
 @pytest.fixture(params=[10, 11], ids=["trt10", "trt11"])

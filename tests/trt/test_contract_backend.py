@@ -9,7 +9,7 @@ import pytest
 from trt.backend_model import SETUP
 from trt.stubs import compact
 
-from backends.trt.capabilities import CAPABILITIES, Capability
+from layerwise._tool.backends.trt.capabilities import CAPABILITIES, Capability
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "backends" / "trt").rglob("*.py"))

@@ -14,10 +14,10 @@ OURS = """
 import sys; sys.path.insert(0, {root!r})
 {setup}
 from pathlib import Path
-from backends.jobs.context import JobContext
-from backends.jobs.journal.events import read_events
-from backends.results.inference import IterationResult, RunResults
-from debugtools.engines.inspect.action import inspect_trt
+from layerwise._tool.backends.jobs.context import JobContext
+from layerwise._tool.backends.jobs.journal.events import read_events
+from layerwise._tool.backends.results.inference import IterationResult, RunResults
+from layerwise._tool.debugtools.engines.inspect.action import inspect_trt
 def action(**fields):
     Path("spec.json").write_text(json.dumps({{"params": fields}}))
     inspect_trt(JobContext(Path("."), 1))
@@ -35,7 +35,7 @@ def both(request: pytest.FixtureRequest) -> Iterator[Zygote]:
     except build.Unavailable as reason:
         pytest.skip(str(reason))
     environment = {**os.environ, **fake_environment(request.param), "LD_LIBRARY_PATH": library}
-    zygote = Zygote(environment, "polygraphy.tools", "polygraphy.backend.trt", "debugtools.engines.inspect.action")
+    zygote = Zygote(environment, "polygraphy.tools", "polygraphy.backend.trt", "layerwise._tool.debugtools.engines.inspect.action")
     yield zygote
     zygote.close()
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from backends.errors import UsageError
-from backends.text import shown, shown_lines
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.text import shown, shown_lines
 
 LEVELS = {
     "ULTRA_VERBOSE": -20,

@@ -11,7 +11,7 @@ from textual.css.query import NoMatches
 from textual.dom import NoScreen
 from textual.widget import MountError, Widget
 
-from tui.state.signal import Signal
+from layerwise._tool.tui.state.signal import Signal
 
 Work = Callable[[], Coroutine[Any, Any, object]]
 P = ParamSpec("P")

@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from backends.errors import LayerwiseError
-from backends.jobs.folder import LOG, tags_of
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.jobs.folder import LOG, tags_of
 
 TAG = "LAYERWISE_JOB"
 ROOT = str(Path(__file__).parents[3])
@@ -104,7 +104,7 @@ def start_guard(group: int, env: Mapping[str, str]) -> tuple[int, int]:
     that it runs for an answer.
     """
     read_end, alive = os.pipe()
-    command = ["/bin/sh", "-c", _GUARD, "sh", str(group), *python("backends.jobs.processes.sweeper", env.get(TAG, ""))]
+    command = ["/bin/sh", "-c", _GUARD, "sh", str(group), *python("layerwise._tool.backends.jobs.processes.sweeper", env.get(TAG, ""))]
     try:
         return spawn(command, {key: env[key] for key in env if key != TAG}, group=group, stdin=read_end), alive
     except OSError:
@@ -163,7 +163,7 @@ class WorkerProcess:
 def start_worker(folder: Path, attempt: int, env: Mapping[str, str], keep: Sequence[int]) -> WorkerProcess:
     """A worker for one attempt of a job. `keep`: the descriptors of its lock and leases."""
     numbers = ",".join(map(str, kept_numbers(keep)))
-    command = python("backends.jobs.processes.worker", str(folder), str(attempt), str(os.getpid()), numbers)
+    command = python("layerwise._tool.backends.jobs.processes.worker", str(folder), str(attempt), str(os.getpid()), numbers)
     return WorkerProcess(command, {**env, TAG: str(folder)}, output=folder / LOG, keep=keep)
 
 

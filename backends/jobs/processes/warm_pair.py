@@ -11,7 +11,7 @@ import sysconfig
 from contextlib import suppress
 from pathlib import Path
 
-from backends.jobs.processes.control import ROOT, python, spawn_detached
+from layerwise._tool.backends.jobs.processes.control import ROOT, python, spawn_detached
 
 _ANSWER_WITHIN = 5.0
 _FLOORS = ("backends", "surgery", "debugtools", "tui", "layerwise")
@@ -24,7 +24,7 @@ class WarmPair:
         self._code = {folder: _changed(folder) for folder in _code_folders()}
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            spawn_detached(python("backends.jobs.processes.warm_supervisor", str(jobs)), keep=[theirs.fileno()])
+            spawn_detached(python("layerwise._tool.backends.jobs.processes.warm_supervisor", str(jobs)), keep=[theirs.fileno()])
 
     def take(self, folder: Path, lock: int) -> bool:
         """Give it a job with its lock; False when it is gone or of older code: then nobody has taken the job."""
