@@ -1,1 +1,1 @@
-VERSION = "0.1.0"
+"""The faces: the words of the command line and the app on a terminal."""

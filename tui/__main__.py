@@ -54,7 +54,7 @@ def _dispatch(words: list[str]) -> int:
     if first in ("-h", "--help"):
         return _print(overview())
     if first in ("-V", "-v", "--version"):
-        from layerwise._tool.tui import VERSION
+        from layerwise._tool import VERSION
 
         return _print(f"layerwise {VERSION}")
     entry = COMMANDS.get(first)

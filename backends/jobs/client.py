@@ -201,7 +201,7 @@ def _spilled(folder: Path, entry: dict[str, Any]) -> dict[str, Any]:
 def _start(folder: Path, lock: int, pair: WarmPair | None) -> None:
     try:
         if pair is None or not pair.take(folder, lock):
-            spawn_detached(python("layerwise._tool.backends.jobs.processes.supervisor", str(folder)), keep=[lock])
+            spawn_detached(python("supervisor", str(folder)), keep=[lock])
     except OSError as error:
         raise LayerwiseError(f"job {folder.name} could not be started: {refusal(error) or error}") from error
     finally:

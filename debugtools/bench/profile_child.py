@@ -1,4 +1,6 @@
-"""Profiles one runner in a process of its own: `python -m layerwise._tool.debugtools.bench.profile_child`, the request on stdin.
+"""Profiles one runner in a process of its own.
+
+`python -m layerwise._tool.debugtools.bench.profile_child`, the request on stdin.
 
 Of its own because a GPU's kernels are timed truly only where each launch waits (CUDA_LAUNCH_BLOCKING, which must be
 set before CUDA starts), and that must not slow the bench.

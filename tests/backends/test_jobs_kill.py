@@ -31,7 +31,8 @@ _INLINE = (
     "run(Workspace(), sys.argv[1], {'n': 40, 'pause': 0.05})"
 )
 _APP = (
-    "import asyncio, sys; from layerwise._tool.backends.jobs.client import JobClient; from layerwise._tool.backends.jobs.spec import JobSpec\n"
+    "import asyncio, sys; from layerwise._tool.backends.jobs.client import JobClient\n"
+    "from layerwise._tool.backends.jobs.spec import JobSpec\n"
     "async def main():\n"
     "    client = JobClient()\n"
     "    job = await client.submit(JobSpec(action='test_' + sys.argv[1], params={'n': 40, 'pause': 0.05}))\n"

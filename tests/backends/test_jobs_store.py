@@ -30,7 +30,8 @@ def _finished(home: Workspace, count: int) -> list[int]:
 
 def test_ids_of_many_processes(jobs_home: Workspace) -> None:
     code = (
-        "import os; from layerwise._tool.backends.jobs.workspace.store import Workspace; from layerwise._tool.backends.jobs.spec import JobSpec\n"
+        "import os; from layerwise._tool.backends.jobs.workspace.store import Workspace\n"
+        "from layerwise._tool.backends.jobs.spec import JobSpec\n"
         "for _ in range(20): os.close(Workspace().create(JobSpec(action='test_rows'))[1])"
     )
     scripts = [start_script(code) for _ in range(4)]

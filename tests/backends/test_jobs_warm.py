@@ -31,7 +31,8 @@ from layerwise._tool.backends.jobs.workspace.store import Workspace
 __all__ = ["jobs_home"]
 
 _APP = (
-    "import asyncio, sys; from layerwise._tool.backends.jobs.client import JobClient; from layerwise._tool.backends.jobs.spec import JobSpec\n"
+    "import asyncio, sys; from layerwise._tool.backends.jobs.client import JobClient\n"
+    "from layerwise._tool.backends.jobs.spec import JobSpec\n"
     "from layerwise._tool.backends.jobs.workspace.store import Workspace; from support.jobs import ready_pair\n"
     "async def main():\n"
     "    client = JobClient()\n"

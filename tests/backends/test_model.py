@@ -338,7 +338,8 @@ def test_opening_and_walking_reads_no_weights(tmp_path: Path) -> None:
     big = tmp_path / "big.onnx"
     tensor = numpy_helper.from_array(np.zeros(1 << 26, np.float32), "w")
     big.write_bytes(model([], [], [], [tensor]).SerializeToString())
-    code = "import sys; from layerwise._tool.backends.model.file import ModelFile; ModelFile(sys.argv[1]).structure_bytes();"
+    code = "import sys; from layerwise._tool.backends.model.file import ModelFile;"
+    code += "ModelFile(sys.argv[1]).structure_bytes();"
     code += "print(open('/proc/self/status').read())"
     done = subprocess.run([sys.executable, "-c", code, big], capture_output=True, text=True, check=True)
     peak = next(line for line in done.stdout.splitlines() if line.startswith("VmHWM"))

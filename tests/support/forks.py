@@ -8,11 +8,14 @@ from trt.zygote import Zygote
 
 _TESTS = Path(__file__).parents[1]
 _MODULES = (
-    "support.forked", "layerwise._tool.tui.__main__", "layerwise._tool.tui.cli.leaf", "layerwise._tool.tui.cli.run.command", "layerwise._tool.tui.cli.run.report",
-    "layerwise._tool.tui.cli.script.generate", "layerwise._tool.tui.cli.convert.command", "layerwise._tool.tui.cli.inspect.command", "layerwise._tool.tui.cli.inspect.diff",
-    "layerwise._tool.debugtools.compare.run", "layerwise._tool.debugtools.convert.engine", "layerwise._tool.debugtools.convert.action", "layerwise._tool.backends.onnxrt.runner",
-    "layerwise._tool.backends.trt.inference.runner", "layerwise._tool.backends.jobs.inline", "layerwise._tool.surgery.cut.segments", "layerwise.backend.trt",
-    "layerwise.comparator",
+    "support.forked", "layerwise._tool.tui.__main__", "layerwise._tool.tui.cli.leaf",
+    "layerwise._tool.tui.cli.run.command", "layerwise._tool.tui.cli.run.report",
+    "layerwise._tool.tui.cli.script.generate", "layerwise._tool.tui.cli.convert.command",
+    "layerwise._tool.tui.cli.inspect.command", "layerwise._tool.tui.cli.inspect.diff",
+    "layerwise._tool.debugtools.compare.run", "layerwise._tool.debugtools.convert.engine",
+    "layerwise._tool.debugtools.convert.action", "layerwise._tool.backends.onnxrt.runner",
+    "layerwise._tool.backends.trt.inference.runner", "layerwise._tool.backends.jobs.inline",
+    "layerwise._tool.surgery.cut.segments", "layerwise.backend.trt", "layerwise.comparator",
 )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ from layerwise._tool.backends.jobs.workspace.store import Workspace
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
 _TAG = b"LAYERWISE_JOB="
+_JOBS = "layerwise._tool.backends.jobs."
 
 
 def until(check: Callable[[], T], seconds: float = 15.0) -> T:
@@ -97,11 +98,11 @@ def waiting_pair(home: Workspace) -> tuple[int, int] | None:
     modules = {}
     for line in processes_of(home):
         pid, *words = line.split()
-        modules |= {int(pid): word for word in words if word.startswith("layerwise._tool.backends.jobs.") and not _has_a_job(int(pid))}
+        modules |= {int(pid): word for word in words if word.startswith(_JOBS) and not _has_a_job(int(pid))}
     # a child of the supervisor bears its command line until it is what it will be: only the spare's parent counts
-    spares = [pid for pid, module in modules.items() if module == "layerwise._tool.backends.jobs.processes.spare_worker"]
+    spares = [pid for pid, module in modules.items() if module == f"{_JOBS}processes.spare_worker"]
     pairs = [(spare, _parent(spare)) for spare in spares]
-    return next((pair for pair in pairs if modules.get(pair[1]) == "layerwise._tool.backends.jobs.processes.warm_supervisor"), None)
+    return next((pair for pair in pairs if modules.get(pair[1]) == f"{_JOBS}processes.warm_supervisor"), None)
 
 
 def _parent(pid: int) -> int:

@@ -17,7 +17,10 @@ from typing import Any, NamedTuple
 
 PRELOADED = {
     "polygraphy": ("polygraphy.tools._main", "onnx", "onnxruntime", "onnx_graphsurgeon"),
-    "layerwise": ("layerwise._tool.tui.__main__", "onnx", "onnxruntime", "layerwise._tool.surgery.sanitize.action", "layerwise._tool.tui.cli.surgeon.sanitize"),
+    "layerwise": (
+        "layerwise._tool.tui.__main__", "onnx", "onnxruntime", "layerwise._tool.surgery.sanitize.action",
+        "layerwise._tool.tui.cli.surgeon.sanitize",
+    ),
 }
 LIMIT = 30  # seconds for one command
 

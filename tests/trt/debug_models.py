@@ -1,9 +1,11 @@
 """What searches on the fake start with: models whose layers can be spoilt, and the searches as jobs run them."""
 
 LOADED = (
-    "layerwise._tool.debugtools.search.driver.action", "layerwise._tool.debugtools.search.driver.node_search", "layerwise._tool.debugtools.search.driver.repeat",
-    "layerwise._tool.debugtools.locate.action", "layerwise._tool.debugtools.locate.run", "layerwise._tool.debugtools.search.precision.action",
-    "layerwise._tool.debugtools.search.precision.run", "layerwise._tool.debugtools.convert.engine_precision", "layerwise._tool.backends.trt.inference.parts",
+    "layerwise._tool.debugtools.search.driver.action", "layerwise._tool.debugtools.search.driver.node_search",
+    "layerwise._tool.debugtools.search.driver.repeat", "layerwise._tool.debugtools.locate.action",
+    "layerwise._tool.debugtools.locate.run", "layerwise._tool.debugtools.search.precision.action",
+    "layerwise._tool.debugtools.search.precision.run", "layerwise._tool.debugtools.convert.engine_precision",
+    "layerwise._tool.backends.trt.inference.parts",
 )  # fmt: skip
 """What searches import on their way: loaded once, before any of them."""
 SETUP = """

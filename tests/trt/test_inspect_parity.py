@@ -35,7 +35,8 @@ def both(request: pytest.FixtureRequest) -> Iterator[Zygote]:
     except build.Unavailable as reason:
         pytest.skip(str(reason))
     environment = {**os.environ, **fake_environment(request.param), "LD_LIBRARY_PATH": library}
-    zygote = Zygote(environment, "polygraphy.tools", "polygraphy.backend.trt", "layerwise._tool.debugtools.engines.inspect.action")
+    modules = ("polygraphy.tools", "polygraphy.backend.trt", "layerwise._tool.debugtools.engines.inspect.action")
+    zygote = Zygote(environment, *modules)
     yield zygote
     zygote.close()
 

@@ -18,7 +18,7 @@ from layerwise._tool.tui.cli.registry import Leaf
 def run_leaf(words: str, leaf: Leaf, argv: list[str]) -> int:
     """Parse `argv` with the options of `leaf` and run it; the exit code. Raises LayerwiseError for user errors
     of parsing; those of running are logged."""
-    module = importlib.import_module(leaf.module)
+    module = importlib.import_module(leaf.module, __package__)
     parser = Parser(f"layerwise {words}", leaf.summary)
     getattr(module, f"fill_{leaf.name}")(parser)
     add_logging(parser)

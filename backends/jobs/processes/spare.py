@@ -29,7 +29,7 @@ class SpareWorker(WorkerProcess):
         self._tag = f"spare-{uuid.uuid4().hex}"
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         (number,) = kept_numbers([theirs.fileno()])
-        command = python("layerwise._tool.backends.jobs.processes.spare_worker", str(jobs), str(os.getpid()), str(number))
+        command = python("spare_worker", str(jobs), str(os.getpid()), str(number))
         env = {**LARGE_PAGES, **environment(**{TAG: self._tag})}
         with theirs:
             super().__init__(command, env, keep=[theirs.fileno()])

@@ -16,8 +16,8 @@ from layerwise._tool.backends.jobs.folder import LOG
 from layerwise._tool.backends.jobs.processes.worker import die_with, work
 
 AHEAD = (
-    "onnx", "onnxruntime", "layerwise._tool.backends.onnxrt.runner", "layerwise._tool.surgery.cut.segments", "layerwise._tool.surgery.cut.sizes",
-    "layerwise._tool.debugtools.compare.run",
+    "onnx", "onnxruntime", "layerwise._tool.backends.onnxrt.runner", "layerwise._tool.surgery.cut.segments",
+    "layerwise._tool.surgery.cut.sizes", "layerwise._tool.debugtools.compare.run",
 )  # fmt: skip
 _MOST_DESCRIPTORS = 64
 

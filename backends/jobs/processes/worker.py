@@ -1,4 +1,6 @@
-"""The worker of one attempt: `python -m layerwise._tool.backends.jobs.processes.worker FOLDER [ATTEMPT PARENT DESCRIPTORS]`.
+"""The worker of one attempt.
+
+`python -m layerwise._tool.backends.jobs.processes.worker FOLDER [ATTEMPT PARENT DESCRIPTORS]`
 
 Dies with its supervisor, keeps the job's lock and leases while it lives, and imports only what the action
 needs.
