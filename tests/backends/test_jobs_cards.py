@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from support.jobs import ROOT, events_of, jobs_home, run, start_script, submit, until, wait_for
+from support.jobs import TESTS, events_of, jobs_home, run, start_script, submit, until, wait_for
 
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.jobs.client import JobClient
@@ -135,6 +135,6 @@ def test_a_listener_that_raises_ends_the_telling_and_not_the_job(jobs_home: Work
 
 
 def test_the_environment_of_a_job(jobs_home: Workspace) -> None:
-    assert str(ROOT) in os.environ["PYTHONPATH"]
+    assert str(TESTS) in os.environ["PYTHONPATH"]
     view = run(jobs_home, "environment", {"names": ["CUDA_VISIBLE_DEVICES", "MINE"]}, env={"MINE": "1"}, cwd="/")
     assert view.result == {"CUDA_VISIBLE_DEVICES": "", "MINE": "1", "cwd": "/"}

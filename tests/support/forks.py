@@ -23,7 +23,7 @@ def line_zygote(version: int | None) -> Zygote:
     """The process; `run_line` of support.forked is there in its forks. version: of TensorRT, None: there is none."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LAYERWISE_FAKE")}
     fakes = {} if version is None else fake_environment(version)
-    folders = [str(_TESTS), str(_TESTS.parent), *fakes.get("PYTHONPATH", "").split(os.pathsep)[:1]]
+    folders = [str(_TESTS), str(_TESTS.parent / ".editable"), *fakes.get("PYTHONPATH", "").split(os.pathsep)[:1]]
     environment |= {**fakes, "PYTHONPATH": os.pathsep.join(filter(None, folders))}
     return Zygote(environment, *_MODULES)
 

@@ -237,7 +237,7 @@ def _run() -> NoReturn:
 
 if __name__ == "__main__":
     SITE = [entry for entry in sys.path if "packages" in entry or "/lib/python" in entry or entry.endswith(".zip")]
-    sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+    sys.path[:0] = [str(ROOT / ".editable"), str(ROOT / "tests")]
     from support.forked import ForkedWorker
 
     from layerwise._tool.backends.jobs.processes import supervise

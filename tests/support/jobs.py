@@ -24,7 +24,7 @@ from layerwise._tool.backends.jobs.workspace import leases
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 T = TypeVar("T")
-ROOT = Path(__file__).parents[2]
+TESTS = Path(__file__).parents[1]
 _TAG = b"LAYERWISE_JOB="
 _JOBS = "layerwise._tool.backends.jobs."
 
@@ -71,7 +71,7 @@ def leases_taken(workspace: Workspace) -> list[str]:
 def jobs_home(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
     """A workspace whose workers know the test actions; at the end no process and no lease may be left."""
     monkeypatch.setenv("LAYERWISE_EXTRA_ACTIONS", EXTRA_ACTIONS)
-    monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{ROOT / 'tests'}")
+    monkeypatch.setenv("PYTHONPATH", f"{os.environ['PYTHONPATH']}{os.pathsep}{TESTS}")
     home = Workspace()
     yield home
     for view in home.list_jobs():

@@ -110,7 +110,7 @@ def test_the_check_finds_names_of_one_version() -> None:
 
 
 def test_a_build_and_a_run_of_the_backend_pass_the_real_bindings_whole(in_fake: RunIn, tmp_path: Path) -> None:
-    scenario = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{SETUP}" + """
+    scenario = f"import sys; sys.path.insert(0, {str(ROOT / '.editable')!r})\n{SETUP}" + """
 options = ConfigOptions(version_compatible=True, refittable=True, sparse_weights=True, optimization_level=2,
     pool_limits={"workspace": 1 << 24}, profiling_verbosity="detailed", max_aux_streams=2)
 runner = opened(conv(), profiles=[range_of(1, 2, 4), range_of(4, 6, 8)], config=options, save_engine="m.engine")

@@ -22,7 +22,7 @@ OPERATORS = ("Abs", "Neg", "Tanh", "Softplus", "Exp", "Sigmoid")
 BAD = {"seed": 5, "bad_tactic": {"layers": ["softplus"], "probability": 0.3, "scale": 3.0}}
 SETUP = f"""
 import json, sys
-sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / "tests")!r}]
+sys.path[:0] = [{str(ROOT / ".editable")!r}, {str(ROOT / "tests")!r}]
 from pathlib import Path
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.runner import Loadable

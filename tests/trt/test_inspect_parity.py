@@ -53,7 +53,7 @@ def sides(both: Zygote, tmp_path: Path) -> Sides:
         return [line.removeprefix("[I] ").rstrip() for line in shown if line.strip()]
 
     def run(ours: str, *theirs: str) -> tuple[list[str], list[str]]:
-        setup = OURS.format(root=str(Path(__file__).parents[2]), setup=SETUP)
+        setup = OURS.format(root=str(Path(__file__).parents[2] / ".editable"), setup=SETUP)
         found = lines(setup + ours, LAYERWISE_HOME=str(tmp_path / "home"))
         return found, lines(THEIRS.format(words=list(theirs)))
 

@@ -35,7 +35,7 @@ def built(in_fake: Callable[..., str], tmp_path: Path) -> Callable[..., list[dic
     def run(*lines: str, **faults: object) -> list[dict[str, Any]]:
         options = [to_dict(trt_options(options_of(line))) for line in lines]
         source = (
-            f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n{SETUP}{ASKED}"
+            f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2] / '.editable')!r})\n{SETUP}{ASKED}"
             f"_faults.inject(**{faults!r})\n"
             f"for options in json.loads({json.dumps(options)!r}):\n    print(json.dumps(asked(options)))\n"
         )
@@ -122,7 +122,7 @@ def test_quantization_flags_and_streams(built: Callable[..., list[dict[str, Any]
 def test_a_lean_runtime_a_saved_engine_and_a_timing_cache(in_fake: Callable[..., str], tmp_path: Path) -> None:
     (tmp_path / "no.so").write_text("no library")
     said = in_fake(
-        f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n{SETUP}{ASKED}"
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2] / '.editable')!r})\n{SETUP}{ASKED}"
         "def run(line):\n"
         "    from layerwise._tool.tui.cli.request.parser import parser\n"
         "    from layerwise._tool.tui.cli.request.to_spec import to_request\n"
