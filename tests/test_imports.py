@@ -1,6 +1,7 @@
 """What a face does not use, it does not import: start-up time and crash isolation depend on it."""
 
 import ast
+import importlib
 import json
 import re
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+FLOORS = ("backends", "surgery", "debugtools", "tui")
 ENGINES = {"onnxruntime", "tensorrt", "cuda", "onnx", "torch", "polygraphy"}
 
 
@@ -72,6 +74,21 @@ def test_everything_the_faces_print_goes_through_the_places_that_escape() -> Non
 
 
 def test_only_one_place_quotes_for_the_shell() -> None:
-    named = {str(path.relative_to(ROOT)) for floor in ("backends", "surgery", "debugtools", "tui", "layerwise")
+    named = {str(path.relative_to(ROOT)) for floor in (*FLOORS, "layerwise")
              for path in ROOT.glob(f"{floor}/**/*.py") if re.search(r"\bshlex\b", path.read_text())}  # fmt: skip
     assert named == {"backends/shell.py", "tui/state/run_trt.py"}  # the latter reads groups between semicolons
+
+
+@pytest.mark.parametrize("name", FLOORS)
+def test_a_floor_has_one_name(name: str) -> None:
+    """Its module would be loaded a second time under the other, here where its folder can be imported."""
+    with pytest.raises(ImportError, match=rf"{name} is layerwise\._tool\.{name}"):
+        importlib.import_module(name)
+
+
+def test_no_text_imports_a_floor_by_its_folder() -> None:
+    """Not even a script in a string, which the linter does not read."""
+    wrong = re.compile(rf"(?:^|[\"';]|\\n) *(?:from|import) (?:{'|'.join(FLOORS)})[. ]|-m (?:{'|'.join(FLOORS)})\b", re.M)
+    folders = (*FLOORS, "layerwise", "tests", "benchmarks", "docs", "examples")
+    texts = (path for folder in folders for path in ROOT.glob(f"{folder}/**/*.py"))
+    assert not [str(path) for path in texts if wrong.search(path.read_text(encoding="utf-8"))]
