@@ -88,7 +88,8 @@ def test_a_floor_has_one_name(name: str) -> None:
 
 def test_no_text_imports_a_floor_by_its_folder() -> None:
     """Not even a script in a string, which the linter does not read."""
-    wrong = re.compile(rf"(?:^|[\"';]|\\n) *(?:from|import) (?:{'|'.join(FLOORS)})[. ]|-m (?:{'|'.join(FLOORS)})\b", re.M)
+    floor = f"(?:{'|'.join(FLOORS)})"
+    wrong = re.compile(rf"(?:^|[\"';]|\\n) *(?:from|import) {floor}[. ]|-m {floor}\b", re.M)
     folders = (*FLOORS, "layerwise", "tests", "benchmarks", "docs", "examples")
     texts = (path for folder in folders for path in ROOT.glob(f"{folder}/**/*.py"))
     assert not [str(path) for path in texts if wrong.search(path.read_text(encoding="utf-8"))]
