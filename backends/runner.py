@@ -12,12 +12,12 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError, UsageError
-from backends.filesystem.files import read_file
-from backends.results.inference import IterationResult
-from backends.specs import RunnerSpec
-from backends.tensors import DTYPES, TensorInfo, dtype_name
-from backends.text import shown
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.filesystem.files import read_file
+from layerwise._tool.backends.results.inference import IterationResult
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.tensors import DTYPES, TensorInfo, dtype_name
+from layerwise._tool.backends.text import shown
 
 _PREFIXES = {
     "onnxrt": "onnxrt-runner",
@@ -29,11 +29,11 @@ _PREFIXES = {
 _PART = re.compile(r"(.+?)(?:\[\d+\](?:\[(?:keys|values)\])?|\[(?:keys|values)\])", re.DOTALL)
 _DTYPE_NAMES = frozenset(row.name for row in DTYPES)
 _MODULES = {  # each has open_<kind>
-    "onnxrt": "backends.onnxrt.runner",
-    "reference": "backends.reference.runner",
-    "saved": "backends.saved",
-    "pluginref": "backends.reference.pluginref",
-    "trt": "backends.trt",
+    "onnxrt": "layerwise._tool.backends.onnxrt.runner",
+    "reference": "layerwise._tool.backends.reference.runner",
+    "saved": "layerwise._tool.backends.saved",
+    "pluginref": "layerwise._tool.backends.reference.pluginref",
+    "trt": "layerwise._tool.backends.trt",
 }
 
 

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 from numpy.typing import NDArray
 
-from backends.errors import BadFile, UsageError
-from backends.results.inference import IterationResult, RunResults
-from backends.runner import Loadable, RunnerBase, check_names
-from backends.specs import RunnerSpec
-from backends.tensors import TensorInfo
-from backends.text import shown
+from layerwise._tool.backends.errors import BadFile, UsageError
+from layerwise._tool.backends.results.inference import IterationResult, RunResults
+from layerwise._tool.backends.runner import Loadable, RunnerBase, check_names
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.tensors import TensorInfo
+from layerwise._tool.backends.text import shown
 
 
 class SavedRunner(RunnerBase):

@@ -12,9 +12,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from backends.errors import LayerwiseError, UsageError
-from backends.filesystem.files import read_file
-from backends.text import shown
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.filesystem.files import read_file
+from layerwise._tool.backends.text import shown
 
 _MOST = 4 << 20  # bytes of a script; the parser takes hundreds of times as many
 

@@ -1,7 +1,7 @@
 """Sizes in bytes as users write and read them."""
 
-from backends.errors import UsageError
-from backends.text import shown
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.text import shown
 
 _SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")

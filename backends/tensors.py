@@ -15,9 +15,9 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import UsageError
-from backends.text import shown
-from backends.type_names import TYPE_NAMES, type_name
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.type_names import TYPE_NAMES, type_name
 
 Array = NDArray[Any]
 Dim = int | str | None

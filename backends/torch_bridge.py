@@ -7,8 +7,8 @@ import numpy as np
 import pybase64
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError, MissingDependency
-from backends.tensors import EXTENDED_NAMES, to_numpy
+from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
+from layerwise._tool.backends.tensors import EXTENDED_NAMES, to_numpy
 
 Array = NDArray[Any]
 

@@ -19,12 +19,12 @@ from typing import Any
 import onnx
 import onnx_graphsurgeon as gs
 
-from backends.model.file import ModelFile
 from benchmarks.inspect_model import long_model, weighty_model
-from surgery.edits import edit_from
-from surgery.history.soundness import edit_problems
-from surgery.model.structure import Structure
-from surgery.types.incremental import types_of
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.surgery.edits import edit_from
+from layerwise._tool.surgery.history.soundness import edit_problems
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.types.incremental import types_of
 
 Edits = Callable[[Structure, int], dict[str, Any]]
 BOUNDS = {"nodes": 0.1, "weights": 0.3}

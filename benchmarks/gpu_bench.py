@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.models import make_gpu_bound
-from debugtools.bench.statistics import percentile
+from layerwise._tool.debugtools.bench.statistics import percentile
 
 ASKED = 0.05
 SECONDS, WARM_UP = 3.0, 1.0
@@ -94,10 +94,10 @@ def _bound(session: Any, model: Path, way: str) -> Callable[[], object]:
 
 def _feed(session: Any) -> dict[str, Any]:
     """The inputs that `layerwise bench` makes: synthetic, dynamic dimensions 1."""
-    from backends.feeds.sources import make_feeds
-    from backends.onnxrt.values import type_name
-    from backends.specs import FeedSpec
-    from backends.tensors import TensorInfo
+    from layerwise._tool.backends.feeds.sources import make_feeds
+    from layerwise._tool.backends.onnxrt.values import type_name
+    from layerwise._tool.backends.specs import FeedSpec
+    from layerwise._tool.backends.tensors import TensorInfo
 
     inputs = [TensorInfo(node.name, type_name(node.type), tuple(node.shape)) for node in session.get_inputs()]
     return next(iter(make_feeds(FeedSpec(), inputs, lambda text: None)))

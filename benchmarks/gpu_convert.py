@@ -17,8 +17,8 @@ from typing import Any
 
 import onnx
 
-from backends.model.file import ModelFile
-from surgery.model.structure import Structure, node_label
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.surgery.model.structure import Structure, node_label
 
 LAYERWISE = [sys.executable, "-m", "layerwise"]
 KEPT = ("Softmax", "LayerNormalization", "ReduceMean", "Pow", "Sqrt", "Sigmoid")

@@ -16,8 +16,8 @@ import onnx
 from onnx import numpy_helper
 
 from benchmarks.models import heavy_model
-from surgery.demo import make_demo
-from surgery.precision.nodes import convert_precision
+from layerwise._tool.surgery.demo import make_demo
+from layerwise._tool.surgery.precision.nodes import convert_precision
 
 LAYERWISE = [sys.executable, "-m", "layerwise"]
 EXACT = ["--runner", "onnxrt,providers=cuda,tf32=false", "--runner", "onnxrt,providers=cpu"]

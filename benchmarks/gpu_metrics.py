@@ -22,29 +22,29 @@ import ml_dtypes
 import msgspec
 import numpy as np
 
-from backends.cuda.bound import BoundSession
-from backends.cuda.devices import Buffer, Event, Stream, captured, copy_on_device
-from backends.cuda.library import architecture, use_device
-from backends.cuda.metrics import DeviceMetrics, DevicePair
-from backends.cuda.program import compiled
-from backends.cuda.tensors import DeviceTensor
-from backends.jobs.context import JobContext
-from backends.jobs.journal.events import read_events
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
-from backends.onnxrt.runner import open_onnxrt
-from backends.runner import Loadable
-from backends.specs import FeedSpec, ModelOptions, RunnerSpec
 from benchmarks.bert import bert_base
 from benchmarks.gpu_convert import KEPT, nodes_in
-from debugtools.compare.action import compare
-from debugtools.compare.arithmetic.device import compare_outputs, compare_tensors
-from debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
-from debugtools.compare.arithmetic.tolerance import Rule
-from debugtools.compare.run import ComparisonRun
-from debugtools.compare.sides.marked import markable
-from debugtools.compare.sides.models import Model
-from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
+from layerwise._tool.backends.cuda.bound import BoundSession
+from layerwise._tool.backends.cuda.devices import Buffer, Event, Stream, captured, copy_on_device
+from layerwise._tool.backends.cuda.library import architecture, use_device
+from layerwise._tool.backends.cuda.metrics import DeviceMetrics, DevicePair
+from layerwise._tool.backends.cuda.program import compiled
+from layerwise._tool.backends.cuda.tensors import DeviceTensor
+from layerwise._tool.backends.jobs.context import JobContext
+from layerwise._tool.backends.jobs.journal.events import read_events
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.onnxrt.runner import open_onnxrt
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.specs import FeedSpec, ModelOptions, RunnerSpec
+from layerwise._tool.debugtools.compare.action import compare
+from layerwise._tool.debugtools.compare.arithmetic.device import compare_outputs, compare_tensors
+from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
+from layerwise._tool.debugtools.compare.run import ComparisonRun
+from layerwise._tool.debugtools.compare.sides.marked import markable
+from layerwise._tool.debugtools.compare.sides.models import Model
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 
 GB, SHARE, TIMES = 10**9, 0.6, 10.0
 RULE, METRICS = Rule(atol=1e-3, rtol=1e-2), ("simple", "l2", "cosine_similarity", "psnr", "snr")

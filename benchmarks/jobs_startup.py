@@ -23,16 +23,16 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from support.jobactions import EXTRA_ACTIONS  # noqa: E402
 
-from backends.jobs.client import JobClient  # noqa: E402
-from backends.jobs.journal.events import read_events  # noqa: E402
-from backends.jobs.spec import JobSpec  # noqa: E402
-from backends.jobs.workspace.store import Workspace  # noqa: E402
+from layerwise._tool.backends.jobs.client import JobClient  # noqa: E402
+from layerwise._tool.backends.jobs.journal.events import read_events  # noqa: E402
+from layerwise._tool.backends.jobs.spec import JobSpec  # noqa: E402
+from layerwise._tool.backends.jobs.workspace.store import Workspace  # noqa: E402
 
 INLINE = """
 import json, sys
-from backends.jobs.inline import run_inline
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.jobs.inline import run_inline
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 run_inline(JobSpec(action="test_rows", params={"n": 1}), lambda event: None, Workspace())
 """
 

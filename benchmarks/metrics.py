@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from polygraphy.comparator import IterationResult, SimpleCompareFunc
 
-from debugtools.compare.arithmetic.metrics import compare_arrays
-from debugtools.compare.arithmetic.tolerance import Rule
+from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 
 ASKED = 15.0
 Array = NDArray[np.float32]

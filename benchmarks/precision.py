@@ -29,17 +29,17 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
-from backends.feeds.sources import save_feeds
-from backends.reference.evaluate import Evaluation
-from backends.specs import FeedSpec
 from benchmarks.faults.ours import run_action
 from benchmarks.faults.running import OFF, all_tensors, run
 from benchmarks.faults.zoo import Sample, sample
-from debugtools.compare.spec import CompareSpec, ToleranceSpec
-from debugtools.search.precision.spec import PrecisionSpec
-from debugtools.search.spec import DebugSpec
-from surgery.demo import demo_feed, demo_model
-from surgery.precision.nodes import convert_precision, emulate_precision, lowered_nodes
+from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.reference.evaluate import Evaluation
+from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec, ToleranceSpec
+from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
+from layerwise._tool.debugtools.search.spec import DebugSpec
+from layerwise._tool.surgery.demo import demo_feed, demo_model
+from layerwise._tool.surgery.precision.nodes import convert_precision, emulate_precision, lowered_nodes
 
 Array = NDArray[Any]
 MODELS = ("decoder", "cnn", "detector", "lstm", "encoder", "demo")

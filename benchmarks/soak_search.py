@@ -26,15 +26,15 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from backends.jobs.client import JobClient
-from backends.jobs.journal.events import read_events
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
-from backends.specs import RunnerSpec
 from benchmarks.soak.left import left_behind
 from benchmarks.soak.processes import kill, within
-from debugtools.compare.spec import CompareSpec
-from debugtools.search.spec import CheckSpec, DebugSpec
+from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.journal.events import read_events
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec
 
 ROOT = Path(__file__).resolve().parent.parent
 FAULTS = ("n17", "n41")

@@ -29,8 +29,8 @@ from support.surgeon_zoo import write_all
 
 from benchmarks.measure import OURS, THEIRS, Measured, measure, median
 from benchmarks.models import NAMES, light_model
-from surgery.model.structure import Structure
-from surgery.rewrite.tidy import in_order
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.rewrite.tidy import in_order
 
 FOLD = ("sanitize", "--fold-constants", "--no-onnxruntime-shape-inference", "--fold-size-threshold", "1M")
 COMMANDS: dict[str, tuple[str, ...]] = {

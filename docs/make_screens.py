@@ -29,13 +29,13 @@ sys.path.insert(0, str(ROOT))
 import msgspec  # noqa: E402
 from textual.pilot import Pilot  # noqa: E402
 
-from backends.jobs.spec import JobSpec  # noqa: E402
-from backends.specs import FeedSpec, RunnerSpec  # noqa: E402
-from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec  # noqa: E402
-from debugtools.search.spec import CheckSpec, DebugSpec  # noqa: E402
-from surgery.demo import make_demo  # noqa: E402
-from tui.controllers.run import compare_job  # noqa: E402
-from tui.workbench import Workbench, open_workbench  # noqa: E402
+from layerwise._tool.backends.jobs.spec import JobSpec  # noqa: E402
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec  # noqa: E402
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec  # noqa: E402
+from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec  # noqa: E402
+from layerwise._tool.surgery.demo import make_demo  # noqa: E402
+from layerwise._tool.tui.controllers.run import compare_job  # noqa: E402
+from layerwise._tool.tui.workbench import Workbench, open_workbench  # noqa: E402
 
 
 class Camera:

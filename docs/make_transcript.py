@@ -28,7 +28,7 @@ import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 from onnx import numpy_helper  # noqa: E402
 
-from surgery.demo import make_demo  # noqa: E402
+from layerwise._tool.surgery.demo import make_demo  # noqa: E402
 
 
 class Terminal:

@@ -1,5 +1,5 @@
 """`python -m layerwise` is the command `layerwise`."""
 
-from tui.__main__ import run
+from layerwise._tool.tui.__main__ import run
 
 run()

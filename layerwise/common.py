@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from backends.tensors import TensorInfo, dtype_name, to_numpy
+from layerwise._tool.backends.tensors import TensorInfo, dtype_name, to_numpy
 
 
 class BoundedShape(list[Any]):

@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import UsageError
-from backends.trt.inference.memory import Buffer
-from backends.trt.inference.memory import Stream as Inner
-from backends.trt.library import check, cudart
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.trt.inference.memory import Buffer
+from layerwise._tool.backends.trt.inference.memory import Stream as Inner
+from layerwise._tool.backends.trt.library import check, cudart
 
 Array = NDArray[Any]
 

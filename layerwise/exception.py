@@ -1,6 +1,6 @@
 """Errors, under the names that scripts written for Polygraphy catch."""
 
-from backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError
+from layerwise._tool.backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError
 
 PolygraphyException = LayerwiseError
 

@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from backends.errors import UsageError
+from layerwise._tool.backends.errors import UsageError
 
 Function = Callable[..., Any]
 

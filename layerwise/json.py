@@ -6,12 +6,12 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from backends.filesystem.files import atomic_write
-from backends.filesystem.temporary import temporary_folder
-from backends.formats import json_arrays, json_format
-from backends.results import accuracy
-from backends.results import inference as results
-from backends.results import io as results_io
+from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise._tool.backends.filesystem.temporary import temporary_folder
+from layerwise._tool.backends.formats import json_arrays, json_format
+from layerwise._tool.backends.results import accuracy
+from layerwise._tool.backends.results import inference as results
+from layerwise._tool.backends.results import io as results_io
 from layerwise.comparator.accuracy import AccuracyResults
 from layerwise.comparator.accuracy import from_floor as lifted_accuracy
 from layerwise.comparator.struct import RunResults

@@ -5,8 +5,8 @@ from contextlib import AbstractContextManager, contextmanager
 from enum import IntEnum
 from typing import NoReturn
 
-from backends.errors import LayerwiseError
-from tui.cli.log import LEVELS, Log, Text
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.tui.cli.log import LEVELS, Log, Text
 
 
 class LogMode(IntEnum):

@@ -17,10 +17,10 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from backends.feeds.sources import save_feeds
-from backends.filesystem.files import atomic_write
-from backends.filesystem.permissions import make_folder
-from surgery.precision.nodes import emulate_precision
+from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.surgery.precision.nodes import emulate_precision
 
 Array = NDArray[Any]
 

@@ -3,16 +3,31 @@
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
+from importlib.abc import MetaPathFinder
 from itertools import count
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+ROOT = Path(__file__).parent.parent
+INSTALLED = str(ROOT / ".editable")  # what an editable install puts on the path
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # for tests that import onnxruntime before ours
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
+sys.path[:0] = [str(ROOT / "tests"), INSTALLED, str(ROOT)]  # the last for benchmarks
+
+
+class _OneName(MetaPathFinder):
+    """The floors can be imported from this folder too, then a second time: nothing here may."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
+        if name in ("backends", "surgery", "debugtools", "tui"):
+            raise ImportError(f"{name} is layerwise._tool.{name}")
+
+
+sys.meta_path.insert(0, _OneName())
+
 _STARTS_PROCESSES = re.compile(
     r"^import subprocess|\bJobClient\b|\brun_inline\b|\bos\.fork\b|^from support import .*\bfork|^from support\.(?:"
     "bench|chromium|cli|comparing|debugging|few_processes|forked|forks|hostile_sizes|jobs|killpoints|linting|locating|"
@@ -69,5 +84,5 @@ def workspace(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     home.mkdir(mode=0o700)
     monkeypatch.setenv("LAYERWISE_HOME", str(home))
     monkeypatch.setenv("LAYERWISE_LEASES", str(home / "leases"))
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent.parent))
+    monkeypatch.setenv("PYTHONPATH", INSTALLED)
     return home

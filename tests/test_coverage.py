@@ -81,8 +81,8 @@ def test_a_rows_command_ends_as_it_says(command: str, code: int, folder: Path) -
 
 
 def test_the_keys_a_row_names_are_bound() -> None:
-    import tui.workbench  # noqa: F401  (its screens fill the registry)
-    from tui.commands import REGISTRY
+    import layerwise._tool.tui.workbench  # noqa: F401  (its screens fill the registry)
+    from layerwise._tool.tui.commands import REGISTRY
 
     bound = {key for command in REGISTRY.values() for key in command.key_text.split()}
     assert {key for row in ROWS for key in row.keys} <= bound

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tui.cli.options.common import add_logging
-from tui.cli.parser import Parser
-from tui.cli.registry import COMMANDS, Branch, Leaf
+from layerwise._tool.tui.cli import registry
+from layerwise._tool.tui.cli.options.common import add_logging
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.registry import COMMANDS, Branch, Leaf
 
 ROOT = Path(__file__).parent.parent
 CONTRIBUTORS = (ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md", ROOT / "docs" / "glossary.md")
@@ -53,7 +54,7 @@ def branch_leaf(branch: Branch, rest: list[str]) -> tuple[Leaf, list[str]]:
 def test_a_line_of_the_documentation_is_understood(line: str) -> None:
     leaf, arguments = leaf_of(shlex.split(line)[1:])
     parser = Parser(line, leaf.summary)
-    getattr(importlib.import_module(leaf.module), f"fill_{leaf.name}")(parser)
+    getattr(importlib.import_module(leaf.module, registry.__package__), f"fill_{leaf.name}")(parser)
     add_logging(parser)
     parser.parse_args(arguments)
 

@@ -1,6 +1,7 @@
 """What a face does not use, it does not import: start-up time and crash isolation depend on it."""
 
 import ast
+import importlib
 import json
 import re
 import subprocess
@@ -10,25 +11,26 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+FLOORS = ("backends", "surgery", "debugtools", "tui")
 ENGINES = {"onnxruntime", "tensorrt", "cuda", "onnx", "torch", "polygraphy"}
 
 
 def imported(code: str) -> set[str]:
     """Top-level modules that `code` leaves in sys.modules, in a process of its own."""
     probe = f"{code}\nimport sys, json; print(json.dumps(sorted({{m.split('.')[0] for m in sys.modules}})))"
-    done = subprocess.run([sys.executable, "-c", probe], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-P", "-c", probe], capture_output=True, text=True, check=True)
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
 @pytest.mark.parametrize(
     ("code", "absent"),
     [
-        ("import tui.__main__", ENGINES | {"numpy", "textual", "rich", "asyncio", "msgspec"}),
-        ("import tui.cli.run.command", ENGINES | {"numpy", "textual", "asyncio"}),
-        ("import tui.app", ENGINES),
-        ("import backends.jobs.processes.supervisor", ENGINES | {"numpy", "textual", "rich", "psutil"}),
-        ("import backends.jobs.client", ENGINES | {"numpy", "textual"}),
-        ("import debugtools.compare.spec", ENGINES | {"numpy", "textual"}),
+        ("import layerwise._tool.tui.__main__", ENGINES | {"numpy", "textual", "rich", "asyncio", "msgspec"}),
+        ("import layerwise._tool.tui.cli.run.command", ENGINES | {"numpy", "textual", "asyncio"}),
+        ("import layerwise._tool.tui.app", ENGINES),
+        ("import layerwise._tool.backends.jobs.processes.supervisor", ENGINES | {"numpy", "textual", "rich", "psutil"}),
+        ("import layerwise._tool.backends.jobs.client", ENGINES | {"numpy", "textual"}),
+        ("import layerwise._tool.debugtools.compare.spec", ENGINES | {"numpy", "textual"}),
         ("import layerwise", ENGINES | {"numpy", "textual"}),
     ],
 )
@@ -37,7 +39,7 @@ def test_a_face_starts_without_what_it_does_not_use(code: str, absent: set[str])
 
 
 def test_help_needs_no_engine_and_no_screen() -> None:
-    code = "from tui.__main__ import main; main(['--help'])"
+    code = "from layerwise._tool.tui.__main__ import main; main(['--help'])"
     assert not imported(code) & (ENGINES | {"numpy", "textual", "asyncio"})
 
 
@@ -47,7 +49,7 @@ def test_folding_that_needs_no_engine_imports_none(tmp_path: Path) -> None:
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from tui.__main__ import main
+from layerwise._tool.tui.__main__ import main
 
 light = Path(find_spec("onnx").origin).parent / "backend/test/data/light/light_resnet50.onnx"
 assert main(["surgeon", "sanitize", str(light), "--fold-constants", "-o", {str(tmp_path / "out.onnx")!r}]) == 0
@@ -72,6 +74,22 @@ def test_everything_the_faces_print_goes_through_the_places_that_escape() -> Non
 
 
 def test_only_one_place_quotes_for_the_shell() -> None:
-    named = {str(path.relative_to(ROOT)) for floor in ("backends", "surgery", "debugtools", "tui", "layerwise")
+    named = {str(path.relative_to(ROOT)) for floor in (*FLOORS, "layerwise")
              for path in ROOT.glob(f"{floor}/**/*.py") if re.search(r"\bshlex\b", path.read_text())}  # fmt: skip
     assert named == {"backends/shell.py", "tui/state/run_trt.py"}  # the latter reads groups between semicolons
+
+
+@pytest.mark.parametrize("name", FLOORS)
+def test_a_floor_has_one_name(name: str) -> None:
+    """Its module would be loaded a second time under the other, here where its folder can be imported."""
+    with pytest.raises(ImportError, match=rf"{name} is layerwise\._tool\.{name}"):
+        importlib.import_module(name)
+
+
+def test_no_text_imports_a_floor_by_its_folder() -> None:
+    """Not even a script in a string, which the linter does not read."""
+    floor = f"(?:{'|'.join(FLOORS)})"
+    wrong = re.compile(rf"(?:^|[\"';]|\\n) *(?:from|import) {floor}[. ]|-m {floor}\b", re.M)
+    folders = (*FLOORS, "layerwise", "tests", "benchmarks", "docs", "examples")
+    texts = (path for folder in folders for path in ROOT.glob(f"{folder}/**/*.py"))
+    assert not [str(path) for path in texts if wrong.search(path.read_text(encoding="utf-8"))]

@@ -1,3 +1,1 @@
-"""The two user interfaces: the full-screen app, and the command line over the same jobs."""
-
-VERSION = "0.1.0"
+"""The faces: the words of the command line and the app on a terminal."""

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from backends.errors import LayerwiseError
-from tui.cli.registry import COMMANDS, Branch, Leaf, branch_overview, overview, unknown
-from tui.cli.streams import forgiving_streams, lost_output, open_closed_streams
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.tui.cli.registry import COMMANDS, Branch, Leaf, branch_overview, overview, unknown
+from layerwise._tool.tui.cli.streams import forgiving_streams, lost_output, open_closed_streams
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -28,7 +28,7 @@ def _told(words: list[str]) -> int:
     try:
         return _dispatch(words)
     except LayerwiseError as error:
-        from backends.text import shown_lines
+        from layerwise._tool.backends.text import shown_lines
 
         print(f"[!] {shown_lines(error)}", file=sys.stderr)
         return error.exit_code
@@ -44,7 +44,7 @@ def _mend_umask() -> None:
     mask = os.umask(0o077)
     os.umask(mask)
     if mask & 0o700:
-        from backends.filesystem.permissions import keep_alone
+        from layerwise._tool.backends.filesystem.permissions import keep_alone
 
         keep_alone(None)
 
@@ -56,7 +56,7 @@ def _dispatch(words: list[str]) -> int:
     if first in ("-h", "--help"):
         return _print(overview())
     if first in ("-V", "-v", "--version"):
-        from tui import VERSION
+        from layerwise._tool import VERSION
 
         return _print(f"layerwise {VERSION}")
     entry = COMMANDS.get(first)
@@ -80,7 +80,7 @@ def _branch(word: str, branch: Branch, rest: list[str]) -> int:
 
 
 def _leaf(words: str, leaf: Leaf, rest: list[str]) -> int:
-    from tui.cli.leaf import run_leaf
+    from layerwise._tool.tui.cli.leaf import run_leaf
 
     return run_leaf(words, leaf, rest)
 
@@ -92,14 +92,14 @@ def _open_path(word: str, rest: list[str]) -> int:
     if not path.exists() and not path.suffix and os.sep not in word:
         raise unknown(word, list(COMMANDS))
     if rest:
-        from backends.shell import shell_line
+        from layerwise._tool.backends.shell import shell_line
 
         raise unknown(rest[0], [shell_line([*name, word]) for name in (["run"], ["inspect", "model"])])
     return _open_app(path)
 
 
 def _open_app(model: Path | None) -> int:
-    from tui.app import run_app
+    from layerwise._tool.tui.app import run_app
 
     return run_app(model)
 

@@ -7,9 +7,9 @@ import os
 import sys
 from pathlib import Path
 
-from backends.errors import UsageError
-from backends.filesystem.files import absolute_path
-from backends.text import shown
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.filesystem.files import absolute_path
+from layerwise._tool.backends.text import shown
 
 _HINT = "use the headless commands instead: layerwise run MODEL …, layerwise inspect model MODEL, layerwise jobs"
 
@@ -27,7 +27,7 @@ def run_app(
     if path is not None and not path.is_file():
         raise UsageError(f"{shown(str(path))}: {'a folder, not a model' if path.is_dir() else 'no such file'}")
     prepare_environment()
-    from tui.workbench import open_workbench
+    from layerwise._tool.tui.workbench import open_workbench
 
     under_ssh = "SSH_CONNECTION" in os.environ or "SSH_TTY" in os.environ
     before: Path | None = None

@@ -7,15 +7,15 @@ from textual.app import App
 from textual.events import Event, Key
 from textual.widget import Widget
 
-from tui.commands import Command, Commanded, command, going_on, in_scopes, key_name
-from tui.controllers.command_line import line_completions, parse_line
-from tui.controllers.yank import yank
-from tui.presenters.help import command_rows
-from tui.screens.page import Page
-from tui.screens.pick import Choice, PickScreen
-from tui.state.shared import AppState
-from tui.widgets.bars import CommandBar
-from tui.widgets.line_input import LineInput
+from layerwise._tool.tui.commands import Command, Commanded, command, going_on, in_scopes, key_name
+from layerwise._tool.tui.controllers.command_line import line_completions, parse_line
+from layerwise._tool.tui.controllers.yank import yank
+from layerwise._tool.tui.presenters.help import command_rows
+from layerwise._tool.tui.screens.page import Page
+from layerwise._tool.tui.screens.pick import Choice, PickScreen
+from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.widgets.bars import CommandBar
+from layerwise._tool.tui.widgets.line_input import LineInput
 
 
 class CommandCenter(Commanded, App[None], scope="global"):

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeVar
 
 from textual.binding import Binding
 
-from tui.lifetime import while_it_stays
+from layerwise._tool.tui.lifetime import while_it_stays
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 

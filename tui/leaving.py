@@ -5,8 +5,8 @@ import os
 import signal
 from collections.abc import Callable
 
-from tui.state.session import SessionStore
-from tui.state.shared import AppState
+from layerwise._tool.tui.state.session import SessionStore
+from layerwise._tool.tui.state.shared import AppState
 
 SAVE_AFTER = 0.5
 

@@ -12,37 +12,37 @@ from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.widget import Widget
 
-from backends.errors import LayerwiseError
-from backends.filesystem.files import absolute_path, user_path
-from backends.jobs.client import JobClient
-from backends.jobs.workspace.store import Workspace
-from backends.text import shown
-from tui.command_center import CommandCenter
-from tui.commands import command, in_scopes
-from tui.controllers.debugging import DebugController
-from tui.controllers.errors import ErrorsController
-from tui.controllers.jobs import JobsController
-from tui.controllers.local_errors import LocalErrors
-from tui.controllers.opening import open_model
-from tui.controllers.perf import PerfController
-from tui.keymaps import read_keymap, use_keymap
-from tui.leaving import SessionKeeper, on_end_signals, terminal_is_there
-from tui.presenters.glyphs import choose_glyphs
-from tui.screens.changes import ChangesScreen
-from tui.screens.debug import DebugScreen
-from tui.screens.errors import ErrorsScreen
-from tui.screens.graph import GraphScreen
-from tui.screens.history import HistoryScreen
-from tui.screens.jobs import JobsScreen
-from tui.screens.page import Page
-from tui.screens.perf import PerfScreen
-from tui.screens.run import RunScreen
-from tui.screens.surgery import SurgeryScreen
-from tui.state.session import SessionStore
-from tui.state.shared import AppState
-from tui.themes import DEFAULT, PALETTES, textual_theme
-from tui.widgets.bars import CommandBar, Footer, TabBar, TitleBar
-from tui.widgets.lines import LineWidget
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.filesystem.files import absolute_path, user_path
+from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.command_center import CommandCenter
+from layerwise._tool.tui.commands import command, in_scopes
+from layerwise._tool.tui.controllers.debugging import DebugController
+from layerwise._tool.tui.controllers.errors import ErrorsController
+from layerwise._tool.tui.controllers.jobs import JobsController
+from layerwise._tool.tui.controllers.local_errors import LocalErrors
+from layerwise._tool.tui.controllers.opening import open_model
+from layerwise._tool.tui.controllers.perf import PerfController
+from layerwise._tool.tui.keymaps import read_keymap, use_keymap
+from layerwise._tool.tui.leaving import SessionKeeper, on_end_signals, terminal_is_there
+from layerwise._tool.tui.presenters.glyphs import choose_glyphs
+from layerwise._tool.tui.screens.changes import ChangesScreen
+from layerwise._tool.tui.screens.debug import DebugScreen
+from layerwise._tool.tui.screens.errors import ErrorsScreen
+from layerwise._tool.tui.screens.graph import GraphScreen
+from layerwise._tool.tui.screens.history import HistoryScreen
+from layerwise._tool.tui.screens.jobs import JobsScreen
+from layerwise._tool.tui.screens.page import Page
+from layerwise._tool.tui.screens.perf import PerfScreen
+from layerwise._tool.tui.screens.run import RunScreen
+from layerwise._tool.tui.screens.surgery import SurgeryScreen
+from layerwise._tool.tui.state.session import SessionStore
+from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.themes import DEFAULT, PALETTES, textual_theme
+from layerwise._tool.tui.widgets.bars import CommandBar, Footer, TabBar, TitleBar
+from layerwise._tool.tui.widgets.lines import LineWidget
 
 PAGES: tuple[type[Page], ...] = (
     GraphScreen, ErrorsScreen, JobsScreen, DebugScreen, SurgeryScreen, HistoryScreen, ChangesScreen, PerfScreen,

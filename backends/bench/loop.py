@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 
-from backends.bench.timed import Timed, Timing
+from layerwise._tool.backends.bench.timed import Timed, Timing
 
 MOST_RUNS = 1_000_000
 _TICK = 0.25

@@ -10,15 +10,15 @@ import numpy as np
 import onnx
 import onnxruntime
 
-from backends.bench.timed import Array, Feed, Setup, Timing
-from backends.cuda.bound import device_of
-from backends.errors import LayerwiseError, UsageError
-from backends.onnxrt.runner import OnnxrtRunner
-from backends.onnxrt.session import CPU, CUDA, TENSORRT, in_words, open_session, provider_names
-from backends.onnxrt.values import from_ort, is_plain, to_ort, type_name
-from backends.runner import Loadable, flat_values, open_runner
-from backends.specs import RunnerSpec
-from backends.tensors import TensorInfo, dtype_row
+from layerwise._tool.backends.bench.timed import Array, Feed, Setup, Timing
+from layerwise._tool.backends.cuda.bound import device_of
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.onnxrt.runner import OnnxrtRunner
+from layerwise._tool.backends.onnxrt.session import CPU, CUDA, TENSORRT, in_words, open_session, provider_names
+from layerwise._tool.backends.onnxrt.values import from_ort, is_plain, to_ort, type_name
+from layerwise._tool.backends.runner import Loadable, flat_values, open_runner
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.tensors import TensorInfo, dtype_row
 
 _GRAPH_OPTIONS = {CUDA: "enable_cuda_graph", TENSORRT: "trt_cuda_graph_enable"}
 _FEW = 8

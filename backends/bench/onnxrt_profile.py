@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from backends.errors import BadFile
+from layerwise._tool.backends.errors import BadFile
 
 _KERNEL = "_kernel_time"
 Event = Mapping[str, Any]

@@ -8,16 +8,16 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from backends.errors import UsageError
-from backends.runner import Loadable, Runner, open_runner
-from backends.specs import RunnerSpec
-from backends.tensors import TensorInfo
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.runner import Loadable, Runner, open_runner
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.tensors import TensorInfo
 
 Array = NDArray[Any]
 Feed = Mapping[str, Array]
 Timing = tuple[float, ...]
 
-_MODULES = {"onnxrt": "backends.bench.onnxrt", "trt": "backends.bench.trt"}
+_MODULES = {"onnxrt": "layerwise._tool.backends.bench.onnxrt", "trt": "layerwise._tool.backends.bench.trt"}
 
 
 @dataclass(frozen=True)

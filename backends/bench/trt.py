@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from backends.bench.onnxrt_profile import LayerTime
-from backends.bench.timed import Array, Feed, Setup, Timing
-from backends.errors import LayerwiseError
-from backends.runner import Loadable, open_runner
-from backends.specs import RunnerSpec
-from backends.tensors import packed_nbytes
-from backends.trt.inference.graphs import CapturedRun
-from backends.trt.inference.late import LateRunner
-from backends.trt.inference.memory import device_form
-from backends.trt.inference.runner import TrtRunner, runner_of
-from backends.trt.library import tensorrt
-from backends.trt.options import trt_options
+from layerwise._tool.backends.bench.onnxrt_profile import LayerTime
+from layerwise._tool.backends.bench.timed import Array, Feed, Setup, Timing
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.tensors import packed_nbytes
+from layerwise._tool.backends.trt.inference.graphs import CapturedRun
+from layerwise._tool.backends.trt.inference.late import LateRunner
+from layerwise._tool.backends.trt.inference.memory import device_form
+from layerwise._tool.backends.trt.inference.runner import TrtRunner, runner_of
+from layerwise._tool.backends.trt.library import tensorrt
+from layerwise._tool.backends.trt.options import trt_options
 
 
 class TrtTimed:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from backends.bench.timed import Timing
-from backends.errors import BadFile
-from backends.formats.json_text import read_json
-from backends.text import shown
+from layerwise._tool.backends.bench.timed import Timing
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.formats.json_text import read_json
+from layerwise._tool.backends.text import shown
 
 _OLD = {"h2dMs": "inMs", "d2hMs": "outMs"}
 _PHASES = {"h2d": "h2dMs", "compute": "computeMs", "d2h": "d2hMs"}

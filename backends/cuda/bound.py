@@ -6,15 +6,15 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from backends.cuda.tensors import DeviceTensor
-from backends.errors import UsageError
-from backends.onnxrt.session import CPU, CUDA, in_words, open_session, provider_names
-from backends.onnxrt.values import to_ort
-from backends.results.inference import IterationResult
-from backends.runner import Loadable
-from backends.specs import RunnerSpec
-from backends.tensors import dtype_name, onnx_to_numpy
-from backends.text import shown
+from layerwise._tool.backends.cuda.tensors import DeviceTensor
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.onnxrt.session import CPU, CUDA, in_words, open_session, provider_names
+from layerwise._tool.backends.onnxrt.values import to_ort
+from layerwise._tool.backends.results.inference import IterationResult
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.tensors import dtype_name, onnx_to_numpy
+from layerwise._tool.backends.text import shown
 
 Array = NDArray[Any]
 Value = Array | DeviceTensor

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from backends.trt.inference.memory import Buffer, Stream
-from backends.trt.library import check, cudart
+from layerwise._tool.backends.trt.inference.memory import Buffer, Stream
+from layerwise._tool.backends.trt.library import check, cudart
 
 __all__ = ["Buffer", "Event", "Graph", "Stream", "captured", "copy_on_device"]
 

@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from backends.errors import LayerwiseError, MissingDependency
-from backends.trt.library import check, cudart
+from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
+from layerwise._tool.backends.trt.library import check, cudart
 
 
 def driver() -> Any:

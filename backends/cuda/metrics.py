@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.cuda.devices import Buffer, Stream
-from backends.cuda.program import THREADS, program
-from backends.errors import UsageError
+from layerwise._tool.backends.cuda.devices import Buffer, Stream
+from layerwise._tool.backends.cuda.program import THREADS, program
+from layerwise._tool.backends.errors import UsageError
 
 Array = NDArray[Any]
 TYPES = ("float32", "float16", "bfloat16")

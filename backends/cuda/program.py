@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from backends.cuda.devices import Stream
-from backends.cuda.library import architecture, check_driver, driver, nvrtc, use_device
-from backends.errors import LayerwiseError
+from layerwise._tool.backends.cuda.devices import Stream
+from layerwise._tool.backends.cuda.library import architecture, check_driver, driver, nvrtc, use_device
+from layerwise._tool.backends.errors import LayerwiseError
 
 THREADS = 256  # as in elements.cu
 PARTS = ("elements.cu", "walk.cu", "metrics.cu")

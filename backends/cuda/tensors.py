@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.tensors import packed_nbytes
-from backends.trt.inference.memory import Stream, host_form
+from layerwise._tool.backends.tensors import packed_nbytes
+from layerwise._tool.backends.trt.inference.memory import Stream, host_form
 
 Array = NDArray[Any]
 

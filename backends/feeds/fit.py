@@ -6,12 +6,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from backends.errors import UsageError
-from backends.formats.json_arrays import as_array
-from backends.formats.npy import Array
-from backends.results.inference import Stored
-from backends.tensors import EXTENDED_NAMES, TensorInfo, dtype_name, dtype_row, is_floating, is_integral
-from backends.text import shown
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.formats.json_arrays import as_array
+from layerwise._tool.backends.formats.npy import Array
+from layerwise._tool.backends.results.inference import Stored
+from layerwise._tool.backends.tensors import EXTENDED_NAMES, TensorInfo, dtype_name, dtype_row, is_floating, is_integral
+from layerwise._tool.backends.text import shown
 
 Warn = Callable[[str], None]
 

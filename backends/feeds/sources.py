@@ -7,17 +7,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from backends.errors import BadFile, LayerwiseError, UsageError
-from backends.feeds.fit import fit_feed
-from backends.feeds.synthetic import Synthetic
-from backends.feeds.writer import FeedsWriter
-from backends.formats.npy import Array
-from backends.results.inference import RunResults, describe
-from backends.results.io import iteration_files, load_any
-from backends.scripts import load_function, script_errors
-from backends.specs import FeedSpec
-from backends.tensors import TensorInfo
-from backends.text import shown
+from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
+from layerwise._tool.backends.feeds.fit import fit_feed
+from layerwise._tool.backends.feeds.synthetic import Synthetic
+from layerwise._tool.backends.feeds.writer import FeedsWriter
+from layerwise._tool.backends.formats.npy import Array
+from layerwise._tool.backends.results.inference import RunResults, describe
+from layerwise._tool.backends.results.io import iteration_files, load_any
+from layerwise._tool.backends.scripts import load_function, script_errors
+from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.backends.tensors import TensorInfo
+from layerwise._tool.backends.text import shown
 
 Warn = Callable[[str], None]
 Feed = dict[str, Array]

@@ -13,14 +13,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from backends.errors import UsageError
-from backends.formats.npy import Array
-from backends.limits.memory import limit, remedy
-from backends.sizes import binary_size
-from backends.specs import FeedSpec
-from backends.tensors import Dim, TensorInfo, dtype_row, is_floating, is_integral, packed_nbytes
-from backends.text import shown
-from backends.torch_bridge import import_torch, to_array
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.formats.npy import Array
+from layerwise._tool.backends.limits.memory import limit, remedy
+from layerwise._tool.backends.sizes import binary_size
+from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.backends.tensors import Dim, TensorInfo, dtype_row, is_floating, is_integral, packed_nbytes
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.torch_bridge import import_torch, to_array
 
 _DRAWN_FLOAT, _DRAWN_INTEGER = 16, 8  # bytes an element while it is drawn: float64, twice; int64
 Warn = Callable[[str], None]

@@ -6,16 +6,16 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from backends.errors import UsageError
-from backends.filesystem.files import WholeOrNothing, atomic_writer
-from backends.filesystem.folders import whole_folder
-from backends.formats.dumps import DumpWriter
-from backends.formats.json_arrays import as_array
-from backends.formats.json_format import save, write_value
-from backends.results.inference import Stored
-from backends.results.io import FEEDS_FORMAT, is_single_file
-from backends.results.writer import check_empty_folder
-from backends.text import shown
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.filesystem.files import WholeOrNothing, atomic_writer
+from layerwise._tool.backends.filesystem.folders import whole_folder
+from layerwise._tool.backends.formats.dumps import DumpWriter
+from layerwise._tool.backends.formats.json_arrays import as_array
+from layerwise._tool.backends.formats.json_format import save, write_value
+from layerwise._tool.backends.results.inference import Stored
+from layerwise._tool.backends.results.io import FEEDS_FORMAT, is_single_file
+from layerwise._tool.backends.results.writer import check_empty_folder
+from layerwise._tool.backends.text import shown
 
 
 class FeedsWriter(WholeOrNothing):

@@ -10,13 +10,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
-from backends.errors import BadFile, LayerwiseError, placing
-from backends.filesystem import regular
-from backends.filesystem.permissions import settle
-from backends.filesystem.temporary import open_named
-from backends.filesystem.unnamed_files import give_name, scratch_file, unnamed_file
-from backends.limits.memory import limit
-from backends.sizes import binary_size
+from layerwise._tool.backends.errors import BadFile, LayerwiseError, placing
+from layerwise._tool.backends.filesystem import regular
+from layerwise._tool.backends.filesystem.permissions import settle
+from layerwise._tool.backends.filesystem.temporary import open_named
+from layerwise._tool.backends.filesystem.unnamed_files import give_name, scratch_file, unnamed_file
+from layerwise._tool.backends.limits.memory import limit
+from layerwise._tool.backends.sizes import binary_size
 
 _MOST_LINKS = 40
 _STEP = 1 << 20
@@ -148,7 +148,7 @@ def publish(file: BinaryIO, target: Path) -> None:
 def _copy(file: BinaryIO, target: Path) -> None:
     import shutil
 
-    from backends.filesystem.direct_io import PacedStream
+    from layerwise._tool.backends.filesystem.direct_io import PacedStream
 
     fd, name = open_named(target)
     try:

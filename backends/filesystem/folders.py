@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from backends.errors import placing
-from backends.filesystem.permissions import make_folder, usual_folder_mode, usual_mode
-from backends.filesystem.temporary import ASIDE, TemporaryFolder, job_folder, name_beside
-from backends.jobs.folder import FOLDERS
+from layerwise._tool.backends.errors import placing
+from layerwise._tool.backends.filesystem.permissions import make_folder, usual_folder_mode, usual_mode
+from layerwise._tool.backends.filesystem.temporary import ASIDE, TemporaryFolder, job_folder, name_beside
+from layerwise._tool.backends.jobs.folder import FOLDERS
 
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
 _ledger: Path | None = None

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from backends.filesystem.temporary import lock, name_beside, open_named, sweep_once
+from layerwise._tool.backends.filesystem.temporary import lock, name_beside, open_named, sweep_once
 
 FLAG: int | None = getattr(os, "O_TMPFILE", None)
 _OPEN_FILES = Path("/proc/self/fd")

@@ -20,15 +20,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from backends.errors import BadFile, placing
-from backends.filesystem.direct_io import PacedStream
-from backends.filesystem.files import MOST, WholeOrNothing, atomic_writer, destination, open_regular, publish
-from backends.filesystem.unnamed_files import scratch_file, unnamed_file
-from backends.formats.json_text import check_values
-from backends.formats.npy import Array
-from backends.sizes import binary_size
-from backends.tensors import dtype_name, to_numpy
-from backends.text import shown
+from layerwise._tool.backends.errors import BadFile, placing
+from layerwise._tool.backends.filesystem.direct_io import PacedStream
+from layerwise._tool.backends.filesystem.files import (
+    MOST,
+    WholeOrNothing,
+    atomic_writer,
+    destination,
+    open_regular,
+    publish,
+)
+from layerwise._tool.backends.filesystem.unnamed_files import scratch_file, unnamed_file
+from layerwise._tool.backends.formats.json_text import check_values
+from layerwise._tool.backends.formats.npy import Array
+from layerwise._tool.backends.sizes import binary_size
+from layerwise._tool.backends.tensors import dtype_name, to_numpy
+from layerwise._tool.backends.text import shown
 
 _NAMES = {
     "bool": "BOOL", "uint8": "U8", "int8": "I8", "uint16": "U16", "int16": "I16", "uint32": "U32",

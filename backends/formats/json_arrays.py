@@ -13,12 +13,12 @@ from typing import Any, cast
 import numpy as np
 import pybase64
 
-from backends.errors import BadFile
-from backends.filesystem.direct_io import Writable
-from backends.formats.json_scan import Span, Stamp
-from backends.formats.npy import Array, NpyHeader, header_bytes, shape_array, storable
-from backends.tensors import EXTENDED_NAMES, dtype_name
-from backends.torch_bridge import is_tensor, to_array
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.filesystem.direct_io import Writable
+from layerwise._tool.backends.formats.json_scan import Span, Stamp
+from layerwise._tool.backends.formats.npy import Array, NpyHeader, header_bytes, shape_array, storable
+from layerwise._tool.backends.tensors import EXTENDED_NAMES, dtype_name
+from layerwise._tool.backends.torch_bridge import is_tensor, to_array
 
 CHUNK = 3 << 18  # bytes encoded at a time: a multiple of 3, so that base64 needs no padding inside
 CLASS = "polygraphy_class"

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import pybase64
 
-from backends.errors import BadFile
-from backends.filesystem.files import MOST, open_regular
-from backends.formats.npy import HEAD, NpyHeader, header_size, parse_header
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.filesystem.files import MOST, open_regular
+from layerwise._tool.backends.formats.npy import HEAD, NpyHeader, header_size, parse_header
 
 MARK = "layerwise:array:"
 WINDOW = 1 << 16

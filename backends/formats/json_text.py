@@ -4,9 +4,9 @@ import json
 import os
 from typing import Any
 
-from backends.errors import BadFile
-from backends.filesystem.files import MOST, read_file
-from backends.text import shown
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.filesystem.files import MOST, read_file
+from layerwise._tool.backends.text import shown
 
 MOST_VALUES = 1 << 24
 _SIGNS = (b",", b"[", b"{")  # before each value, but for the first

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError
-from backends.tensors import DTYPES, EXTENDED_NAMES, dtype_name, to_numpy
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.tensors import DTYPES, EXTENDED_NAMES, dtype_name, to_numpy
 
 Array = NDArray[Any]
 MAGIC = b"\x93NUMPY"

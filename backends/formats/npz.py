@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from backends.filesystem.files import open_regular
-from backends.formats.npy import Array, array_from_npy, header_size, parse_header
-from backends.limits.memory import limit, remedy
-from backends.sizes import binary_size
+from layerwise._tool.backends.filesystem.files import open_regular
+from layerwise._tool.backends.formats.npy import Array, array_from_npy, header_size, parse_header
+from layerwise._tool.backends.limits.memory import limit, remedy
+from layerwise._tool.backends.sizes import binary_size
 
 _BROKEN = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError, MemoryError)
 

@@ -8,18 +8,18 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
-from backends.errors import LayerwiseError, UsageError, refusal
-from backends.filesystem.files import atomic_write
-from backends.jobs.folder import JOURNAL, LOCK, REPLIES
-from backends.jobs.journal.events import Event
-from backends.jobs.journal.json_lines import MAX_LINE, LineWriter, encode_line
-from backends.jobs.journal.view import JobView
-from backends.jobs.processes.conclude import settle
-from backends.jobs.processes.control import python, spawn_detached
-from backends.jobs.processes.warm_pair import Prestarted, WarmPair
-from backends.jobs.spec import JobSpec
-from backends.jobs.waiting.hub import Hub
-from backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.errors import LayerwiseError, UsageError, refusal
+from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise._tool.backends.jobs.folder import JOURNAL, LOCK, REPLIES
+from layerwise._tool.backends.jobs.journal.events import Event
+from layerwise._tool.backends.jobs.journal.json_lines import MAX_LINE, LineWriter, encode_line
+from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.jobs.processes.conclude import settle
+from layerwise._tool.backends.jobs.processes.control import python, spawn_detached
+from layerwise._tool.backends.jobs.processes.warm_pair import Prestarted, WarmPair
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.waiting.hub import Hub
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 T = TypeVar("T")
 Views = list[JobView]
@@ -201,7 +201,7 @@ def _spilled(folder: Path, entry: dict[str, Any]) -> dict[str, Any]:
 def _start(folder: Path, lock: int, pair: WarmPair | None) -> None:
     try:
         if pair is None or not pair.take(folder, lock):
-            spawn_detached(python("backends.jobs.processes.supervisor", str(folder)), keep=[lock])
+            spawn_detached(python("supervisor", str(folder)), keep=[lock])
     except OSError as error:
         raise LayerwiseError(f"job {folder.name} could not be started: {refusal(error) or error}") from error
     finally:

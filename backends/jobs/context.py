@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from backends.errors import LayerwiseError
-from backends.filesystem.regular import read_regular
-from backends.jobs.folder import REPLIES, raw_spec
-from backends.jobs.journal.earlier_attempts import Earlier, Stale
-from backends.jobs.journal.events import MAX_SPILL, EventWriter
-from backends.jobs.journal.json_lines import LineReader
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.filesystem.regular import read_regular
+from layerwise._tool.backends.jobs.folder import REPLIES, raw_spec
+from layerwise._tool.backends.jobs.journal.earlier_attempts import Earlier, Stale
+from layerwise._tool.backends.jobs.journal.events import MAX_SPILL, EventWriter
+from layerwise._tool.backends.jobs.journal.json_lines import LineReader
 
 Result = TypeVar("Result")
 _OF_THE_JOURNAL = ("event-", "reply-")
@@ -43,7 +43,7 @@ class JobContext:
     @property
     def spec(self) -> Any:
         """The job's JobSpec."""
-        from backends.jobs.workspace.store import load_spec
+        from layerwise._tool.backends.jobs.workspace.store import load_spec
 
         return load_spec(self.folder)
 
@@ -91,7 +91,7 @@ class JobContext:
 
         LayerwiseError if it is not the same any more when the work is done: its rows are not of one model then.
         """
-        from backends.jobs.identity import differences, identity
+        from layerwise._tool.backends.jobs.identity import differences, identity
 
         now = identity(self.params)
         if self.earlier.done:  # who asks again wants what it makes made again
@@ -167,7 +167,7 @@ class JobContext:
         return self._received("request", idle, beside)
 
     def _received(self, kind: str, idle: float | None, beside: int = 0) -> Iterator[dict[str, Any]]:
-        from backends.jobs.waiting.watch import Watch
+        from layerwise._tool.backends.jobs.waiting.watch import Watch
 
         reader, watch = LineReader(self.folder / REPLIES), Watch()
         watch.add(self.folder / REPLIES)

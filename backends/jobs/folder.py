@@ -17,8 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from backends.filesystem.regular import kind_of, open_regular, read_regular
-from backends.shell import shell_line
+from layerwise._tool.backends.filesystem.regular import kind_of, open_regular, read_regular
+from layerwise._tool.backends.shell import shell_line
 
 SPEC = "spec.json"
 REPLIES = "replies.jsonl"

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from backends.text import shown
+from layerwise._tool.backends.text import shown
 
 READ_WHOLE = 2 << 20  # bytes
 _SAMPLES, _SAMPLE = 64, 16 << 10
@@ -133,8 +133,8 @@ def _external(path: Path, data_folder: str | None) -> Iterable[Path]:
     """The files of a model's external data, those that are there."""
     if path.stat().st_size <= READ_WHOLE and _LOCATION not in path.read_bytes():
         return []
-    from backends.errors import LayerwiseError
-    from backends.model.file import ModelFile
+    from layerwise._tool.backends.errors import LayerwiseError
+    from layerwise._tool.backends.model.file import ModelFile
 
     try:
         with ModelFile(path, data_folder) as file:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from backends.jobs.journal.events import Event
-from backends.jobs.journal.view import JobView
-from backends.jobs.processes.supervise import Supervision
+from layerwise._tool.backends.jobs.journal.events import Event
+from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.jobs.processes.supervise import Supervision
 
 if TYPE_CHECKING:
-    from backends.jobs.spec import JobSpec
-    from backends.jobs.workspace.store import Workspace
+    from layerwise._tool.backends.jobs.spec import JobSpec
+    from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 _SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from backends.errors import LayerwiseError
-from backends.jobs.actions import find_request
-from backends.jobs.context import JobContext
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.jobs.actions import find_request
+from layerwise._tool.backends.jobs.context import JobContext
 
 _IDLE = 300.0
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
 
-from backends.limits.memory import room
+from layerwise._tool.backends.limits.memory import room
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _DONE, _RAISED, _NO_MEMORY = b"done", b"rais", b"none"

@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from threading import Lock
 
-from backends.errors import UsageError
-from backends.sizes import binary_size, parse_size
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.sizes import binary_size, parse_size
 
 VARIABLE = "LAYERWISE_MEMORY"
 _PAGE = resource.getpagesize()

@@ -7,9 +7,9 @@ https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from backends.errors import LayerwiseError
-from backends.model.wire import BYTES, MAX_DEPTH, Field, Source, WireError, fields
-from backends.text import shown
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.wire import BYTES, MAX_DEPTH, Field, Source, WireError, fields
+from layerwise._tool.backends.text import shown
 
 MOST_NODES = 1_000_000
 MOST_DEEP = 100

@@ -3,9 +3,9 @@
 import stat
 from pathlib import Path
 
-from backends.errors import BadFile
-from backends.model.structure import External
-from backends.text import shown
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.model.structure import External
+from layerwise._tool.backends.text import shown
 
 
 def external_file(model: Path, folder: Path, tensor: str, place: External) -> tuple[Path, int]:

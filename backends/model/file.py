@@ -8,13 +8,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from backends.errors import BadFile
-from backends.filesystem.files import open_regular
-from backends.model.external_data import external_file
-from backends.model.protos import all_tensors, parse_model
-from backends.model.structure import Cutter, External, Tensor, has_graph
-from backends.model.wire import Source, WireError, pread_all
-from backends.text import shown
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.filesystem.files import open_regular
+from layerwise._tool.backends.model.external_data import external_file
+from layerwise._tool.backends.model.protos import all_tensors, parse_model
+from layerwise._tool.backends.model.structure import Cutter, External, Tensor, has_graph
+from layerwise._tool.backends.model.wire import Source, WireError, pread_all
+from layerwise._tool.backends.text import shown
 
 if TYPE_CHECKING:
     import onnx
@@ -157,7 +157,7 @@ class ModelFile:
 
         BadFile if the model has no such initializer, or its values do not fit its shape and type.
         """
-        from backends.model.weight_arrays import mapped_array, parsed_array
+        from layerwise._tool.backends.model.weight_arrays import mapped_array, parsed_array
 
         tensor = self._tensors.get(name)
         if tensor is None:

@@ -5,10 +5,10 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
 from typing import Any
 
-from backends.errors import LayerwiseError
-from backends.limits.forked import Died, Raised, done_aside
-from backends.model.expansion import check_functions
-from backends.sizes import binary_size
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.limits.forked import Died, Raised, done_aside
+from layerwise._tool.backends.model.expansion import check_functions
+from layerwise._tool.backends.sizes import binary_size
 
 _ROOM, _ROOM_PER_BYTE = 256 << 20, 24  # of working memory, beyond what is held before
 _COUNTS = (b"num_outputs", b"num_scan_inputs")  # attributes by which a number in the model becomes a list

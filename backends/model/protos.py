@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from backends.errors import BadFile
-from backends.model.onnx_native import NoRoom, infer_shapes
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.model.onnx_native import NoRoom, infer_shapes
 
 if TYPE_CHECKING:
     import onnx

@@ -6,8 +6,8 @@ Message and field numbers: onnx.proto, https://github.com/onnx/onnx/blob/main/on
 import struct
 from typing import Any, NamedTuple
 
-from backends.model.structure import text
-from backends.model.wire import BYTES, FIXED32, VARINT, Field, Source, fields, float32, signed, varint
+from layerwise._tool.backends.model.structure import text
+from layerwise._tool.backends.model.wire import BYTES, FIXED32, VARINT, Field, Source, fields, float32, signed, varint
 
 _HIGH_BYTES = bytes(range(0x80, 0x100))
 _FIELD_OF_KIND = {

@@ -7,10 +7,10 @@ Message and field numbers: onnx.proto, https://github.com/onnx/onnx/blob/main/on
 from functools import lru_cache
 from typing import NamedTuple
 
-from backends.model.records import Span
-from backends.model.structure import Tensor, read_tensor, text
-from backends.model.wire import BYTES, MAX_DEPTH, VARINT, Source, WireError, fields, signed, varints
-from backends.type_names import type_name
+from layerwise._tool.backends.model.records import Span
+from layerwise._tool.backends.model.structure import Tensor, read_tensor, text
+from layerwise._tool.backends.model.wire import BYTES, MAX_DEPTH, VARINT, Source, WireError, fields, signed, varints
+from layerwise._tool.backends.type_names import type_name
 
 Dim = int | str | None
 

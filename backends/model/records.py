@@ -7,8 +7,8 @@ Message and field numbers: onnx.proto, https://github.com/onnx/onnx/blob/main/on
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from backends.model.structure import text
-from backends.model.wire import BYTES, VARINT, Source, WireError, fields, signed
+from layerwise._tool.backends.model.structure import text
+from layerwise._tool.backends.model.wire import BYTES, VARINT, Source, WireError, fields, signed
 
 Span = tuple[int, int]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from backends.model.wire import (
+from layerwise._tool.backends.model.wire import (
     BYTES,
     MAX_DEPTH,
     VARINT,

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import BadFile, LayerwiseError
-from backends.model.file import WeightRef
-from backends.model.packing import unpack
-from backends.tensors import DType, dtype_name, dtype_row
-from backends.text import shown
+from layerwise._tool.backends.errors import BadFile, LayerwiseError
+from layerwise._tool.backends.model.file import WeightRef
+from layerwise._tool.backends.model.packing import unpack
+from layerwise._tool.backends.tensors import DType, dtype_name, dtype_row
+from layerwise._tool.backends.text import shown
 
 Array = NDArray[Any]
 _MOST_DIMENSIONS = 64  # NumPy's limit

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from backends.errors import BadFile, LayerwiseError
-from backends.filesystem.files import read_file
-from backends.jobs.processes.cards import is_out_of_memory
-from backends.limits.memory import VARIABLE, limit, room
-from backends.model.expansion import check_functions
-from backends.runner import Loadable
-from backends.sizes import binary_size
+from layerwise._tool.backends.errors import BadFile, LayerwiseError
+from layerwise._tool.backends.filesystem.files import read_file
+from layerwise._tool.backends.jobs.processes.cards import is_out_of_memory
+from layerwise._tool.backends.limits.memory import VARIABLE, limit, room
+from layerwise._tool.backends.model.expansion import check_functions
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.sizes import binary_size
 
 _LARGEST = 16 << 20  # bytes of a model; larger ones are left to the limit of the whole process
 _LEAST, _SHARE = 512 << 20, 32  # of the limit

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import onnx
 from onnx import TensorProto
 
-from backends.text import shown
+from layerwise._tool.backends.text import shown
 
 _HALF = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _MOVES = frozenset({"Cast", "Constant", "Identity", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Shape"})

@@ -10,12 +10,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from backends.errors import BadFile, UsageError
-from backends.filesystem.permissions import usual_mode
-from backends.formats.json_text import read_json
-from backends.onnxrt.quantize_spec import QuantizeSpec
-from backends.onnxrt.session import in_words
-from backends.text import shown
+from layerwise._tool.backends.errors import BadFile, UsageError
+from layerwise._tool.backends.filesystem.permissions import usual_mode
+from layerwise._tool.backends.formats.json_text import read_json
+from layerwise._tool.backends.onnxrt.quantize_spec import QuantizeSpec
+from layerwise._tool.backends.onnxrt.session import in_words
+from layerwise._tool.backends.text import shown
 
 Feed = Mapping[str, NDArray[Any]]
 _METHODS = {"minmax": "MinMax", "entropy": "Entropy", "percentile": "Percentile", "distribution": "Distribution"}

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from backends.specs import FeedSpec, Spec
+from layerwise._tool.backends.specs import FeedSpec, Spec
 
 Method = Literal["minmax", "entropy", "percentile", "distribution"]
 CALIBRATORS: dict[str, Method] = {

@@ -7,15 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from backends.errors import UsageError
-from backends.model.file import ModelFile
-from backends.model.protos import parse_model
-from backends.onnxrt.session import CPU, check_providers, in_words, open_session, provider_names, short_name
-from backends.onnxrt.values import from_ort, is_plain, is_tensor, to_ort, type_name
-from backends.results.inference import IterationResult
-from backends.runner import Loadable, Placed, RunnerBase, check_feed_types, check_names, flat_outputs
-from backends.specs import RunnerSpec
-from backends.tensors import TensorInfo
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.model.protos import parse_model
+from layerwise._tool.backends.onnxrt.session import (
+    CPU,
+    check_providers,
+    in_words,
+    open_session,
+    provider_names,
+    short_name,
+)
+from layerwise._tool.backends.onnxrt.values import from_ort, is_plain, is_tensor, to_ort, type_name
+from layerwise._tool.backends.results.inference import IterationResult
+from layerwise._tool.backends.runner import Loadable, Placed, RunnerBase, check_feed_types, check_names, flat_outputs
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.tensors import TensorInfo
 
 __all__ = ["OnnxrtRunner", "check_providers", "open_onnxrt", "optimized_model"]
 
@@ -76,7 +83,7 @@ class OnnxrtRunner(RunnerBase):
         """Return whether FP16 nodes run in FP32 here. Parses the model's structure, weights left where they are."""
         if provider_names(self.spec.providers)[0] != CPU:
             return []
-        from backends.onnxrt.notes import half_on_cpu
+        from layerwise._tool.backends.onnxrt.notes import half_on_cpu
 
         note = half_on_cpu(_structure(self._model))
         return [note] if note else []

@@ -10,12 +10,12 @@ from typing import Any
 
 import onnxruntime
 
-from backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError, raise_scarce
-from backends.filesystem.files import open_regular
-from backends.onnxrt.memory import opening_room
-from backends.runner import Loadable
-from backends.specs import RunnerSpec
-from backends.text import shown
+from layerwise._tool.backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError, raise_scarce
+from layerwise._tool.backends.filesystem.files import open_regular
+from layerwise._tool.backends.onnxrt.memory import opening_room
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.text import shown
 
 CPU = "CPUExecutionProvider"
 CUDA = "CUDAExecutionProvider"

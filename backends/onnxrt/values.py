@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from onnxruntime import OrtValue
 
-from backends.errors import UsageError
-from backends.model.packing import pack, unpack
-from backends.tensors import EXTENDED_NAMES, dtype_name, dtype_row, onnx_to_numpy, packed_nbytes
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.model.packing import pack, unpack
+from layerwise._tool.backends.tensors import EXTENDED_NAMES, dtype_name, dtype_row, onnx_to_numpy, packed_nbytes
 
 Array = NDArray[Any]
 

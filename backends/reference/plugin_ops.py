@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError
+from layerwise._tool.backends.errors import LayerwiseError
 
 Array = NDArray[Any]
 Attributes = Mapping[str, Any]

@@ -5,14 +5,14 @@ from typing import Any
 import onnx
 from onnx.reference.op_run import OpRun
 
-from backends.errors import LayerwiseError
-from backends.model.protos import parse_model
-from backends.reference.evaluate import Evaluation
-from backends.reference.plugin_ops import PLUGINS, Plugin
-from backends.reference.runner import ReferenceRunner
-from backends.runner import Loadable
-from backends.specs import RunnerSpec
-from backends.text import shown
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.protos import parse_model
+from layerwise._tool.backends.reference.evaluate import Evaluation
+from layerwise._tool.backends.reference.plugin_ops import PLUGINS, Plugin
+from layerwise._tool.backends.reference.runner import ReferenceRunner
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.text import shown
 
 
 def open_pluginref(spec: RunnerSpec, model: Loadable, *, name: str) -> ReferenceRunner:

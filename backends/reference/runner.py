@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import UsageError
-from backends.model.protos import parse_model
-from backends.reference.evaluate import Evaluation, tensor_infos
-from backends.results.inference import IterationResult
-from backends.runner import Loadable, RunnerBase, check_feed_types, check_names, flat_outputs
-from backends.specs import RunnerSpec
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.model.protos import parse_model
+from layerwise._tool.backends.reference.evaluate import Evaluation, tensor_infos
+from layerwise._tool.backends.results.inference import IterationResult
+from layerwise._tool.backends.runner import Loadable, RunnerBase, check_feed_types, check_names, flat_outputs
+from layerwise._tool.backends.specs import RunnerSpec
 
 Array = NDArray[Any]
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from backends.errors import BadFile, UsageError
-from backends.text import shown
+from layerwise._tool.backends.errors import BadFile, UsageError
+from layerwise._tool.backends.text import shown
 
 CLASS = "polygraphy_class"
 STATS = ("max", "mean", "median", "quantile")
@@ -239,8 +239,8 @@ class AccuracyResults:
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "AccuracyResults":
         """Read saved accuracy results. BadFile names the file and the reason."""
-        from backends.results.inference import describe
-        from backends.results.io import load_any
+        from layerwise._tool.backends.results.inference import describe
+        from layerwise._tool.backends.results.io import load_any
 
         loaded = load_any(Path(path))
         if not isinstance(loaded, AccuracyResults):
@@ -249,6 +249,6 @@ class AccuracyResults:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write them as JSON that Polygraphy reads."""
-        from backends.formats.json_format import save
+        from layerwise._tool.backends.formats.json_format import save
 
         save(path, self)

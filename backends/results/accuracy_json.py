@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from backends.results.accuracy import (
+from layerwise._tool.backends.results.accuracy import (
     METRICS,
     SIMPLE_FIELDS,
     AccuracyResult,

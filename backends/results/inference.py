@@ -8,8 +8,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
-from backends.errors import BadFile, UsageError
-from backends.text import shown
+from layerwise._tool.backends.errors import BadFile, UsageError
+from layerwise._tool.backends.text import shown
 
 Array = NDArray[Any]
 
@@ -107,7 +107,7 @@ class RunResults:
 
         No array is read yet. BadFile names the file and the reason.
         """
-        from backends.results.io import load_any
+        from layerwise._tool.backends.results.io import load_any
 
         loaded = load_any(Path(path))
         if not isinstance(loaded, RunResults):
@@ -116,7 +116,7 @@ class RunResults:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a .json file (one that Polygraphy reads), .safetensors, or with no extension a folder."""
-        from backends.results.writer import open_results_writer
+        from layerwise._tool.backends.results.writer import open_results_writer
 
         with open_results_writer(path, self.keys()) as writer:
             for runner, (_, iterations) in enumerate(self.runners):

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from backends.errors import BadFile
-from backends.formats.dumps import DumpReader
-from backends.formats.json_format import load
-from backends.formats.npy import Array
-from backends.formats.npz import read_npz
-from backends.results.accuracy_json import DECODERS as ACCURACY_DECODERS
-from backends.results.inference import IterationResult, RunResults, StoredOutputs
-from backends.text import shown
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.formats.dumps import DumpReader
+from layerwise._tool.backends.formats.json_format import load
+from layerwise._tool.backends.formats.npy import Array
+from layerwise._tool.backends.formats.npz import read_npz
+from layerwise._tool.backends.results.accuracy_json import DECODERS as ACCURACY_DECODERS
+from layerwise._tool.backends.results.inference import IterationResult, RunResults, StoredOutputs
+from layerwise._tool.backends.text import shown
 
 RESULTS_FORMAT = "layerwise.results.1"
 FEEDS_FORMAT = "layerwise.feeds.1"

@@ -13,9 +13,9 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from backends.filesystem.direct_io import PacedStream
-from backends.filesystem.files import atomic_writer, destination, publish
-from backends.filesystem.unnamed_files import scratch_file, second_door, unnamed_file
+from layerwise._tool.backends.filesystem.direct_io import PacedStream
+from layerwise._tool.backends.filesystem.files import atomic_writer, destination, publish
+from layerwise._tool.backends.filesystem.unnamed_files import scratch_file, second_door, unnamed_file
 
 GAP = 1 << 40  # bytes from one text to the next
 LARGE = 1 << 20  # bytes of a text that is not copied

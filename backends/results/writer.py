@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from backends.errors import UsageError
-from backends.filesystem.files import WholeOrNothing
-from backends.filesystem.folders import is_free
-from backends.formats.npy import Array
-from backends.results.io import is_single_file
-from backends.results.sinks import DumpSink, FolderSink, JsonSink, Sink
-from backends.text import shown
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.filesystem.files import WholeOrNothing
+from layerwise._tool.backends.filesystem.folders import is_free
+from layerwise._tool.backends.formats.npy import Array
+from layerwise._tool.backends.results.io import is_single_file
+from layerwise._tool.backends.results.sinks import DumpSink, FolderSink, JsonSink, Sink
+from layerwise._tool.backends.text import shown
 
 PENDING = 64 << 20  # bytes of tensors that may wait for the disk
 

@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from backends.errors import BadFile, UsageError
-from backends.feeds.sources import save_feeds
-from backends.results.accuracy import AccuracyResults
-from backends.results.inference import RunResults, describe
-from backends.results.io import load_any
-from backends.saved_data.to_json import accuracy_json, feeds_json, results_json
-from backends.saved_data.to_text import Show, accuracy_lines, feeds_lines, results_lines
-from backends.text import shown
+from layerwise._tool.backends.errors import BadFile, UsageError
+from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.results.accuracy import AccuracyResults
+from layerwise._tool.backends.results.inference import RunResults, describe
+from layerwise._tool.backends.results.io import load_any
+from layerwise._tool.backends.saved_data.to_json import accuracy_json, feeds_json, results_json
+from layerwise._tool.backends.saved_data.to_text import Show, accuracy_lines, feeds_lines, results_lines
+from layerwise._tool.backends.text import shown
 
 Feed = dict[str, Any]
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from backends.results.accuracy import AccuracyResults, MetricResult, Result, SimpleResult, passed
-from backends.results.inference import RunResults
-from backends.saved_data.to_text import Show, read
-from backends.stats import array_stats, histogram
-from backends.tensors import dtype_name
+from layerwise._tool.backends.results.accuracy import AccuracyResults, MetricResult, Result, SimpleResult, passed
+from layerwise._tool.backends.results.inference import RunResults
+from layerwise._tool.backends.saved_data.to_text import Show, read
+from layerwise._tool.backends.stats import array_stats, histogram
+from layerwise._tool.backends.tensors import dtype_name
 
 Plain = dict[str, Any]
 _NAMES = ("median", "p90", "p95", "p99")

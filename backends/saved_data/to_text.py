@@ -4,13 +4,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from backends.formats.json_arrays import as_array
-from backends.formats.npy import Array
-from backends.results.accuracy import AccuracyResult, AccuracyResults, MetricResult, Result, SimpleResult, passed
-from backends.results.inference import RunResults, Stored
-from backends.stats import histogram_text, stats_text
-from backends.tensors import dtype_name, format_array
-from backends.text import shown
+from layerwise._tool.backends.formats.json_arrays import as_array
+from layerwise._tool.backends.formats.npy import Array
+from layerwise._tool.backends.results.accuracy import (
+    AccuracyResult,
+    AccuracyResults,
+    MetricResult,
+    Result,
+    SimpleResult,
+    passed,
+)
+from layerwise._tool.backends.results.inference import RunResults, Stored
+from layerwise._tool.backends.stats import histogram_text, stats_text
+from layerwise._tool.backends.tensors import dtype_name, format_array
+from layerwise._tool.backends.text import shown
 
 TAB = "    "
 

@@ -6,8 +6,8 @@ Written for TensorRT 11; what only one version has is in `backends.trt.capabilit
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from backends.runner import Loadable, RunnerBase
-    from backends.specs import RunnerSpec
+    from layerwise._tool.backends.runner import Loadable, RunnerBase
+    from layerwise._tool.backends.specs import RunnerSpec
 
 
 def open_trt(spec: "RunnerSpec", model: "Loadable", *, name: str) -> "RunnerBase":
@@ -18,6 +18,6 @@ def open_trt(spec: "RunnerSpec", model: "Loadable", *, name: str) -> "RunnerBase
     Raises MissingDependency where TensorRT is not installed, UsageError for options that do not fit the model or the
     version, BadFile for an engine that cannot be loaded, LayerwiseError where the build fails.
     """
-    from backends.trt.inference.runner import opened
+    from layerwise._tool.backends.trt.inference.runner import opened
 
     return opened(spec, model, name=name)

@@ -6,7 +6,7 @@ Source: the recorded API of 10.16.1.11 and 11.4.0.106, and NVIDIA's migration pa
 from dataclasses import dataclass
 from typing import Any
 
-from backends.errors import UsageError
+from layerwise._tool.backends.errors import UsageError
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from backends.errors import UsageError
-from backends.specs import RunnerSpec
-from backends.trt.building.config import wanted_flags
-from backends.trt.building.precision import by_flags
-from backends.trt.building.typing import data_type
-from backends.trt.library import tensorrt
-from backends.trt.options import trt_options
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.trt.building.config import wanted_flags
+from layerwise._tool.backends.trt.building.precision import by_flags
+from layerwise._tool.backends.trt.building.typing import data_type
+from layerwise._tool.backends.trt.library import tensorrt
+from layerwise._tool.backends.trt.options import trt_options
 
 
 def engine_facts(runner: RunnerSpec) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-from backends.errors import LayerwiseError, MissingDependency
+from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
 
 _INSTALL = "pip install 'layerwise[trt]'"
 

@@ -5,9 +5,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from backends.errors import UsageError
-from backends.specs import FeedSpec, Spec
-from backends.text import shown
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.specs import FeedSpec, Spec
+from layerwise._tool.backends.text import shown
 
 Shapes = dict[str, list[int]]
 ENGINE_SUFFIXES = (".engine", ".plan", ".trt")

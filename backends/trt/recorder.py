@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from backends.trt.logger import Messages
+from layerwise._tool.backends.trt.logger import Messages
 
 _MOST = 200
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
-from backends.filesystem.files import atomic_write
-from backends.filesystem.permissions import make_folder
-from backends.jobs.workspace.store import Workspace
-from backends.runner import Loadable
-from backends.trt.options import TrtOptions
+from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.trt.options import TrtOptions
 
 _NOT_BUILT = ("run", "save_engine", "save_timing_cache", "engine", "fresh", "short_lived")
 _MOST = 32
@@ -99,8 +99,8 @@ def forget_candidates() -> None:
 
 def _external(data: bytes, folder: Path | None) -> list[Path]:
     """The files that hold a model's external weights; none for a network script."""
-    from backends.errors import LayerwiseError
-    from backends.model.protos import all_tensors, parse_model
+    from layerwise._tool.backends.errors import LayerwiseError
+    from layerwise._tool.backends.model.protos import all_tensors, parse_model
 
     if folder is None:
         return []
@@ -124,8 +124,8 @@ def _named(options: TrtOptions) -> list[Path]:
 
 def gpu_name() -> str:
     """The name and compute capability of the GPU that is used; "none" where there is none."""
-    from backends.errors import LayerwiseError
-    from backends.trt.library import check, cudart
+    from layerwise._tool.backends.errors import LayerwiseError
+    from layerwise._tool.backends.trt.library import check, cudart
 
     try:
         cuda = cudart()

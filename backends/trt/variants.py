@@ -4,8 +4,8 @@ from pathlib import Path
 
 import msgspec
 
-from backends.specs import RunnerSpec
-from backends.trt.options import ENGINE_SUFFIXES, TrtOptions, short_lived, to_dict, trt_options
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.trt.options import ENGINE_SUFFIXES, TrtOptions, short_lived, to_dict, trt_options
 
 
 def of_part(spec: RunnerSpec) -> RunnerSpec:

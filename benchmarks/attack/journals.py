@@ -6,13 +6,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from backends.jobs.folder import LOG
-from backends.jobs.journal.view import JobView
-from backends.jobs.workspace.store import Workspace
 from benchmarks.attack.case import Case
 from benchmarks.attack.place import Place
 from benchmarks.attack.reference import FIRST_NEW, Reference, newest_job, result_of, rows_of
 from benchmarks.soak.processes import within
+from layerwise._tool.backends.jobs.folder import LOG
+from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 ENDS_WITHIN = 20.0
 TRACEBACK = b"Traceback (most recent call last)"

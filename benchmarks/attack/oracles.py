@@ -6,12 +6,12 @@ import unicodedata
 from collections.abc import Collection
 from pathlib import Path
 
-from backends.jobs.workspace import leases
 from benchmarks.attack import formats, processes
 from benchmarks.attack.case import Case
 from benchmarks.attack.programs import LIMIT, Ended, run
 from benchmarks.attack.reference import Reference
 from benchmarks.soak.processes import within
+from layerwise._tool.backends.jobs.workspace import leases
 
 CODES = (0, 1, 2, 130)
 MOST_RESIDENT = 2 << 30

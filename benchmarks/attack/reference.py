@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from backends.jobs.journal.events import read_events
 from benchmarks.attack.lines import Line
 from benchmarks.attack.place import Place, tree
 from benchmarks.attack.programs import run
 from benchmarks.attack.world import World
+from layerwise._tool.backends.jobs.journal.events import read_events
 
 _FIRST = 900_000
 _VARYING = ("seconds", "runtime", "runner", "runners", "peak_memory", "summary", "time", "duration", "bytes", "log")

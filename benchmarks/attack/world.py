@@ -10,11 +10,11 @@ from onnx import external_data_helper
 from support.debugging import planted
 from support.models import mlp
 
-from backends.jobs.journal.events import EventWriter
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
 from benchmarks.attack.place import Place
 from benchmarks.attack.programs import run
+from layerwise._tool.backends.jobs.journal.events import EventWriter
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 FAULT = "/fc2/Relu"
 LAYERS, SIZE = 6, 24

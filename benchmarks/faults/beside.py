@@ -18,8 +18,8 @@ from benchmarks.faults.ours import run_action, two_models
 from benchmarks.faults.tables import Options, corpora, spread, table, work_folder
 from benchmarks.faults.theirs import Reduced, polygraphy_reduce, write_files
 from benchmarks.measure import OURS, Measured, measure
-from debugtools.locate.spec import LocateSpec
-from debugtools.search.spec import DebugSpec
+from layerwise._tool.debugtools.locate.spec import LocateSpec
+from layerwise._tool.debugtools.search.spec import DebugSpec
 
 KINDS = ("scaled node", "constant scaled", "swapped inputs", "bad cast", "fp16 overflow", "other operator")
 NODES_ALONE = 10_000

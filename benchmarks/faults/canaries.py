@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import onnx
 
-from backends.feeds.sources import save_feeds
 from benchmarks.faults import running
 from benchmarks.faults.check import Checker, label
 from benchmarks.faults.corpus import COUNTS, Clean
@@ -24,9 +23,10 @@ from benchmarks.faults.draft import Draft, Fault
 from benchmarks.faults.ours import run_action, two_levels
 from benchmarks.faults.plants.vanishing import VANISHING
 from benchmarks.faults.tables import Options, Table, by, corpora, share, table, work_folder
-from debugtools.compare.spec import MarkSpec, ToleranceSpec
-from debugtools.locate.spec import LocateSpec
-from debugtools.search.spec import DebugSpec
+from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.debugtools.compare.spec import MarkSpec, ToleranceSpec
+from layerwise._tool.debugtools.locate.spec import LocateSpec
+from layerwise._tool.debugtools.search.spec import DebugSpec
 
 _TRIES = 40
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import onnx
 
-from backends.feeds.sources import save_feeds
 from benchmarks.faults.corpus import COUNTS, Clean
 from benchmarks.faults.draft import Draft, Fault
 from benchmarks.faults.ours import run_action, two_models
@@ -19,8 +18,9 @@ from benchmarks.faults.running import Array
 from benchmarks.faults.tables import Options, Table, corpora, share, table, work_folder
 from benchmarks.faults.theirs import Files
 from benchmarks.faults.zoo import Sample
-from debugtools.locate.spec import LocateSpec
-from debugtools.search.spec import DebugSpec
+from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.debugtools.locate.spec import LocateSpec
+from layerwise._tool.debugtools.search.spec import DebugSpec
 
 _LARGER = 3.0
 _TRIES = 40

@@ -14,7 +14,7 @@ from benchmarks.faults.ours import run_action, two_models
 from benchmarks.faults.tables import Options, Table, by, corpora, share, spread, table, work_folder
 from benchmarks.faults.theirs import Files, bare_runs, write_files
 from benchmarks.measure import OURS, Measured, measure
-from debugtools.locate.spec import LocateSpec
+from layerwise._tool.debugtools.locate.spec import LocateSpec
 
 SIDES = ("--onnxrt", "--onnxrt", "--reference-model", "good.onnx", "--load-inputs", "inputs.json")
 

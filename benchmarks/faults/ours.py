@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 
-from backends.jobs.actions import find_action
-from backends.jobs.context import JobContext
-from backends.jobs.journal.events import read_events
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
-from backends.specs import FeedSpec, OptimizationLevel, RunnerSpec
 from benchmarks.faults.theirs import Files
-from debugtools.compare.spec import CompareSpec
+from layerwise._tool.backends.jobs.actions import find_action
+from layerwise._tool.backends.jobs.context import JobContext
+from layerwise._tool.backends.jobs.journal.events import read_events
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.specs import FeedSpec, OptimizationLevel, RunnerSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec
 
 
 @dataclass(frozen=True)

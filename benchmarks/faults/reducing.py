@@ -15,7 +15,7 @@ from benchmarks.faults.ours import run_action, two_models
 from benchmarks.faults.tables import Options, Table, by, corpora, share, spread, table, work_folder
 from benchmarks.faults.theirs import write_files
 from benchmarks.measure import OURS, measure
-from debugtools.search.spec import DebugSpec
+from layerwise._tool.debugtools.search.spec import DebugSpec
 
 SIDES = ("--onnxrt", "--onnxrt", "--reference-model", "good.onnx", "--load-inputs", "inputs.json")
 

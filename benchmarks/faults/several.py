@@ -5,7 +5,7 @@ from benchmarks.faults.ours import run_action, two_models
 from benchmarks.faults.reducing import reduce_one, summary
 from benchmarks.faults.tables import Options, Table, corpora, share, table, work_folder
 from benchmarks.faults.theirs import Files
-from debugtools.locate.spec import LocateSpec
+from layerwise._tool.debugtools.locate.spec import LocateSpec
 
 FAULTS = (2, 5)
 

@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from backends.feeds.sources import save_feeds
 from benchmarks.faults import running
 from benchmarks.faults.check import label
 from benchmarks.faults.corpus import Clean, Planted
 from benchmarks.measure import THEIRS, measure
+from layerwise._tool.backends.feeds.sources import save_feeds
 
 SCRIPT = Path(__file__).with_name("two_sides.py")
 

@@ -15,7 +15,7 @@ from benchmarks.faults.corpus import Clean, Planted
 from benchmarks.faults.ours import run_action, two_models
 from benchmarks.faults.tables import Options, Table, corpora, share, spread, table, work_folder
 from benchmarks.faults.theirs import write_files
-from debugtools.search.spec import CheckSpec, DebugSpec, FlakySpec
+from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec, FlakySpec
 
 CHANCES = (0.1, 0.2, 0.3)
 KINDS = ("scaled node", "constant scaled", "other operator", "bad cast")

@@ -9,15 +9,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from backends.jobs.client import JobClient
-from backends.jobs.journal.view import JobView
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
 from benchmarks.soak.left import GONE_WITHIN, rows_of
 from benchmarks.soak.plan import Plan, Shot, told
 from benchmarks.soak.processes import alive, descendants, kill, within
 from benchmarks.soak.starters import start
 from benchmarks.soak.watched import Watched
+from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 ENDED_WITHIN = 120.0
 

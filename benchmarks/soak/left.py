@@ -7,10 +7,10 @@ from pathlib import Path
 
 import psutil
 
-from backends.jobs.journal.events import read_events
-from backends.jobs.workspace import leases
-from backends.jobs.workspace.store import Workspace
 from benchmarks.soak.processes import within
+from layerwise._tool.backends.jobs.journal.events import read_events
+from layerwise._tool.backends.jobs.workspace import leases
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 GONE_WITHIN = 1.0
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import msgspec
 
-from backends.jobs.inline import run_inline
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
-from backends.specs import FeedSpec, RunnerSpec
 from benchmarks.soak.comparison import Comparison, Reference
 from benchmarks.soak.left import left_behind, rows_of
 from benchmarks.soak.plan import Plan
-from debugtools.compare.spec import CompareSpec, MarkSpec
-from surgery.demo import make_demo
+from layerwise._tool.backends.jobs.inline import run_inline
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
+from layerwise._tool.surgery.demo import make_demo
 
 
 def soak(spec: JobSpec, planned: list[Plan], together: int, say: Callable[[str], None]) -> list[str]:

@@ -5,12 +5,12 @@ import sys
 
 import msgspec
 
-from backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.spec import JobSpec
 
 _APP = """
 import asyncio, sys, msgspec
-from backends.jobs.client import JobClient
-from backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.spec import JobSpec
 async def main():
     client = JobClient()
     job = await client.submit(msgspec.json.decode(sys.argv[1], type=JobSpec))
@@ -20,9 +20,9 @@ asyncio.run(main())
 """
 _COMMAND_LINE = """
 import sys, msgspec
-from backends.jobs.inline import run_inline
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.jobs.inline import run_inline
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 run_inline(msgspec.json.decode(sys.argv[1], type=JobSpec), lambda event: None, Workspace())
 """
 

@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
-from backends.jobs.journal.events import read_events
-from backends.jobs.journal.view import JobView
-from backends.jobs.workspace.store import Workspace
 from benchmarks.soak.processes import within
+from layerwise._tool.backends.jobs.journal.events import read_events
+from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 
 class Watched:

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.errors import UsageError
-from debugtools.bench.spec import BenchSpec
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.debugtools.bench.spec import BenchSpec
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 
 def bench(context: "JobContext") -> dict[str, Any]:
@@ -23,6 +23,6 @@ def bench(context: "JobContext") -> dict[str, Any]:
         spec = msgspec.convert(context.params, BenchSpec)
     except msgspec.ValidationError as error:
         raise UsageError(f"the description of what to time does not fit: {error}") from None
-    from debugtools.bench.run import BenchRun
+    from layerwise._tool.debugtools.bench.run import BenchRun
 
     return BenchRun(context, spec).run()

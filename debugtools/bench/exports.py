@@ -10,12 +10,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from backends.bench.timed import Timing
-from backends.bench.trtexec_files import ProfileLayer, write_profile, write_times
-from backends.errors import BadFile, LayerwiseError
-from backends.filesystem.files import atomic_write
-from backends.formats.json_text import read_json
-from backends.text import shown
+from layerwise._tool.backends.bench.timed import Timing
+from layerwise._tool.backends.bench.trtexec_files import ProfileLayer, write_profile, write_times
+from layerwise._tool.backends.errors import BadFile, LayerwiseError
+from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise._tool.backends.formats.json_text import read_json
+from layerwise._tool.backends.text import shown
 
 FORMAT = "layerwise bench 1"
 _COLUMNS = ("runner", "batch", "streams", "runs", "seconds", "qps", "items_per_second")
@@ -97,7 +97,7 @@ def read_latencies(path: Path, batch: int | None) -> tuple[str, list[float]]:
 
     Raises BadFile for anything else.
     """
-    from backends.bench.trtexec_files import read_times
+    from layerwise._tool.backends.bench.trtexec_files import read_times
 
     report = read_report(path)
     if report is None:

@@ -8,11 +8,11 @@ from typing import Any
 
 import onnx
 
-from backends.bench.onnxrt_profile import LayerTime
-from backends.model.protos import parse_model
-from backends.runner import Loadable
-from backends.tensors import dtype_name
-from surgery.model.structure import node_label
+from layerwise._tool.backends.bench.onnxrt_profile import LayerTime
+from layerwise._tool.backends.model.protos import parse_model
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.tensors import dtype_name
+from layerwise._tool.surgery.model.structure import node_label
 
 _LISTED = re.compile(r" \+ |, |\.\.\.|PWN\(|ForeignNode\[")
 _BLOCKED = "_nchwc"  # what onnxruntime adds to a node's name, or to its tensor's, where the layout is blocked

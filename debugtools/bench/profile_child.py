@@ -1,4 +1,6 @@
-"""Profiles one runner in a process of its own: `python -m debugtools.bench.profile_child`, the request on stdin.
+"""Profiles one runner in a process of its own.
+
+`python -m layerwise._tool.debugtools.bench.profile_child`, the request on stdin.
 
 Of its own because a GPU's kernels are timed truly only where each launch waits (CUDA_LAUNCH_BLOCKING, which must be
 set before CUDA starts), and that must not slow the bench.
@@ -16,13 +18,13 @@ from typing import Any
 
 import msgspec
 
-from backends.bench.onnxrt_profile import LayerTime
-from backends.bench.timed import Feed
-from backends.errors import LayerwiseError, UsageError
-from backends.specs import RunnerSpec
-from backends.tensors import TensorInfo
-from backends.text import shown
-from debugtools.bench.spec import BenchSpec
+from layerwise._tool.backends.bench.onnxrt_profile import LayerTime
+from layerwise._tool.backends.bench.timed import Feed
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.tensors import TensorInfo
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.bench.spec import BenchSpec
 
 SKIPPED = 3
 _EVENTS = 50_000
@@ -48,7 +50,7 @@ def profile(spec: BenchSpec, number: int, batch: int | None, folder: Path) -> Pr
     folder.mkdir(parents=True, exist_ok=True)
     request = {"spec": msgspec.to_builtins(spec), "number": number, "batch": batch, "folder": str(folder)}
     env = {**os.environ, "CUDA_LAUNCH_BLOCKING": "1"}
-    command = [sys.executable, "-m", "debugtools.bench.profile_child"]
+    command = [sys.executable, "-m", "layerwise._tool.debugtools.bench.profile_child"]
     done = subprocess.run(
         command, input=json.dumps(request), capture_output=True, text=True, env=env, check=False, errors="replace"
     )
@@ -74,7 +76,7 @@ def main() -> int:
 
 
 def _profile(spec: BenchSpec, request: dict[str, Any]) -> Profile:
-    from debugtools.bench.subjects import feed_for
+    from layerwise._tool.debugtools.bench.subjects import feed_for
 
     runner = spec.runners[request["number"]]
     if runner.kind not in _PROFILED:
@@ -87,19 +89,19 @@ def _profile(spec: BenchSpec, request: dict[str, Any]) -> Profile:
 
 
 def _onnxrt(spec: BenchSpec, runner: RunnerSpec, make_feed: MakeFeed, folder: Path) -> Profile:
-    from backends.bench.onnxrt import profiled
-    from backends.bench.onnxrt_profile import read_profile
-    from debugtools.bench.layers import with_names
-    from debugtools.bench.subjects import open_model
+    from layerwise._tool.backends.bench.onnxrt import profiled
+    from layerwise._tool.backends.bench.onnxrt_profile import read_profile
+    from layerwise._tool.debugtools.bench.layers import with_names
+    from layerwise._tool.debugtools.bench.subjects import open_model
 
     path, graph = profiled(runner, with_names(open_model(spec, runner)), make_feed, _runs, folder)
     return Profile(read_profile(path, SKIPPED), str(graph) if graph else None)
 
 
 def _trt(spec: BenchSpec, runner: RunnerSpec, make_feed: MakeFeed, folder: Path) -> Profile:
-    from backends.bench.timed import Setup
-    from backends.bench.trt import TrtSubject
-    from debugtools.bench.subjects import open_model
+    from layerwise._tool.backends.bench.timed import Setup
+    from layerwise._tool.backends.bench.trt import TrtSubject
+    from layerwise._tool.debugtools.bench.subjects import open_model
 
     with closing(TrtSubject(runner, open_model(spec, runner), Setup(), runner.kind)) as subject:
         layers = subject.layers(make_feed(subject.inputs), SKIPPED + _TRT_RUNS, SKIPPED)

@@ -3,16 +3,16 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from backends.errors import LayerwiseError
-from backends.model.file import ModelFile
-from backends.text import shown
-from debugtools.bench.exports import profile_text, write
-from debugtools.bench.layers import Origins, layer_information, profile_rows, read_graph
-from debugtools.bench.profile_child import profile
-from debugtools.bench.spec import BenchSpec
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.bench.exports import profile_text, write
+from layerwise._tool.debugtools.bench.layers import Origins, layer_information, profile_rows, read_graph
+from layerwise._tool.debugtools.bench.profile_child import profile
+from layerwise._tool.debugtools.bench.spec import BenchSpec
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 
 class Profiling:

@@ -6,18 +6,18 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from backends.bench.loop import Measured, Plan, Tick, measure
-from backends.bench.timed import Subject, Timed
-from backends.errors import UsageError
-from debugtools.bench.exports import Run, output_text, read_latencies, report_text, times_text, write
-from debugtools.bench.profiling import Profiling
-from debugtools.bench.significance import compare
-from debugtools.bench.spec import BenchSpec
-from debugtools.bench.statistics import statistics
-from debugtools.bench.subjects import describe, feed_for, labels, open_bench
+from layerwise._tool.backends.bench.loop import Measured, Plan, Tick, measure
+from layerwise._tool.backends.bench.timed import Subject, Timed
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.debugtools.bench.exports import Run, output_text, read_latencies, report_text, times_text, write
+from layerwise._tool.debugtools.bench.profiling import Profiling
+from layerwise._tool.debugtools.bench.significance import compare
+from layerwise._tool.debugtools.bench.spec import BenchSpec
+from layerwise._tool.debugtools.bench.statistics import statistics
+from layerwise._tool.debugtools.bench.subjects import describe, feed_for, labels, open_bench
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 ROUNDS = 5
 _SHORT_WARM_UP = 0.02

@@ -1,6 +1,6 @@
 """What to time, as a plain value: what the command line and the app submit as a job."""
 
-from backends.specs import FeedSpec, ModelOptions, RunnerSpec, Spec
+from layerwise._tool.backends.specs import FeedSpec, ModelOptions, RunnerSpec, Spec
 
 
 class PlanSpec(Spec, frozen=True):

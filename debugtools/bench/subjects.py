@@ -10,15 +10,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.bench.timed import Setup, Subject, open_subject
-from backends.errors import BadFile, UsageError
-from backends.feeds.sources import make_feeds
-from backends.model.file import ModelFile
-from backends.runner import Loadable
-from backends.specs import FeedSpec, RunnerSpec
-from backends.tensors import TensorInfo
-from backends.text import shown
-from debugtools.bench.spec import BenchSpec
+from layerwise._tool.backends.bench.timed import Setup, Subject, open_subject
+from layerwise._tool.backends.errors import BadFile, UsageError
+from layerwise._tool.backends.feeds.sources import make_feeds
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.backends.tensors import TensorInfo
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.bench.spec import BenchSpec
 
 Array = NDArray[Any]
 Warn = Callable[[str], None]
@@ -101,6 +101,6 @@ def _raw(path: str, like: Array) -> Array:
 
 def describe(spec: BenchSpec, runner: RunnerSpec) -> dict[str, Any]:
     """What the figures were measured on and with."""
-    from backends.bench.environment import environment
+    from layerwise._tool.backends.bench.environment import environment
 
     return {"model": runner.model or spec.model, **environment(), "python": sys.version.split()[0]}

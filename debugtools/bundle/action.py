@@ -6,27 +6,27 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.errors import LayerwiseError, UsageError
-from backends.filesystem.files import atomic_writer
-from backends.runner import Loadable, open_runner
-from backends.shell import shell_line
-from backends.text import shown
-from debugtools.bundle.engine import ends_of, settle
-from debugtools.bundle.spec import BundleSpec
-from debugtools.bundle.write import Fault, try_bundle, write_bundle
-from debugtools.compare.arithmetic.tolerance import Rule
-from debugtools.compare.sides.engine import asked_level
-from debugtools.compare.sides.setup import Setup
-from debugtools.compare.sides.stream import of_cut
-from debugtools.compare.spec import unsaved
-from debugtools.search.judges.comparison import measured
-from debugtools.search.judges.original import Original
-from debugtools.search.judges.protocol import Artifact
-from debugtools.search.judges.rules import InnerRules
-from debugtools.search.judges.subject import Subject
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.filesystem.files import atomic_writer
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.shell import shell_line
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.bundle.engine import ends_of, settle
+from layerwise._tool.debugtools.bundle.spec import BundleSpec
+from layerwise._tool.debugtools.bundle.write import Fault, try_bundle, write_bundle
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
+from layerwise._tool.debugtools.compare.sides.engine import asked_level
+from layerwise._tool.debugtools.compare.sides.setup import Setup
+from layerwise._tool.debugtools.compare.sides.stream import of_cut
+from layerwise._tool.debugtools.compare.spec import unsaved
+from layerwise._tool.debugtools.search.judges.comparison import measured
+from layerwise._tool.debugtools.search.judges.original import Original
+from layerwise._tool.debugtools.search.judges.protocol import Artifact
+from layerwise._tool.debugtools.search.judges.rules import InnerRules
+from layerwise._tool.debugtools.search.judges.subject import Subject
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 
 def bundle(context: "JobContext") -> dict[str, Any]:

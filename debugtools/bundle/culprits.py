@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from backends.errors import UsageError
+from layerwise._tool.backends.errors import UsageError
 
 
 def culprits(result: Mapping[str, Any] | None, number: int = 0) -> list[int]:

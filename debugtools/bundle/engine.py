@@ -8,18 +8,18 @@ from typing import Any
 import onnx
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError
-from backends.filesystem.files import atomic_write
-from backends.model.file import ModelFile
-from backends.model.protos import parse_model
-from backends.runner import Loadable
-from backends.specs import RunnerSpec
-from backends.trt.building.precision import by_flags, in_graph
-from backends.trt.inference.parts import fixed
-from backends.trt.library import tensorrt
-from backends.trt.options import trt_options
-from backends.trt.variants import part_options
-from surgery.precision.lowering import fill
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.model.protos import parse_model
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.trt.building.precision import by_flags, in_graph
+from layerwise._tool.backends.trt.inference.parts import fixed
+from layerwise._tool.backends.trt.library import tensorrt
+from layerwise._tool.backends.trt.options import trt_options
+from layerwise._tool.backends.trt.variants import part_options
+from layerwise._tool.surgery.precision.lowering import fill
 
 
 def settle(path: Path, runner: RunnerSpec, feed: Mapping[str, NDArray[Any]]) -> None:

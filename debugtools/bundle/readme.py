@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from backends.text import shown, shown_lines
+from layerwise._tool.backends.text import shown, shown_lines
 
 _LISTED = 20
 _MARKUP = re.compile(r"[\\`*\[\]<>!&|~]")

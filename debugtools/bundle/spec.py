@@ -1,7 +1,7 @@
 """What a repro bundle is made of, as a plain value."""
 
-from backends.specs import Spec
-from debugtools.compare.spec import CompareSpec
+from layerwise._tool.backends.specs import Spec
+from layerwise._tool.debugtools.compare.spec import CompareSpec
 
 
 class BundleSpec(Spec, frozen=True):

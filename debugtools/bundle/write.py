@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError, UsageError
-from backends.filesystem.files import atomic_write, atomic_writer
-from backends.filesystem.folders import whole_folder
-from backends.filesystem.permissions import make_folder
-from backends.specs import RunnerSpec
-from backends.tensors import EXTENDED_NAMES, dtype_name, dtype_row
-from backends.text import shown
-from debugtools.bundle.readme import readme
-from debugtools.compare.arithmetic.tolerance import Rule
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.filesystem.files import atomic_write, atomic_writer
+from layerwise._tool.backends.filesystem.folders import whole_folder
+from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.tensors import EXTENDED_NAMES, dtype_name, dtype_row
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.bundle.readme import readme
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 
 Array = NDArray[Any]
 _PACKAGES = ("onnxruntime-gpu", "onnxruntime", "onnx", "numpy", "layerwise")
@@ -102,7 +102,7 @@ def try_bundle(folder: Path, kind: str = "onnxrt") -> tuple[int, str]:
 
 def _copy_model(model: Path, folder: Path) -> None:
     """Copy the model, and the files of its external data under the names it has for them."""
-    from backends.model.file import ModelFile
+    from layerwise._tool.backends.model.file import ModelFile
 
     with ModelFile(model) as file:
         weights = {ref.file.resolve() for ref in file.weights().values()} - {model.resolve()}
@@ -165,11 +165,11 @@ def _facts(fault: Fault) -> dict[str, Any]:
 def _of_engine(runner: RunnerSpec, versions: dict[str, str]) -> dict[str, Any]:
     """How the script runs the model; adds the version of TensorRT."""
     if runner.kind == "trt":
-        from backends.trt.facts import engine_facts
-        from backends.trt.library import tensorrt
+        from layerwise._tool.backends.trt.facts import engine_facts
+        from layerwise._tool.backends.trt.library import tensorrt
 
         versions["tensorrt"] = str(tensorrt().__version__)
         return {"tensorrt": engine_facts(runner)}
-    from backends.onnxrt.session import session_facts
+    from layerwise._tool.backends.onnxrt.session import session_facts
 
     return session_facts(runner)

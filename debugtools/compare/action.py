@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.errors import UsageError
-from debugtools.compare.spec import CompareSpec, resumed_tables
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.debugtools.compare.spec import CompareSpec, resumed_tables
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 
 def compare(context: "JobContext") -> dict[str, Any]:
@@ -28,7 +28,7 @@ def compare(context: "JobContext") -> dict[str, Any]:
 def _prepared(context: "JobContext", spec: CompareSpec) -> dict[str, Any]:
     with ExitStack() as stack:
         if spec.model_options.fp16:
-            from debugtools.compare.sides.half import converted
+            from layerwise._tool.debugtools.compare.sides.half import converted
 
             spec = stack.enter_context(converted(spec, context.folder / "half"))
         return _compare(context, spec)
@@ -36,14 +36,14 @@ def _prepared(context: "JobContext", spec: CompareSpec) -> dict[str, Any]:
 
 def _compare(context: "JobContext", spec: CompareSpec) -> dict[str, Any]:
     if spec.model_options.save_onnx is not None:
-        from debugtools.compare.sides.save_model import save_model
+        from layerwise._tool.debugtools.compare.sides.save_model import save_model
 
         save_model(spec)
-    from debugtools.compare.sides.setup import Setup
+    from layerwise._tool.debugtools.compare.sides.setup import Setup
 
     setup = Setup(spec)
     setup.start()
-    from debugtools.compare.run import ComparisonRun  # while the sessions open
+    from layerwise._tool.debugtools.compare.run import ComparisonRun  # while the sessions open
 
     setup.read()
 

@@ -6,35 +6,35 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from backends.feeds.sources import make_feeds
-from backends.results.inference import IterationResult
-from backends.tensors import dtype_name
-from backends.text import shown
-from debugtools.compare.arithmetic.metrics import Comparison
-from debugtools.compare.memory import peak
-from debugtools.compare.observing.iteration import Observer
-from debugtools.compare.observing.sequence import in_sequence
-from debugtools.compare.pairing.left_out import NotCompared
-from debugtools.compare.pairing.saved_names import RenamedOutputs
-from debugtools.compare.plots.drawing import Plots
-from debugtools.compare.sides.common_feeds import common_feeds
-from debugtools.compare.sides.marks import idle_exclusions, shown_outputs
-from debugtools.compare.sides.same_feeds import same_feeds
-from debugtools.compare.sides.setup import Setup
-from debugtools.compare.sides.side import ModelSide, Side
-from debugtools.compare.table.comparison import Array, Enough, Feed, Frame
-from debugtools.compare.table.layer_rows import ObservedRows
-from debugtools.compare.table.layers import Row
-from debugtools.compare.table.outcome import Outcome, row_key
-from debugtools.compare.table.output_rows import plain_rows
-from debugtools.compare.table.pairs import Comparer
-from debugtools.compare.table.places import Places
-from debugtools.compare.table.saving import Accuracy, Savers, check_average
-from debugtools.compare.table.validate import Validator
+from layerwise._tool.backends.feeds.sources import make_feeds
+from layerwise._tool.backends.results.inference import IterationResult
+from layerwise._tool.backends.tensors import dtype_name
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
+from layerwise._tool.debugtools.compare.memory import peak
+from layerwise._tool.debugtools.compare.observing.iteration import Observer
+from layerwise._tool.debugtools.compare.observing.sequence import in_sequence
+from layerwise._tool.debugtools.compare.pairing.left_out import NotCompared
+from layerwise._tool.debugtools.compare.pairing.saved_names import RenamedOutputs
+from layerwise._tool.debugtools.compare.plots.drawing import Plots
+from layerwise._tool.debugtools.compare.sides.common_feeds import common_feeds
+from layerwise._tool.debugtools.compare.sides.marks import idle_exclusions, shown_outputs
+from layerwise._tool.debugtools.compare.sides.same_feeds import same_feeds
+from layerwise._tool.debugtools.compare.sides.setup import Setup
+from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
+from layerwise._tool.debugtools.compare.table.comparison import Array, Enough, Feed, Frame
+from layerwise._tool.debugtools.compare.table.layer_rows import ObservedRows
+from layerwise._tool.debugtools.compare.table.layers import Row
+from layerwise._tool.debugtools.compare.table.outcome import Outcome, row_key
+from layerwise._tool.debugtools.compare.table.output_rows import plain_rows
+from layerwise._tool.debugtools.compare.table.pairs import Comparer
+from layerwise._tool.debugtools.compare.table.places import Places
+from layerwise._tool.debugtools.compare.table.saving import Accuracy, Savers, check_average
+from layerwise._tool.debugtools.compare.table.validate import Validator
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
-    from debugtools.compare.observing.on_device import OnDevice
+    from layerwise._tool.backends.jobs.context import JobContext
+    from layerwise._tool.debugtools.compare.observing.on_device import OnDevice
 
 
 class ComparisonRun:
@@ -91,7 +91,7 @@ class ComparisonRun:
         """How layers are compared on the GPU; None on machines and for runners without one, nothing loaded there."""
         if all(name.lower() == "cpu" for side in self.model_sides for name in side.spec.providers):
             return None
-        from debugtools.compare.observing.on_device import on_device
+        from layerwise._tool.debugtools.compare.observing.on_device import on_device
 
         device = on_device(self.spec, self.sides, self.pairs, self.context.log)
         if device is not None:

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from backends.specs import FeedSpec, ModelOptions, RunnerSpec, Spec
+from layerwise._tool.backends.specs import FeedSpec, ModelOptions, RunnerSpec, Spec
 
 Stat = Literal["elemwise", "max", "mean", "median", "quantile"]
 Observing = Literal["executed", "every", "marked"]

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError, UsageError
-from backends.specs import FeedSpec
-from backends.text import shown
-from debugtools.compare.arithmetic.metrics import Comparison
-from debugtools.compare.arithmetic.tensor_values import tensor_values
-from debugtools.compare.run import ComparisonRun
-from debugtools.compare.sides.setup import Setup
-from debugtools.compare.spec import CompareSpec, MarkSpec
-from debugtools.compare.table.comparison import Enough
-from debugtools.compare.table.layers import Row
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
+from layerwise._tool.debugtools.compare.arithmetic.tensor_values import tensor_values
+from layerwise._tool.debugtools.compare.run import ComparisonRun
+from layerwise._tool.debugtools.compare.sides.setup import Setup
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
+from layerwise._tool.debugtools.compare.table.comparison import Enough
+from layerwise._tool.debugtools.compare.table.layers import Row
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 Array = NDArray[Any]
 _FILES = (

@@ -5,26 +5,26 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.errors import LayerwiseError, UsageError
-from backends.model.file import ModelFile
-from backends.text import shown
-from debugtools.compare.sides.marks import any_marks, marked_tensors
-from debugtools.convert.quantise import quantised
-from debugtools.convert.spec import ConvertSpec
-from surgery.cut.segments import GraphCut
-from surgery.history.soundness import edit_problems
-from surgery.model.structure import Structure
-from surgery.precision.bodies import every_node
-from surgery.precision.conversion import labels, to_low_precision
-from surgery.rewrite.inlining import inlined
-from surgery.rewrite.opset import convert_opset, opset_of
-from surgery.rewrite.outputs import with_outputs
-from surgery.saving.model import save
-from surgery.weights.arrays import chosen_weights, read_weights, save_weights, with_weights
-from surgery.wire.pieces import THRESHOLD
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.sides.marks import any_marks, marked_tensors
+from layerwise._tool.debugtools.convert.quantise import quantised
+from layerwise._tool.debugtools.convert.spec import ConvertSpec
+from layerwise._tool.surgery.cut.segments import GraphCut
+from layerwise._tool.surgery.history.soundness import edit_problems
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.precision.bodies import every_node
+from layerwise._tool.surgery.precision.conversion import labels, to_low_precision
+from layerwise._tool.surgery.rewrite.inlining import inlined
+from layerwise._tool.surgery.rewrite.opset import convert_opset, opset_of
+from layerwise._tool.surgery.rewrite.outputs import with_outputs
+from layerwise._tool.surgery.saving.model import save
+from layerwise._tool.surgery.weights.arrays import chosen_weights, read_weights, save_weights, with_weights
+from layerwise._tool.surgery.wire.pieces import THRESHOLD
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 _NAMED = 8
 _ON_THE_CPU = {

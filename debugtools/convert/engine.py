@@ -5,19 +5,19 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.errors import UsageError
-from backends.model.file import ModelFile
-from backends.runner import Loadable
-from backends.specs import ModelOptions, Spec
-from backends.text import shown
-from backends.trt.building.builder import build_engine, save_engine
-from backends.trt.logger import Messages, Say
-from backends.trt.options import TrtOptions
-from debugtools.compare.sides.marks import any_marks, marked_tensors
-from debugtools.compare.spec import MarkSpec
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.specs import ModelOptions, Spec
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.building.builder import build_engine, save_engine
+from layerwise._tool.backends.trt.logger import Messages, Say
+from layerwise._tool.backends.trt.options import TrtOptions
+from layerwise._tool.debugtools.compare.sides.marks import any_marks, marked_tensors
+from layerwise._tool.debugtools.compare.spec import MarkSpec
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 
 class EngineSpec(Spec, frozen=True):
@@ -83,7 +83,7 @@ def loadable(spec: EngineSpec) -> Loadable:
     with ModelFile(spec.model, options.external_data_dir, options.ignore_external_data) as file:
         if not any_marks(spec.marks) and not spec.marks.exclude:
             return Loadable(data=file.structure_bytes(), folder=file.folder)
-        from surgery.cut.segments import GraphCut
+        from layerwise._tool.surgery.cut.segments import GraphCut
 
         cut = GraphCut(file.structure())
         return Loadable(data=cut.with_outputs(list(marked_tensors(spec.marks, cut))), folder=file.folder)

@@ -7,25 +7,25 @@ from typing import Any
 
 import onnx
 
-from backends.errors import UsageError
-from backends.filesystem.temporary import temporary_folder
-from backends.model.file import ModelFile
-from backends.model.protos import parse_model
-from backends.onnxrt.quantization import takes_caches
-from backends.onnxrt.quantize_spec import CALIBRATORS, QuantizeSpec
-from backends.runner import Loadable
-from backends.specs import FeedSpec
-from backends.text import shown
-from backends.trt.building.calibration import without_effect
-from backends.trt.options import ConfigOptions, TrtOptions
-from debugtools.convert.quantise import is_quantised, quantised
-from surgery.model.structure import Structure
-from surgery.precision.bodies import every_node
-from surgery.precision.conversion import labels, to_low_precision
-from surgery.precision.plan import LowType, node_label
-from surgery.rewrite.end_types import with_end_types
-from surgery.rewrite.inlining import inlined
-from surgery.saving.model import save
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.filesystem.temporary import temporary_folder
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.model.protos import parse_model
+from layerwise._tool.backends.onnxrt.quantization import takes_caches
+from layerwise._tool.backends.onnxrt.quantize_spec import CALIBRATORS, QuantizeSpec
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.building.calibration import without_effect
+from layerwise._tool.backends.trt.options import ConfigOptions, TrtOptions
+from layerwise._tool.debugtools.convert.quantise import is_quantised, quantised
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.precision.bodies import every_node
+from layerwise._tool.surgery.precision.conversion import labels, to_low_precision
+from layerwise._tool.surgery.precision.plan import LowType, node_label
+from layerwise._tool.surgery.rewrite.end_types import with_end_types
+from layerwise._tool.surgery.rewrite.inlining import inlined
+from layerwise._tool.surgery.saving.model import save
 
 Tell = Callable[[str], None]
 _FULL = ("float32", "fp32", "float")

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
-from backends.errors import UsageError
-from backends.feeds.sources import make_feeds
-from backends.model.file import ModelFile
-from backends.onnxrt.quantization import quantize
-from backends.onnxrt.quantize_spec import QuantizeSpec
-from backends.reference.evaluate import tensor_infos
-from backends.text import shown
-from surgery.model.structure import Structure, changed
-from surgery.precision.bodies import every_node
-from surgery.precision.plan import node_label
-from surgery.rewrite.tidy import in_order
-from surgery.saving.model import save
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.feeds.sources import make_feeds
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.onnxrt.quantization import quantize
+from layerwise._tool.backends.onnxrt.quantize_spec import QuantizeSpec
+from layerwise._tool.backends.reference.evaluate import tensor_infos
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.model.structure import Structure, changed
+from layerwise._tool.surgery.precision.bodies import every_node
+from layerwise._tool.surgery.precision.plan import node_label
+from layerwise._tool.surgery.rewrite.tidy import in_order
+from layerwise._tool.surgery.saving.model import save
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 
 def quantised(

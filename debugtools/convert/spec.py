@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from backends.onnxrt.quantize_spec import QuantizeSpec
-from backends.specs import ModelOptions, Spec
-from debugtools.compare.spec import MarkSpec
+from layerwise._tool.backends.onnxrt.quantize_spec import QuantizeSpec
+from layerwise._tool.backends.specs import ModelOptions, Spec
+from layerwise._tool.debugtools.compare.spec import MarkSpec
 
 
 class ConvertSpec(Spec, frozen=True):

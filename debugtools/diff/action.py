@@ -9,20 +9,20 @@ from typing import Any, Protocol
 import msgspec
 import numpy as np
 
-from backends.errors import BadFile, UsageError
-from backends.filesystem.files import open_regular
-from backends.formats.json_format import load
-from backends.results.inference import RunResults, Stored
-from backends.results.io import load_any
-from backends.text import shown
-from debugtools.diff.files import diff_bytes, diff_folders
-from debugtools.diff.jsons import diff_json
-from debugtools.diff.models import diff_models
-from debugtools.diff.outcome import Outcome
-from debugtools.diff.spec import DiffSpec
-from debugtools.diff.tactics import diff_replays
-from debugtools.diff.tensors import diff_inputs, diff_results
-from debugtools.engines.tactics import REPLAY_DECODERS, Replay, load_replay
+from layerwise._tool.backends.errors import BadFile, UsageError
+from layerwise._tool.backends.filesystem.files import open_regular
+from layerwise._tool.backends.formats.json_format import load
+from layerwise._tool.backends.results.inference import RunResults, Stored
+from layerwise._tool.backends.results.io import load_any
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.diff.files import diff_bytes, diff_folders
+from layerwise._tool.debugtools.diff.jsons import diff_json
+from layerwise._tool.debugtools.diff.models import diff_models
+from layerwise._tool.debugtools.diff.outcome import Outcome
+from layerwise._tool.debugtools.diff.spec import DiffSpec
+from layerwise._tool.debugtools.diff.tactics import diff_replays
+from layerwise._tool.debugtools.diff.tensors import diff_inputs, diff_results
+from layerwise._tool.debugtools.engines.tactics import REPLAY_DECODERS, Replay, load_replay
 
 _NAMES = {
     "results": "saved outputs", "inputs": "saved inputs", "model": "an ONNX model", "tactics": "a tactic replay",

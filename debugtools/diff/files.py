@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from backends.errors import BadFile
-from backends.filesystem.files import open_regular
-from backends.text import shown
-from debugtools.diff.blocks import BLOCK
-from debugtools.diff.outcome import Outcome
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.filesystem.files import open_regular
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.diff.blocks import BLOCK
+from layerwise._tool.debugtools.diff.outcome import Outcome
 
 _BEFORE, _ROWS, _ROW = 16, 5, 8
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from backends.formats.json_text import read_json
-from backends.text import shown
-from debugtools.diff.outcome import Outcome
+from layerwise._tool.backends.formats.json_text import read_json
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.diff.outcome import Outcome
 
 _ABSENT = object()
 _PLAIN = (str, int, float, bool, type(None))

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Mapping
 from itertools import islice
 
-from debugtools.diff.sides import GraphSide, Signature
+from layerwise._tool.debugtools.diff.sides import GraphSide, Signature
 
 _Key = tuple[Signature, tuple[str, ...]]
 _UNKNOWN = "\0"  # no tensor's name

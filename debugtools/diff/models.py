@@ -5,21 +5,21 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from backends.errors import BadFile
-from backends.model.file import ModelFile
-from backends.model.record_values import Value
-from backends.model.records import Model, read_function
-from backends.model.wire import WireError
-from backends.tensors import format_shape
-from backends.text import shown
-from debugtools.compare.arithmetic.tolerance import Rule, Tolerances
-from debugtools.compare.spec import ToleranceSpec
-from debugtools.diff.nodes import NodeChanges, graph_side, operator
-from debugtools.diff.outcome import Outcome
-from debugtools.diff.sides import GraphSide
-from debugtools.diff.spec import DiffSpec
-from debugtools.diff.weights import Weights, add_changed, described, match_weights
-from surgery.inspect.view import GraphView, open_view
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.model.record_values import Value
+from layerwise._tool.backends.model.records import Model, read_function
+from layerwise._tool.backends.model.wire import WireError
+from layerwise._tool.backends.tensors import format_shape
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, Tolerances
+from layerwise._tool.debugtools.compare.spec import ToleranceSpec
+from layerwise._tool.debugtools.diff.nodes import NodeChanges, graph_side, operator
+from layerwise._tool.debugtools.diff.outcome import Outcome
+from layerwise._tool.debugtools.diff.sides import GraphSide
+from layerwise._tool.debugtools.diff.spec import DiffSpec
+from layerwise._tool.debugtools.diff.weights import Weights, add_changed, described, match_weights
+from layerwise._tool.surgery.inspect.view import GraphView, open_view
 
 _EXACT = Rule(atol=0.0, rtol=0.0)
 

@@ -3,18 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
-from backends.model.records import Node
-from backends.model.structure import Tensor
-from backends.text import shown
-from debugtools.compare.arithmetic.metrics import compare_arrays
-from debugtools.compare.arithmetic.tolerance import Rule
-from debugtools.diff.blocks import same_bytes
-from debugtools.diff.matching import Matching
-from debugtools.diff.outcome import Section
-from debugtools.diff.sides import GraphSide
-from debugtools.diff.weights import distance, match_weights
-from surgery.inspect.text import attribute_text
-from surgery.inspect.view import GraphView
+from layerwise._tool.backends.model.records import Node
+from layerwise._tool.backends.model.structure import Tensor
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
+from layerwise._tool.debugtools.diff.blocks import same_bytes
+from layerwise._tool.debugtools.diff.matching import Matching
+from layerwise._tool.debugtools.diff.outcome import Section
+from layerwise._tool.debugtools.diff.sides import GraphSide
+from layerwise._tool.debugtools.diff.weights import distance, match_weights
+from layerwise._tool.surgery.inspect.text import attribute_text
+from layerwise._tool.surgery.inspect.view import GraphView
 
 _LISTED = 8
 

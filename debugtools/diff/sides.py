@@ -6,12 +6,12 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
-from backends.errors import LayerwiseError
-from backends.model.records import Node
-from backends.model.structure import Tensor
-from debugtools.diff.blocks import blocks, raw
-from surgery.inspect.view import Elided, GraphView
-from surgery.model.topological_order import topological_order
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.records import Node
+from layerwise._tool.backends.model.structure import Tensor
+from layerwise._tool.debugtools.diff.blocks import blocks, raw
+from layerwise._tool.surgery.inspect.view import Elided, GraphView
+from layerwise._tool.surgery.model.topological_order import topological_order
 
 Signature = tuple[Any, ...]
 

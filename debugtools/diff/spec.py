@@ -2,8 +2,8 @@
 
 import msgspec
 
-from backends.specs import Spec
-from debugtools.compare.spec import MetricName, ToleranceSpec
+from layerwise._tool.backends.specs import Spec
+from layerwise._tool.debugtools.compare.spec import MetricName, ToleranceSpec
 
 
 class DiffSpec(Spec, frozen=True):

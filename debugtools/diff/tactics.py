@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from backends.text import shown
-from debugtools.diff.outcome import Outcome
-from debugtools.engines.tactics import Algorithm, Choice, Replay
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.diff.outcome import Outcome
+from layerwise._tool.debugtools.engines.tactics import Algorithm, Choice, Replay
 
 
 def diff_replays(a: Replay, b: Replay) -> Outcome:

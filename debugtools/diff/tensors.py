@@ -5,15 +5,15 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from backends.results.inference import RunResults, StoredOutputs
-from backends.tensors import format_shape
-from backends.text import shown
-from debugtools.compare.arithmetic.metrics import Comparison, compare_arrays, worst
-from debugtools.compare.arithmetic.tolerance import Tolerances
-from debugtools.compare.table.layers import place_of
-from debugtools.diff.blocks import same_bytes
-from debugtools.diff.outcome import Outcome
-from debugtools.diff.spec import DiffSpec
+from layerwise._tool.backends.results.inference import RunResults, StoredOutputs
+from layerwise._tool.backends.tensors import format_shape
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays, worst
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances
+from layerwise._tool.debugtools.compare.table.layers import place_of
+from layerwise._tool.debugtools.diff.blocks import same_bytes
+from layerwise._tool.debugtools.diff.outcome import Outcome
+from layerwise._tool.debugtools.diff.spec import DiffSpec
 
 Array = NDArray[Any]
 Tensors = Mapping[str, Array]

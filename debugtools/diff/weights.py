@@ -3,14 +3,14 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from backends.model.structure import Tensor
-from backends.tensors import dtype_name
-from backends.text import shown
-from debugtools.compare.arithmetic.metrics import Comparison, compare_arrays, worst
-from debugtools.compare.arithmetic.tolerance import Rule
-from debugtools.diff.blocks import same_bytes
-from debugtools.diff.outcome import Section
-from debugtools.diff.sides import GraphSide
+from layerwise._tool.backends.model.structure import Tensor
+from layerwise._tool.backends.tensors import dtype_name
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays, worst
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
+from layerwise._tool.debugtools.diff.blocks import same_bytes
+from layerwise._tool.debugtools.diff.outcome import Section
+from layerwise._tool.debugtools.diff.sides import GraphSide
 
 
 @dataclass

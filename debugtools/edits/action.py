@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import onnx
 
-from backends.errors import UsageError
-from backends.filesystem.files import atomic_write
-from backends.model.file import ModelFile
-from backends.specs import FeedSpec, Spec
-from backends.text import shown
-from surgery.edits import Edit, EditError, edit_from
-from surgery.history.soundness import edit_problems, problems
-from surgery.history.tree import edits_to_json, read_edits
-from surgery.model.structure import Structure
-from surgery.saving.model import save
-from surgery.script.export import export_script
-from surgery.types.declared import settled
-from surgery.wire.pieces import THRESHOLD
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.specs import FeedSpec, Spec
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.edits import Edit, EditError, edit_from
+from layerwise._tool.surgery.history.soundness import edit_problems, problems
+from layerwise._tool.surgery.history.tree import edits_to_json, read_edits
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.saving.model import save
+from layerwise._tool.surgery.script.export import export_script
+from layerwise._tool.surgery.types.declared import settled
+from layerwise._tool.surgery.wire.pieces import THRESHOLD
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 
 class EditJob(Spec, frozen=True):
@@ -124,7 +124,7 @@ def _steps(
 
 
 def _try(context: "JobContext", job: EditJob, before: Structure, after: Structure) -> None:
-    from debugtools.edits.effect import effect_of
+    from layerwise._tool.debugtools.edits.effect import effect_of
 
     effect = effect_of(before, after, job.feeds, warn=context.warn)
     for moved in effect.outputs:

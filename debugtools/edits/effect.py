@@ -9,23 +9,23 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import UsageError
-from backends.feeds.sources import make_feeds
-from backends.model.file import ModelFile
-from backends.onnxrt.runner import open_onnxrt
-from backends.reference.evaluate import tensor_infos
-from backends.runner import Loadable
-from backends.specs import FeedSpec, RunnerSpec
-from backends.text import shown
-from debugtools.compare.arithmetic.metrics import compare_arrays
-from debugtools.compare.arithmetic.tolerance import Rule
-from debugtools.diff.blocks import same_bytes
-from surgery.history.tree import History
-from surgery.model.structure import Structure
-from surgery.types.declared import settled
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.feeds.sources import make_feeds
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.onnxrt.runner import open_onnxrt
+from layerwise._tool.backends.reference.evaluate import tensor_infos
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
+from layerwise._tool.debugtools.diff.blocks import same_bytes
+from layerwise._tool.surgery.history.tree import History
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.types.declared import settled
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 Array = NDArray[Any]
 Warn = Callable[[str], None]

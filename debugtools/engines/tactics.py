@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from backends.errors import BadFile
-from backends.formats.json_format import load
-from backends.results.io import DECODERS
-from backends.trt.tactics.record import Record, decode_record, read_bounded
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.formats.json_format import load
+from layerwise._tool.backends.results.io import DECODERS
+from layerwise._tool.backends.trt.tactics.record import Record, decode_record, read_bounded
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.errors import UsageError
-from debugtools.locate.spec import LocateSpec
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.debugtools.locate.spec import LocateSpec
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 
 def locate(context: "JobContext") -> dict[str, Any]:
@@ -25,13 +25,13 @@ def locate(context: "JobContext") -> dict[str, Any]:
 
 
 def _locate(context: "JobContext", spec: LocateSpec) -> dict[str, Any]:
-    from backends.trt.store import forget_candidates
-    from debugtools.compare.sides.setup import Setup
+    from layerwise._tool.backends.trt.store import forget_candidates
+    from layerwise._tool.debugtools.compare.sides.setup import Setup
 
     setup = Setup(spec.compare)
     for side in setup.model_sides:
         side.model.prepare(whole_graph=True)
-    from debugtools.locate.run import LocateRun  # while the models are parsed
+    from layerwise._tool.debugtools.locate.run import LocateRun  # while the models are parsed
 
     try:
         with LocateRun(context, spec, setup) as run:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
-from debugtools.compare.table.layers import LEAP
-from debugtools.locate.suspects import Suspect
+from layerwise._tool.debugtools.compare.table.layers import LEAP
+from layerwise._tool.debugtools.locate.suspects import Suspect
 
 STAND_OUT = 16.0
 _FEW = 4  # tensors of an operator that are too few to tell what is normal for it

@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from debugtools.compare.table.layers import LEAP
-from debugtools.locate.errors import Error
+from layerwise._tool.debugtools.compare.table.layers import LEAP
+from layerwise._tool.debugtools.locate.errors import Error
 
 Word = Literal["kernel", "ill-conditioned", "overflow", "nan", "propagated", "clean"]
 _ONSETS: dict[str, Word] = {"overflow": "overflow", "nan": "nan"}

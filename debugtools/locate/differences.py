@@ -6,13 +6,13 @@ from functools import cached_property
 import numpy as np
 import onnx
 
-from backends.errors import LayerwiseError
-from backends.tensors import format_shape
-from backends.text import shown
-from debugtools.locate.errors import error_of
-from debugtools.locate.part import Part
-from surgery.cut.regions import Regions
-from surgery.precision.plan import node_label
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.tensors import format_shape
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.locate.errors import error_of
+from layerwise._tool.debugtools.locate.part import Part
+from layerwise._tool.surgery.cut.regions import Regions
+from layerwise._tool.surgery.precision.plan import node_label
 
 _LISTED = 4
 _GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.tensors import dtype_name
-from debugtools.compare.arithmetic.kernel import dot
-from debugtools.compare.arithmetic.metrics import Comparison, compare_arrays, worst
-from debugtools.compare.arithmetic.tolerance import Rule, rounding_bound
-from debugtools.compare.observing.canary import same_bits
+from layerwise._tool.backends.tensors import dtype_name
+from layerwise._tool.debugtools.compare.arithmetic.kernel import dot
+from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays, worst
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, rounding_bound
+from layerwise._tool.debugtools.compare.observing.canary import same_bits
 
 Array = NDArray[Any]
 _RULE = Rule(infinities_equal=True)

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Sequence
 
-from backends.text import shown
-from debugtools.locate.errors import Error
-from debugtools.locate.suspects import Suspect
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.locate.errors import Error
+from layerwise._tool.debugtools.locate.suspects import Suspect
 
 
 def evidence(suspect: Suspect, differences: Sequence[str], stopped: str) -> list[str]:

@@ -6,11 +6,11 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from backends.trt.variants import loads_engine
-from debugtools.compare.observing.canary import same_bits
-from debugtools.compare.sides.side import ModelSide, Side
-from debugtools.compare.spec import CompareSpec
-from debugtools.locate.errors import error_of
+from layerwise._tool.backends.trt.variants import loads_engine
+from layerwise._tool.debugtools.compare.observing.canary import same_bits
+from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.locate.errors import error_of
 
 Feed = Mapping[str, NDArray[Any]]
 
@@ -21,7 +21,7 @@ def wanted(spec: CompareSpec, suspect: ModelSide, reference: Side) -> bool:
         return spec.observe == "executed"
     if suspect.spec.kind != "onnxrt" or spec.observe == "every":
         return False
-    from debugtools.compare.table.comparison import alike_unfused  # with all that a comparison saves
+    from layerwise._tool.debugtools.compare.table.comparison import alike_unfused  # with all that a comparison saves
 
     return spec.observe == "executed" or alike_unfused(suspect, reference)
 
@@ -35,7 +35,7 @@ def can_tell(spec: CompareSpec, suspect: ModelSide) -> bool:
 
 def observe_executed(suspect: ModelSide, feed: Feed, folder: Path) -> None:
     """Have the suspect observed in the graph that its session runs. LayerwiseError if it cannot be written."""
-    from debugtools.compare.sides.executed import executed_graph, original_prints
+    from layerwise._tool.debugtools.compare.sides.executed import executed_graph, original_prints
 
     suspect.observe(None)
     suspect.observe(executed_graph(suspect, folder, original_prints(suspect, feed), feed))

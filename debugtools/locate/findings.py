@@ -4,18 +4,18 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
-from backends.errors import LayerwiseError
-from backends.tensors import is_floating
-from backends.text import shown
-from debugtools.compare.memory import peak
-from debugtools.compare.sides.side import ModelSide, Side
-from debugtools.compare.table.layers import Row
-from debugtools.engines.node_map.layers import Mapped
-from debugtools.locate.crowd import Crowd
-from debugtools.locate.differences import Differences
-from debugtools.locate.evidence import evidence
-from debugtools.locate.part import Part
-from debugtools.locate.suspects import Suspect, Suspects, suspect_row
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.tensors import is_floating
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.memory import peak
+from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
+from layerwise._tool.debugtools.compare.table.layers import Row
+from layerwise._tool.debugtools.engines.node_map.layers import Mapped
+from layerwise._tool.debugtools.locate.crowd import Crowd
+from layerwise._tool.debugtools.locate.differences import Differences
+from layerwise._tool.debugtools.locate.evidence import evidence
+from layerwise._tool.debugtools.locate.part import Part
+from layerwise._tool.debugtools.locate.suspects import Suspect, Suspects, suspect_row
 
 _PRODUCTS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul", "Einsum", "LSTM", "GRU", "RNN", "Attention"})
 _TF32 = 1e-2

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.tensors import dtype_name, is_floating
-from debugtools.compare.arithmetic.tolerance import unit_roundoff
+from layerwise._tool.backends.tensors import dtype_name, is_floating
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import unit_roundoff
 
 Array = NDArray[Any]
 DType = np.dtype[Any]

@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from numpy.typing import NDArray
 
-from backends.errors import UsageError
-from debugtools.compare.memory import Limits
-from debugtools.compare.observing.run_ahead import Ahead
-from debugtools.compare.observing.store import ArrayStore
-from debugtools.compare.sides.side import ModelSide, SavedSide, Side
-from debugtools.compare.sides.stream import SessionPool, observing
-from debugtools.locate.inside import Pair
-from debugtools.locate.local import LocalRuns
-from debugtools.locate.part import Part, held
-from debugtools.locate.points import find_points
-from debugtools.locate.reference import Reference
-from debugtools.locate.walk import Walk
-from surgery.cut.explode import Exploder
-from surgery.cut.regions import Regions
-from surgery.cut.sizes import Estimate, estimates
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.debugtools.compare.memory import Limits
+from layerwise._tool.debugtools.compare.observing.run_ahead import Ahead
+from layerwise._tool.debugtools.compare.observing.store import ArrayStore
+from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide, Side
+from layerwise._tool.debugtools.compare.sides.stream import SessionPool, observing
+from layerwise._tool.debugtools.locate.inside import Pair
+from layerwise._tool.debugtools.locate.local import LocalRuns
+from layerwise._tool.debugtools.locate.part import Part, held
+from layerwise._tool.debugtools.locate.points import find_points
+from layerwise._tool.debugtools.locate.reference import Reference
+from layerwise._tool.debugtools.locate.walk import Walk
+from layerwise._tool.surgery.cut.explode import Exploder
+from layerwise._tool.surgery.cut.regions import Regions
+from layerwise._tool.surgery.cut.sizes import Estimate, estimates
 
 if TYPE_CHECKING:
-    from surgery.cut.segments import Segment
+    from layerwise._tool.surgery.cut.segments import Segment
 
 Array = NDArray[Any]
 Feed = Mapping[str, Array]

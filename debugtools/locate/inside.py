@@ -8,26 +8,26 @@ from typing import Any
 import onnx
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError
-from backends.tensors import dtype_name, to_onnx
-from debugtools.compare.observing.canary import same_bits
-from debugtools.compare.observing.store import ArrayStore
-from debugtools.compare.sides.stream import SessionPool
-from debugtools.compare.table.layers import Row
-from debugtools.locate.diagnosis import diagnose
-from debugtools.locate.differences import Differences
-from debugtools.locate.errors import error_of
-from debugtools.locate.evidence import evidence
-from debugtools.locate.local import LocalRuns
-from debugtools.locate.part import Part
-from debugtools.locate.points import Point
-from debugtools.locate.reference import Reference
-from debugtools.locate.suspects import Suspect, Suspects, suspect_row
-from debugtools.locate.trips import MOST_TRIPS, Body, trips
-from debugtools.locate.walk import Met, Walk
-from surgery.cut.bodies import CONTROL_FLOW, bodies, body_graph
-from surgery.cut.explode import Exploder
-from surgery.cut.sizes import estimates
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.tensors import dtype_name, to_onnx
+from layerwise._tool.debugtools.compare.observing.canary import same_bits
+from layerwise._tool.debugtools.compare.observing.store import ArrayStore
+from layerwise._tool.debugtools.compare.sides.stream import SessionPool
+from layerwise._tool.debugtools.compare.table.layers import Row
+from layerwise._tool.debugtools.locate.diagnosis import diagnose
+from layerwise._tool.debugtools.locate.differences import Differences
+from layerwise._tool.debugtools.locate.errors import error_of
+from layerwise._tool.debugtools.locate.evidence import evidence
+from layerwise._tool.debugtools.locate.local import LocalRuns
+from layerwise._tool.debugtools.locate.part import Part
+from layerwise._tool.debugtools.locate.points import Point
+from layerwise._tool.debugtools.locate.reference import Reference
+from layerwise._tool.debugtools.locate.suspects import Suspect, Suspects, suspect_row
+from layerwise._tool.debugtools.locate.trips import MOST_TRIPS, Body, trips
+from layerwise._tool.debugtools.locate.walk import Met, Walk
+from layerwise._tool.surgery.cut.bodies import CONTROL_FLOW, bodies, body_graph
+from layerwise._tool.surgery.cut.explode import Exploder
+from layerwise._tool.surgery.cut.sizes import estimates
 
 Array = NDArray[Any]
 Values = Mapping[str, Array]

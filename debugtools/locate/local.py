@@ -5,12 +5,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError, MissingDependency, UsageError
-from backends.runner import Loadable, open_runner
-from backends.tensors import dtype_name, to_onnx
-from debugtools.compare.sides.stream import observing
-from debugtools.locate.part import Part
-from surgery.cut.explode import Exploder
+from layerwise._tool.backends.errors import LayerwiseError, MissingDependency, UsageError
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.tensors import dtype_name, to_onnx
+from layerwise._tool.debugtools.compare.sides.stream import observing
+from layerwise._tool.debugtools.locate.part import Part
+from layerwise._tool.surgery.cut.explode import Exploder
 
 Array = NDArray[Any]
 Result = Array | str | None

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import onnx
 from numpy.typing import NDArray
 
-from backends.specs import RunnerSpec
-from debugtools.compare.sides.side import ModelSide
-from debugtools.compare.sides.stream import GraphStream, SessionPool
-from debugtools.compare.table.places import Place
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.debugtools.compare.sides.side import ModelSide
+from layerwise._tool.debugtools.compare.sides.stream import GraphStream, SessionPool
+from layerwise._tool.debugtools.compare.table.places import Place
 
 if TYPE_CHECKING:
-    from surgery.cut.segments import GraphCut, Segment
+    from layerwise._tool.surgery.cut.segments import GraphCut, Segment
 
 Array = NDArray[Any]
 
@@ -50,7 +50,7 @@ class Part:
 
     def weight(self, name: str) -> Array:
         """The value of an initializer. BadFile if it is damaged."""
-        from backends.reference.evaluate import tensor_array  # it imports all reference operators
+        from layerwise._tool.backends.reference.evaluate import tensor_array  # it imports all reference operators
 
         return tensor_array(self.cut.initializers[name], self.folder)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from debugtools.compare.sides.executed import Blocked
-from debugtools.compare.sides.side import ModelSide, Side
+from layerwise._tool.debugtools.compare.sides.executed import Blocked
+from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 
 Array = NDArray[Any]
 

@@ -5,23 +5,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from backends.tensors import dtype_name
-from debugtools.compare.arithmetic.metrics import Comparison
-from debugtools.compare.arithmetic.tolerance import SAFETY
-from debugtools.compare.sides.engine import asked_types
-from debugtools.compare.table.layers import Ledger, Row, layer_row
-from debugtools.compare.table.pairs import Comparer
-from debugtools.compare.table.places import Place
-from debugtools.locate.diagnosis import diagnose
-from debugtools.locate.errors import Error, error_from, error_of
-from debugtools.locate.grounds import Grounds
-from debugtools.locate.inside import enter
-from debugtools.locate.sums import sum_bound
-from debugtools.locate.suspects import Suspect
-from debugtools.locate.walk import Met, Walk
+from layerwise._tool.backends.tensors import dtype_name
+from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import SAFETY
+from layerwise._tool.debugtools.compare.sides.engine import asked_types
+from layerwise._tool.debugtools.compare.table.layers import Ledger, Row, layer_row
+from layerwise._tool.debugtools.compare.table.pairs import Comparer
+from layerwise._tool.debugtools.compare.table.places import Place
+from layerwise._tool.debugtools.locate.diagnosis import diagnose
+from layerwise._tool.debugtools.locate.errors import Error, error_from, error_of
+from layerwise._tool.debugtools.locate.grounds import Grounds
+from layerwise._tool.debugtools.locate.inside import enter
+from layerwise._tool.debugtools.locate.sums import sum_bound
+from layerwise._tool.debugtools.locate.suspects import Suspect
+from layerwise._tool.debugtools.locate.walk import Met, Walk
 
 if TYPE_CHECKING:
-    from surgery.cut.segments import GraphCut
+    from layerwise._tool.surgery.cut.segments import GraphCut
 
 Judged = tuple[float | None, str]
 _MOST_TESTS = 100  # of what rounding the inputs does, an iteration; each opens a session

@@ -5,9 +5,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError, MissingDependency
-from backends.text import shown
-from debugtools.compare.observing.store import ArrayStore
+from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 
 Array = NDArray[Any]
 

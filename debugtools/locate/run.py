@@ -10,27 +10,27 @@ from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import NDArray
 
-from backends.errors import UsageError
-from backends.feeds.sources import make_feeds
-from backends.text import shown
-from debugtools.compare.memory import Limits, keep_for_reuse, keep_nothing_back, limits, peak, resident
-from debugtools.compare.sides.common_feeds import common_feeds
-from debugtools.compare.sides.engine import check_engine_side
-from debugtools.compare.sides.same_feeds import same_feeds
-from debugtools.compare.sides.setup import Setup
-from debugtools.compare.sides.side import ModelSide, SavedSide, Side
-from debugtools.compare.sides.stream import SessionPool
-from debugtools.compare.table.outcome import row_key
-from debugtools.compare.table.pairs import Comparer
-from debugtools.compare.table.places import Places
-from debugtools.locate import executed
-from debugtools.locate.findings import Findings
-from debugtools.locate.grounds import Grounds
-from debugtools.locate.reading import Reader
-from debugtools.locate.spec import LocateSpec
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.feeds.sources import make_feeds
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.memory import Limits, keep_for_reuse, keep_nothing_back, limits, peak, resident
+from layerwise._tool.debugtools.compare.sides.common_feeds import common_feeds
+from layerwise._tool.debugtools.compare.sides.engine import check_engine_side
+from layerwise._tool.debugtools.compare.sides.same_feeds import same_feeds
+from layerwise._tool.debugtools.compare.sides.setup import Setup
+from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide, Side
+from layerwise._tool.debugtools.compare.sides.stream import SessionPool
+from layerwise._tool.debugtools.compare.table.outcome import row_key
+from layerwise._tool.debugtools.compare.table.pairs import Comparer
+from layerwise._tool.debugtools.compare.table.places import Places
+from layerwise._tool.debugtools.locate import executed
+from layerwise._tool.debugtools.locate.findings import Findings
+from layerwise._tool.debugtools.locate.grounds import Grounds
+from layerwise._tool.debugtools.locate.reading import Reader
+from layerwise._tool.debugtools.locate.spec import LocateSpec
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 Feed = Mapping[str, NDArray[Any]]
 
@@ -109,7 +109,7 @@ class LocateRun:
 
     def _look_into_engine(self, feed: Feed, folder: Path) -> None:
         """Have the suspect observed as its engine runs; rows of table `engine`."""
-        from debugtools.engines.node_map.trace import EngineTrace
+        from layerwise._tool.debugtools.engines.node_map.trace import EngineTrace
 
         trace = EngineTrace(self.suspect, folder, self._limits().waiting)
         self._stack.callback(trace.close)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 import onnx
 
-from debugtools.compare.arithmetic.tolerance import unit_roundoff
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import unit_roundoff
 
 Shape = tuple[int, ...]
 _PRODUCTS = frozenset({"MatMul", "Gemm", "FusedMatMul", "FusedGemm", "MatMulInteger", "QLinearMatMul"})

@@ -4,13 +4,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from debugtools.compare.table.places import Place
-from debugtools.locate.diagnosis import Word
-from debugtools.locate.errors import Error
-from surgery.precision.plan import node_label
+from layerwise._tool.debugtools.compare.table.places import Place
+from layerwise._tool.debugtools.locate.diagnosis import Word
+from layerwise._tool.debugtools.locate.errors import Error
+from layerwise._tool.surgery.precision.plan import node_label
 
 if TYPE_CHECKING:
-    from surgery.cut.segments import GraphCut
+    from layerwise._tool.surgery.cut.segments import GraphCut
 
 Row = dict[str, Any]
 

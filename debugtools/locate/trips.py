@@ -7,11 +7,11 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError
-from backends.runner import Loadable, Runner, open_runner
-from backends.tensors import dtype_name, to_onnx
-from debugtools.compare.sides.stream import observing
-from debugtools.locate.part import Part
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.runner import Loadable, Runner, open_runner
+from layerwise._tool.backends.tensors import dtype_name, to_onnx
+from layerwise._tool.debugtools.compare.sides.stream import observing
+from layerwise._tool.debugtools.locate.part import Part
 
 Array = NDArray[Any]
 Values = Mapping[str, Array]

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError, MissingDependency
-from debugtools.compare.observing.canary import same_bits
-from debugtools.locate.errors import relative_l2
-from debugtools.locate.fitting import fit, fits, nudged
-from debugtools.locate.local import LocalRuns, Result
-from debugtools.locate.points import Point
-from debugtools.locate.reference import Reference
-from surgery.cut.randomness import Randomness
-from surgery.cut.regions import Regions
+from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
+from layerwise._tool.debugtools.compare.observing.canary import same_bits
+from layerwise._tool.debugtools.locate.errors import relative_l2
+from layerwise._tool.debugtools.locate.fitting import fit, fits, nudged
+from layerwise._tool.debugtools.locate.local import LocalRuns, Result
+from layerwise._tool.debugtools.locate.points import Point
+from layerwise._tool.debugtools.locate.reference import Reference
+from layerwise._tool.surgery.cut.randomness import Randomness
+from layerwise._tool.surgery.cut.regions import Regions
 
 if TYPE_CHECKING:
-    from surgery.cut.segments import GraphCut, Segment
+    from layerwise._tool.surgery.cut.segments import GraphCut, Segment
 
 Array = NDArray[Any]
 

@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from backends.specs import Spec
-from debugtools.compare.spec import CompareSpec
+from layerwise._tool.backends.specs import Spec
+from layerwise._tool.debugtools.compare.spec import CompareSpec
 
 Mode = Literal["bisect", "linear", "ddmin"]
 

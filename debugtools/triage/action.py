@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.errors import LayerwiseError, UsageError
-from debugtools.triage.finding import Case, Finding
-from debugtools.triage.flow import END, FIRST, STEPS, check_answers, follow
-from debugtools.triage.place import Place
-from debugtools.triage.report import write_reports
-from debugtools.triage.spec import TriageSpec
-from debugtools.triage.steps import MEASURES
-from debugtools.triage.subjobs import SubJobs
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.debugtools.triage.finding import Case, Finding
+from layerwise._tool.debugtools.triage.flow import END, FIRST, STEPS, check_answers, follow
+from layerwise._tool.debugtools.triage.place import Place
+from layerwise._tool.debugtools.triage.report import write_reports
+from layerwise._tool.debugtools.triage.spec import TriageSpec
+from layerwise._tool.debugtools.triage.steps import MEASURES
+from layerwise._tool.debugtools.triage.subjobs import SubJobs
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 Row = dict[str, Any]
 

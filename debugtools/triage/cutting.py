@@ -5,15 +5,15 @@ from typing import Any
 
 import msgspec
 
-from debugtools.bundle.culprits import culprits
-from debugtools.bundle.spec import BundleSpec
-from debugtools.compare.sides.engine import asked_types
-from debugtools.locate.spec import LocateSpec
-from debugtools.search.precision.engines import full
-from debugtools.search.spec import DebugSpec
-from debugtools.triage.finding import Case, Finding, failed, outputs_told
-from debugtools.triage.measure import plain
-from debugtools.triage.subjobs import Done
+from layerwise._tool.debugtools.bundle.culprits import culprits
+from layerwise._tool.debugtools.bundle.spec import BundleSpec
+from layerwise._tool.debugtools.compare.sides.engine import asked_types
+from layerwise._tool.debugtools.locate.spec import LocateSpec
+from layerwise._tool.debugtools.search.precision.engines import full
+from layerwise._tool.debugtools.search.spec import DebugSpec
+from layerwise._tool.debugtools.triage.finding import Case, Finding, failed, outputs_told
+from layerwise._tool.debugtools.triage.measure import plain
+from layerwise._tool.debugtools.triage.subjobs import Done
 
 _SHOWN = 3
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from debugtools.compare.pairing.left_out import unasked
-from debugtools.triage.place import Place
-from debugtools.triage.spec import TriageSpec
-from debugtools.triage.subjobs import Done, SubJobs
+from layerwise._tool.debugtools.compare.pairing.left_out import unasked
+from layerwise._tool.debugtools.triage.place import Place
+from layerwise._tool.debugtools.triage.spec import TriageSpec
+from layerwise._tool.debugtools.triage.subjobs import Done, SubJobs
 
 
 @dataclass

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from backends.errors import UsageError
-from backends.text import shown
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.text import shown
 
 END = ""
 

@@ -6,13 +6,13 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from backends.specs import FeedSpec
-from backends.trt.variants import built_anew, loads_engine
-from debugtools.compare.spec import CompareSpec, MarkSpec
-from debugtools.triage.finding import Case, Finding, failed, outputs_told
-from debugtools.triage.subjobs import Done
-from surgery.sanitize.action import SanitizeJob
-from surgery.sanitize.steps import SanitizeSpec
+from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.backends.trt.variants import built_anew, loads_engine
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
+from layerwise._tool.debugtools.triage.finding import Case, Finding, failed, outputs_told
+from layerwise._tool.debugtools.triage.subjobs import Done
+from layerwise._tool.surgery.sanitize.action import SanitizeJob
+from layerwise._tool.surgery.sanitize.steps import SanitizeSpec
 
 _QUIET: dict[str, Any] = {"save_inputs": None, "save_outputs": None, "save_accuracy": None, "save_heatmaps": None,
                           "save_error_plots": None, "save_input_blob": None}  # fmt: skip

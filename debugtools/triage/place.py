@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from backends.filesystem.folders import whole_folder
-from backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.filesystem.folders import whole_folder
+from layerwise._tool.backends.filesystem.permissions import make_folder
 
 
 class Place:

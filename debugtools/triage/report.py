@@ -4,12 +4,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from backends.errors import LayerwiseError
-from backends.filesystem.files import atomic_write
-from backends.shell import shell_line
-from backends.text import shown, shown_lines
-from debugtools.triage.finding import Case
-from debugtools.triage.report_html import page
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise._tool.backends.shell import shell_line
+from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.debugtools.triage.finding import Case
+from layerwise._tool.debugtools.triage.report_html import page
 
 Row = Mapping[str, Any]
 

@@ -1,7 +1,7 @@
 """A triage as a plain value: what the command line and the app submit as a job."""
 
-from backends.specs import Spec
-from debugtools.compare.spec import CompareSpec
+from layerwise._tool.backends.specs import Spec
+from layerwise._tool.debugtools.compare.spec import CompareSpec
 
 
 class TriageSpec(Spec, frozen=True):

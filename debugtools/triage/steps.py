@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from debugtools.triage import cutting, measure
-from debugtools.triage.finding import Case, Finding
+from layerwise._tool.debugtools.triage import cutting, measure
+from layerwise._tool.debugtools.triage.finding import Case, Finding
 
 MEASURES: dict[str, Callable[[Case], Finding]] = {
     "original": measure.reproduce,

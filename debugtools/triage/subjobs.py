@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.errors import LayerwiseError, UsageError
-from backends.jobs.inline import run_inline
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.gpus import visible_gpus
-from backends.jobs.workspace.store import Workspace
-from debugtools.compare.spec import CompareSpec
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.jobs.inline import run_inline
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.gpus import visible_gpus
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.debugtools.compare.spec import CompareSpec
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 _GPU = ("cuda", "tensorrt", "trt", "rocm", "migraphx")
 

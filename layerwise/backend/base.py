@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, ClassVar, Generic, ParamSpec, Self, TypeAlias, TypeVar
 
-from backends.errors import UsageError
+from layerwise._tool.backends.errors import UsageError
 from layerwise.common import TensorMetadata
 from layerwise.logger import G_LOGGER
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from backends.filesystem.files import atomic_write, read_file
-from backends.scripts import load_function
+from layerwise._tool.backends.filesystem.files import atomic_write, read_file
+from layerwise._tool.backends.scripts import load_function
 from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
 
 

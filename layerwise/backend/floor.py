@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from backends.runner import Loadable, Runner, open_runner
-from backends.specs import RunnerKind, RunnerSpec
+from layerwise._tool.backends.runner import Loadable, Runner, open_runner
+from layerwise._tool.backends.specs import RunnerKind, RunnerSpec
 from layerwise.backend.base import BaseRunner, Lazy, value_of
 from layerwise.common import TensorMetadata
 

@@ -5,8 +5,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from backends.errors import UsageError
-from backends.text import shown
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.text import shown
 from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
 from layerwise.constants import MARK_ALL
 from layerwise.logger import G_LOGGER
@@ -26,7 +26,7 @@ class OnnxFromPath(BaseLoader["ModelProto"]):
         self.ignore_external_data = bool(ignore_external_data)
 
     def call_impl(self) -> "ModelProto":
-        from backends.model.file import load_model
+        from layerwise._tool.backends.model.file import load_model
 
         return load_model(self.path, self.external_data_dir, self.ignore_external_data)
 
@@ -38,7 +38,7 @@ class OnnxFromBytes(BaseLoader["ModelProto"]):
         self.data = serialized_onnx
 
     def call_impl(self) -> "ModelProto":
-        from backends.model.protos import parse_model
+        from layerwise._tool.backends.model.protos import parse_model
 
         return parse_model(value_of(self.data))
 
@@ -78,8 +78,8 @@ class SaveOnnx(BaseLoader["ModelProto"]):
     def call_impl(self) -> "ModelProto":
         import onnx
 
-        from backends.filesystem.folders import written_together
-        from debugtools.compare.sides.save_model import write_onnx
+        from layerwise._tool.backends.filesystem.folders import written_together
+        from layerwise._tool.debugtools.compare.sides.save_model import write_onnx
 
         model = value_of(self.model)
         if self.external_data_path is None:
@@ -100,7 +100,7 @@ class InferShapes(BaseLoader["ModelProto"]):
         self.error_ok = error_ok is not False
 
     def call_impl(self) -> "ModelProto":
-        from backends.model.protos import inferred
+        from layerwise._tool.backends.model.protos import inferred
 
         model = value_of(self.model)
         return inferred(model, strict=not self.error_ok)
@@ -133,7 +133,7 @@ class ModifyOutputs(BaseLoader["ModelProto"]):
     def call_impl(self) -> "ModelProto":
         import onnx
 
-        from debugtools.compare.sides.save_model import set_outputs
+        from layerwise._tool.debugtools.compare.sides.save_model import set_outputs
 
         model = value_of(self.model)
         if self.copy:
@@ -185,10 +185,10 @@ class ConvertToFp16(BaseLoader["ModelProto"]):
         self.keep_types = keep_types or ()
 
     def call_impl(self) -> "ModelProto":
-        from surgery.model.structure import Structure
-        from surgery.precision.bodies import every_node
-        from surgery.precision.conversion import labels, to_low_precision
-        from surgery.rewrite.inlining import inlined
+        from layerwise._tool.surgery.model.structure import Structure
+        from layerwise._tool.surgery.precision.bodies import every_node
+        from layerwise._tool.surgery.precision.conversion import labels, to_low_precision
+        from layerwise._tool.surgery.rewrite.inlining import inlined
 
         structure = inlined(Structure.from_proto(value_of(self.model)))
         kept = labels(list(every_node(structure.nodes)), self.keep, self.keep_types)

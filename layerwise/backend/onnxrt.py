@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from backends.errors import UsageError
-from backends.runner import Loadable
-from backends.specs import OptimizationLevel, RunnerSpec
-from backends.torch_bridge import is_tensor, to_array
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.specs import OptimizationLevel, RunnerSpec
+from layerwise._tool.backends.torch_bridge import is_tensor, to_array
 from layerwise.backend.base import BaseLoader, BaseRunner, Lazy, immediate, value_of
 from layerwise.common import TensorMetadata
 
@@ -35,7 +35,7 @@ class SessionFromOnnx(BaseLoader[Any]):
         )
 
     def call_impl(self) -> Any:
-        from backends.onnxrt.session import open_session
+        from layerwise._tool.backends.onnxrt.session import open_session
 
         model = value_of(self._model)
         if isinstance(model, bytes):
@@ -51,7 +51,7 @@ class OnnxrtRunner(BaseRunner):
         self._sess = sess
 
     def activate_impl(self) -> None:
-        from backends.onnxrt.runner import OnnxrtRunner as Inner
+        from layerwise._tool.backends.onnxrt.runner import OnnxrtRunner as Inner
 
         self.sess = value_of(self._sess)
         self._inner = Inner(RunnerSpec(kind="onnxrt"), Loadable(), self.sess, self.name)

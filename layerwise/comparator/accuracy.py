@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from backends.results import accuracy as floor
+from layerwise._tool.backends.results import accuracy as floor
 from layerwise.logger import G_LOGGER
 
 Pair = tuple[str, str]

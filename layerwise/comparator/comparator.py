@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from backends.errors import UsageError
-from backends.feeds.fit import fit_feed
-from backends.feeds.sources import save_feeds
-from backends.filesystem.folders import whole_folder
-from backends.text import shown
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.feeds.fit import fit_feed
+from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.filesystem.folders import whole_folder
+from layerwise._tool.backends.text import shown
 from layerwise.backend.base import BaseRunner
 from layerwise.common import TensorMetadata
 from layerwise.comparator.accuracy import AccuracyResults

@@ -5,19 +5,25 @@ from typing import Any
 
 import numpy as np
 
-from backends.errors import LayerwiseError
-from backends.results.accuracy import METRICS, MetricResult, MetricThreshold, SimpleResult, SimpleThreshold
-from backends.text import shown
-from debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
-from debugtools.compare.arithmetic.tolerance import Tolerances
-from debugtools.compare.pairing.counterparts import counterparts
-from debugtools.compare.spec import MetricName, ToleranceSpec
-from debugtools.compare.table.layers import layer_row
-from debugtools.compare.table.places import Place
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.results.accuracy import (
+    METRICS,
+    MetricResult,
+    MetricThreshold,
+    SimpleResult,
+    SimpleThreshold,
+)
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances
+from layerwise._tool.debugtools.compare.pairing.counterparts import counterparts
+from layerwise._tool.debugtools.compare.spec import MetricName, ToleranceSpec
+from layerwise._tool.debugtools.compare.table.layers import layer_row
+from layerwise._tool.debugtools.compare.table.places import Place
+from layerwise._tool.tui.cli.run import report_lines
 from layerwise.comparator.accuracy import CompareResult, Found
 from layerwise.comparator.struct import IterationResult
 from layerwise.logger import G_LOGGER
-from tui.cli.run import report_lines
 
 PerOutput = Any  # a value for all outputs, or output name -> value ("" for all others)
 FindOutput = Callable[[str, int, IterationResult], Sequence[str] | None]

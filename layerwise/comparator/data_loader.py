@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Literal
 
-from backends.feeds.sources import Feeds, load_feeds, make_feeds
-from backends.specs import FeedSpec
-from backends.tensors import TensorInfo
+from layerwise._tool.backends.feeds.sources import Feeds, load_feeds, make_feeds
+from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.backends.tensors import TensorInfo
 from layerwise.common import TensorMetadata
 from layerwise.logger import G_LOGGER
 

@@ -4,9 +4,9 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Union
 
-from backends.errors import UsageError
-from backends.results import inference as floor
-from backends.text import shown
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.results import inference as floor
+from layerwise._tool.backends.text import shown
 
 
 class IterationResult(dict[str, Any]):

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 
 import onnx
 
-from backends.model.reads import captures
-from surgery.cut.segments import GraphCut
+from layerwise._tool.backends.model.reads import captures
+from layerwise._tool.surgery.cut.segments import GraphCut
 
 CONTROL_FLOW = frozenset({"If", "Loop", "Scan"})
 

@@ -12,9 +12,9 @@ from functools import cached_property
 
 import onnx
 
-from surgery.cut.regions import Regions
-from surgery.cut.segments import GraphCut
-from surgery.model.proto import all_names, fresh
+from layerwise._tool.surgery.cut.regions import Regions
+from layerwise._tool.surgery.cut.segments import GraphCut
+from layerwise._tool.surgery.model.proto import all_names, fresh
 
 _INPUTS_HOLD_NO_WEIGHTS = 4  # from this IR version on, initializers need not be graph inputs
 

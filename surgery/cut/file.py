@@ -9,12 +9,12 @@ import onnx
 import onnx.numpy_helper
 from numpy.typing import NDArray
 
-from backends.filesystem.files import atomic_writer
-from backends.filesystem.folders import written_together
-from backends.model.protos import all_tensors
-from backends.tensors import dtype_name, to_onnx
-from surgery.cut.segments import GraphCut, Segment
-from surgery.saving.streamed import embed, nbytes, write_apart, write_streamed
+from layerwise._tool.backends.filesystem.files import atomic_writer
+from layerwise._tool.backends.filesystem.folders import written_together
+from layerwise._tool.backends.model.protos import all_tensors
+from layerwise._tool.backends.tensors import dtype_name, to_onnx
+from layerwise._tool.surgery.cut.segments import GraphCut, Segment
+from layerwise._tool.surgery.saving.streamed import embed, nbytes, write_apart, write_streamed
 
 EMBED_LIMIT = 1 << 30
 Opener = Callable[[Path], AbstractContextManager[BinaryIO]]

@@ -15,8 +15,8 @@ its maker in as glue; one that cannot be compared is no output.
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
-from surgery.cut.randomness import Randomness
-from surgery.cut.segments import GraphCut, Segment
+from layerwise._tool.surgery.cut.randomness import Randomness
+from layerwise._tool.surgery.cut.segments import GraphCut, Segment
 
 
 @dataclass(frozen=True)

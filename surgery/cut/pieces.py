@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import onnx
 
-from backends.model.reads import reads, subgraphs
-from backends.tensors import dtype_name, to_onnx
-from surgery.model.topological_order import topological_order
+from layerwise._tool.backends.model.reads import reads, subgraphs
+from layerwise._tool.backends.tensors import dtype_name, to_onnx
+from layerwise._tool.surgery.model.topological_order import topological_order
 
 _INPUTS_HOLD_NO_WEIGHTS = 4  # from this IR version on, initializers need not be graph inputs
 FunctionKey = tuple[str, str, str]

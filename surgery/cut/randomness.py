@@ -3,12 +3,12 @@
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from backends.model.reads import subgraphs
+from layerwise._tool.backends.model.reads import subgraphs
 
 if TYPE_CHECKING:
     import onnx
 
-    from surgery.cut.segments import GraphCut
+    from layerwise._tool.surgery.cut.segments import GraphCut
 
 RANDOM_OPS = frozenset(
     {

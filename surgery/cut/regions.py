@@ -8,7 +8,7 @@ fused node was made of). Sequences, optionals and maps cannot be handed over, so
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from surgery.cut.segments import GraphCut
+from layerwise._tool.surgery.cut.segments import GraphCut
 
 
 @dataclass(frozen=True, slots=True)

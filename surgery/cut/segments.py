@@ -12,11 +12,11 @@ from functools import cached_property
 
 import onnx
 
-from backends.errors import UsageError
-from backends.model.reads import reads
-from backends.text import shown
-from surgery.cut.sizes import Estimate
-from surgery.model.node_order import topological
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.model.reads import reads
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.cut.sizes import Estimate
+from layerwise._tool.surgery.model.node_order import topological
 
 _INPUTS_HOLD_NO_WEIGHTS = 4  # from this IR version on, initializers need not be graph inputs
 

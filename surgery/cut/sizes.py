@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import onnx
 
-from backends.model.protos import inferred
-from backends.tensors import dtype_name, packed_nbytes
+from layerwise._tool.backends.model.protos import inferred
+from layerwise._tool.backends.tensors import dtype_name, packed_nbytes
 
 
 @dataclass(frozen=True, slots=True)

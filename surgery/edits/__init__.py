@@ -5,22 +5,22 @@ from typing import Any
 
 import msgspec
 
-from backends.errors import UsageError
-from backends.text import shown
-from surgery.edits.attributes import SetAttribute, SetOp
-from surgery.edits.base import Edit, EditError
-from surgery.edits.inputs import AddInput, SetInputs
-from surgery.edits.names import RenameNode, RenameTensor
-from surgery.edits.nodes import AddNode, Bypass, DeleteNodes, InsertNode, ReplaceNode
-from surgery.edits.operands import Constant
-from surgery.edits.outputs import DebugOutputs, MarkOutputs, SetOutputs, UnmarkOutputs
-from surgery.edits.patterns import InsertBetween, ReplacePattern
-from surgery.edits.shapes import FreezeDims, SetBatch, SetShape, UpperBounds
-from surgery.edits.tensors import Tensor
-from surgery.edits.tidying import CleanUp, Deduplicate, RemoveInputs, Toposort
-from surgery.edits.weights import AddWeight, SetWeights, Sparsify
-from surgery.edits.whole import ConvertPrecision, Extract, Fold, InferShapes, SetOpset
-from surgery.model.structure import Structure
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.edits.attributes import SetAttribute, SetOp
+from layerwise._tool.surgery.edits.base import Edit, EditError
+from layerwise._tool.surgery.edits.inputs import AddInput, SetInputs
+from layerwise._tool.surgery.edits.names import RenameNode, RenameTensor
+from layerwise._tool.surgery.edits.nodes import AddNode, Bypass, DeleteNodes, InsertNode, ReplaceNode
+from layerwise._tool.surgery.edits.operands import Constant
+from layerwise._tool.surgery.edits.outputs import DebugOutputs, MarkOutputs, SetOutputs, UnmarkOutputs
+from layerwise._tool.surgery.edits.patterns import InsertBetween, ReplacePattern
+from layerwise._tool.surgery.edits.shapes import FreezeDims, SetBatch, SetShape, UpperBounds
+from layerwise._tool.surgery.edits.tensors import Tensor
+from layerwise._tool.surgery.edits.tidying import CleanUp, Deduplicate, RemoveInputs, Toposort
+from layerwise._tool.surgery.edits.weights import AddWeight, SetWeights, Sparsify
+from layerwise._tool.surgery.edits.whole import ConvertPrecision, Extract, Fold, InferShapes, SetOpset
+from layerwise._tool.surgery.model.structure import Structure
 
 __all__ = ["AnyEdit", "Constant", "Edit", "EditError", "Tensor", "apply_all", "edit_from", "edits_from_json"]
 

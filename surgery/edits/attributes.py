@@ -4,11 +4,11 @@ from typing import Any
 
 import onnx
 
-from backends.errors import LayerwiseError
-from backends.text import shown
-from surgery.edits.base import GraphEdit, listed, place
-from surgery.edits.operands import attribute, kind_of, schema_kind
-from surgery.model.structure import Graph, changed
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.edits.base import GraphEdit, listed, place
+from layerwise._tool.surgery.edits.operands import attribute, kind_of, schema_kind
+from layerwise._tool.surgery.model.structure import Graph, changed
 
 
 class SetAttribute(GraphEdit, frozen=True, tag="set-attribute", kw_only=True):

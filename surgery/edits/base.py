@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 import msgspec
 import onnx
 
-from backends.errors import LayerwiseError
-from surgery.edits.operands import spelled
-from surgery.model.structure import Graph, Scope, Structure
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.surgery.edits.operands import spelled
+from layerwise._tool.surgery.model.structure import Graph, Scope, Structure
 
 _VERSION_OF_NEW_DOMAIN = 1
 _WEIGHTS_NEED_NOT_BE_INPUTS = 4  # the IR version from which on
@@ -81,7 +81,7 @@ def _listed(before: Structure, after: Structure) -> Structure:
 
 def listed(names: Any, limit: int = 3) -> str:
     """Return a few names as text."""
-    from backends.text import shown
+    from layerwise._tool.backends.text import shown
 
     names = list(names)
     text = ", ".join(shown(name, 60) for name in names[:limit])
@@ -90,6 +90,6 @@ def listed(names: Any, limit: int = 3) -> str:
 
 def place(scope: Scope) -> str:
     """Return where a scope is, as text to append."""
-    from backends.text import shown
+    from layerwise._tool.backends.text import shown
 
     return f" in {shown('/'.join(scope), 100)}" if scope else ""

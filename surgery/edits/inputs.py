@@ -2,12 +2,12 @@
 
 import onnx
 
-from backends.errors import LayerwiseError
-from backends.text import shown
-from surgery.edits.base import Edit, listed
-from surgery.edits.tensors import Tensor
-from surgery.model.structure import Structure
-from surgery.rewrite.tidy import cleaned_model, unmade
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.edits.base import Edit, listed
+from layerwise._tool.surgery.edits.tensors import Tensor
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.rewrite.tidy import cleaned_model, unmade
 
 
 class SetInputs(Edit, frozen=True, tag="set-inputs", kw_only=True):

@@ -7,12 +7,12 @@ from typing import Any
 import onnx
 from onnx import helper
 
-from backends.errors import UsageError
-from backends.text import shown
-from surgery.edits.operands import attributes
-from surgery.model.structure import Structure, changed
-from surgery.rewrite.rewiring import making, reread
-from surgery.rewrite.tidy import cleaned_model, in_order, unmade
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.edits.operands import attributes
+from layerwise._tool.surgery.model.structure import Structure, changed
+from layerwise._tool.surgery.rewrite.rewiring import making, reread
+from layerwise._tool.surgery.rewrite.tidy import cleaned_model, in_order, unmade
 
 
 def insert_between(

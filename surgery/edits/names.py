@@ -2,11 +2,11 @@
 
 import onnx
 
-from backends.errors import LayerwiseError
-from backends.text import shown
-from surgery.edits.base import GraphEdit, place
-from surgery.model.structure import Graph, changed
-from surgery.rewrite.rewiring import named, renamed, reread
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.edits.base import GraphEdit, place
+from layerwise._tool.surgery.model.structure import Graph, changed
+from layerwise._tool.surgery.rewrite.rewiring import named, renamed, reread
 
 
 class RenameNode(GraphEdit, frozen=True, tag="rename-node", kw_only=True):

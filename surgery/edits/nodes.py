@@ -6,16 +6,16 @@ from typing import Any
 import onnx
 from onnx import helper
 
-from backends.errors import LayerwiseError
-from backends.model.reads import reads
-from backends.text import shown
-from surgery.edits.base import Edit, GraphEdit, listed, place
-from surgery.edits.operands import Operand, add_operand, attributes
-from surgery.model.structure import Graph, Structure
-from surgery.rewrite.bypassing import bypassed, without_unread
-from surgery.rewrite.placing import in_time, placed
-from surgery.rewrite.rewiring import making, reading, without_values
-from surgery.rewrite.tidy import map_bodies
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.reads import reads
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.edits.base import Edit, GraphEdit, listed, place
+from layerwise._tool.surgery.edits.operands import Operand, add_operand, attributes
+from layerwise._tool.surgery.model.structure import Graph, Structure
+from layerwise._tool.surgery.rewrite.bypassing import bypassed, without_unread
+from layerwise._tool.surgery.rewrite.placing import in_time, placed
+from layerwise._tool.surgery.rewrite.rewiring import making, reading, without_values
+from layerwise._tool.surgery.rewrite.tidy import map_bodies
 
 
 class DeleteNodes(GraphEdit, frozen=True, tag="delete-node", kw_only=True):

@@ -9,10 +9,10 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from backends.errors import LayerwiseError
-from backends.tensors import dtype_row
-from backends.text import shown
-from surgery.model.structure import Graph
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.tensors import dtype_row
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.model.structure import Graph
 
 _TYPES: dict[str, int] = {
     name.lower(): number for name, number in onnx.AttributeProto.AttributeType.items() if name != "UNDEFINED"

@@ -2,13 +2,13 @@
 
 from fnmatch import fnmatchcase
 
-from backends.errors import LayerwiseError
-from backends.text import shown
-from surgery.edits.base import Edit, listed
-from surgery.edits.nodes import is_op
-from surgery.edits.tensors import Tensor
-from surgery.model.structure import Structure
-from surgery.rewrite.outputs import giving
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.edits.base import Edit, listed
+from layerwise._tool.surgery.edits.nodes import is_op
+from layerwise._tool.surgery.edits.tensors import Tensor
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.rewrite.outputs import giving
 
 
 class MarkOutputs(Edit, frozen=True, tag="mark-output", kw_only=True):

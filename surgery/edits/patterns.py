@@ -6,15 +6,15 @@ from typing import Any
 import onnx
 from onnx import helper
 
-from backends.errors import LayerwiseError
-from backends.model.protos import parse_model
-from backends.text import shown
-from surgery.edits.base import Edit, GraphEdit, listed, place
-from surgery.edits.nodes import is_op
-from surgery.edits.operands import Operand, add_operand, attributes
-from surgery.model.structure import Graph, Nodes, Structure, changed
-from surgery.rewrite.rewiring import making, reading, without_values
-from surgery.rewrite.tidy import cleaned
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.protos import parse_model
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.edits.base import Edit, GraphEdit, listed, place
+from layerwise._tool.surgery.edits.nodes import is_op
+from layerwise._tool.surgery.edits.operands import Operand, add_operand, attributes
+from layerwise._tool.surgery.model.structure import Graph, Nodes, Structure, changed
+from layerwise._tool.surgery.rewrite.rewiring import making, reading, without_values
+from layerwise._tool.surgery.rewrite.tidy import cleaned
 
 
 class ReplacePattern(GraphEdit, frozen=True, tag="replace-pattern", kw_only=True):
@@ -79,7 +79,7 @@ class InsertBetween(Edit, frozen=True, tag="insert-between", kw_only=True):
         return f"put {shown(self.op, 60)} between {listed(self.inputs)} and {listed(self.outputs)}"
 
     def _applied(self, structure: Structure) -> Structure:
-        from surgery.edits.insert import insert_between
+        from layerwise._tool.surgery.edits.insert import insert_between
 
         return insert_between(structure, self.inputs, self.outputs, self.op, self.name, self.attributes)
 

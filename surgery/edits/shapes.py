@@ -6,16 +6,16 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from backends.errors import LayerwiseError
-from backends.text import shown
-from surgery.edits.base import Edit, listed
-from surgery.edits.tensors import Dim, Length, Tensor, set_shape
-from surgery.model.structure import Graph, Structure, changed
-from surgery.rewrite.placing import placed
-from surgery.rewrite.rewiring import reread
-from surgery.rewrite.tidy import map_bodies
-from surgery.types.incremental import types_of
-from surgery.types.unbounded import unbounded_tensors
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.edits.base import Edit, listed
+from layerwise._tool.surgery.edits.tensors import Dim, Length, Tensor, set_shape
+from layerwise._tool.surgery.model.structure import Graph, Structure, changed
+from layerwise._tool.surgery.rewrite.placing import placed
+from layerwise._tool.surgery.rewrite.rewiring import reread
+from layerwise._tool.surgery.rewrite.tidy import map_bodies
+from layerwise._tool.surgery.types.incremental import types_of
+from layerwise._tool.surgery.types.unbounded import unbounded_tensors
 
 _LEAST_OPSET_OF_MIN = 12  # with integers
 

@@ -6,9 +6,9 @@ from typing import Annotated
 import msgspec
 import onnx
 
-from backends.tensors import to_onnx
-from surgery.model.structure import Structure, changed
-from surgery.types.incremental import types_of
+from layerwise._tool.backends.tensors import to_onnx
+from layerwise._tool.surgery.model.structure import Structure, changed
+from layerwise._tool.surgery.types.incremental import types_of
 
 Length = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 Dim = Length | str | None

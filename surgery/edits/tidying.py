@@ -1,10 +1,10 @@
 """Edits that leave out what is not needed and put nodes in order."""
 
-from backends.errors import LayerwiseError
-from surgery.edits.base import Edit, GraphEdit, listed, place
-from surgery.model.structure import Graph, Structure
-from surgery.rewrite.deduplicate import deduplicated
-from surgery.rewrite.tidy import cleaned_model, in_order
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.surgery.edits.base import Edit, GraphEdit, listed, place
+from layerwise._tool.surgery.model.structure import Graph, Structure
+from layerwise._tool.surgery.rewrite.deduplicate import deduplicated
+from layerwise._tool.surgery.rewrite.tidy import cleaned_model, in_order
 
 
 class CleanUp(Edit, frozen=True, tag="clean-up"):

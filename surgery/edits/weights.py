@@ -2,14 +2,14 @@
 
 import onnx
 
-from backends.errors import LayerwiseError
-from backends.formats.npy import array_from_npy
-from backends.text import shown
-from surgery.edits.base import Edit, GraphEdit, listed, place
-from surgery.edits.operands import Constant
-from surgery.model.structure import Graph, Structure
-from surgery.weights.arrays import with_weights
-from surgery.weights.sparsity import prune_2_4
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.formats.npy import array_from_npy
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.edits.base import Edit, GraphEdit, listed, place
+from layerwise._tool.surgery.edits.operands import Constant
+from layerwise._tool.surgery.model.structure import Graph, Structure
+from layerwise._tool.surgery.weights.arrays import with_weights
+from layerwise._tool.surgery.weights.sparsity import prune_2_4
 
 
 class SetWeights(Edit, frozen=True, tag="set-weight", kw_only=True):

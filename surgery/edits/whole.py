@@ -4,17 +4,17 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from backends.errors import LayerwiseError
-from backends.text import shown
-from surgery.edits.base import Edit, listed
-from surgery.edits.tensors import Tensor
-from surgery.extract.ends import End
-from surgery.extract.structure import around, borders, extract
-from surgery.model.structure import Structure
-from surgery.precision.conversion import labels, to_low_precision
-from surgery.precision.plan import LowType
-from surgery.rewrite.opset import convert_opset
-from surgery.types.incremental import types_of
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.edits.base import Edit, listed
+from layerwise._tool.surgery.edits.tensors import Tensor
+from layerwise._tool.surgery.extract.ends import End
+from layerwise._tool.surgery.extract.structure import around, borders, extract
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.precision.conversion import labels, to_low_precision
+from layerwise._tool.surgery.precision.plan import LowType
+from layerwise._tool.surgery.rewrite.opset import convert_opset
+from layerwise._tool.surgery.types.incremental import types_of
 
 
 class Fold(Edit, frozen=True, tag="fold", kw_only=True):
@@ -34,8 +34,8 @@ class Fold(Edit, frozen=True, tag="fold", kw_only=True):
         return "fold constants"
 
     def _applied(self, structure: Structure) -> Structure:
-        from surgery.folding.options import FoldOptions
-        from surgery.folding.structure import fold_constants
+        from layerwise._tool.surgery.folding.options import FoldOptions
+        from layerwise._tool.surgery.folding.structure import fold_constants
 
         options = FoldOptions(
             passes=self.passes,
@@ -140,7 +140,7 @@ class InferShapes(Edit, frozen=True, tag="infer-shapes"):
         return "infer shapes"
 
     def _applied(self, structure: Structure) -> Structure:
-        from surgery.types.shapes import with_shapes
+        from layerwise._tool.surgery.types.shapes import with_shapes
 
         inferred, warnings = with_shapes(structure)
         if warnings:

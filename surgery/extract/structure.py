@@ -5,14 +5,14 @@ from difflib import get_close_matches
 
 import onnx
 
-from backends.errors import UsageError
-from backends.model.reads import reads
-from backends.tensors import TensorInfo, to_onnx
-from backends.text import shown
-from surgery.extract.ends import End
-from surgery.model.structure import Graph, Structure, changed
-from surgery.rewrite.tidy import cleaned_model, unmade
-from surgery.types.shapes import with_shapes
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.model.reads import reads
+from layerwise._tool.backends.tensors import TensorInfo, to_onnx
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.extract.ends import End
+from layerwise._tool.surgery.model.structure import Graph, Structure, changed
+from layerwise._tool.surgery.rewrite.tidy import cleaned_model, unmade
+from layerwise._tool.surgery.types.shapes import with_shapes
 
 
 def extract(model: Structure, inputs: Sequence[End] | None, outputs: Sequence[End] | None) -> Structure:

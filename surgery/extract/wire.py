@@ -6,9 +6,9 @@ This is `surgery.extract.structure` where there is nothing to it but picking, fo
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from surgery.extract.ends import End
-from surgery.wire.graph import INITIALIZER, INPUT, NODE, OUTPUT, VALUE, WireGraph
-from surgery.wire.pieces import Piece, embedded
+from layerwise._tool.surgery.extract.ends import End
+from layerwise._tool.surgery.wire.graph import INITIALIZER, INPUT, NODE, OUTPUT, VALUE, WireGraph
+from layerwise._tool.surgery.wire.pieces import Piece, embedded
 
 
 class Part:

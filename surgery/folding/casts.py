@@ -12,9 +12,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from backends.reference.evaluate import tensor_array
-from surgery.folding.constants import weight
-from surgery.model.structure import Graph, changed
+from layerwise._tool.backends.reference.evaluate import tensor_array
+from layerwise._tool.surgery.folding.constants import weight
+from layerwise._tool.surgery.model.structure import Graph, changed
 
 _EXACT = frozenset({"Add", "Sub", "Mul", "Max", "Min", "Concat"})
 _INTEGERS: dict[int, type[np.signedinteger[Any]]] = {TensorProto.INT32: np.int32, TensorProto.INT64: np.int64}

@@ -7,8 +7,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from backends.reference.evaluate import tensor_array
-from surgery.model.structure import Graph, changed
+from layerwise._tool.backends.reference.evaluate import tensor_array
+from layerwise._tool.surgery.model.structure import Graph, changed
 
 _SMALL = 4096  # elements; shapes, axes and indices are far smaller
 

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from backends.model.record_attributes import read_attribute
-from backends.model.records import Node
-from backends.model.structure import INLINE_LIMIT, Tensor, read_tensor
-from backends.model.wire import BYTES, Source, fields, put_bytes, put_int, signed, varints
-from surgery.wire.graph import WireGraph
-from surgery.wire.pieces import Piece, Repeated, embedded, raw_data
+from layerwise._tool.backends.model.record_attributes import read_attribute
+from layerwise._tool.backends.model.records import Node
+from layerwise._tool.backends.model.structure import INLINE_LIMIT, Tensor, read_tensor
+from layerwise._tool.backends.model.wire import BYTES, Source, fields, put_bytes, put_int, signed, varints
+from layerwise._tool.surgery.wire.graph import WireGraph
+from layerwise._tool.surgery.wire.pieces import Piece, Repeated, embedded, raw_data
 
 _DIMS, _TYPE, _INT32, _INT64, _NAME, _RAW, _UINT64, _EXTERNAL, _LOCATION = 1, 2, 5, 7, 8, 9, 11, 13, 14
 _FLOAT, _IS_INT64, _IS_TENSOR = 1, 7, 4

@@ -5,9 +5,9 @@ from pathlib import Path
 import onnx
 from onnx import helper
 
-from surgery.folding.constants import numbers
-from surgery.model.structure import Graph, changed
-from surgery.rewrite.rewiring import making, reading
+from layerwise._tool.surgery.folding.constants import numbers
+from layerwise._tool.surgery.model.structure import Graph, changed
+from layerwise._tool.surgery.rewrite.rewiring import making, reading
 
 
 def flattened(graph: Graph, folder: Path | None) -> Graph:

@@ -7,11 +7,11 @@ from typing import Any
 import onnx
 from numpy.typing import NDArray
 
-from backends.model.reads import reads
-from backends.tensors import dtype_name, packed_nbytes
-from surgery.folding.constants import nbytes, weight
-from surgery.folding.options import KEPT, SMALL
-from surgery.model.structure import Graph
+from layerwise._tool.backends.model.reads import reads
+from layerwise._tool.backends.tensors import dtype_name, packed_nbytes
+from layerwise._tool.surgery.folding.constants import nbytes, weight
+from layerwise._tool.surgery.folding.options import KEPT, SMALL
+from layerwise._tool.surgery.model.structure import Graph
 
 Known = tuple[int, tuple[int | None, ...]]
 Allowed = Callable[["Region", str, int], bool]

@@ -13,8 +13,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from surgery.folding.constants import numbers, weight
-from surgery.model.structure import Graph
+from layerwise._tool.surgery.folding.constants import numbers, weight
+from layerwise._tool.surgery.model.structure import Graph
 
 Dims = tuple[int | None, ...]
 _INTEGERS: dict[int, type[np.signedinteger[Any]]] = {TensorProto.INT64: np.int64, TensorProto.INT32: np.int32}

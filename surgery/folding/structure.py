@@ -11,18 +11,18 @@ from collections.abc import Callable, Mapping
 import onnx
 from onnx import TensorProto, numpy_helper
 
-from surgery.cut.randomness import Randomness
-from surgery.cut.segments import GraphCut
-from surgery.folding.casts import without_casts
-from surgery.folding.constants import constants_as_weights, weights_as_constants
-from surgery.folding.flatten import flattened
-from surgery.folding.options import FoldOptions, totals
-from surgery.folding.region import Region, within
-from surgery.folding.shape_values import shape_values
-from surgery.folding.values import Attempts, Evaluator
-from surgery.model.structure import Graph, Structure
-from surgery.rewrite.tidy import cleaned, cleaned_model, count_nodes, in_order, map_bodies, unmade
-from surgery.types.shapes import with_shapes, without_weights
+from layerwise._tool.surgery.cut.randomness import Randomness
+from layerwise._tool.surgery.cut.segments import GraphCut
+from layerwise._tool.surgery.folding.casts import without_casts
+from layerwise._tool.surgery.folding.constants import constants_as_weights, weights_as_constants
+from layerwise._tool.surgery.folding.flatten import flattened
+from layerwise._tool.surgery.folding.options import FoldOptions, totals
+from layerwise._tool.surgery.folding.region import Region, within
+from layerwise._tool.surgery.folding.shape_values import shape_values
+from layerwise._tool.surgery.folding.values import Attempts, Evaluator
+from layerwise._tool.surgery.model.structure import Graph, Structure
+from layerwise._tool.surgery.rewrite.tidy import cleaned, cleaned_model, count_nodes, in_order, map_bodies, unmade
+from layerwise._tool.surgery.types.shapes import with_shapes, without_weights
 
 _KNOWN_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml", "com.microsoft"})
 _INPUTS_HOLD_NO_WEIGHTS = 4  # from this IR version on a weight that is an input may be overridden

@@ -6,12 +6,12 @@ from typing import Any
 import onnx
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError
-from backends.model.reads import reads
-from backends.runner import Loadable
-from backends.specs import RunnerSpec
-from surgery.folding.constants import weight
-from surgery.model.structure import Graph, Structure
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.reads import reads
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.surgery.folding.constants import weight
+from layerwise._tool.surgery.model.structure import Graph, Structure
 
 _PLAIN = RunnerSpec(kind="onnxrt", graph_optimization_level="disable", options={"arena": False})
 
@@ -27,7 +27,7 @@ class Evaluator:
 
         LayerwiseError as onnxruntime gives it, for all of them at once.
         """
-        from backends.onnxrt.runner import open_onnxrt
+        from layerwise._tool.backends.onnxrt.runner import open_onnxrt
 
         part = Loadable(data=self._part(names).SerializeToString(), folder=self.model.folder)
         with open_onnxrt(_PLAIN, part, name="folding") as runner:

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from backends.model.record_values import read_value
-from backends.model.records import Node, read_model
-from surgery.folding.filled import Constant, constant, fill
-from surgery.folding.options import KEPT, SMALL, FoldOptions
-from surgery.types.infer import inferred_structure
-from surgery.wire.graph import INITIALIZER, INPUT, NODE, OUTPUT, VALUE, Field, WireGraph
-from surgery.wire.pieces import Piece, embedded, whole_bytes
+from layerwise._tool.backends.model.record_values import read_value
+from layerwise._tool.backends.model.records import Node, read_model
+from layerwise._tool.surgery.folding.filled import Constant, constant, fill
+from layerwise._tool.surgery.folding.options import KEPT, SMALL, FoldOptions
+from layerwise._tool.surgery.types.infer import inferred_structure
+from layerwise._tool.surgery.wire.graph import INITIALIZER, INPUT, NODE, OUTPUT, VALUE, Field, WireGraph
+from layerwise._tool.surgery.wire.pieces import Piece, embedded, whole_bytes
 
 _LEAST_IR = 4  # from this IR version on weights need not be inputs, and a weight that is one may be overridden
 _SHAPES = frozenset({"Shape", "Size"})

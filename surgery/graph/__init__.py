@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from surgery.graph.index import GraphIndex
+    from layerwise._tool.surgery.graph.index import GraphIndex
 
 __all__ = ["GraphIndex"]
 
@@ -11,6 +11,6 @@ __all__ = ["GraphIndex"]
 def __getattr__(name: str) -> object:
     if name != "GraphIndex":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from surgery.graph.index import GraphIndex
+    from layerwise._tool.surgery.graph.index import GraphIndex
 
     return GraphIndex

@@ -3,14 +3,14 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from backends.errors import BadFile
-from backends.model.file import ModelFile
-from surgery.graph.build import build_index
-from surgery.graph.cache import has_index, index_folder, place_for, remember
-from surgery.graph.index import GraphIndex
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.surgery.graph.build import build_index
+from layerwise._tool.surgery.graph.cache import has_index, index_folder, place_for, remember
+from layerwise._tool.surgery.graph.index import GraphIndex
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 
 def action_index(context: "JobContext") -> dict[str, Any]:
@@ -63,7 +63,7 @@ def _opened(folder: Path) -> GraphIndex | None:
 
 
 def _workspace_cache() -> Path:
-    from backends.jobs.workspace.store import Workspace
+    from layerwise._tool.backends.jobs.workspace.store import Workspace
 
     cache: Path = Workspace().cache
     return cache

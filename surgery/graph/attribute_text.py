@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError
-from backends.model.file import WeightRef
-from backends.model.record_attributes import Attribute, read_attribute
-from backends.model.record_values import read_initializer, read_type
-from backends.model.records import Span, read_graph
-from backends.model.structure import Tensor
-from backends.model.weight_arrays import parsed_array, raw_array
-from backends.tensors import dtype_name
-from backends.text import shown
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.file import WeightRef
+from layerwise._tool.backends.model.record_attributes import Attribute, read_attribute
+from layerwise._tool.backends.model.record_values import read_initializer, read_type
+from layerwise._tool.backends.model.records import Span, read_graph
+from layerwise._tool.backends.model.structure import Tensor
+from layerwise._tool.backends.model.weight_arrays import parsed_array, raw_array
+from layerwise._tool.backends.tensors import dtype_name
+from layerwise._tool.backends.text import shown
 
 _VALUES = 32
 _CHARACTERS = 400

@@ -8,21 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from backends.errors import BadFile
-from backends.filesystem.permissions import make_folder
-from backends.model.file import ModelFile
-from backends.model.wire import WireError
-from backends.tensors import Dim
-from backends.text import shown
-from surgery.graph.attribute_text import attribute_text
-from surgery.graph.collect import Collector
-from surgery.graph.columns import Columns, write_columns
-from surgery.graph.entries import NodeEntry, TensorEntry
-from surgery.graph.index import GraphIndex
-from surgery.graph.names import INDEX_FILE
-from surgery.graph.packing import int32, lists, sorted_by
-from surgery.graph.strings import StringTable
-from surgery.types.infer import inferred_structure
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.model.wire import WireError
+from layerwise._tool.backends.tensors import Dim
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.graph.attribute_text import attribute_text
+from layerwise._tool.surgery.graph.collect import Collector
+from layerwise._tool.surgery.graph.columns import Columns, write_columns
+from layerwise._tool.surgery.graph.entries import NodeEntry, TensorEntry
+from layerwise._tool.surgery.graph.index import GraphIndex
+from layerwise._tool.surgery.graph.names import INDEX_FILE
+from layerwise._tool.surgery.graph.packing import int32, lists, sorted_by
+from layerwise._tool.surgery.graph.strings import StringTable
+from layerwise._tool.surgery.types.infer import inferred_structure
 
 Progress = Callable[[int, int], None]
 _STEPS = 5

@@ -9,11 +9,11 @@ import hashlib
 import os
 from pathlib import Path
 
-from backends.errors import BadFile
-from backends.filesystem.files import atomic_write
-from backends.filesystem.permissions import make_folder
-from backends.model.file import ModelFile
-from surgery.graph.names import FORMAT, INDEX_FILE
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.surgery.graph.names import FORMAT, INDEX_FILE
 
 _LONGEST_NAME = 64
 

@@ -1,14 +1,14 @@
 """Nodes, tensors and scopes of a model's structure, with names resolved: what the index is made from."""
 
-from backends.model.record_attributes import read_attribute
-from backends.model.record_values import Value, read_initializer, read_sparse_initializer, read_value
-from backends.model.records import Graph, Model, Span, read_function, read_graph, read_model, read_node
-from backends.model.wire import MAX_DEPTH, WireError
-from backends.tensors import dtype_name
-from backends.text import shown
-from surgery.graph.entries import NodeEntry, ScopeEntry, TensorEntry
-from surgery.graph.kinds import Kind
-from surgery.model.topological_order import topological_order
+from layerwise._tool.backends.model.record_attributes import read_attribute
+from layerwise._tool.backends.model.record_values import Value, read_initializer, read_sparse_initializer, read_value
+from layerwise._tool.backends.model.records import Graph, Model, Span, read_function, read_graph, read_model, read_node
+from layerwise._tool.backends.model.wire import MAX_DEPTH, WireError
+from layerwise._tool.backends.tensors import dtype_name
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.graph.entries import NodeEntry, ScopeEntry, TensorEntry
+from layerwise._tool.surgery.graph.kinds import Kind
+from layerwise._tool.surgery.model.topological_order import topological_order
 
 PROBLEM_LIMIT = 50
 _GRAPH_KINDS = (5, 10)

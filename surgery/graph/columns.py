@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import BadFile
-from backends.filesystem.files import atomic_writer
-from surgery.graph.names import FORMAT
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.filesystem.files import atomic_writer
+from layerwise._tool.surgery.graph.names import FORMAT
 
 Columns = dict[str, NDArray[Any]]
 _MAGIC = f"LAYERWISE GRAPH {FORMAT}\n".encode()

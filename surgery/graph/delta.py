@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from surgery.graph.overlay import Overlay
-from surgery.model.calls import callers, changed_functions
+from layerwise._tool.surgery.graph.overlay import Overlay
+from layerwise._tool.surgery.model.calls import callers, changed_functions
 
 
 @dataclass(frozen=True)

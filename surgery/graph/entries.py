@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from backends.model.records import Node
-from backends.model.structure import Tensor
-from backends.tensors import Dim
-from surgery.graph.kinds import Kind
+from layerwise._tool.backends.model.records import Node
+from layerwise._tool.backends.model.structure import Tensor
+from layerwise._tool.backends.tensors import Dim
+from layerwise._tool.surgery.graph.kinds import Kind
 
 
 @dataclass(slots=True)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import onnx
 
-from surgery.graph.index import GraphIndex
-from surgery.model.structure import Graph, function_name
+from layerwise._tool.surgery.graph.index import GraphIndex
+from layerwise._tool.surgery.model.structure import Graph, function_name
 
 if TYPE_CHECKING:
-    from surgery.model.structure import Structure
+    from layerwise._tool.surgery.model.structure import Structure
 
 MAIN = 0
 NOTHING = Graph.of(onnx.GraphProto())

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from surgery.graph.columns import read_columns
-from surgery.graph.kinds import Kind
-from surgery.graph.names import INDEX_FILE
-from surgery.graph.strings import Strings
+from layerwise._tool.surgery.graph.columns import read_columns
+from layerwise._tool.surgery.graph.kinds import Kind
+from layerwise._tool.surgery.graph.names import INDEX_FILE
+from layerwise._tool.surgery.graph.strings import Strings
 
 if TYPE_CHECKING:
-    from surgery.graph.repeats import Repeat
+    from layerwise._tool.surgery.graph.repeats import Repeat
 
 Dim = int | str | None
 Numbers = NDArray[np.int32]
@@ -92,7 +92,7 @@ class GraphIndex:
 
     def repeats(self) -> "list[Repeat]":
         """Blocks of equal nodes that follow one another in `order`. See surgery.graph.repeats."""
-        from surgery.graph.repeats import find_repeats
+        from layerwise._tool.surgery.graph.repeats import find_repeats
 
         tokens, live = self.alike
         return find_repeats(tokens, self.node_name, live)
@@ -100,7 +100,7 @@ class GraphIndex:
     @cached_property
     def alike(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """A number for each node, equal for nodes that are alike; and how many tensors cross each node's place."""
-        from surgery.graph.repeats import crossing, node_tokens
+        from layerwise._tool.surgery.graph.repeats import crossing, node_tokens
 
         return node_tokens(self._c), crossing(self._c)
 
@@ -212,7 +212,7 @@ class GraphIndex:
 
     def search(self, query: str) -> Numbers:
         """Nodes that match, ascending. See surgery.graph.search for the language of queries."""
-        from surgery.graph.search import search
+        from layerwise._tool.surgery.graph.search import search
 
         return search(self._c, self._names, query)
 

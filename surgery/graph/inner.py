@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from surgery.graph.ground import MAIN, Ground, Place, bodies_of
-from surgery.model.structure import Graph, function_name
+from layerwise._tool.surgery.graph.ground import MAIN, Ground, Place, bodies_of
+from layerwise._tool.surgery.model.structure import Graph, function_name
 
 if TYPE_CHECKING:
     import onnx
 
-    from surgery.model.structure import Structure
+    from layerwise._tool.surgery.model.structure import Structure
 
 
 class Inner:

@@ -11,12 +11,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from surgery.graph.ground import MAIN
-from surgery.graph.index import Numbers
-from surgery.graph.overlay_tensors import OverlayTensors
-from surgery.graph.placing import by_place
-from surgery.graph.repeats import Repeat, find_repeats
-from surgery.graph.search import terms
+from layerwise._tool.surgery.graph.ground import MAIN
+from layerwise._tool.surgery.graph.index import Numbers
+from layerwise._tool.surgery.graph.overlay_tensors import OverlayTensors
+from layerwise._tool.surgery.graph.placing import by_place
+from layerwise._tool.surgery.graph.repeats import Repeat, find_repeats
+from layerwise._tool.surgery.graph.search import terms
 
 
 class Overlay(OverlayTensors):

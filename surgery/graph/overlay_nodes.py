@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.model.reads import captures, subgraphs
-from surgery.graph.attribute_text import attribute_text
-from surgery.graph.ground import MAIN, Ground
-from surgery.graph.index import Dim, GraphIndex, Numbers
-from surgery.graph.inner import Inner
-from surgery.graph.placing import in_order
-from surgery.model.lookups import difference
+from layerwise._tool.backends.model.reads import captures, subgraphs
+from layerwise._tool.surgery.graph.attribute_text import attribute_text
+from layerwise._tool.surgery.graph.ground import MAIN, Ground
+from layerwise._tool.surgery.graph.index import Dim, GraphIndex, Numbers
+from layerwise._tool.surgery.graph.inner import Inner
+from layerwise._tool.surgery.graph.placing import in_order
+from layerwise._tool.surgery.model.lookups import difference
 
 if TYPE_CHECKING:
     import onnx
 
-    from surgery.model.graph_value import Graph
-    from surgery.model.structure import Structure
+    from layerwise._tool.surgery.model.graph_value import Graph
+    from layerwise._tool.surgery.model.structure import Structure
 
 Type = tuple[str, tuple[Dim, ...] | None]
 

@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from backends.model.record_values import read_value
-from backends.tensors import dtype_name
-from surgery.graph.ground import MAIN, NOTHING, nbytes
-from surgery.graph.index import Dim, Numbers
-from surgery.graph.overlay_nodes import OverlayNodes, Type
+from layerwise._tool.backends.model.record_values import read_value
+from layerwise._tool.backends.tensors import dtype_name
+from layerwise._tool.surgery.graph.ground import MAIN, NOTHING, nbytes
+from layerwise._tool.surgery.graph.index import Dim, Numbers
+from layerwise._tool.surgery.graph.overlay_nodes import OverlayNodes, Type
 
 if TYPE_CHECKING:
-    from surgery.model.graph_value import Graph
+    from layerwise._tool.surgery.model.graph_value import Graph
 
 
 class OverlayTensors(OverlayNodes):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surgery.graph.columns import Columns
+from layerwise._tool.surgery.graph.columns import Columns
 
 
 def int32(values: Iterable[int]) -> NDArray[np.int32]:

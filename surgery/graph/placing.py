@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surgery.graph.index import Numbers
+from layerwise._tool.surgery.graph.index import Numbers
 
 if TYPE_CHECKING:
     import onnx
 
-    from surgery.graph.overlay_nodes import OverlayNodes
-    from surgery.model.graph_value import Graph
+    from layerwise._tool.surgery.graph.overlay_nodes import OverlayNodes
+    from layerwise._tool.surgery.model.graph_value import Graph
 
 Places = NDArray[np.float64]
 _STEP, _INNER_STEP = 1e-6, 1e-9

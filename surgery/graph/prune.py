@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from backends.jobs.folder import disk_use
-from surgery.graph.names import INDEX_FILE
+from layerwise._tool.backends.jobs.folder import disk_use
+from layerwise._tool.surgery.graph.names import INDEX_FILE
 
 UNUSED = 30 * 86400.0
 MOST = 10**9

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from surgery.graph.columns import Columns
+from layerwise._tool.surgery.graph.columns import Columns
 
 LEAST_SAVED = 6
 _GRAM, _PERIODS, _LOOK = 4, 24, 8

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surgery.graph.columns import Columns
-from surgery.graph.strings import Strings
+from layerwise._tool.surgery.graph.columns import Columns
+from layerwise._tool.surgery.graph.strings import Strings
 
 Mask = NDArray[np.bool_]
 _TERM = re.compile(r'(!?)(?:(name|op|dtype):)?("[^"]*"|\S+)?', re.IGNORECASE)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from surgery.graph.columns import Columns
+from layerwise._tool.surgery.graph.columns import Columns
 
 _SEPARATOR = b"\xff"  # in no UTF-8 text, so that no match runs over the end of a string
 

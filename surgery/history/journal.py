@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from backends.errors import LayerwiseError
-from backends.filesystem.permissions import make_folder
-from backends.text import shown
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.text import shown
 
 Line = dict[str, Any]
 

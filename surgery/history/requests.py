@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
-from backends.errors import UsageError
-from backends.filesystem.files import atomic_write
-from backends.filesystem.permissions import make_folder
-from backends.model.file import ModelFile
-from backends.model.record_values import read_value
-from backends.tensors import format_shape
-from backends.text import shown
-from surgery.edits import Edit, EditError, edit_from
-from surgery.history.soundness import edit_problems
-from surgery.history.tree import History
-from surgery.model.lookups import difference
-from surgery.model.structure import Structure
-from surgery.saving.model import save
-from surgery.script.export import export_script
-from surgery.types.declared import settled
-from surgery.types.incremental import types_of
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.model.record_values import read_value
+from layerwise._tool.backends.tensors import format_shape
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.edits import Edit, EditError, edit_from
+from layerwise._tool.surgery.history.soundness import edit_problems
+from layerwise._tool.surgery.history.tree import History
+from layerwise._tool.surgery.model.lookups import difference
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.saving.model import save
+from layerwise._tool.surgery.script.export import export_script
+from layerwise._tool.surgery.types.declared import settled
+from layerwise._tool.surgery.types.incremental import types_of
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 _MOST_TYPES = 1000
 _known: dict[tuple[str, int, int], Structure] = {}

@@ -8,14 +8,14 @@ import onnx
 import onnx.checker
 from onnx import helper
 
-from backends.errors import raise_scarce
-from backends.model.protos import all_tensors, inferred
-from backends.model.reads import reads
-from backends.text import shown
-from surgery.model.lookups import difference
-from surgery.model.structure import Structure
-from surgery.saving.streamed import is_external
-from surgery.types.incremental import part, types_of
+from layerwise._tool.backends.errors import raise_scarce
+from layerwise._tool.backends.model.protos import all_tensors, inferred
+from layerwise._tool.backends.model.reads import reads
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.model.lookups import difference
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.saving.streamed import is_external
+from layerwise._tool.surgery.types.incremental import part, types_of
 
 _MOST_AT_ONCE = 2000  # nodes; more are checked in groups, so that one bad node does not hide all others
 _MOST_PROBLEMS = 20

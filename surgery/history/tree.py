@@ -16,17 +16,17 @@ from typing import NamedTuple
 import msgspec
 import onnx
 
-from backends.errors import BadFile, UsageError
-from backends.filesystem.files import MOST, atomic_write, read_file
-from backends.filesystem.permissions import make_folder
-from backends.formats.json_text import check_values
-from backends.jobs.workspace.store import default_root
-from backends.model.protos import parse_model
-from surgery.edits import Edit, EditError, edit_from, edits_from_json
-from surgery.history.journal import Journal, Line
-from surgery.model.sharing import shared
-from surgery.model.structure import Structure
-from surgery.saving.streamed import is_external
+from layerwise._tool.backends.errors import BadFile, UsageError
+from layerwise._tool.backends.filesystem.files import MOST, atomic_write, read_file
+from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.formats.json_text import check_values
+from layerwise._tool.backends.jobs.workspace.store import default_root
+from layerwise._tool.backends.model.protos import parse_model
+from layerwise._tool.surgery.edits import Edit, EditError, edit_from, edits_from_json
+from layerwise._tool.surgery.history.journal import Journal, Line
+from layerwise._tool.surgery.model.sharing import shared
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.saving.streamed import is_external
 
 ROOT = 0
 _MOST_INDEXED = 4  # states
@@ -157,7 +157,7 @@ class History:
 
     def export_script(self, path: Path) -> None:
         """Write an onnx-graphsurgeon script that makes the current model; as `surgery.script.export.export_script`."""
-        from surgery.script.export import export_script
+        from layerwise._tool.surgery.script.export import export_script
 
         steps = [(entry.edit, self.structure_at(entry.id)) for entry in self.path_to(self.at)]
         export_script(self._states[ROOT], steps, path, is_new=False)

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from backends.model.file import ModelFile
-from surgery.inspect.document import describe_model_json
-from surgery.inspect.text import describe_model
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.surgery.inspect.document import describe_model_json
+from layerwise._tool.surgery.inspect.text import describe_model
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 _EVENT_CHARACTERS = 3000  # an event of the journal is at most 4 KB
 

@@ -3,15 +3,15 @@
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from backends.errors import BadFile, LayerwiseError
-from backends.model.file import ModelFile
-from backends.model.record_values import Value
-from backends.model.records import Node
-from backends.model.structure import Tensor
-from backends.model.wire import WireError
-from backends.tensors import dtype_name
-from surgery.inspect.view import Elided, GraphView, open_view
-from surgery.types.infer import inferred_structure
+from layerwise._tool.backends.errors import BadFile, LayerwiseError
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.model.record_values import Value
+from layerwise._tool.backends.model.records import Node
+from layerwise._tool.backends.model.structure import Tensor
+from layerwise._tool.backends.model.wire import WireError
+from layerwise._tool.backends.tensors import dtype_name
+from layerwise._tool.surgery.inspect.view import Elided, GraphView, open_view
+from layerwise._tool.surgery.types.infer import inferred_structure
 
 VALUE_LIMIT = 1000
 

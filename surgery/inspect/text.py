@@ -9,15 +9,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any
 
-from backends.errors import BadFile
-from backends.model.file import ModelFile
-from backends.model.record_values import Value
-from backends.model.records import Node
-from backends.model.structure import Tensor
-from backends.model.wire import WireError
-from backends.text import shown, shown_lines
-from backends.type_names import type_name
-from surgery.inspect.view import Elided, GraphView, array_text, open_view
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.model.record_values import Value
+from layerwise._tool.backends.model.records import Node
+from layerwise._tool.backends.model.structure import Tensor
+from layerwise._tool.backends.model.wire import WireError
+from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.backends.type_names import type_name
+from layerwise._tool.surgery.inspect.view import Elided, GraphView, array_text, open_view
 
 TAB = " " * 4
 
@@ -29,7 +29,7 @@ def describe_model(model: ModelFile, show: Collection[str] = (), shape_inference
     """
     structure = model.structure_bytes()
     if shape_inference:
-        from surgery.types.infer import inferred_structure
+        from layerwise._tool.surgery.types.infer import inferred_structure
 
         structure = inferred_structure(structure)[0]
     yield "==== ONNX Model ===="

@@ -4,15 +4,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from backends.errors import BadFile, LayerwiseError
-from backends.model.file import ModelFile, WeightRef
-from backends.model.record_attributes import Attribute, read_attribute
-from backends.model.record_values import Value, read_initializer, read_sparse_initializer, read_type, read_value
-from backends.model.records import Graph, Model, Node, read_graph, read_model, read_node
-from backends.model.structure import Tensor
-from backends.model.wire import MAX_DEPTH, WireError
-from backends.text import shown, shown_lines
-from backends.type_names import type_name
+from layerwise._tool.backends.errors import BadFile, LayerwiseError
+from layerwise._tool.backends.model.file import ModelFile, WeightRef
+from layerwise._tool.backends.model.record_attributes import Attribute, read_attribute
+from layerwise._tool.backends.model.record_values import (
+    Value,
+    read_initializer,
+    read_sparse_initializer,
+    read_type,
+    read_value,
+)
+from layerwise._tool.backends.model.records import Graph, Model, Node, read_graph, read_model, read_node
+from layerwise._tool.backends.model.structure import Tensor
+from layerwise._tool.backends.model.wire import MAX_DEPTH, WireError
+from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.backends.type_names import type_name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -113,7 +119,7 @@ class GraphView:
     def array(self, tensor: Tensor) -> "NDArray[Any]":
         """Return a tensor's values, mapped where they lie in a file. BadFile if they do not fit the
         tensor."""
-        from backends.model.weight_arrays import mapped_array, parsed_array, raw_array
+        from layerwise._tool.backends.model.weight_arrays import mapped_array, parsed_array, raw_array
 
         model = self._model
         ref = WeightRef(tensor.name, tensor.dtype, tuple(tensor.dims), model.path, 0, 0)

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 import onnx
 
-from backends.model.reads import every_node
-from surgery.model.structure import Structure, function_name
+from layerwise._tool.backends.model.reads import every_node
+from layerwise._tool.surgery.model.structure import Structure, function_name
 
 Functions = tuple[onnx.FunctionProto, ...]
 

@@ -7,10 +7,10 @@ from typing import Any, Self, TypeVar
 import onnx
 from google.protobuf.message import Message
 
-from backends.errors import LayerwiseError
-from backends.text import shown
-from surgery.model.lookups import Lookups
-from surgery.model.proto import remainder
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.model.lookups import Lookups
+from layerwise._tool.surgery.model.proto import remainder
 
 Proto = TypeVar("Proto", bound=Message)
 Nodes = tuple[onnx.NodeProto, ...]

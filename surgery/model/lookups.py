@@ -8,9 +8,9 @@ from operator import is_not
 
 import onnx
 
-from backends.model.reads import reads, subgraphs
-from surgery.model.layered import Layered
-from surgery.model.proto import all_names
+from layerwise._tool.backends.model.reads import reads, subgraphs
+from layerwise._tool.surgery.model.layered import Layered
+from layerwise._tool.surgery.model.proto import all_names
 
 _BODY_KINDS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 Nodes = tuple[onnx.NodeProto, ...]

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import onnx
 
-from backends.errors import LayerwiseError
-from backends.text import shown
-from surgery.model.topological_order import topological_order
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.model.topological_order import topological_order
 
 
 def topological(nodes: Sequence[onnx.NodeProto], node_reads: Sequence[Sequence[str]]) -> list[int]:

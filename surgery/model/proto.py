@@ -7,7 +7,7 @@ from typing import TypeVar
 import onnx
 from google.protobuf.message import Message
 
-from backends.model.reads import subgraphs
+from layerwise._tool.backends.model.reads import subgraphs
 
 Proto = TypeVar("Proto", bound=Message)
 

@@ -2,7 +2,7 @@
 
 import onnx
 
-from surgery.model.structure import Structure
+from layerwise._tool.surgery.model.structure import Structure
 
 
 def shared(structure: Structure, known: Structure) -> Structure:

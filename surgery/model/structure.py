@@ -10,12 +10,12 @@ from pathlib import Path
 
 import onnx
 
-from backends.errors import LayerwiseError
-from backends.model.file import ModelFile
-from backends.model.protos import parse_model
-from backends.text import shown
-from surgery.model.graph_value import Graph, Nodes, changed, graph_parts, node_label
-from surgery.model.proto import remainder
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.model.protos import parse_model
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.model.graph_value import Graph, Nodes, changed, graph_parts, node_label
+from layerwise._tool.surgery.model.proto import remainder
 
 __all__ = ["Graph", "Nodes", "Scope", "Structure", "changed", "function_name", "node_label"]
 

@@ -5,18 +5,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from backends.errors import LayerwiseError, UsageError
-from backends.filesystem.files import atomic_write
-from backends.model.file import ModelFile
-from backends.specs import Spec
-from backends.text import shown
-from surgery.model.structure import Structure
-from surgery.plugins.config import config_text, read_config
-from surgery.plugins.patterns import Match, find_matches, plugin_names, replace_matches
-from surgery.saving.model import save
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.specs import Spec
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.plugins.config import config_text, read_config
+from layerwise._tool.surgery.plugins.patterns import Match, find_matches, plugin_names, replace_matches
+from layerwise._tool.surgery.saving.model import save
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 
 class PluginSpec(Spec, frozen=True):

@@ -6,9 +6,9 @@ from typing import Any
 
 import yaml
 
-from backends.errors import BadFile
-from backends.filesystem.files import read_file
-from surgery.plugins.patterns import Instance, Match, instance_of
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.filesystem.files import read_file
+from layerwise._tool.surgery.plugins.patterns import Instance, Match, instance_of
 
 _MOST = 4 << 20  # bytes, and values
 

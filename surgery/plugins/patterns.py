@@ -16,11 +16,11 @@ from typing import Any
 
 import onnx_graphsurgeon as gs
 
-from backends.errors import LayerwiseError, UsageError
-from backends.scripts import load_script, script_errors
-from backends.text import shown
-from surgery.model.structure import Structure
-from surgery.plugins.surgeon_graph import from_graph, to_graph
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.scripts import load_script, script_errors
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.plugins.surgeon_graph import from_graph, to_graph
 
 PATTERN = "pattern.py"
 Attributes = dict[str, Any]

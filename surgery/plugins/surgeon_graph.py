@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from onnx import TensorProto
 from onnx_graphsurgeon.ir.tensor import LazyValues
 
-from backends.errors import LayerwiseError, raise_scarce
-from backends.reference.evaluate import tensor_array
-from backends.text import shown
-from surgery.model.structure import Structure
+from layerwise._tool.backends.errors import LayerwiseError, raise_scarce
+from layerwise._tool.backends.reference.evaluate import tensor_array
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.model.structure import Structure
 
 
 class _FileValues(LazyValues):  # type: ignore[misc]

@@ -6,11 +6,11 @@ from pathlib import Path
 import onnx
 from onnx import helper
 
-from backends.model.reads import captures, every_node, subgraphs
-from surgery.model.proto import all_names, shell
-from surgery.precision.nodes import Rewrite
-from surgery.precision.plan import LowType, Plan
-from surgery.types.node_types import tensor_types
+from layerwise._tool.backends.model.reads import captures, every_node, subgraphs
+from layerwise._tool.surgery.model.proto import all_names, shell
+from layerwise._tool.surgery.precision.nodes import Rewrite
+from layerwise._tool.surgery.precision.plan import LowType, Plan
+from layerwise._tool.surgery.types.node_types import tensor_types
 
 __all__ = ["every_node", "lower_bodies"]
 

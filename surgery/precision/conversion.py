@@ -6,13 +6,13 @@ from fnmatch import fnmatchcase
 
 import onnx
 
-from backends.errors import UsageError
-from backends.text import shown
-from surgery.model.structure import Structure
-from surgery.precision.bodies import lower_bodies
-from surgery.precision.nodes import Rewrite
-from surgery.precision.plan import LowType, Plan, node_label
-from surgery.rewrite.tidy import in_order
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.precision.bodies import lower_bodies
+from layerwise._tool.surgery.precision.nodes import Rewrite
+from layerwise._tool.surgery.precision.plan import LowType, Plan, node_label
+from layerwise._tool.surgery.rewrite.tidy import in_order
 
 
 @dataclass(frozen=True)

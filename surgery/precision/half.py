@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from backends.model.file import ModelFile
-from surgery.model.structure import Structure
-from surgery.precision.conversion import to_low_precision
-from surgery.rewrite.inlining import inlined
-from surgery.saving.model import save
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.precision.conversion import to_low_precision
+from layerwise._tool.surgery.rewrite.inlining import inlined
+from layerwise._tool.surgery.saving.model import save
 
 
 def in_half(model: ModelFile, folder: Path) -> Path:

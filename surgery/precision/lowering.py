@@ -15,11 +15,11 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto
 
-from backends.filesystem.temporary import note
-from backends.model.protos import all_tensors
-from surgery.precision.nodes import Rewrite, rounded
-from surgery.precision.plan import ONNX_TYPE, LowType, Plan, node_label
-from surgery.types.node_types import FLOAT
+from layerwise._tool.backends.filesystem.temporary import note
+from layerwise._tool.backends.model.protos import all_tensors
+from layerwise._tool.surgery.precision.nodes import Rewrite, rounded
+from layerwise._tool.surgery.precision.plan import ONNX_TYPE, LowType, Plan, node_label
+from layerwise._tool.surgery.types.node_types import FLOAT
 
 Bytes = NDArray[np.uint8]
 _ALIGN = 64

@@ -17,10 +17,10 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from backends.reference.evaluate import tensor_array
-from surgery.model.proto import all_names, fresh, shell
-from surgery.precision.plan import EXACT, ONNX_TYPE, LowType, Plan, node_label
-from surgery.types.node_types import FLOAT, Slots
+from layerwise._tool.backends.reference.evaluate import tensor_array
+from layerwise._tool.surgery.model.proto import all_names, fresh, shell
+from layerwise._tool.surgery.precision.plan import EXACT, ONNX_TYPE, LowType, Plan, node_label
+from layerwise._tool.surgery.types.node_types import FLOAT, Slots
 
 _NUMPY = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
 

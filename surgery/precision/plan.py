@@ -7,9 +7,9 @@ from typing import Literal
 import onnx
 from onnx import TensorProto
 
-from backends.errors import LayerwiseError
-from backends.model.reads import captures, subgraphs
-from surgery.types.node_types import SHAPE_ONLY, Slots, node_slots, tensor_types
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.reads import captures, subgraphs
+from layerwise._tool.surgery.types.node_types import SHAPE_ONLY, Slots, node_slots, tensor_types
 
 LowType = Literal["float16", "bfloat16"]
 

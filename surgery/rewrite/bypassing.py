@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 import onnx
 from onnx import helper
 
-from backends.errors import LayerwiseError
-from backends.model.reads import reads
-from backends.text import shown
-from surgery.model.structure import Graph, node_label
-from surgery.rewrite.placing import placed
-from surgery.rewrite.rewiring import making, reading, without_values
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.reads import reads
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.model.structure import Graph, node_label
+from layerwise._tool.surgery.rewrite.placing import placed
+from layerwise._tool.surgery.rewrite.rewiring import making, reading, without_values
 
 
 def bypassed(graph: Graph, nodes: Sequence[onnx.NodeProto], reconnect: Mapping[str, str]) -> Graph:

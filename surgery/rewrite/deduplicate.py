@@ -2,11 +2,11 @@
 
 import onnx
 
-from backends.model.reads import subgraphs
-from backends.reference.evaluate import tensor_array
-from surgery.cut.randomness import RANDOM_OPS
-from surgery.model.structure import Structure, changed
-from surgery.rewrite.rewiring import reading
+from layerwise._tool.backends.model.reads import subgraphs
+from layerwise._tool.backends.reference.evaluate import tensor_array
+from layerwise._tool.surgery.cut.randomness import RANDOM_OPS
+from layerwise._tool.surgery.model.structure import Structure, changed
+from layerwise._tool.surgery.rewrite.rewiring import reading
 
 _MOST_COMPARED = 1 << 20  # bytes; larger weights count as equal only where they are the same bytes of the same file
 

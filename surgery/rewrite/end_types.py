@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import onnx
 from onnx import helper
 
-from surgery.model.structure import Structure, changed
-from surgery.rewrite.rewiring import renamed, reread
+from layerwise._tool.surgery.model.structure import Structure, changed
+from layerwise._tool.surgery.rewrite.rewiring import renamed, reread
 
 
 def with_end_types(model: Structure, types: Mapping[str, int]) -> Structure:

@@ -8,11 +8,11 @@ import onnx
 import onnx.inliner
 from onnx import defs, helper
 
-from backends.errors import LayerwiseError
-from backends.model.expansion import check_functions
-from backends.model.protos import inferred
-from backends.text import shown
-from surgery.model.structure import Structure
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.expansion import check_functions
+from layerwise._tool.backends.model.protos import inferred
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.model.structure import Structure
 
 
 def inlined(structure: Structure) -> Structure:

@@ -13,13 +13,13 @@ import onnx
 import onnx.version_converter
 from onnx import defs, helper, numpy_helper
 
-from backends.errors import LayerwiseError, raise_scarce
-from backends.model.protos import all_graphs, inferred
-from backends.text import shown
-from surgery.model.structure import Structure
-from surgery.rewrite.inlining import inlined, written_out
-from surgery.rewrite.opset_fit import changed_operators, is_default, unknown_attributes
-from surgery.saving.streamed import is_external
+from layerwise._tool.backends.errors import LayerwiseError, raise_scarce
+from layerwise._tool.backends.model.protos import all_graphs, inferred
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.rewrite.inlining import inlined, written_out
+from layerwise._tool.surgery.rewrite.opset_fit import changed_operators, is_default, unknown_attributes
+from layerwise._tool.surgery.saving.streamed import is_external
 
 _NO_WAY = re.compile(r"No (?:Adapter|Previous|Schema).*")
 _FLATTENED = frozenset({"Softmax", "LogSoftmax", "Hardmax"})  # before 13 they flatten what lies behind their axis

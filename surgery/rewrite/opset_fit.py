@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import onnx
 from onnx import defs, helper
 
-from backends.model.protos import all_graphs
-from backends.text import shown
+from layerwise._tool.backends.model.protos import all_graphs
+from layerwise._tool.backends.text import shown
 
 Formals = Sequence[defs.OpSchema.FormalParameter]
 

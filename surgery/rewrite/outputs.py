@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 
 import onnx
 
-from backends.errors import LayerwiseError
-from backends.text import shown
-from surgery.model.structure import Structure
-from surgery.types.incremental import types_of
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.types.incremental import types_of
 
 
 def with_outputs(structure: Structure, names: Sequence[str], *, only: bool = False) -> Structure:

@@ -2,9 +2,9 @@
 
 import onnx
 
-from backends.model.reads import reads
-from surgery.model.structure import Graph
-from surgery.rewrite.tidy import in_order
+from layerwise._tool.backends.model.reads import reads
+from layerwise._tool.surgery.model.structure import Graph
+from layerwise._tool.surgery.rewrite.tidy import in_order
 
 
 def placed(graph: Graph, node: onnx.NodeProto) -> Graph:

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 
 import onnx
 
-from backends.model.reads import reads, subgraphs
-from surgery.model.structure import Graph, changed
+from layerwise._tool.backends.model.reads import reads, subgraphs
+from layerwise._tool.surgery.model.structure import Graph, changed
 
 
 def reading(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection
 
 import onnx
 
-from backends.model.reads import reads
-from surgery.model.node_order import topological
-from surgery.model.structure import Graph, Structure, changed
+from layerwise._tool.backends.model.reads import reads
+from layerwise._tool.surgery.model.node_order import topological
+from layerwise._tool.surgery.model.structure import Graph, Structure, changed
 
 GRAPH, GRAPHS = onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS
 

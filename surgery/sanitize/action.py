@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.errors import UsageError
-from backends.model.file import ModelFile
-from backends.specs import Spec
-from surgery.model.structure import Structure
-from surgery.rewrite.tidy import count_nodes
-from surgery.sanitize.steps import SanitizeSpec, sanitized
-from surgery.saving.model import save
-from surgery.wire.pieces import THRESHOLD
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.specs import Spec
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.rewrite.tidy import count_nodes
+from layerwise._tool.surgery.sanitize.steps import SanitizeSpec, sanitized
+from layerwise._tool.surgery.saving.model import save
+from layerwise._tool.surgery.wire.pieces import THRESHOLD
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 
 class SanitizeJob(Spec, frozen=True):

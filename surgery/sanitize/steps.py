@@ -9,18 +9,18 @@ from typing import Literal
 
 import onnx
 
-from backends.errors import UsageError
-from backends.specs import FeedSpec, Spec
-from backends.tensors import TensorInfo, to_onnx
-from backends.text import shown
-from surgery.extract.ends import End
-from surgery.extract.structure import extract
-from surgery.folding.options import FoldOptions
-from surgery.folding.structure import fold_constants
-from surgery.model.structure import Structure
-from surgery.rewrite.outputs import with_outputs
-from surgery.rewrite.tidy import cleaned_model, in_order
-from surgery.types.shapes import with_shapes, without_shapes
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.specs import FeedSpec, Spec
+from layerwise._tool.backends.tensors import TensorInfo, to_onnx
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.extract.ends import End
+from layerwise._tool.surgery.extract.structure import extract
+from layerwise._tool.surgery.folding.options import FoldOptions
+from layerwise._tool.surgery.folding.structure import fold_constants
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.rewrite.outputs import with_outputs
+from layerwise._tool.surgery.rewrite.tidy import cleaned_model, in_order
+from layerwise._tool.surgery.types.shapes import with_shapes, without_shapes
 
 Say = Callable[[str, str], None]
 
@@ -59,7 +59,7 @@ def sanitized(model: Structure, spec: SanitizeSpec, say: Say) -> Structure:
     """
     model = _marked(model, spec)
     if spec.fp16:
-        from surgery.precision.conversion import to_low_precision
+        from layerwise._tool.surgery.precision.conversion import to_low_precision
 
         model = to_low_precision(model, "float16").structure
     if spec.shapes:
@@ -132,7 +132,7 @@ def _reshaped(model: Structure, shapes: dict[str, list[int | str | None]]) -> St
 
 def _as_run(model: Structure, feeds: FeedSpec, say: Say) -> Structure:
     """The model with the types and shapes of one run."""
-    from surgery.types.by_running import shapes_of_a_run
+    from layerwise._tool.surgery.types.by_running import shapes_of_a_run
 
     known = shapes_of_a_run(model, feeds, None, lambda text: say("warning", text))
     inner = [name for node in model.nodes for name in node.output if name in known]
@@ -150,8 +150,8 @@ def _value(info: TensorInfo) -> onnx.ValueInfoProto:
 
 
 def _bounded(model: Structure, bounds: dict[str, int], say: Say) -> Structure:
-    from surgery.edits.shapes import UpperBounds
-    from surgery.types.unbounded import unbounded_tensors
+    from layerwise._tool.surgery.edits.shapes import UpperBounds
+    from layerwise._tool.surgery.types.unbounded import unbounded_tensors
 
     tensors = unbounded_tensors(model.proto())
     for name in bounds:

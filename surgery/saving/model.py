@@ -5,15 +5,15 @@ from pathlib import Path
 
 import onnx
 
-from backends.errors import LayerwiseError, UsageError
-from backends.filesystem.files import atomic_writer
-from backends.filesystem.folders import written_together
-from backends.filesystem.permissions import make_folder
-from backends.model.protos import all_tensors
-from backends.text import shown
-from surgery.model.structure import Structure
-from surgery.saving.streamed import embed, is_external, nbytes, place, write_apart, write_streamed
-from surgery.wire.pieces import ONE_FILE_LIMIT, THRESHOLD
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.filesystem.files import atomic_writer
+from layerwise._tool.backends.filesystem.folders import written_together
+from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.model.protos import all_tensors
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.saving.streamed import embed, is_external, nbytes, place, write_apart, write_streamed
+from layerwise._tool.surgery.wire.pieces import ONE_FILE_LIMIT, THRESHOLD
 
 
 def save(

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import onnx
 
-from backends.errors import LayerwiseError, UsageError
-from backends.filesystem.files import atomic_write
-from backends.model.protos import all_tensors
-from backends.text import shown
-from surgery.model.structure import Structure
-from surgery.saving.model import save
-from surgery.saving.streamed import is_external, place
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise._tool.backends.model.protos import all_tensors
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.saving.model import save
+from layerwise._tool.surgery.saving.streamed import is_external, place
 
 WORTH_IT = 64 << 20  # bytes of weights; fewer are copied in no time
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import onnx
 
-from backends.errors import LayerwiseError
-from backends.text import shown
-from surgery.model.lookups import difference
-from surgery.model.structure import Graph, changed
-from surgery.script.literals import Stored, attribute, value_arguments
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.model.lookups import difference
+from layerwise._tool.surgery.model.structure import Graph, changed
+from layerwise._tool.surgery.script.literals import Stored, attribute, value_arguments
 
 _BODY = onnx.AttributeProto.GRAPH
 

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import numpy as np
 
-from backends.filesystem.files import atomic_write
-from backends.filesystem.folders import written_together
-from backends.shell import shell_line
-from backends.text import shown
-from surgery.edits import Edit
-from surgery.model.structure import Graph, Structure, function_name
-from surgery.saving.streamed import nbytes
-from surgery.script.delta import Delta, unsupported
-from surgery.script.literals import Stored
-from surgery.types.declared import settled
-from surgery.types.incremental import types_of
-from surgery.wire.pieces import ONE_FILE_LIMIT
+from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise._tool.backends.filesystem.folders import written_together
+from layerwise._tool.backends.shell import shell_line
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.edits import Edit
+from layerwise._tool.surgery.model.structure import Graph, Structure, function_name
+from layerwise._tool.surgery.saving.streamed import nbytes
+from layerwise._tool.surgery.script.delta import Delta, unsupported
+from layerwise._tool.surgery.script.literals import Stored
+from layerwise._tool.surgery.types.declared import settled
+from layerwise._tool.surgery.types.incremental import types_of
+from layerwise._tool.surgery.wire.pieces import ONE_FILE_LIMIT
 
 _HEAD = '''"""Edits of a model with onnx-graphsurgeon."""
 # {usage}
@@ -91,7 +91,7 @@ def _functions(before: Structure, after: Structure, stored: Stored, serial: Iter
 
 def _declarations(before: Structure, after: Structure) -> list[str]:
     """Types and shapes that are not true any more, or that the edits declared."""
-    from surgery.script.literals import value_arguments
+    from layerwise._tool.surgery.script.literals import value_arguments
 
     final = settled(before, after)
     changed = [v for v in final.outputs if (old := after.value(v.name)) is None or old != v]
@@ -109,7 +109,7 @@ def _head(path: Path, stored: Stored, is_new: bool) -> str:
 
 def _helpers(lines: Sequence[str]) -> str:
     """The helpers that the lines use, and those that these use."""
-    blocks = files("surgery.script").joinpath("helpers.txt").read_text().split("\n\n\n")
+    blocks = files("layerwise._tool.surgery.script").joinpath("helpers.txt").read_text().split("\n\n\n")
     named = {block.split("(", 1)[0].removeprefix("def "): block for block in blocks[1:]}
     used: set[str] = set()
     waiting = ["\n".join(lines)]

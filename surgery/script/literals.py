@@ -9,11 +9,11 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from backends.errors import LayerwiseError
-from backends.model.protos import all_tensors
-from backends.text import shown
-from surgery.model.structure import changed
-from surgery.saving.streamed import embed, is_external
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.protos import all_tensors
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.model.structure import changed
+from layerwise._tool.surgery.saving.streamed import embed, is_external
 
 _MOST_INLINE = 64  # elements of an array that is written out in the script
 _PLAIN = frozenset({"float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "bool"})

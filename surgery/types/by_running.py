@@ -5,18 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.errors import UsageError
-from backends.feeds.sources import Warn, make_feeds
-from backends.model.file import ModelFile
-from backends.reference.evaluate import tensor_infos
-from backends.runner import Loadable
-from backends.specs import FeedSpec, RunnerSpec
-from backends.tensors import TensorInfo, dtype_name
-from surgery.cut.segments import GraphCut
-from surgery.model.structure import Structure
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.feeds.sources import Warn, make_feeds
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.reference.evaluate import tensor_infos
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.backends.tensors import TensorInfo, dtype_name
+from layerwise._tool.surgery.cut.segments import GraphCut
+from layerwise._tool.surgery.model.structure import Structure
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 
 def shapes_of_a_run(
@@ -26,7 +26,7 @@ def shapes_of_a_run(
 
     What comes out as no tensor is left out. It loads onnxruntime: only for a process that may die of it.
     """
-    from backends.onnxrt.runner import open_onnxrt
+    from layerwise._tool.backends.onnxrt.runner import open_onnxrt
 
     whole = model.proto()
     for node in whole.graph.node:

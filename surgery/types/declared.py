@@ -2,8 +2,8 @@
 
 import onnx
 
-from surgery.model.structure import Structure
-from surgery.types.incremental import types_of
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.types.incremental import types_of
 
 
 def settled(before: Structure, after: Structure) -> Structure:

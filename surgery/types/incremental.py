@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import onnx
 
-from backends.model.protos import inferred
-from backends.model.reads import reads
-from backends.model.structure import INLINE_LIMIT
-from surgery.model.calls import callers, changed_functions
-from surgery.model.lookups import difference
-from surgery.model.structure import Nodes, Structure, function_name
-from surgery.saving.streamed import is_external, nbytes
-from surgery.types.shapes import without_weights
+from layerwise._tool.backends.model.protos import inferred
+from layerwise._tool.backends.model.reads import reads
+from layerwise._tool.backends.model.structure import INLINE_LIMIT
+from layerwise._tool.surgery.model.calls import callers, changed_functions
+from layerwise._tool.surgery.model.lookups import difference
+from layerwise._tool.surgery.model.structure import Nodes, Structure, function_name
+from layerwise._tool.surgery.saving.streamed import is_external, nbytes
+from layerwise._tool.surgery.types.shapes import without_weights
 
 _MOST_WAVES = 8
 _MOST_NODES = 400

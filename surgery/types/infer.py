@@ -1,9 +1,9 @@
 """Shape inference on a structure, weights left out."""
 
-from backends.model.onnx_native import infer_what_fits
-from backends.model.wire import Source as _Source
-from backends.model.wire import WireError, fields
-from backends.text import shown
+from layerwise._tool.backends.model.onnx_native import infer_what_fits
+from layerwise._tool.backends.model.wire import Source as _Source
+from layerwise._tool.backends.model.wire import WireError, fields
+from layerwise._tool.backends.text import shown
 
 NODE_LIMIT = 200_000
 _BYTES_LIMIT = 1 << 30

@@ -5,8 +5,8 @@ from contextlib import suppress
 
 import onnx
 
-from backends.model.protos import inferred
-from backends.tensors import TensorInfo, dtype_name
+from layerwise._tool.backends.model.protos import inferred
+from layerwise._tool.backends.tensors import TensorInfo, dtype_name
 
 
 def inferred_tensors(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> dict[str, TensorInfo]:

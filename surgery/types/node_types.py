@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import onnx
 from onnx import TensorProto, defs
 
-from backends.errors import LayerwiseError, raise_scarce
-from backends.model.protos import inferred
-from backends.model.reads import subgraphs
-from backends.text import shown
-from surgery.cut.randomness import RANDOM_OPS
+from layerwise._tool.backends.errors import LayerwiseError, raise_scarce
+from layerwise._tool.backends.model.protos import inferred
+from layerwise._tool.backends.model.reads import subgraphs
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.cut.randomness import RANDOM_OPS
 
 FLOAT = TensorProto.FLOAT
 

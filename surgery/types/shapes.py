@@ -2,10 +2,10 @@
 
 import onnx
 
-from backends.model.structure import INLINE_LIMIT
-from surgery.model.structure import Structure
-from surgery.saving.streamed import is_external, nbytes
-from surgery.types.infer import inferred_structure
+from layerwise._tool.backends.model.structure import INLINE_LIMIT
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.saving.streamed import is_external, nbytes
+from layerwise._tool.surgery.types.infer import inferred_structure
 
 
 def with_shapes(model: Structure) -> tuple[Structure, list[str]]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import onnx
 
-from surgery.cut.segments import GraphCut
+from layerwise._tool.surgery.cut.segments import GraphCut
 
 SIZED_BY = {"Range": 1, "Pad": 1, "Resize": 3, "Tile": 1, "Expand": 1}
 """Operators whose output can have any size, and the input that tells it."""

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from backends.text import shown
-from surgery.graph import GraphIndex
-from surgery.graph.kinds import Kind
-from surgery.visual.errors import NodeErrors
-from surgery.visual.families import FAMILIES, OTHER, family
-from surgery.visual.levels import SIZES, Json, scope_level
-from surgery.visual.scope_graph import ScopeGraph, scope_graphs
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.graph import GraphIndex
+from layerwise._tool.surgery.graph.kinds import Kind
+from layerwise._tool.surgery.visual.errors import NodeErrors
+from layerwise._tool.surgery.visual.families import FAMILIES, OTHER, family
+from layerwise._tool.surgery.visual.levels import SIZES, Json, scope_level
+from layerwise._tool.surgery.visual.scope_graph import ScopeGraph, scope_graphs
 
 LONGEST_NAME = 12_000
 _FACT = 300

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from backends.shell import shell_line
-from backends.text import shown
+from layerwise._tool.backends.shell import shell_line
+from layerwise._tool.backends.text import shown
 
 METRICS = ("rel_l2", "max_abs", "max_rel", "local", "local_abs", "ampl")
 _WORDS = ("finding", "diagnosis", "mode")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from surgery.visual.coordinates import spread_rows
+from layerwise._tool.surgery.visual.coordinates import spread_rows
 
 LONGEST = 32
 BENDS = 4

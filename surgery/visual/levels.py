@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-from surgery.graph.repeats import Repeat
-from surgery.visual.layers import Edge, draw
-from surgery.visual.scope_graph import OUTSIDE, ScopeGraph, pieces
+from layerwise._tool.surgery.graph.repeats import Repeat
+from layerwise._tool.surgery.visual.layers import Edge, draw
+from layerwise._tool.surgery.visual.scope_graph import OUTSIDE, ScopeGraph, pieces
 
 Json = dict[str, Any]
 _DEEPEST = 6

@@ -11,9 +11,9 @@ import json
 from html import escape
 from pathlib import Path
 
-from surgery.graph import GraphIndex
-from surgery.visual.document import document
-from surgery.visual.errors import NodeErrors
+from layerwise._tool.surgery.graph import GraphIndex
+from layerwise._tool.surgery.visual.document import document
+from layerwise._tool.surgery.visual.errors import NodeErrors
 
 MARK = "<!doctype html><!-- a model's graph, by layerwise -->"
 _FOLDER = Path(__file__).with_name("page")

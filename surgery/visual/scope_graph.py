@@ -6,8 +6,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from surgery.graph import GraphIndex
-from surgery.graph.repeats import Repeat, crossing_of, find_repeats
+from layerwise._tool.surgery.graph import GraphIndex
+from layerwise._tool.surgery.graph.repeats import Repeat, crossing_of, find_repeats
 
 OUTSIDE = -1
 

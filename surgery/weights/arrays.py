@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto, numpy_helper
 
-from backends.errors import BadFile, LayerwiseError, UsageError
-from backends.feeds.fit import cast_safely
-from backends.filesystem.files import atomic_writer, read_file, user_path
-from backends.formats.npy import array_from_npy, header_bytes, storable
-from backends.formats.npz import read_npz
-from backends.reference.evaluate import tensor_array
-from backends.tensors import dtype_name, dtype_row
-from backends.text import shown
-from surgery.model.structure import Structure
+from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
+from layerwise._tool.backends.feeds.fit import cast_safely
+from layerwise._tool.backends.filesystem.files import atomic_writer, read_file, user_path
+from layerwise._tool.backends.formats.npy import array_from_npy, header_bytes, storable
+from layerwise._tool.backends.formats.npz import read_npz
+from layerwise._tool.backends.reference.evaluate import tensor_array
+from layerwise._tool.backends.tensors import dtype_name, dtype_row
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.model.structure import Structure
 
 Array = NDArray[Any]
 

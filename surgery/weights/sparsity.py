@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto
 
-from backends.reference.evaluate import tensor_array
-from backends.type_names import type_name
-from surgery.model.structure import Structure
-from surgery.weights.arrays import with_weights
+from layerwise._tool.backends.reference.evaluate import tensor_array
+from layerwise._tool.backends.type_names import type_name
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.weights.arrays import with_weights
 
 GROUP = 4
 _TYPES = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16})

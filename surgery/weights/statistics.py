@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from backends.model.file import ModelFile
-from backends.stats import array_stats, histogram
-from backends.tensors import EXTENDED_NAMES, dtype_name, is_floating
-from backends.text import shown
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.stats import array_stats, histogram
+from layerwise._tool.backends.tensors import EXTENDED_NAMES, dtype_name, is_floating
+from layerwise._tool.backends.text import shown
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 SAMPLE = 8
 

@@ -12,10 +12,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 
-from backends.reference.evaluate import tensor_array
-from backends.tensors import onnx_to_numpy
-from surgery.model.structure import Structure, changed
-from surgery.weights.sparsity import candidates, is_sparse, pruned
+from layerwise._tool.backends.reference.evaluate import tensor_array
+from layerwise._tool.backends.tensors import onnx_to_numpy
+from layerwise._tool.surgery.model.structure import Structure, changed
+from layerwise._tool.surgery.weights.sparsity import candidates, is_sparse, pruned
 
 MARK, SPARSE = "TRT_WEIGHTLESS", "SPARSE_2_4"
 _READ = {"Conv": None, "ConvTranspose": None, "Gemm": None, "MatMul": None, "Gather": None, "Slice": (0,)}

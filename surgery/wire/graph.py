@@ -8,13 +8,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 
-from backends.errors import BadFile
-from backends.model import wire
-from backends.model.record_values import Value, read_initializer, read_value
-from backends.model.records import Node, Span, read_model, read_node
-from backends.model.structure import Tensor
-from backends.model.wire import BYTES, Source, WireError, fields, put_int
-from surgery.wire.pieces import Piece, joined, message
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.model import wire
+from layerwise._tool.backends.model.record_values import Value, read_initializer, read_value
+from layerwise._tool.backends.model.records import Node, Span, read_model, read_node
+from layerwise._tool.backends.model.structure import Tensor
+from layerwise._tool.backends.model.wire import BYTES, Source, WireError, fields, put_int
+from layerwise._tool.surgery.wire.pieces import Piece, joined, message
 
 GRAPH = 7  # of ModelProto
 NODE, INITIALIZER, SPARSE, INPUT, OUTPUT, VALUE = 1, 5, 15, 11, 12, 13  # of GraphProto

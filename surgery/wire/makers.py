@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from backends.model.wire import BYTES, Source, fields
+from layerwise._tool.backends.model.wire import BYTES, Source, fields
 
 _GRAPH, _NODE = 7, 1  # fields of ModelProto and GraphProto, onnx.proto
 _INPUT, _OUTPUT, _NAME, _OP = 1, 2, 3, 4  # fields of NodeProto

@@ -5,14 +5,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from backends.errors import LayerwiseError
-from backends.filesystem.files import atomic_writer
-from backends.filesystem.permissions import make_folder
-from backends.model.file import ModelFile
-from backends.model.structure import read_tensor
-from backends.model.wire import BYTES, Source, put_varint
-from backends.text import shown
-from surgery.wire.copying import copy_range
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.filesystem.files import atomic_writer
+from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.model.structure import read_tensor
+from layerwise._tool.backends.model.wire import BYTES, Source, put_varint
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.wire.copying import copy_range
 
 THRESHOLD = 1024  # bytes; where weights go to a file of their own, smaller ones stay in the model's
 ONE_FILE_LIMIT = (1 << 31) - (1 << 20)  # bytes; protobuf takes 2 GB

@@ -9,14 +9,14 @@ import onnx
 import pytest
 from support import models
 
-from backends.bench.loop import Plan, measure
-from backends.bench.onnxrt import output_shapes
-from backends.bench.onnxrt_profile import read_profile
-from backends.bench.timed import Setup, open_subject
-from backends.errors import MissingDependency, UsageError
-from backends.onnxrt.session import open_session
-from backends.runner import Loadable, open_runner
-from backends.specs import RunnerSpec
+from layerwise._tool.backends.bench.loop import Plan, measure
+from layerwise._tool.backends.bench.onnxrt import output_shapes
+from layerwise._tool.backends.bench.onnxrt_profile import read_profile
+from layerwise._tool.backends.bench.timed import Setup, open_subject
+from layerwise._tool.backends.errors import MissingDependency, UsageError
+from layerwise._tool.backends.onnxrt.session import open_session
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.specs import RunnerSpec
 
 MODEL = Loadable(data=models.conv_net().SerializeToString())
 FEED = {"image": np.random.default_rng(0).random((1, 3, 16, 16), np.float32)}
@@ -75,7 +75,7 @@ def test_every_way_gives_the_outputs_of_the_cpu(transfers: bool, cuda_graph: boo
 
 @pytest.mark.usefixtures("cuda")
 def test_layers_ran_on_the_gpu(tmp_path: Path) -> None:
-    from backends.bench.onnxrt import profiled
+    from layerwise._tool.backends.bench.onnxrt import profiled
 
     path, graph = profiled(CUDA, MODEL, lambda inputs: FEED, lambda nodes: 10, tmp_path)
     layers = read_profile(path, 3)

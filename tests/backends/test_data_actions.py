@@ -13,11 +13,17 @@ from polygraphy.comparator import RunResults as TheirResults
 from polygraphy.logger import G_LOGGER
 from support.arrays import sample
 
-from backends.errors import BadFile, UsageError
-from backends.feeds.sources import load_feeds, save_feeds
-from backends.results.accuracy import METRICS, AccuracyResult, AccuracyResults, MetricResult, MetricThreshold
-from backends.results.inference import IterationResult, RunResults
-from backends.saved_data.actions import action_data_concat, action_data_merge, action_inspect_data
+from layerwise._tool.backends.errors import BadFile, UsageError
+from layerwise._tool.backends.feeds.sources import load_feeds, save_feeds
+from layerwise._tool.backends.results.accuracy import (
+    METRICS,
+    AccuracyResult,
+    AccuracyResults,
+    MetricResult,
+    MetricThreshold,
+)
+from layerwise._tool.backends.results.inference import IterationResult, RunResults
+from layerwise._tool.backends.saved_data.actions import action_data_concat, action_data_merge, action_inspect_data
 
 
 @dataclass

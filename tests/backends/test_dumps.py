@@ -8,9 +8,9 @@ import safetensors
 import safetensors.numpy
 from support.arrays import NAMES, same, sample
 
-from backends.errors import BadFile
-from backends.formats.dumps import DumpReader, DumpWriter
-from backends.tensors import EXTENDED_NAMES
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.formats.dumps import DumpReader, DumpWriter
+from layerwise._tool.backends.tensors import EXTENDED_NAMES
 
 SHAPES = [(2, 3), (), (0, 4), (7,)]
 

@@ -12,14 +12,14 @@ from onnx import TensorProto, helper, numpy_helper
 from support.arrays import same
 from support.cli import layerwise
 
-from backends.model.file import ModelFile
-from backends.model.packing import pack, unpack
-from backends.reference.evaluate import tensor_array
-from backends.runner import Loadable, open_runner
-from backends.specs import RunnerSpec
-from backends.tensors import dtype_name, dtype_row, format_array, onnx_to_numpy, packed_nbytes, to_onnx
-from debugtools.compare.arithmetic.metrics import compare_arrays
-from debugtools.compare.arithmetic.tolerance import Rule, rounding_bound
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.model.packing import pack, unpack
+from layerwise._tool.backends.reference.evaluate import tensor_array
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.tensors import dtype_name, dtype_row, format_array, onnx_to_numpy, packed_nbytes, to_onnx
+from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, rounding_bound
 
 NUMBERS = sorted(set(TensorProto.DataType.values()) - {TensorProto.UNDEFINED})
 PLAIN = [number for number in NUMBERS if number != TensorProto.STRING]

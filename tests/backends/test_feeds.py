@@ -16,11 +16,11 @@ from polygraphy.common import TensorMetadata
 from polygraphy.comparator import DataLoader
 from support.arrays import same, sample
 
-from backends.errors import BadFile, LayerwiseError, UsageError
-from backends.feeds.sources import load_feeds, make_feeds, save_feeds
-from backends.results.inference import IterationResult, RunResults
-from backends.specs import FeedSpec
-from backends.tensors import TensorInfo, to_numpy
+from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
+from layerwise._tool.backends.feeds.sources import load_feeds, make_feeds, save_feeds
+from layerwise._tool.backends.results.inference import IterationResult, RunResults
+from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.backends.tensors import TensorInfo, to_numpy
 
 FLOATS = ["float16", "float32", "float64"]
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
@@ -168,7 +168,7 @@ def test_npz_and_foreign_safetensors(tmp_path: Path) -> None:
 
 
 def from_json(tmp_path: Path, value: Any, *inputs: TensorInfo, said: list[str] | None = None) -> dict[str, Any]:
-    from backends.formats.json_format import save
+    from layerwise._tool.backends.formats.json_format import save
 
     save(tmp_path / "in.json", value)
     spec = FeedSpec(files=[str(tmp_path / "in.json")])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.writers import forked
 
-from backends.limits.forked import Died, Raised, done_aside
+from layerwise._tool.backends.limits.forked import Died, Raised, done_aside
 
 
 @pytest.fixture(scope="module")

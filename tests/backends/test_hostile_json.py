@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from support.arrays import sample
 
-from backends.errors import LayerwiseError
-from backends.feeds.sources import make_feeds, save_feeds
-from backends.results.accuracy import (
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.feeds.sources import make_feeds, save_feeds
+from layerwise._tool.backends.results.accuracy import (
     METRICS,
     AccuracyResult,
     AccuracyResults,
@@ -21,10 +21,10 @@ from backends.results.accuracy import (
     MetricThreshold,
     SimpleResult,
 )
-from backends.results.inference import IterationResult, RunResults
-from backends.saved_data.actions import action_inspect_data
-from backends.specs import FeedSpec
-from backends.tensors import TensorInfo
+from layerwise._tool.backends.results.inference import IterationResult, RunResults
+from layerwise._tool.backends.saved_data.actions import action_inspect_data
+from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.backends.tensors import TensorInfo
 
 SECONDS = 5.0
 INPUTS = [TensorInfo("X", "float32", ("N", "M")), TensorInfo("b", "bfloat16", None)]

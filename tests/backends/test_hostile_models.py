@@ -12,13 +12,13 @@ import pytest
 from onnx import helper, numpy_helper
 from support.sample_models import DATA, FLOAT, if_model, mlp, model
 
-from backends.errors import LayerwiseError
-from backends.model.file import ModelFile, load_model
-from backends.model.wire import BYTES, Source, WireError, fields, put_bytes, put_int, put_varint
-from surgery.graph.build import build_index
-from surgery.inspect.document import describe_model_json
-from surgery.inspect.text import describe_model
-from surgery.weights.statistics import weight_statistics
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.file import ModelFile, load_model
+from layerwise._tool.backends.model.wire import BYTES, Source, WireError, fields, put_bytes, put_int, put_varint
+from layerwise._tool.surgery.graph.build import build_index
+from layerwise._tool.surgery.inspect.document import describe_model_json
+from layerwise._tool.surgery.inspect.text import describe_model
+from layerwise._tool.surgery.weights.statistics import weight_statistics
 
 COUNT = 240
 SECONDS = 5.0

@@ -5,12 +5,12 @@ import os
 from pathlib import Path
 
 import pytest
-from support.jobs import ROOT, events_of, jobs_home, run, start_script, submit, until, wait_for
+from support.jobs import TESTS, events_of, jobs_home, run, start_script, submit, until, wait_for
 
-from backends.errors import BadFile
-from backends.jobs.client import JobClient
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home"]
 
@@ -68,7 +68,7 @@ def test_killed_by_the_kernel_for_memory(jobs_home: Workspace, monkeypatch: pyte
     (group / "memory.limit_in_bytes").write_text(str(128 << 20))
     code = (
         f"import os; open({str(group / 'cgroup.procs')!r}, 'w').write(str(os.getpid()))\n"
-        "from support.jobs import run\nfrom backends.jobs.workspace.store import Workspace\n"
+        "from support.jobs import run\nfrom layerwise._tool.backends.jobs.workspace.store import Workspace\n"
         "run(Workspace(), 'eat_memory')"
     )
     assert start_script(code).wait(60) == 0
@@ -118,7 +118,7 @@ def test_large_rows_and_results_come_back(jobs_home: Workspace) -> None:
 
 
 def test_a_listener_that_raises_ends_the_telling_and_not_the_job(jobs_home: Workspace) -> None:
-    from backends.jobs.inline import run_inline
+    from layerwise._tool.backends.jobs.inline import run_inline
 
     told = []
 
@@ -135,6 +135,6 @@ def test_a_listener_that_raises_ends_the_telling_and_not_the_job(jobs_home: Work
 
 
 def test_the_environment_of_a_job(jobs_home: Workspace) -> None:
-    assert str(ROOT) in os.environ["PYTHONPATH"]
+    assert str(TESTS) in os.environ["PYTHONPATH"]
     view = run(jobs_home, "environment", {"names": ["CUDA_VISIBLE_DEVICES", "MINE"]}, env={"MINE": "1"}, cwd="/")
     assert view.result == {"CUDA_VISIBLE_DEVICES": "", "MINE": "1", "cwd": "/"}

@@ -17,11 +17,11 @@ from support.jobs import (
     wait_for,
 )
 
-from backends.errors import UsageError
-from backends.jobs.client import JobClient
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.leases import cpu_slots
-from backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.leases import cpu_slots
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home"]
 

@@ -15,11 +15,11 @@ import pytest
 from support import damage
 from support.jobs import alive, jobs_home, pids_of, run, submit, until, wait_for
 
-from backends.errors import LayerwiseError
-from backends.jobs.client import JobClient
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
-from tui.__main__ import main
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.tui.__main__ import main
 
 __all__ = ["jobs_home"]
 

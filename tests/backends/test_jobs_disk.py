@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from support.jobs import events_of, jobs_home, row_of, run, submit, until, wait_for
 
-from backends.errors import LayerwiseError
-from backends.jobs.client import JobClient
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home", "small_disk"]
 

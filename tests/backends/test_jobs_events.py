@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backends.jobs.journal.events import JOURNAL, EventReader, EventWriter, last_number, read_events
-from backends.jobs.journal.json_lines import MAX_LINE
-from backends.jobs.journal.view import JobView
+from layerwise._tool.backends.jobs.journal.events import JOURNAL, EventReader, EventWriter, last_number, read_events
+from layerwise._tool.backends.jobs.journal.json_lines import MAX_LINE
+from layerwise._tool.backends.jobs.journal.view import JobView
 
 _LINE = st.builds(
     lambda n, text: json.dumps({"v": 1, "n": n, "t": 1.5, "type": "log", "text": text}).encode() + b"\n",
@@ -126,7 +126,7 @@ def test_events_after_a_number(tmp_path: Path) -> None:
 
 def test_threads_of_one_worker_never_mix_lines(tmp_path: Path) -> None:
     code = (
-        "import sys, threading, pathlib; from backends.jobs.journal.events import EventWriter\n"
+        "import sys, threading, pathlib; from layerwise._tool.backends.jobs.journal.events import EventWriter\n"
         "w = EventWriter(pathlib.Path(sys.argv[1]))\n"
         "go = lambda k: [w.write('row', table=str(k), row={'i': i}) for i in range(200)]\n"
         "t = [threading.Thread(target=go, args=(k,)) for k in range(4)]\n"

@@ -5,7 +5,7 @@ import resource
 import time
 from pathlib import Path
 
-from backends.jobs.waiting.hub import Hub
+from layerwise._tool.backends.jobs.waiting.hub import Hub
 
 
 async def _told_of(path: Path) -> float:

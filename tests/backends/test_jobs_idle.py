@@ -6,8 +6,8 @@ import time
 import psutil
 from support.jobs import jobs_home, pids_of, submit, wait_for
 
-from backends.jobs.client import JobClient
-from backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home"]
 

@@ -8,10 +8,10 @@ import pytest
 from support.jobactions import EXTRA_REQUESTS
 from support.jobs import alive, jobs_home, leases_taken, pids_of, until, wait_for
 
-from backends.errors import LayerwiseError, UsageError
-from backends.jobs.client import JobClient
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home"]
 

@@ -21,17 +21,18 @@ from support.jobs import (
     wait_for,
 )
 
-from backends.jobs.client import JobClient
-from backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home"]
 
 _INLINE = (
-    "import sys; from support.jobs import run; from backends.jobs.workspace.store import Workspace\n"
+    "import sys; from support.jobs import run; from layerwise._tool.backends.jobs.workspace.store import Workspace\n"
     "run(Workspace(), sys.argv[1], {'n': 40, 'pause': 0.05})"
 )
 _APP = (
-    "import asyncio, sys; from backends.jobs.client import JobClient; from backends.jobs.spec import JobSpec\n"
+    "import asyncio, sys; from layerwise._tool.backends.jobs.client import JobClient\n"
+    "from layerwise._tool.backends.jobs.spec import JobSpec\n"
     "async def main():\n"
     "    client = JobClient()\n"
     "    job = await client.submit(JobSpec(action='test_' + sys.argv[1], params={'n': 40, 'pause': 0.05}))\n"
@@ -135,7 +136,7 @@ def test_killed_between_result_and_end_is_done(jobs_home: Workspace) -> None:
 
 
 def test_a_supervisor_that_never_starts_is_lost(jobs_home: Workspace) -> None:
-    from backends.jobs.spec import JobSpec
+    from layerwise._tool.backends.jobs.spec import JobSpec
 
     _, lock = jobs_home.create(JobSpec(action="test_rows"))
     assert jobs_home.view(1).state == "queued"

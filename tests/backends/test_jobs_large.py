@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from backends.jobs.context import JobContext
-from backends.jobs.journal.events import EventWriter, last_events, last_number, read_events
-from backends.jobs.journal.json_lines import MAX_LINE, LineReader
-from backends.jobs.journal.view import JobView
-from backends.jobs.processes.supervise import time_running
+from layerwise._tool.backends.jobs.context import JobContext
+from layerwise._tool.backends.jobs.journal.events import EventWriter, last_events, last_number, read_events
+from layerwise._tool.backends.jobs.journal.json_lines import MAX_LINE, LineReader
+from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.jobs.processes.supervise import time_running
 
 MB = 1 << 20
 ROOM = 48 * MB

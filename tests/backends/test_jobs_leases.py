@@ -19,12 +19,12 @@ from support.jobs import (
     wait_for,
 )
 
-from backends.errors import LayerwiseError
-from backends.jobs.client import JobClient
-from backends.jobs.workspace import leases
-from backends.jobs.workspace.gpus import visible_gpus
-from backends.jobs.workspace.leases import Line
-from backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.workspace import leases
+from layerwise._tool.backends.jobs.workspace.gpus import visible_gpus
+from layerwise._tool.backends.jobs.workspace.leases import Line
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home"]
 
@@ -87,7 +87,7 @@ def test_all_or_nothing(tmp_path: Path) -> None:
 def test_a_dead_waiter_leaves_the_line(tmp_path: Path) -> None:
     held = _line(tmp_path, 2).try_take()
     code = (
-        "import sys, pathlib, time; from backends.jobs.workspace.leases import Line\n"
+        "import sys, pathlib, time; from layerwise._tool.backends.jobs.workspace.leases import Line\n"
         "line = Line(pathlib.Path(sys.argv[1]), ['a', 'b'], 1, 'GPU'); assert line.try_take() is None; time.sleep(600)"
     )
     waiter = start_script(code, str(tmp_path))
@@ -107,7 +107,7 @@ def test_many_processes_never_share(tmp_path: Path) -> None:
     """Eight processes take and give up two leases, marking each while they hold it."""
     code = """
 import os, pathlib, sys, time
-from backends.jobs.workspace.leases import Line
+from layerwise._tool.backends.jobs.workspace.leases import Line
 folder = pathlib.Path(sys.argv[1])
 for _ in range(15):
     line = Line(folder / 'locks', ['a', 'b'], 1, 'GPU')

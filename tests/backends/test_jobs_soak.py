@@ -2,10 +2,10 @@
 
 from support.jobs import jobs_home
 
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
 from benchmarks.soak.plan import plans
 from benchmarks.soak.run import soak
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home"]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from support.jobs import events_of, jobs_home, row_of, run, start_script, submit, wait_for
 
-from backends.errors import BadFile, UsageError
-from backends.jobs.journal.events import EventWriter
-from backends.jobs.spec import JobSpec
-from backends.jobs.waiting.hub import FOLDER
-from backends.jobs.waiting.watch import Watch
-from backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.errors import BadFile, UsageError
+from layerwise._tool.backends.jobs.journal.events import EventWriter
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.waiting.hub import FOLDER
+from layerwise._tool.backends.jobs.waiting.watch import Watch
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home"]
 
@@ -30,7 +30,8 @@ def _finished(home: Workspace, count: int) -> list[int]:
 
 def test_ids_of_many_processes(jobs_home: Workspace) -> None:
     code = (
-        "import os; from backends.jobs.workspace.store import Workspace; from backends.jobs.spec import JobSpec\n"
+        "import os; from layerwise._tool.backends.jobs.workspace.store import Workspace\n"
+        "from layerwise._tool.backends.jobs.spec import JobSpec\n"
         "for _ in range(20): os.close(Workspace().create(JobSpec(action='test_rows'))[1])"
     )
     scripts = [start_script(code) for _ in range(4)]

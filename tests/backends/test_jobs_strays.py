@@ -12,7 +12,7 @@ from support.debugging import saved
 from support.jobs import alive, jobs_home, kill, pids_of, submit, submit_warm, until
 from support.models import mlp
 
-from backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home"]
 

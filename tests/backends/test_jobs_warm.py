@@ -24,15 +24,16 @@ from support.jobs import (
     waiting_pair,
 )
 
-from backends.jobs.client import JobClient
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home"]
 
 _APP = (
-    "import asyncio, sys; from backends.jobs.client import JobClient; from backends.jobs.spec import JobSpec\n"
-    "from backends.jobs.workspace.store import Workspace; from support.jobs import ready_pair\n"
+    "import asyncio, sys; from layerwise._tool.backends.jobs.client import JobClient\n"
+    "from layerwise._tool.backends.jobs.spec import JobSpec\n"
+    "from layerwise._tool.backends.jobs.workspace.store import Workspace; from support.jobs import ready_pair\n"
     "async def main():\n"
     "    client = JobClient()\n"
     "    await ready_pair(Workspace(), client)\n"

@@ -11,12 +11,12 @@ import pytest
 from support.cli import layerwise
 from support.jobs import events_of, jobs_home, kill, pids_of, submit, until, wait_for
 
-from backends.jobs.client import JobClient
-from backends.jobs.journal.view import JobView
-from backends.jobs.processes.cards import Ending, outcome
-from backends.jobs.processes.conclude import conclude, journal
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.jobs.processes.cards import Ending, outcome
+from layerwise._tool.backends.jobs.processes.conclude import conclude, journal
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home"]
 

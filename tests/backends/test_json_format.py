@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis.extra import numpy as hnp
 from support.arrays import NAMES, NUMPY_NAMES, same, sample
 
-from backends.errors import BadFile, LayerwiseError
-from backends.formats.json_arrays import StoredArray, as_array
-from backends.formats.json_format import load, save
-from backends.tensors import EXTENDED_NAMES, dtype_name, to_numpy
+from layerwise._tool.backends.errors import BadFile, LayerwiseError
+from layerwise._tool.backends.formats.json_arrays import StoredArray, as_array
+from layerwise._tool.backends.formats.json_format import load, save
+from layerwise._tool.backends.tensors import EXTENDED_NAMES, dtype_name, to_numpy
 
 
 def read(path: Path) -> Any:

@@ -12,9 +12,9 @@ import pytest
 import safetensors
 from polygraphy.comparator import RunResults as TheirResults
 
-from backends.filesystem import unnamed_files as unnamed
-from backends.formats.dumps import DumpReader, DumpWriter
-from backends.results.inference import IterationResult, RunResults
+from layerwise._tool.backends.filesystem import unnamed_files as unnamed
+from layerwise._tool.backends.formats.dumps import DumpReader, DumpWriter
+from layerwise._tool.backends.results.inference import IterationResult, RunResults
 
 LARGE = 300_000  # float64 elements: 2.4 MB
 
@@ -112,7 +112,7 @@ def test_nothing_is_left_of_what_an_error_stopped(folder: Path, name: str) -> No
 
 WRITES_AND_WAITS = """
 import sys, numpy as np
-from backends.results.writer import open_results_writer
+from layerwise._tool.backends.results.writer import open_results_writer
 with open_results_writer(sys.argv[1], ["first", "second"]) as writer:
     for number in range(20):
         for runner in (0, 1):

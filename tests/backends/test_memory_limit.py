@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from support.jobs import jobs_home, run, submit, wait_for
 
-from backends.errors import UsageError
-from backends.jobs.workspace.store import Workspace
-from backends.limits import memory
-from backends.model.expansion import check_functions
-from backends.sizes import binary_size, parse_size
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.limits import memory
+from layerwise._tool.backends.model.expansion import check_functions
+from layerwise._tool.backends.sizes import binary_size, parse_size
 
 __all__ = ["jobs_home"]
 

@@ -10,8 +10,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.sample_models import DATA, FLOAT, if_model, mlp, model
 
-from backends.errors import BadFile
-from backends.model.file import ModelFile, load_model
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.model.file import ModelFile, load_model
 
 FOLDER_KEY = "session.model_external_initializers_file_folder_path"
 
@@ -229,7 +229,7 @@ def test_over_two_gigabytes_of_external_data(tmp_path: Path) -> None:
 
 
 def test_over_two_gigabytes_in_the_file_itself(tmp_path: Path) -> None:
-    from backends.model.wire import put_bytes, put_int, put_varint
+    from layerwise._tool.backends.model.wire import put_bytes, put_int, put_varint
 
     nbytes = 3 << 30
     head = put_bytes(8, b"w") + put_int(2, FLOAT) + put_int(1, nbytes // 4) + b"\x4a" + put_varint(nbytes)
@@ -338,7 +338,8 @@ def test_opening_and_walking_reads_no_weights(tmp_path: Path) -> None:
     big = tmp_path / "big.onnx"
     tensor = numpy_helper.from_array(np.zeros(1 << 26, np.float32), "w")
     big.write_bytes(model([], [], [], [tensor]).SerializeToString())
-    code = "import sys; from backends.model.file import ModelFile; ModelFile(sys.argv[1]).structure_bytes();"
+    code = "import sys; from layerwise._tool.backends.model.file import ModelFile;"
+    code += "ModelFile(sys.argv[1]).structure_bytes();"
     code += "print(open('/proc/self/status').read())"
     done = subprocess.run([sys.executable, "-c", code, big], capture_output=True, text=True, check=True)
     peak = next(line for line in done.stdout.splitlines() if line.startswith("VmHWM"))

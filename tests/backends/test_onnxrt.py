@@ -10,12 +10,12 @@ from onnx import numpy_helper
 from support import models
 from support.heavy import make_heavy
 
-from backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError
-from backends.model.file import ModelFile
-from backends.onnxrt.runner import optimized_model
-from backends.runner import Loadable, Runner, open_runner
-from backends.specs import RunnerSpec
-from surgery.precision.nodes import convert_precision, emulate_precision
+from layerwise._tool.backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.onnxrt.runner import optimized_model
+from layerwise._tool.backends.runner import Loadable, Runner, open_runner
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.surgery.precision.nodes import convert_precision, emulate_precision
 
 
 def opened(model: onnx.ModelProto, **options: object) -> Runner:

@@ -8,10 +8,10 @@ import onnx
 import pytest
 from support import models
 
-from backends.errors import MissingDependency
-from backends.onnxrt.runner import optimized_model
-from backends.runner import Loadable, Runner, open_runner
-from backends.specs import RunnerSpec
+from layerwise._tool.backends.errors import MissingDependency
+from layerwise._tool.backends.onnxrt.runner import optimized_model
+from layerwise._tool.backends.runner import Loadable, Runner, open_runner
+from layerwise._tool.backends.specs import RunnerSpec
 
 
 def opened(model: onnx.ModelProto, **options: object) -> Runner:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backends.filesystem import direct_io as paced
-from backends.filesystem.direct_io import BLOCK, PacedStream
+from layerwise._tool.backends.filesystem import direct_io as paced
+from layerwise._tool.backends.filesystem.direct_io import BLOCK, PacedStream
 
 FOLDERS = [None, *([Path("/dev/shm")] if Path("/dev/shm").is_dir() else [])]
 SIZES = st.one_of(st.integers(0, 9), st.integers(BLOCK - 2, BLOCK + 2), st.integers(0, 3 * BLOCK))
@@ -63,7 +63,7 @@ def cached(path: Path) -> int:
 
 LIMITED = """
 import resource, signal, sys
-from backends.filesystem.direct_io import BLOCK, PacedStream
+from layerwise._tool.backends.filesystem.direct_io import BLOCK, PacedStream
 resource.setrlimit(resource.RLIMIT_FSIZE, (3 * BLOCK // 2, 3 * BLOCK // 2))
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 with open(sys.argv[1], "w+b") as file:

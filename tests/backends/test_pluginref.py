@@ -9,10 +9,10 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from support import models
 
-from backends.errors import LayerwiseError
-from backends.reference.plugin_ops import PLUGINS
-from backends.runner import Loadable, open_runner
-from backends.specs import RunnerSpec
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.reference.plugin_ops import PLUGINS
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.specs import RunnerSpec
 
 RANDOM = np.random.default_rng(3)
 X = RANDOM.standard_normal((2, 6, 4, 4)).astype(np.float32)

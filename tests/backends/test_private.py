@@ -11,14 +11,14 @@ from support.jobs import events_of, jobs_home, run, until
 from support.other_user import OTHER, entries, loose, needs_root, open_place
 from support.writers import WAYS, forked
 
-from backends.errors import LayerwiseError, UsageError
-from backends.jobs.client import send
-from backends.jobs.inline import run_inline
-from backends.jobs.processes import supervise
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.leases import leases_root
-from backends.jobs.workspace.store import Workspace
-from tui.state.session import SessionStore
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.jobs.client import send
+from layerwise._tool.backends.jobs.inline import run_inline
+from layerwise._tool.backends.jobs.processes import supervise
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.leases import leases_root
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.tui.state.session import SessionStore
 
 __all__ = ["jobs_home", "open_place"]
 

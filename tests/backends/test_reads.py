@@ -5,8 +5,8 @@ import onnx
 from onnx import helper
 from support import models
 
-from backends.model.reads import captures, reads
-from backends.reference.evaluate import Evaluation
+from layerwise._tool.backends.model.reads import captures, reads
+from layerwise._tool.backends.reference.evaluate import Evaluation
 
 
 def test_captures_are_reads_at_every_level() -> None:

@@ -12,10 +12,10 @@ from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 from support import models
 
-from backends.errors import BadFile, LayerwiseError, UsageError
-from backends.model.file import ModelFile
-from backends.runner import Loadable, Runner, flat_values, open_runner
-from backends.specs import RunnerSpec
+from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.runner import Loadable, Runner, flat_values, open_runner
+from layerwise._tool.backends.specs import RunnerSpec
 
 REFERENCE = RunnerSpec(kind="reference")
 

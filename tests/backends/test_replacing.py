@@ -10,7 +10,7 @@ import pytest
 from support.other_user import OTHER, as_other, needs_root, open_place
 from support.writers import WAYS, forked
 
-from backends.filesystem.files import atomic_write
+from layerwise._tool.backends.filesystem.files import atomic_write
 
 __all__ = ["open_place"]
 

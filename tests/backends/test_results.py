@@ -13,8 +13,8 @@ from polygraphy.comparator import IterationResult as TheirIteration
 from polygraphy.comparator import RunResults as TheirResults
 from support.arrays import NAMES, same, sample
 
-from backends.errors import BadFile, UsageError
-from backends.results.accuracy import (
+from layerwise._tool.backends.errors import BadFile, UsageError
+from layerwise._tool.backends.results.accuracy import (
     METRICS,
     AccuracyResult,
     AccuracyResults,
@@ -22,8 +22,8 @@ from backends.results.accuracy import (
     MetricThreshold,
     SimpleResult,
 )
-from backends.results.inference import IterationResult, RunResults, Stored, StoredOutputs
-from backends.results.writer import open_results_writer
+from layerwise._tool.backends.results.inference import IterationResult, RunResults, Stored, StoredOutputs
+from layerwise._tool.backends.results.writer import open_results_writer
 
 NAMES_OF_RUNNERS = ("onnxrt-runner-N0-11/20/26-22:48:09", 'b "quoted"\n')
 
@@ -129,7 +129,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path) -> None:
         "import resource, numpy as np\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))\n"
         "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "from backends.results.writer import open_results_writer\n"
+        "from layerwise._tool.backends.results.writer import open_results_writer\n"
         f"with open_results_writer({str(tmp_path / 'a.json')!r}, ['a', 'b']) as writer:\n"
         "    for runner in (0, 1):\n"
         "        writer.add(0, runner, 'Y', np.zeros(1 << 18))\n"
@@ -152,8 +152,8 @@ def test_folders_must_be_empty_and_parents_exist(tmp_path: Path) -> None:
 def test_large_results_need_little_memory(tmp_path: Path) -> None:
     script = (
         "import resource, sys, numpy as np\n"
-        "from backends.results.writer import open_results_writer\n"
-        "from backends.results.inference import RunResults\n"
+        "from layerwise._tool.backends.results.writer import open_results_writer\n"
+        "from layerwise._tool.backends.results.inference import RunResults\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "with open_results_writer(sys.argv[1], ['a', 'b']) as writer:\n"
         "    for k in range(100):\n"

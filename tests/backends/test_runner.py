@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from support import models
 
-from backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError
-from backends.runner import Loadable, element_of, flat_outputs, open_runner, runner_name
-from backends.specs import RunnerSpec
+from layerwise._tool.backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError
+from layerwise._tool.backends.runner import Loadable, element_of, flat_outputs, open_runner, runner_name
+from layerwise._tool.backends.specs import RunnerSpec
 
 WHEN = time.strptime("2026-11-20 22:48:09", "%Y-%m-%d %H:%M:%S")
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from backends.errors import BadFile, UsageError
-from backends.results.inference import IterationResult, RunResults
-from backends.runner import Loadable, open_runner
-from backends.specs import RunnerSpec
+from layerwise._tool.backends.errors import BadFile, UsageError
+from layerwise._tool.backends.results.inference import IterationResult, RunResults
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.specs import RunnerSpec
 
 
 def write(path: Path, iterations: int = 2) -> Path:

@@ -11,15 +11,15 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.comparing import ORT, REFERENCE, run_compare
 
-from backends.feeds.sources import save_feeds
-from backends.model.packing import pack
-from backends.results.inference import IterationResult, RunResults
-from backends.runner import Loadable, open_runner
-from backends.specs import FeedSpec, RunnerSpec
-from backends.stats import array_stats
-from debugtools.compare.spec import CompareSpec, MarkSpec
-from debugtools.diff.action import diff_files
-from debugtools.diff.spec import DiffSpec
+from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.model.packing import pack
+from layerwise._tool.backends.results.inference import IterationResult, RunResults
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.backends.stats import array_stats
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
+from layerwise._tool.debugtools.diff.action import diff_files
+from layerwise._tool.debugtools.diff.spec import DiffSpec
 
 TYPES = {
     "INT4": (ml_dtypes.int4, 4, -8, 7), "UINT4": (ml_dtypes.uint4, 4, 0, 15), "INT2": (ml_dtypes.int2, 2, -2, 1),

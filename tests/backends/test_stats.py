@@ -11,8 +11,8 @@ from hypothesis.extra import numpy as hnp
 from polygraphy.comparator import util as theirs
 from support.arrays import NAMES, sample
 
-from backends.stats import array_stats, histogram, histogram_text, stats_text
-from backends.tensors import to_numpy
+from layerwise._tool.backends.stats import array_stats, histogram, histogram_text, stats_text
+from layerwise._tool.backends.tensors import to_numpy
 
 RNG = np.random.default_rng(0)
 ARRAYS = {

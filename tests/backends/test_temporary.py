@@ -11,9 +11,9 @@ from support.forked import ForkedWorker
 from support.jobs import jobs_home, run
 from support.writers import SYSTEMS, WAYS, kill_points, lines_of, write, write_swept
 
-from backends.jobs.journal.view import JobView
-from backends.jobs.processes import supervise
-from backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.jobs.processes import supervise
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home"]
 
@@ -88,7 +88,7 @@ def test_others_that_sweep_meanwhile_take_nothing_of_a_live_writer(place: Path, 
 
 def test_what_is_being_written_stays_and_what_was_copied_stays(place: Path) -> None:
     """A live writer's file, a copy of a dead one's under another name, one that another user has."""
-    from backends.filesystem.temporary import open_named
+    from layerwise._tool.backends.filesystem.temporary import open_named
 
     fd, live = open_named(place / "out.txt")
     folder_fd, dead = open_named(place / "out.txt")
@@ -104,7 +104,7 @@ def test_what_is_being_written_stays_and_what_was_copied_stays(place: Path) -> N
 
 
 def test_a_fork_that_lives_on_keeps_what_it_writes(place: Path) -> None:
-    from backends.filesystem.temporary import TemporaryFolder, sweep
+    from layerwise._tool.backends.filesystem.temporary import TemporaryFolder, sweep
 
     folder = TemporaryFolder(place / "out")
     assert writers.forked(lambda: sweep(place) or 0) == 0  # type: ignore[func-returns-value]
@@ -183,7 +183,7 @@ def test_spilled_tensors_of_a_killed_comparison_go(jobs_home: Workspace, monkeyp
 
 
 def test_the_lock_of_a_temporary_file_is_seen_by_others(place: Path) -> None:
-    from backends.filesystem.temporary import open_named
+    from layerwise._tool.backends.filesystem.temporary import open_named
 
     fd, path = open_named(place / "out.txt")
     other = os.open(path, os.O_RDONLY)

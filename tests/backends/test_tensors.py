@@ -5,8 +5,8 @@ import onnx
 import pytest
 from support.arrays import NAMES, sample
 
-from backends.errors import UsageError
-from backends.tensors import (
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.tensors import (
     dtype_name,
     dtype_row,
     format_array,

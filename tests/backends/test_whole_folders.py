@@ -11,17 +11,17 @@ import pytest
 from onnx import TensorProto, helper
 from support.killpoints import every_step
 
-from backends.errors import UsageError
-from backends.feeds.writer import FeedsWriter
-from backends.filesystem import folders
-from backends.filesystem.folders import note_folders_in, whole_folder
-from backends.results.writer import open_results_writer
-from backends.specs import RunnerSpec
-from debugtools.bundle.write import Fault, write_bundle
-from debugtools.compare.arithmetic.tolerance import Rule
-from debugtools.compare.spec import CompareSpec
-from debugtools.compare.table.saving import Savers
-from debugtools.triage.place import Place
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.feeds.writer import FeedsWriter
+from layerwise._tool.backends.filesystem import folders
+from layerwise._tool.backends.filesystem.folders import note_folders_in, whole_folder
+from layerwise._tool.backends.results.writer import open_results_writer
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.debugtools.bundle.write import Fault, write_bundle
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.compare.table.saving import Savers
+from layerwise._tool.debugtools.triage.place import Place
 from layerwise.comparator.comparator import _save_blobs
 
 Content = dict[str, bytes]

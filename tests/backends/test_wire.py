@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.model.wire import (
+from layerwise._tool.backends.model.wire import (
     BYTES,
     VARINT,
     Source,

@@ -14,12 +14,12 @@ from support.bench import LAYERS, chain_pair
 from support.jobs import events_of, jobs_home, until, wait_for
 from support.models import bf16_model, conv_net, dynamic_model, loop_model, mlp, save, sequence_model, string_model
 
-from backends.bench.trtexec_files import read_profile, read_times
-from backends.jobs.client import JobClient
-from backends.jobs.inline import run_inline
-from backends.jobs.journal.view import JobView
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.bench.trtexec_files import read_profile, read_times
+from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.inline import run_inline
+from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 QUICK = {"warm_up": 0.0, "duration": 0.0, "iterations": 20}
 CPU = [{"kind": "onnxrt", "threads": 1}]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.bench.onnxrt_profile import read_profile as read_onnxrt
-from backends.bench.trtexec_files import (
+from layerwise._tool.backends.bench.onnxrt_profile import read_profile as read_onnxrt
+from layerwise._tool.backends.bench.trtexec_files import (
     ProfileLayer,
     is_profile,
     read_profile,
@@ -17,7 +17,7 @@ from backends.bench.trtexec_files import (
     write_profile,
     write_times,
 )
-from backends.errors import BadFile
+from layerwise._tool.backends.errors import BadFile
 
 NEW = """[
   { "startEnqMs" : 0.1, "endEnqMs" : 0.3, "startH2dMs" : 0.1, "endH2dMs" : 0.2, "startComputeMs" : 0.2,

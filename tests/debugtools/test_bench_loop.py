@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.models import mlp
 
-from backends.bench.loop import MOST_RUNS, Plan, measure
-from backends.bench.timed import Setup, Timing, open_subject
-from backends.errors import LayerwiseError
-from backends.runner import Loadable
-from backends.specs import RunnerSpec
-from debugtools.bench.significance import compare, mann_whitney
-from debugtools.bench.statistics import statistics
+from layerwise._tool.backends.bench.loop import MOST_RUNS, Plan, measure
+from layerwise._tool.backends.bench.timed import Setup, Timing, open_subject
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.debugtools.bench.significance import compare, mann_whitney
+from layerwise._tool.debugtools.bench.statistics import statistics
 
 LATENCIES = st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=200)
 
@@ -92,7 +92,7 @@ def test_what_a_run_raises_ends_all_streams(streams: int, fails_at: int) -> None
 
 
 def test_a_bench_without_end_ends_before_memory_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("backends.bench.loop.MOST_RUNS", 100)
+    monkeypatch.setattr("layerwise._tool.backends.bench.loop.MOST_RUNS", 100)
     found = measure([Counting()], Plan(warm_up=0, duration=3600, iterations=10))
     assert found.runs == 100 < MOST_RUNS and found.cut
 

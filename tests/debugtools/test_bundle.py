@@ -14,12 +14,12 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.models import mlp
 
-from backends.errors import UsageError
-from backends.onnxrt.runner import open_onnxrt
-from backends.runner import Loadable
-from backends.specs import RunnerSpec
-from debugtools.bundle.write import Fault, try_bundle, write_bundle
-from debugtools.compare.arithmetic.tolerance import Rule
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.onnxrt.runner import open_onnxrt
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.debugtools.bundle.write import Fault, try_bundle, write_bundle
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 
 RUNNER = RunnerSpec(kind="onnxrt", graph_optimization_level="disable")
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from debugtools.compare.arithmetic.tolerance import Rule
-from debugtools.compare.observing.canary import Canary
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
+from layerwise._tool.debugtools.compare.observing.canary import Canary
 
 PLAIN = np.array([1.0, 2.0], np.float32)
 

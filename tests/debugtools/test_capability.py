@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from support import models
 
-from backends.model.file import ModelFile
-from backends.runner import Loadable
-from debugtools.engines.capability.parts import Part, Whole, largest, partition
-from surgery.saving.model import save
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.debugtools.engines.capability.parts import Part, Whole, largest, partition
+from layerwise._tool.surgery.saving.model import save
 
 Answer = list[tuple[list[int], bool]]
 

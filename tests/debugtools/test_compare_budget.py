@@ -9,10 +9,10 @@ import pytest
 from onnx import TensorProto, helper
 from support.comparing import OFF, ORT
 
-from backends.jobs.inline import run_inline
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
-from debugtools.compare.spec import CompareSpec, MarkSpec
+from layerwise._tool.backends.jobs.inline import run_inline
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 
 MB = 1 << 20
 NODES, TENSOR = 60, 4 * MB

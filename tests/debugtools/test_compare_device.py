@@ -9,16 +9,24 @@ import numpy as np
 import pytest
 from support.cuda_emulator import MetricsOnCpu, build
 
-from backends.cuda.devices import Buffer, Stream
-from backends.cuda.library import use_device
-from backends.cuda.metrics import MOST_BLOCKS, RECORD, TILE, DeviceMetrics, DevicePair, blocks_for, table
-from backends.cuda.program import compiled
-from backends.cuda.tensors import DeviceTensor
-from backends.errors import LayerwiseError, MissingDependency, UsageError
-from backends.tensors import dtype_name
-from debugtools.compare.arithmetic.device import comparable, compare_tensors
-from debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
-from debugtools.compare.arithmetic.tolerance import Rule
+from layerwise._tool.backends.cuda.devices import Buffer, Stream
+from layerwise._tool.backends.cuda.library import use_device
+from layerwise._tool.backends.cuda.metrics import (
+    MOST_BLOCKS,
+    RECORD,
+    TILE,
+    DeviceMetrics,
+    DevicePair,
+    blocks_for,
+    table,
+)
+from layerwise._tool.backends.cuda.program import compiled
+from layerwise._tool.backends.cuda.tensors import DeviceTensor
+from layerwise._tool.backends.errors import LayerwiseError, MissingDependency, UsageError
+from layerwise._tool.backends.tensors import dtype_name
+from layerwise._tool.debugtools.compare.arithmetic.device import comparable, compare_tensors
+from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 
 Array = np.ndarray[Any, Any]
 METRICS = ("simple", "l2", "cosine_similarity", "psnr", "snr")
@@ -175,7 +183,7 @@ def test_on_the_gpu(stream: Stream) -> None:
 
 
 def test_a_type_without_a_kernel_is_named() -> None:
-    from backends.cuda.metrics import kernel_types
+    from layerwise._tool.backends.cuda.metrics import kernel_types
 
     with pytest.raises(UsageError, match="float64"):
         kernel_types(("float32", "float64"))

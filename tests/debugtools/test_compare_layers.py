@@ -13,12 +13,12 @@ from support.comparing import OFF, ORT, REFERENCE, run_compare
 from support.graphs import SIDE, random_model, run_whole
 from support.layers import chain, overflowing
 
-from backends.errors import UsageError
-from backends.jobs.journal.events import EventWriter
-from backends.results.inference import RunResults
-from backends.specs import FeedSpec, RunnerSpec
-from debugtools.compare import memory
-from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.jobs.journal.events import EventWriter
+from layerwise._tool.backends.results.inference import RunResults
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools.compare import memory
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 
 ALL = MarkSpec(everything=True)
 

@@ -18,13 +18,13 @@ from support.graphs import SIDE, random_model
 from support.heavy import heavy_model
 from support.models import conv_net, from_text
 
-from backends.errors import UsageError
-from backends.jobs.inline import run_inline
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
-from backends.results.inference import RunResults
-from backends.specs import FeedSpec, RunnerSpec
-from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.jobs.inline import run_inline
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.results.inference import RunResults
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 
 ALL = MarkSpec(everything=True)
 EXACT = ToleranceSpec(atol={"": 0.0}, rtol={"": 0.0})

@@ -14,13 +14,13 @@ from support.comparing import ORT, Compared, run_compare
 from support.cuda_emulator import MetricsOnCpu, build
 from support.models import conv_net
 
-from backends.errors import MissingDependency
-from backends.runner import Loadable, open_runner
-from backends.specs import FeedSpec, RunnerSpec
-from debugtools.compare.observing.on_device import OnDevice, on_device
-from debugtools.compare.run import ComparisonRun
-from debugtools.compare.sides.setup import Setup
-from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
+from layerwise._tool.backends.errors import MissingDependency
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools.compare.observing.on_device import OnDevice, on_device
+from layerwise._tool.debugtools.compare.run import ComparisonRun
+from layerwise._tool.debugtools.compare.sides.setup import Setup
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 
 CUDA = RunnerSpec(kind="onnxrt", providers=["cuda"], tf32=False)
 AUTO = ToleranceSpec(auto=True)

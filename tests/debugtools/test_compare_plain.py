@@ -8,12 +8,12 @@ from polygraphy.comparator import RunResults as PolygraphyResults
 from support.comparing import OFF, ORT, REFERENCE, run_compare
 from support.layers import chain
 
-from backends.errors import LayerwiseError, UsageError
-from backends.jobs.journal.events import EventWriter
-from backends.results.accuracy import AccuracyResults
-from backends.results.inference import RunResults
-from backends.specs import FeedSpec, RunnerSpec
-from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.jobs.journal.events import EventWriter
+from layerwise._tool.backends.results.accuracy import AccuracyResults
+from layerwise._tool.backends.results.inference import RunResults
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 
 
 @pytest.fixture

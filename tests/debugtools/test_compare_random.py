@@ -10,11 +10,11 @@ from support.cli import layerwise
 from support.comparing import ORT, REFERENCE, Compared, run_compare
 from support.graphs import random_model
 
-from backends.jobs.journal.events import EventWriter
-from backends.specs import FeedSpec, RunnerSpec
-from debugtools.compare.spec import CompareSpec, MarkSpec
-from debugtools.compare.table.random_tensors import random_origins
-from surgery.cut.segments import GraphCut
+from layerwise._tool.backends.jobs.journal.events import EventWriter
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
+from layerwise._tool.debugtools.compare.table.random_tensors import random_origins
+from layerwise._tool.surgery.cut.segments import GraphCut
 
 EVERYTHING = MarkSpec(everything=True)
 SAME = "<seed = 3.0>"

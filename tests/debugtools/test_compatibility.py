@@ -13,14 +13,14 @@ from onnx import helper
 from support import bad_models, models
 from support.cli import layerwise
 
-from backends.errors import BadFile, UsageError
-from backends.jobs.context import JobContext
-from backends.jobs.journal.events import read_events
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
-from backends.specs import FeedSpec, RunnerSpec
-from debugtools.checks.compatibility.action import compatibility
-from debugtools.checks.compatibility.spec import CompatibilitySpec
+from layerwise._tool.backends.errors import BadFile, UsageError
+from layerwise._tool.backends.jobs.context import JobContext
+from layerwise._tool.backends.jobs.journal.events import read_events
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools.checks.compatibility.action import compatibility
+from layerwise._tool.debugtools.checks.compatibility.spec import CompatibilitySpec
 
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 ORT, REFERENCE = RunnerSpec(kind="onnxrt"), RunnerSpec(kind="reference")

@@ -11,15 +11,15 @@ from onnx import TensorProto, helper
 from support.debugging import ORT, job_folder, planted, saved, search, sides
 from support.models import conv_net, from_text, mlp, with_weights
 
-from backends.errors import LayerwiseError, UsageError
-from backends.jobs.context import JobContext
-from backends.specs import FeedSpec, RunnerSpec
-from debugtools.compare.sides.setup import Setup
-from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
-from debugtools.search.judges.costs import expected_seconds
-from debugtools.search.judges.original import Original
-from debugtools.search.judges.subject import Subject
-from debugtools.search.spec import DebugSpec
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.jobs.context import JobContext
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools.compare.sides.setup import Setup
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
+from layerwise._tool.debugtools.search.judges.costs import expected_seconds
+from layerwise._tool.debugtools.search.judges.original import Original
+from layerwise._tool.debugtools.search.judges.subject import Subject
+from layerwise._tool.debugtools.search.spec import DebugSpec
 from layerwise.comparator import RunResults
 
 pytestmark = pytest.mark.usefixtures("workspace")
@@ -130,7 +130,7 @@ def test_what_magnifies_rounding_is_no_culprit(tmp_path: Path) -> None:
     )
     with_weights(model, k=np.array(1000, np.float32))
     onnx.save(model, tmp_path / "m.onnx")
-    from backends.feeds.sources import save_feeds
+    from layerwise._tool.backends.feeds.sources import save_feeds
 
     x = np.random.default_rng(1).random((1, 5001)).astype(np.float32)
     save_feeds(tmp_path / "in.json", [{"x": x - x.mean() + np.float32(0.50002)}])
@@ -149,7 +149,7 @@ def test_the_iteration_that_fails_is_searched(tmp_path: Path) -> None:
     bad = from_text("m (float[4] x) => (float[4] y) { [abs] a = Relu(x) [out] y = Sigmoid(a) }")
     onnx.save(good, tmp_path / "good.onnx")
     onnx.save(bad, tmp_path / "bad.onnx")
-    from backends.feeds.sources import save_feeds
+    from layerwise._tool.backends.feeds.sources import save_feeds
 
     save_feeds(tmp_path / "in.json", [{"x": np.full(4, 2, np.float32)}, {"x": np.full(4, -2, np.float32)}])
     feeds = FeedSpec(files=[str(tmp_path / "in.json")])

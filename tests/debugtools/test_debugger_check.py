@@ -11,10 +11,10 @@ from support.cli import polygraphy
 from support.debugging import planted, search
 from support.models import mlp
 
-from backends.errors import BadFile, UsageError
-from debugtools.compare.spec import CompareSpec
-from debugtools.search.judges.pass_rule import PassRule
-from debugtools.search.spec import CheckSpec, DebugSpec, FlakySpec
+from layerwise._tool.backends.errors import BadFile, UsageError
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.search.judges.pass_rule import PassRule
+from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec, FlakySpec
 
 PYTHON = sys.executable
 NAMES = '''"""Names of a model's nodes, read in a tenth of the time that importing onnx takes."""

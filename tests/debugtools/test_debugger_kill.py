@@ -12,13 +12,13 @@ from support.debugging import saved
 from support.jobs import events_of, jobs_home, kill, pids_of, until, wait_for
 from support.models import conv_net, mlp
 
-from backends.jobs.client import JobClient
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
-from backends.specs import RunnerSpec
 from benchmarks.soak_search import soak
-from debugtools.compare.spec import CompareSpec
-from debugtools.search.spec import CheckSpec, DebugSpec
+from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec
 
 __all__ = ["jobs_home"]
 

@@ -17,11 +17,11 @@ from support.jobs import events_of, jobs_home, until, wait_for
 from support.models import mlp
 from support.terminal import Terminal
 
-from backends.jobs.client import JobClient
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
-from debugtools.compare.spec import CompareSpec
-from debugtools.search.spec import DebugSpec
+from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.search.spec import DebugSpec
 
 __all__ = ["jobs_home"]
 FAULT = "/fc1/Add"

@@ -13,18 +13,18 @@ from hypothesis import strategies as st
 from support import models
 from support.cli import layerwise
 
-from backends.errors import BadFile, LayerwiseError, UsageError
-from backends.feeds.sources import save_feeds
-from backends.jobs.actions import find_action
-from backends.jobs.context import JobContext
-from backends.jobs.journal.events import read_events
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
-from debugtools.compare.spec import ToleranceSpec
-from debugtools.diff.action import diff_files
-from debugtools.diff.files import diff_bytes
-from debugtools.diff.outcome import Outcome
-from debugtools.diff.spec import DiffSpec
+from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
+from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.jobs.actions import find_action
+from layerwise._tool.backends.jobs.context import JobContext
+from layerwise._tool.backends.jobs.journal.events import read_events
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.debugtools.compare.spec import ToleranceSpec
+from layerwise._tool.debugtools.diff.action import diff_files
+from layerwise._tool.debugtools.diff.files import diff_bytes
+from layerwise._tool.debugtools.diff.outcome import Outcome
+from layerwise._tool.debugtools.diff.spec import DiffSpec
 from layerwise.comparator import RunResults
 
 Feed = dict[str, np.ndarray[Any, Any]]

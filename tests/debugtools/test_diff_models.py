@@ -14,11 +14,11 @@ from onnx import helper, numpy_helper
 from support import models
 from support.graphs import random_model
 
-from backends.errors import BadFile
-from debugtools.compare.spec import ToleranceSpec
-from debugtools.diff.models import diff_models
-from debugtools.diff.outcome import Outcome
-from debugtools.diff.spec import DiffSpec
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.debugtools.compare.spec import ToleranceSpec
+from layerwise._tool.debugtools.diff.models import diff_models
+from layerwise._tool.debugtools.diff.outcome import Outcome
+from layerwise._tool.debugtools.diff.spec import DiffSpec
 
 Model = onnx.ModelProto
 many = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))

@@ -9,15 +9,15 @@ from support.edit_models import varied_model
 from support.jobs import jobs_home
 from support.output_kinds import write_model
 
-from backends.errors import LayerwiseError
-from backends.jobs.client import JobClient
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
-from backends.model.file import ModelFile
-from debugtools.edits.effect import effect_of
-from surgery.edits import edit_from
-from surgery.history.tree import History
-from surgery.model.structure import Structure
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.debugtools.edits.effect import effect_of
+from layerwise._tool.surgery.edits import edit_from
+from layerwise._tool.surgery.history.tree import History
+from layerwise._tool.surgery.model.structure import Structure
 
 __all__ = ["jobs_home"]
 

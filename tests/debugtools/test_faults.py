@@ -6,7 +6,6 @@ from pathlib import Path
 import onnx
 import pytest
 
-from backends.feeds.sources import save_feeds
 from benchmarks.faults import zoo
 from benchmarks.faults.canaries import vanishing
 from benchmarks.faults.check import Checker, label
@@ -15,9 +14,10 @@ from benchmarks.faults.hidden import hidden, showing_feed
 from benchmarks.faults.ours import run_action, two_levels, two_models
 from benchmarks.faults.theirs import Files, write_files
 from benchmarks.faults.zoo import Sample
-from debugtools.compare.spec import MarkSpec, ToleranceSpec
-from debugtools.locate.spec import LocateSpec
-from debugtools.search.spec import DebugSpec
+from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.debugtools.compare.spec import MarkSpec, ToleranceSpec
+from layerwise._tool.debugtools.locate.spec import LocateSpec
+from layerwise._tool.debugtools.search.spec import DebugSpec
 
 MODELS = ("cnn", "encoder", "detector")
 EACH = 5

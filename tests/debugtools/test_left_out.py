@@ -9,11 +9,11 @@ import pytest
 from support.comparing import OFF, ORT, REFERENCE, Compared, run_compare
 from support.output_kinds import ABSENT, Expected, drawn_pair, elements, expected, write_model
 
-from backends.errors import UsageError
-from backends.feeds.sources import save_feeds
-from backends.results.inference import IterationResult, RunResults
-from backends.specs import FeedSpec, RunnerSpec
-from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.results.inference import IterationResult, RunResults
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 
 PAIRS = [(seed, *drawn_pair(seed)) for seed in range(60)]
 

@@ -18,13 +18,13 @@ from support.cli import layerwise
 from support.graphs import feed_for, random_model
 from support.linting import lint_file, lint_model, messages
 
-from backends.errors import BadFile, MissingDependency, UsageError
-from backends.specs import FeedSpec, ModelOptions, RunnerSpec
-from debugtools.checks.lint.isolate import Isolation
-from debugtools.checks.lint.report import Report
-from debugtools.checks.lint.structure import labels
-from debugtools.checks.lint.trial import Trial
-from surgery.cut.pieces import Pieces
+from layerwise._tool.backends.errors import BadFile, MissingDependency, UsageError
+from layerwise._tool.backends.specs import FeedSpec, ModelOptions, RunnerSpec
+from layerwise._tool.debugtools.checks.lint.isolate import Isolation
+from layerwise._tool.debugtools.checks.lint.report import Report
+from layerwise._tool.debugtools.checks.lint.structure import labels
+from layerwise._tool.debugtools.checks.lint.trial import Trial
+from layerwise._tool.surgery.cut.pieces import Pieces
 
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 

@@ -23,7 +23,7 @@ import resource, sys, time
 from pathlib import Path
 sys.path[:0] = sys.argv[1:3]
 resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
-from backends.errors import LayerwiseError
+from layerwise._tool.backends.errors import LayerwiseError
 from support.linting import lint_file
 for path in map(Path, sys.argv[3:]):
     print(path.stem, "starts", flush=True)
@@ -69,7 +69,7 @@ def test_damaged_models_give_findings_or_an_error_in_words(tmp_path: Path) -> No
     outcomes: dict[str, str] = {}
     left = paths
     while left:
-        command = [sys.executable, "-c", _LOOP, str(ROOT), str(ROOT / "tests"), *map(str, left)]
+        command = [sys.executable, "-c", _LOOP, str(ROOT / ".editable"), str(ROOT / "tests"), *map(str, left)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path)
         last = dict(line.split() for line in done.stdout.splitlines() if line.startswith("damaged_"))
         outcomes |= last

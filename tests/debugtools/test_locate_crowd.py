@@ -9,8 +9,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.cli import layerwise
 
-from surgery.demo import TROUBLE, make_demo
-from surgery.precision.nodes import emulate_precision
+from layerwise._tool.surgery.demo import TROUBLE, make_demo
+from layerwise._tool.surgery.precision.nodes import emulate_precision
 
 
 def test_of_the_demos_fp16_form_the_two_troubled_nodes_are_told(tmp_path: Path) -> None:

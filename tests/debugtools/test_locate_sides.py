@@ -13,12 +13,12 @@ from support.comparing import run_compare
 from support.locating import ORT, REFERENCE, Located, between, run_locate, spec_for
 from support.models import conv_net, mlp
 
-from backends.errors import LayerwiseError, MissingDependency, UsageError
-from backends.jobs.journal.events import EventWriter
-from backends.specs import FeedSpec, RunnerSpec
-from debugtools.compare import memory
-from debugtools.compare.spec import CompareSpec, MarkSpec
-from debugtools.locate.spec import LocateSpec
+from layerwise._tool.backends.errors import LayerwiseError, MissingDependency, UsageError
+from layerwise._tool.backends.jobs.journal.events import EventWriter
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools.compare import memory
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
+from layerwise._tool.debugtools.locate.spec import LocateSpec
 
 IMAGE = {"image": np.random.default_rng(0).standard_normal((1, 3, 16, 16)).astype(np.float32)}
 OFF = msgspec.structs.replace(ORT, graph_optimization_level="disable")

@@ -19,9 +19,9 @@ from polygraphy.comparator import (
 )
 from support.polycompare import polygraphy_says
 
-from debugtools.compare.arithmetic.kernel import CHUNK
-from debugtools.compare.arithmetic.metrics import Comparison, array_stats, compare_arrays, worst
-from debugtools.compare.arithmetic.tolerance import Rule
+from layerwise._tool.debugtools.compare.arithmetic.kernel import CHUNK
+from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, array_stats, compare_arrays, worst
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 
 FLOATS = [np.float16, np.float32, np.float64]
 INTEGERS = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64]

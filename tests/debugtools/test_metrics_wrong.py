@@ -16,9 +16,9 @@ from polygraphy.comparator import (
 from polygraphy.json import from_json, to_json
 from support.polycompare import polygraphy_says
 
-from backends.results.inference import IterationResult, RunResults
-from debugtools.compare.arithmetic.metrics import compare_arrays
-from debugtools.compare.arithmetic.tolerance import Rule
+from layerwise._tool.backends.results.inference import IterationResult, RunResults
+from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 
 
 def test_int32_extremes_do_not_pass_for_equal() -> None:

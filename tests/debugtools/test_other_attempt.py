@@ -14,27 +14,27 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from backends.feeds.sources import save_feeds
-from backends.jobs import identity
-from backends.jobs.actions import find_action
-from backends.jobs.context import JobContext
-from backends.jobs.journal.events import read_events
-from backends.jobs.journal.view import JobView
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
-from backends.specs import FeedSpec, RunnerSpec
-from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
-from debugtools.locate.spec import LocateSpec
-from debugtools.search.precision.spec import PrecisionSpec
-from debugtools.search.spec import CheckSpec, DebugSpec
-from tui.cli.json_output import Collector
-from tui.cli.log import CRITICAL, Log
-from tui.cli.run.report import CompareReport
-from tui.controllers.errors import ErrorsController
-from tui.state.debugging import DebugState
-from tui.state.errors import ErrorsState
-from tui.state.session import Session
-from tui.state.signal import Signal
+from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.jobs import identity
+from layerwise._tool.backends.jobs.actions import find_action
+from layerwise._tool.backends.jobs.context import JobContext
+from layerwise._tool.backends.jobs.journal.events import read_events
+from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
+from layerwise._tool.debugtools.locate.spec import LocateSpec
+from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
+from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec
+from layerwise._tool.tui.cli.json_output import Collector
+from layerwise._tool.tui.cli.log import CRITICAL, Log
+from layerwise._tool.tui.cli.run.report import CompareReport
+from layerwise._tool.tui.controllers.errors import ErrorsController
+from layerwise._tool.tui.state.debugging import DebugState
+from layerwise._tool.tui.state.errors import ErrorsState
+from layerwise._tool.tui.state.session import Session
+from layerwise._tool.tui.state.signal import Signal
 
 LAYERS = 5
 SIDES = [
@@ -309,7 +309,7 @@ def test_inputs_of_a_script_that_cannot_be_traced_are_told_by_their_values(
 def test_what_changes_while_a_job_runs_gives_no_verdict(
     change: Callable[[Way], None], here: pytest.MonkeyPatch
 ) -> None:
-    from backends.errors import LayerwiseError
+    from layerwise._tool.backends.errors import LayerwiseError
 
     for action, external in product((compare, locate, bisect), (False, True)):
         way = Way(here, external)

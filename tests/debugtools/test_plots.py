@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.comparing import run_compare
 
-from backends.results.inference import IterationResult, RunResults
-from backends.specs import RunnerSpec
-from debugtools.compare.plots.heatmaps import PANELS, worst_panels
-from debugtools.compare.spec import CompareSpec
+from layerwise._tool.backends.results.inference import IterationResult, RunResults
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.debugtools.compare.plots.heatmaps import PANELS, worst_panels
+from layerwise._tool.debugtools.compare.spec import CompareSpec
 
 Image = pytest.importorskip("PIL.Image")
 

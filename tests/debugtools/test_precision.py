@@ -18,26 +18,26 @@ from support.debugging import Searched, job_folder
 from support.jobs import events_of, jobs_home, kill, pids_of, until, wait_for
 from support.models import from_text, if_model, mlp, string_model
 
-from backends.errors import LayerwiseError, UsageError
-from backends.feeds.sources import save_feeds
-from backends.jobs.client import JobClient
-from backends.jobs.context import JobContext
-from backends.jobs.journal.events import read_events
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
-from backends.reference.evaluate import Evaluation
-from backends.runner import Loadable, open_runner
-from backends.specs import FeedSpec, RunnerSpec
-from debugtools.compare.spec import CompareSpec, ToleranceSpec
-from debugtools.search.precision.action import debug_precision
-from debugtools.search.precision.effect import effects, enough, sensitivities
-from debugtools.search.precision.frontier import frontier
-from debugtools.search.precision.measure import Measured
-from debugtools.search.precision.spec import PrecisionSpec
-from debugtools.search.spec import CheckSpec, DebugSpec
-from surgery.cut.segments import GraphCut
-from surgery.demo import demo_feed, demo_model
-from surgery.precision.nodes import emulate_precision
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.context import JobContext
+from layerwise._tool.backends.jobs.journal.events import read_events
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.reference.evaluate import Evaluation
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec, ToleranceSpec
+from layerwise._tool.debugtools.search.precision.action import debug_precision
+from layerwise._tool.debugtools.search.precision.effect import effects, enough, sensitivities
+from layerwise._tool.debugtools.search.precision.frontier import frontier
+from layerwise._tool.debugtools.search.precision.measure import Measured
+from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
+from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec
+from layerwise._tool.surgery.cut.segments import GraphCut
+from layerwise._tool.surgery.demo import demo_feed, demo_model
+from layerwise._tool.surgery.precision.nodes import emulate_precision
 
 __all__ = ["jobs_home"]
 pytestmark = pytest.mark.usefixtures("workspace")
@@ -229,7 +229,7 @@ def test_bfloat16_has_the_range(tmp_path: Path) -> None:
 
 
 def test_a_reference_that_differs_in_fp32_is_said_to(tmp_path: Path) -> None:
-    from backends.results.inference import IterationResult, RunResults
+    from layerwise._tool.backends.results.inference import IterationResult, RunResults
 
     other = {"y": np.full((1, 16), 9, np.float32)}
     RunResults([("golden", [IterationResult(other, 0.0, "golden")])]).save(tmp_path / "golden.json")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debugtools.search.strategies.flaky import FlakyBisect, information, settled
-from debugtools.search.strategies.protocol import Candidate, Verdict
+from layerwise._tool.debugtools.search.strategies.flaky import FlakyBisect, information, settled
+from layerwise._tool.debugtools.search.strategies.protocol import Candidate, Verdict
 
 
 def run(search: FlakyBisect, first: int, rates: tuple[float, float], rng: np.random.Generator) -> int:

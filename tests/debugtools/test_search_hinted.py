@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debugtools.search.strategies.bisect import BisectSearch
-from debugtools.search.strategies.hinted import HintedBisect
-from debugtools.search.strategies.protocol import Verdict
+from layerwise._tool.debugtools.search.strategies.bisect import BisectSearch
+from layerwise._tool.debugtools.search.strategies.hinted import HintedBisect
+from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 
 
 def checks(search: BisectSearch, first_bad: int) -> int:

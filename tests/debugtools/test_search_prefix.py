@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polygraphy.tools.debug.subtool.reduce import BisectMarker, LinearMarker
 
-from debugtools.search.strategies.prefix import Mode, PrefixReduce
-from debugtools.search.strategies.protocol import Candidate, Verdict
+from layerwise._tool.debugtools.search.strategies.prefix import Mode, PrefixReduce
+from layerwise._tool.debugtools.search.strategies.protocol import Candidate, Verdict
 
 MARKERS = {"bisect": BisectMarker, "linear": LinearMarker}
 MODES = st.sampled_from(["bisect", "linear"])

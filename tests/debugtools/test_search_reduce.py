@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debugtools.search.strategies.protocol import Candidate, Verdict
-from debugtools.search.strategies.reduce import ReduceSearch
+from layerwise._tool.debugtools.search.strategies.protocol import Candidate, Verdict
+from layerwise._tool.debugtools.search.strategies.reduce import ReduceSearch
 
 Judge = Callable[[frozenset[int]], Verdict]
 Told = list[tuple[Candidate, Verdict]]

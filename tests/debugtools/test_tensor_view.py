@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from support.bench import BAD_LAYER, chain_pair, compare_spec
 
-from backends.jobs.inline import run_inline
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
-from backends.specs import FeedSpec
-from debugtools.compare.arithmetic.tensor_values import CHUNK, WORST, tensor_values
-from debugtools.compare.tensor_view import feeds_from
+from layerwise._tool.backends.jobs.inline import run_inline
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.debugtools.compare.arithmetic.tensor_values import CHUNK, WORST, tensor_values
+from layerwise._tool.debugtools.compare.tensor_view import feeds_from
 
 
 def look(params: dict[str, Any]) -> Any:

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from debugtools.compare.arithmetic.tolerance import Rule, Tolerances, rounding_bound
-from debugtools.compare.spec import ToleranceSpec
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, Tolerances, rounding_bound
+from layerwise._tool.debugtools.compare.spec import ToleranceSpec
 
 
 def test_a_rule_takes_the_tensors_own_value_then_the_default() -> None:

@@ -15,10 +15,10 @@ from onnx import TensorProto, helper, numpy_helper
 from support.cli import layerwise
 from support.jobs import events_of, jobs_home, kill, pids_of, until, wait_for
 
-from backends.jobs.client import JobClient, send
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
-from debugtools.triage.flow import END, FIRST, STEPS
+from layerwise._tool.backends.jobs.client import JobClient, send
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.debugtools.triage.flow import END, FIRST, STEPS
 
 __all__ = ["jobs_home"]
 LAYERS = 4

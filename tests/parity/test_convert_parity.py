@@ -11,8 +11,8 @@ from onnx import TensorProto
 from support import models
 from support.cli import layerwise, polygraphy
 
-from backends.runner import Loadable, open_runner
-from backends.specs import RunnerSpec
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.specs import RunnerSpec
 
 MAKERS = {"mlp": lambda: models.mlp(width=32), "conv": models.conv_net, "if": models.if_model}
 FOUND = re.compile(r"(Found (?:non-)?sparse tensor: \S+|Found: \d+ weight tensor\(s\) eligible for pruning\.)")

@@ -32,13 +32,13 @@ from support.cli import layerwise, polygraphy
 from support.heavy import heavy_model, light_model
 from support.models import conv_net, mlp, node_cases
 
-from backends.jobs.context import JobContext
-from backends.jobs.journal.events import read_events
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
-from backends.specs import RunnerSpec
-from debugtools.compare.action import compare
-from debugtools.compare.spec import CompareSpec, ToleranceSpec
+from layerwise._tool.backends.jobs.context import JobContext
+from layerwise._tool.backends.jobs.journal.events import read_events
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.debugtools.compare.action import compare
+from layerwise._tool.debugtools.compare.spec import CompareSpec, ToleranceSpec
 from layerwise.backend.onnxrt import OnnxrtRunner as OurRunner
 from layerwise.backend.onnxrt import SessionFromOnnx as OurSession
 from layerwise.comparator import Comparator as OurComparator

@@ -8,8 +8,8 @@ from polygraphy.comparator import RunResults
 from support.cli import layerwise, polygraphy
 from support.comparing import run_compare
 
-from backends.specs import RunnerSpec
-from debugtools.compare.spec import CompareSpec
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec
 
 CHUNK = 65536
 PLACED = re.compile(r"(?:Absolute|Relative) Difference \| Stats: .*?(min=.*?), avg-magnitude")

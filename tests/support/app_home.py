@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from support.big_graph import chain_model
 
-from backends.jobs.workspace.store import Workspace
-from backends.model.file import ModelFile
-from surgery.graph.build import build_index
-from surgery.graph.cache import place_for, remember
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.surgery.graph.build import build_index
+from layerwise._tool.surgery.graph.cache import place_for, remember
 
 NODES = 100_000
 

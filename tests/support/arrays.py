@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.tensors import DTYPES
+from layerwise._tool.backends.tensors import DTYPES
 
 Array = NDArray[Any]
 NAMES = [row.name for row in DTYPES]

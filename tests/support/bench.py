@@ -12,11 +12,11 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from textual.pilot import Pilot
 
-from backends.specs import RunnerSpec
-from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
-from tui.controllers.engines import is_engine
-from tui.controllers.run import compare_job
-from tui.workbench import Workbench, open_workbench
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
+from layerwise._tool.tui.controllers.engines import is_engine
+from layerwise._tool.tui.controllers.run import compare_job
+from layerwise._tool.tui.workbench import Workbench, open_workbench
 
 WIDTH, LAYERS, BAD_LAYER = 8, 20, 7
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
-from backends.jobs.context import JobContext
-from backends.jobs.journal.events import read_events
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
-from backends.specs import RunnerSpec
-from debugtools.compare.action import compare
-from debugtools.compare.spec import CompareSpec
+from layerwise._tool.backends.jobs.context import JobContext
+from layerwise._tool.backends.jobs.journal.events import read_events
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.debugtools.compare.action import compare
+from layerwise._tool.debugtools.compare.spec import CompareSpec
 
 ORT = RunnerSpec(kind="onnxrt", threads=1)
 OFF = RunnerSpec(kind="onnxrt", threads=1, graph_optimization_level="disable")

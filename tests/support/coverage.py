@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from surgery.precision.nodes import convert_precision
+from layerwise._tool.surgery.precision.nodes import convert_precision
 
 LOADER = """
 import numpy as np

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from numpy import zeros
 
-import backends.cuda
-from backends.cuda.metrics import BOUNDS, RECORD, Array, DevicePair, runs, table
+from layerwise._tool.backends import cuda
+from layerwise._tool.backends.cuda.metrics import BOUNDS, RECORD, Array, DevicePair, runs, table
 
 SOURCE = Path(__file__).with_name("cuda_on_cpu.cpp")
 
@@ -19,7 +19,7 @@ def build(folder: Path) -> ctypes.CDLL | None:
     compiler, library = shutil.which("g++") or shutil.which("clang++"), folder / "kernels.so"
     if compiler is None:
         return None
-    kernels = Path(backends.cuda.__file__).parent
+    kernels = Path(cuda.__file__).parent
     flags = ["-std=c++20", "-O0", "-shared", "-fPIC", "-pthread", "-ffp-contract=off", f"-I{kernels}"]
     done = subprocess.run([compiler, *flags, str(SOURCE), "-o", str(library)], capture_output=True, check=False)
     return ctypes.CDLL(str(library)) if done.returncode == 0 else None

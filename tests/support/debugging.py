@@ -11,16 +11,16 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from backends.jobs.context import JobContext
-from backends.jobs.journal.events import read_events
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
-from backends.specs import RunnerSpec
-from debugtools.compare.spec import CompareSpec
-from debugtools.search.builds.action import debug_build
-from debugtools.search.builds.spec import BuildsSpec
-from debugtools.search.driver.action import debug_bisect, debug_reduce, debug_repeat
-from debugtools.search.spec import DebugSpec
+from layerwise._tool.backends.jobs.context import JobContext
+from layerwise._tool.backends.jobs.journal.events import read_events
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.search.builds.action import debug_build
+from layerwise._tool.debugtools.search.builds.spec import BuildsSpec
+from layerwise._tool.debugtools.search.driver.action import debug_bisect, debug_reduce, debug_repeat
+from layerwise._tool.debugtools.search.spec import DebugSpec
 
 ORT = RunnerSpec(kind="onnxrt", threads=1)
 ACTIONS: dict[str, Callable[[JobContext], dict[str, Any]]] = {

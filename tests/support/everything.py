@@ -4,13 +4,11 @@ import importlib
 import pkgutil
 from contextlib import suppress
 
-FLOORS = ("backends", "surgery", "debugtools", "layerwise", "tui")
 LIBRARIES = ("onnx", "onnxruntime", "textual.app", "textual.drivers.linux_driver")
 
 for library in LIBRARIES:
     importlib.import_module(library)
-for floor in FLOORS:
-    for module in pkgutil.walk_packages(importlib.import_module(floor).__path__, f"{floor}."):
-        if not module.name.endswith("__main__"):
-            with suppress(Exception):  # whoever needs it is told
-                importlib.import_module(module.name)
+for module in pkgutil.walk_packages(importlib.import_module("layerwise").__path__, "layerwise."):
+    if not module.name.endswith("__main__"):
+        with suppress(Exception):  # whoever needs it is told
+            importlib.import_module(module.name)

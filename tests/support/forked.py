@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from backends.jobs.folder import LOG
-from backends.jobs.processes import supervise
-from backends.jobs.processes.control import TAG, WorkerProcess
-from backends.jobs.processes.spare_worker import _write_to
-from backends.jobs.processes.worker import work
+from layerwise._tool.backends.jobs.folder import LOG
+from layerwise._tool.backends.jobs.processes import supervise
+from layerwise._tool.backends.jobs.processes.control import TAG, WorkerProcess
+from layerwise._tool.backends.jobs.processes.spare_worker import _write_to
+from layerwise._tool.backends.jobs.processes.worker import work
 
 _CLIENT = """#!{python} -ISB
 import json, os, socket, sys
@@ -65,7 +65,7 @@ def run_line(words: list[str], tools: Path | None = None) -> int:
 
 
 def _main(words: list[str]) -> int:
-    from tui.__main__ import main
+    from layerwise._tool.tui.__main__ import main
 
     try:
         return main(words)

@@ -8,11 +8,14 @@ from trt.zygote import Zygote
 
 _TESTS = Path(__file__).parents[1]
 _MODULES = (
-    "support.forked", "tui.__main__", "tui.cli.leaf", "tui.cli.run.command", "tui.cli.run.report",
-    "tui.cli.script.generate", "tui.cli.convert.command", "tui.cli.inspect.command", "tui.cli.inspect.diff",
-    "debugtools.compare.run", "debugtools.convert.engine", "debugtools.convert.action", "backends.onnxrt.runner",
-    "backends.trt.inference.runner", "backends.jobs.inline", "surgery.cut.segments", "layerwise.backend.trt",
-    "layerwise.comparator",
+    "support.forked", "layerwise._tool.tui.__main__", "layerwise._tool.tui.cli.leaf",
+    "layerwise._tool.tui.cli.run.command", "layerwise._tool.tui.cli.run.report",
+    "layerwise._tool.tui.cli.script.generate", "layerwise._tool.tui.cli.convert.command",
+    "layerwise._tool.tui.cli.inspect.command", "layerwise._tool.tui.cli.inspect.diff",
+    "layerwise._tool.debugtools.compare.run", "layerwise._tool.debugtools.convert.engine",
+    "layerwise._tool.debugtools.convert.action", "layerwise._tool.backends.onnxrt.runner",
+    "layerwise._tool.backends.trt.inference.runner", "layerwise._tool.backends.jobs.inline",
+    "layerwise._tool.surgery.cut.segments", "layerwise.backend.trt", "layerwise.comparator",
 )  # fmt: skip
 
 
@@ -20,7 +23,7 @@ def line_zygote(version: int | None) -> Zygote:
     """The process; `run_line` of support.forked is there in its forks. version: of TensorRT, None: there is none."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LAYERWISE_FAKE")}
     fakes = {} if version is None else fake_environment(version)
-    folders = [str(_TESTS), str(_TESTS.parent), *fakes.get("PYTHONPATH", "").split(os.pathsep)[:1]]
+    folders = [str(_TESTS), str(_TESTS.parent / ".editable"), *fakes.get("PYTHONPATH", "").split(os.pathsep)[:1]]
     environment |= {**fakes, "PYTHONPATH": os.pathsep.join(filter(None, folders))}
     return Zygote(environment, *_MODULES)
 

@@ -238,11 +238,11 @@ def _run() -> NoReturn:
 
 if __name__ == "__main__":
     SITE = [entry for entry in sys.path if "packages" in entry or "/lib/python" in entry or entry.endswith(".zip")]
-    sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+    sys.path[:0] = [str(ROOT / ".editable"), str(ROOT / "tests")]
     from support.forked import ForkedWorker
 
-    from backends.jobs.processes import supervise
-    from tui.__main__ import main
+    from layerwise._tool.backends.jobs.processes import supervise
+    from layerwise._tool.tui.__main__ import main
 
     importlib.import_module("support.everything")
     serve(sys.argv[1])

@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from backends.errors import UsageError
-from backends.jobs.context import JobContext
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.jobs.context import JobContext
 
 NAMES = (
     "rows",
@@ -196,9 +196,9 @@ def environment(context: JobContext) -> dict[str, Any]:
 
 def outer(context: JobContext) -> dict[str, Any]:
     """Runs a job of its own, as a triage does."""
-    from backends.jobs.inline import run_inline
-    from backends.jobs.spec import JobSpec
-    from backends.jobs.workspace.store import Workspace
+    from layerwise._tool.backends.jobs.inline import run_inline
+    from layerwise._tool.backends.jobs.spec import JobSpec
+    from layerwise._tool.backends.jobs.workspace.store import Workspace
 
     params = {"names": ["CUDA_VISIBLE_DEVICES"]}
     view = run_inline(JobSpec(action="test_environment", params=params, gpus=1), lambda event: None, Workspace())
@@ -232,7 +232,7 @@ def spill(context: JobContext) -> dict[str, Any]:
     """Puts tensors aside, and dies."""
     import numpy as np
 
-    from debugtools.compare.observing.store import ArrayStore
+    from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 
     store = ArrayStore(0, context.artifacts / "waiting")
     for number in range(context.params["files"]):

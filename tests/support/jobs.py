@@ -15,17 +15,18 @@ import psutil
 import pytest
 from support.jobactions import EXTRA_ACTIONS
 
-from backends.errors import UsageError
-from backends.jobs.client import JobClient
-from backends.jobs.inline import run_inline
-from backends.jobs.journal.view import JobView
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace import leases
-from backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.inline import run_inline
+from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace import leases
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 T = TypeVar("T")
-ROOT = Path(__file__).parents[2]
+TESTS = Path(__file__).parents[1]
 _TAG = b"LAYERWISE_JOB="
+_JOBS = "layerwise._tool.backends.jobs."
 
 
 def until(check: Callable[[], T], seconds: float = 15.0) -> T:
@@ -70,7 +71,7 @@ def leases_taken(workspace: Workspace) -> list[str]:
 def jobs_home(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
     """A workspace whose workers know the test actions; at the end no process and no lease may be left."""
     monkeypatch.setenv("LAYERWISE_EXTRA_ACTIONS", EXTRA_ACTIONS)
-    monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{ROOT / 'tests'}")
+    monkeypatch.setenv("PYTHONPATH", f"{os.environ['PYTHONPATH']}{os.pathsep}{TESTS}")
     home = Workspace()
     yield home
     for view in home.list_jobs():
@@ -97,11 +98,11 @@ def waiting_pair(home: Workspace) -> tuple[int, int] | None:
     modules = {}
     for line in processes_of(home):
         pid, *words = line.split()
-        modules |= {int(pid): word for word in words if word.startswith("backends.jobs.") and not _has_a_job(int(pid))}
+        modules |= {int(pid): word for word in words if word.startswith(_JOBS) and not _has_a_job(int(pid))}
     # a child of the supervisor bears its command line until it is what it will be: only the spare's parent counts
-    spares = [pid for pid, module in modules.items() if module == "backends.jobs.processes.spare_worker"]
+    spares = [pid for pid, module in modules.items() if module == f"{_JOBS}processes.spare_worker"]
     pairs = [(spare, _parent(spare)) for spare in spares]
-    return next((pair for pair in pairs if modules.get(pair[1]) == "backends.jobs.processes.warm_supervisor"), None)
+    return next((pair for pair in pairs if modules.get(pair[1]) == f"{_JOBS}processes.warm_supervisor"), None)
 
 
 def _parent(pid: int) -> int:
@@ -155,7 +156,7 @@ def wait_for(home: Workspace, job: int, *states: str, seconds: float = 15.0) -> 
 
 
 def events_of(home: Workspace, job: int) -> list[dict[str, Any]]:
-    from backends.jobs.journal.events import read_events
+    from layerwise._tool.backends.jobs.journal.events import read_events
 
     return list(read_events(home.jobs / str(job)))
 

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import onnx
 
-from backends.jobs.context import JobContext
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
-from debugtools.checks.lint.action import lint
-from debugtools.checks.lint.spec import LintSpec
+from layerwise._tool.backends.jobs.context import JobContext
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.debugtools.checks.lint.action import lint
+from layerwise._tool.debugtools.checks.lint.spec import LintSpec
 
 Report = dict[str, Any]
 

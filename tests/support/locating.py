@@ -8,15 +8,15 @@ from typing import Any
 import msgspec
 import onnx
 
-from backends.feeds.sources import save_feeds
-from backends.jobs.context import JobContext
-from backends.jobs.journal.events import read_events
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
-from backends.specs import FeedSpec, RunnerSpec
-from debugtools.compare.spec import CompareSpec
-from debugtools.locate.action import locate
-from debugtools.locate.spec import LocateSpec
+from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.jobs.context import JobContext
+from layerwise._tool.backends.jobs.journal.events import read_events
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.locate.action import locate
+from layerwise._tool.debugtools.locate.spec import LocateSpec
 
 ORT = RunnerSpec(kind="onnxrt", threads=1)
 REFERENCE = RunnerSpec(kind="reference")

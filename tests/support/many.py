@@ -17,7 +17,13 @@ from typing import Any, NamedTuple
 
 PRELOADED = {
     "polygraphy": ("polygraphy.tools._main", "onnx", "onnxruntime", "onnx_graphsurgeon"),
-    "layerwise": ("tui.__main__", "onnx", "onnxruntime", "surgery.sanitize.action", "tui.cli.surgeon.sanitize"),
+    "layerwise": (
+        "layerwise._tool.tui.__main__",
+        "onnx",
+        "onnxruntime",
+        "layerwise._tool.surgery.sanitize.action",
+        "layerwise._tool.tui.cli.surgeon.sanitize",
+    ),
 }
 LIMIT = 30  # seconds for one command
 
@@ -70,14 +76,14 @@ def _call(program: str, line: list[str]) -> int:
 
 
 def _sanitize(words: list[str]) -> int:
-    from surgery.sanitize.action import sanitize
-    from tui.cli.direct import DirectContext
-    from tui.cli.log import make_log
-    from tui.cli.options.common import add_logging
-    from tui.cli.parser import Parser
-    from tui.cli.surgeon.common import open_file
-    from tui.cli.surgeon.fold import folded_here
-    from tui.cli.surgeon.sanitize import fill_sanitize, job_params
+    from layerwise._tool.surgery.sanitize.action import sanitize
+    from layerwise._tool.tui.cli.direct import DirectContext
+    from layerwise._tool.tui.cli.log import make_log
+    from layerwise._tool.tui.cli.options.common import add_logging
+    from layerwise._tool.tui.cli.parser import Parser
+    from layerwise._tool.tui.cli.surgeon.common import open_file
+    from layerwise._tool.tui.cli.surgeon.fold import folded_here
+    from layerwise._tool.tui.cli.surgeon.sanitize import fill_sanitize, job_params
 
     parser = Parser("layerwise surgeon sanitize")
     fill_sanitize(parser)

@@ -3,8 +3,8 @@
 import random
 from collections.abc import Callable
 
-from surgery.edits import Edit, edit_from
-from surgery.model.structure import Graph, Structure
+from layerwise._tool.surgery.edits import Edit, edit_from
+from layerwise._tool.surgery.model.structure import Graph, Structure
 
 Draw = Callable[[random.Random, Structure], dict[str, object]]
 

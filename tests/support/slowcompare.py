@@ -4,8 +4,8 @@ import os
 import time
 from typing import Any
 
-from backends.jobs.context import JobContext
-from debugtools.compare.action import compare
+from layerwise._tool.backends.jobs.context import JobContext
+from layerwise._tool.debugtools.compare.action import compare
 
 EXTRA_ACTIONS = "compare=support.slowcompare:slow_compare"
 

@@ -7,11 +7,11 @@ import numpy as np
 import onnx
 import onnxruntime
 
-from backends.feeds.sources import make_feeds
-from backends.reference.evaluate import tensor_infos
-from backends.specs import FeedSpec
-from surgery.model.structure import Structure
-from surgery.rewrite.tidy import count_nodes
+from layerwise._tool.backends.feeds.sources import make_feeds
+from layerwise._tool.backends.reference.evaluate import tensor_infos
+from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.rewrite.tidy import count_nodes
 
 Feed = dict[str, Any]
 

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from surgery.demo import make_demo
+from layerwise._tool.surgery.demo import make_demo
 
 POW, SUB = "/embeddings/LayerNorm/Pow", "/embeddings/LayerNorm/Sub_output_0"
 TANH, TANH_OUT = "/pooler/activation/Tanh", "/pooler/activation/Tanh_output_0"

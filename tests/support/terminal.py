@@ -20,7 +20,7 @@ from support import forkserver
 from support.told import unfinished
 
 ROOT = Path(__file__).parent.parent.parent
-APP = (sys.executable, "-m", "tui")
+APP = (sys.executable, "-m", "layerwise")
 KEYS = {
     "down": "\x1b[B", "up": "\x1b[A", "left": "\x1b[D", "right": "\x1b[C", "pagedown": "\x1b[6~",
     "pageup": "\x1b[5~", "home": "\x1b[H", "end": "\x1b[F", "enter": "\r", "escape": "\x1b", "tab": "\t",

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from backends.jobs.folder import LOG, REPLIES
-from backends.jobs.journal.json_lines import last_lines
-from backends.jobs.journal.view import FINAL, JobView
+from layerwise._tool.backends.jobs.folder import LOG, REPLIES
+from layerwise._tool.backends.jobs.journal.json_lines import last_lines
+from layerwise._tool.backends.jobs.journal.view import FINAL, JobView
 
 _LAST = 4
 _LOG_BYTES = 6000

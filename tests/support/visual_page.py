@@ -12,11 +12,11 @@ import onnx
 import pytest
 from support.chromium import Browser
 
-from backends.model.file import ModelFile
-from surgery.graph import GraphIndex
-from surgery.graph.build import build_index
-from surgery.visual.errors import NodeErrors
-from surgery.visual.page import page
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.surgery.graph import GraphIndex
+from layerwise._tool.surgery.graph.build import build_index
+from layerwise._tool.surgery.visual.errors import NodeErrors
+from layerwise._tool.surgery.visual.page import page
 
 
 @pytest.fixture(scope="module")

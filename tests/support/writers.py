@@ -11,11 +11,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from backends.feeds.sources import save_feeds
-from backends.filesystem import temporary
-from backends.filesystem import unnamed_files as unnamed
-from backends.filesystem.files import atomic_write, atomic_writer
-from backends.results.inference import IterationResult, RunResults
+from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.filesystem import temporary
+from layerwise._tool.backends.filesystem import unnamed_files as unnamed
+from layerwise._tool.backends.filesystem.files import atomic_write, atomic_writer
+from layerwise._tool.backends.results.inference import IterationResult, RunResults
 
 TRACED = (
     "files.py", "temporary.py", "unnamed_files.py", "permissions.py", "direct_io.py", "dumps.py", "json_format.py",
@@ -44,7 +44,7 @@ def _two(path: Path) -> None:
 
 def _in_folder(path: Path) -> None:
     """A file of a temporary folder, as conversions have it on the way."""
-    from backends.filesystem.temporary import temporary_folder
+    from layerwise._tool.backends.filesystem.temporary import temporary_folder
 
     with temporary_folder() as folder:
         (folder / "half.onnx").write_bytes(b"half")

@@ -12,19 +12,19 @@ from onnx import TensorProto
 from support import models
 from support.heavy import heavy_model
 
-from backends.errors import LayerwiseError, UsageError
-from backends.model.file import ModelFile
-from backends.model.protos import all_graphs
-from backends.reference.evaluate import tensor_array
-from backends.runner import Loadable, open_runner
-from backends.specs import RunnerSpec
-from surgery.history.soundness import edit_problems
-from surgery.model.structure import Structure
-from surgery.precision.bodies import every_node
-from surgery.precision.conversion import labels, to_low_precision
-from surgery.precision.plan import node_label
-from surgery.saving.model import save
-from surgery.types.node_types import tensor_types
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.model.protos import all_graphs
+from layerwise._tool.backends.reference.evaluate import tensor_array
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.surgery.history.soundness import edit_problems
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.precision.bodies import every_node
+from layerwise._tool.surgery.precision.conversion import labels, to_low_precision
+from layerwise._tool.surgery.precision.plan import node_label
+from layerwise._tool.surgery.saving.model import save
+from layerwise._tool.surgery.types.node_types import tensor_types
 
 MIXED = """g (float[2,4] x, int64[1] n) => (float[2,4] y, int64[2] s, float[m] z) <float[4] w = {1, 2, 3, 4}> {
     [half] k = Constant<value = float {0.5}>()

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from support.graphs import feed_for, random_model, run_whole
 
-from backends.errors import LayerwiseError, UsageError
-from backends.model.file import ModelFile
-from backends.runner import Loadable, open_runner
-from backends.specs import RunnerSpec
-from backends.tensors import dtype_name, to_onnx
-from surgery.cut.segments import GraphCut, Segment
-from surgery.cut.sizes import estimates
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.tensors import dtype_name, to_onnx
+from layerwise._tool.surgery.cut.segments import GraphCut, Segment
+from layerwise._tool.surgery.cut.sizes import estimates
 
 SPEC = RunnerSpec(kind="onnxrt", graph_optimization_level="disable", threads=1, options={"arena": False})
 

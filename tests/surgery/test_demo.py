@@ -9,12 +9,12 @@ import pytest
 from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from backends.feeds.sources import make_feeds
-from backends.reference.evaluate import Evaluation
-from backends.runner import Loadable, open_runner
-from backends.specs import FeedSpec, RunnerSpec
-from surgery.demo import TROUBLE, DemoPaths, demo_feed, demo_model, make_demo
-from surgery.precision.nodes import convert_precision
+from layerwise._tool.backends.feeds.sources import make_feeds
+from layerwise._tool.backends.reference.evaluate import Evaluation
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.surgery.demo import TROUBLE, DemoPaths, demo_feed, demo_model, make_demo
+from layerwise._tool.surgery.precision.nodes import convert_precision
 
 HEALTHY = 5e-3
 

@@ -11,12 +11,12 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.sample_models import DATA, FLOAT, if_model, mlp, model, node_test_models
 
-from backends.errors import BadFile
-from backends.model.file import ModelFile
-from surgery.inspect.action import action_inspect_model
-from surgery.inspect.document import describe_model_json
-from surgery.inspect.text import describe_model
-from surgery.weights.statistics import answer_weights, weight_statistics
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.surgery.inspect.action import action_inspect_model
+from layerwise._tool.surgery.inspect.document import describe_model_json
+from layerwise._tool.surgery.inspect.text import describe_model
+from layerwise._tool.surgery.weights.statistics import answer_weights, weight_statistics
 
 ALL = ("layers", "attrs", "weights")
 

@@ -14,17 +14,17 @@ from onnx import TensorProto, helper, numpy_helper
 from support.big_graph import chain_model
 from support.edit_models import described, varied_model
 
-from backends.errors import UsageError
-from backends.model.file import ModelFile, load_model
-from debugtools.edits.effect import effect_of
-from surgery.edits import Edit, EditError, edit_from, edits_from_json
-from surgery.history.soundness import edit_problems, problems
-from surgery.history.tree import History, read_edits, replay
-from surgery.model.structure import Structure
-from surgery.saving import model as saving
-from surgery.saving.model import save
-from surgery.script import export as gs_script
-from surgery.types.declared import settled
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.model.file import ModelFile, load_model
+from layerwise._tool.debugtools.edits.effect import effect_of
+from layerwise._tool.surgery.edits import Edit, EditError, edit_from, edits_from_json
+from layerwise._tool.surgery.history.soundness import edit_problems, problems
+from layerwise._tool.surgery.history.tree import History, read_edits, replay
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.saving import model as saving
+from layerwise._tool.surgery.saving.model import save
+from layerwise._tool.surgery.script import export as gs_script
+from layerwise._tool.surgery.types.declared import settled
 
 
 def opened(path: Path) -> Structure:

@@ -14,14 +14,14 @@ import onnxruntime
 import pytest
 from support.edit_models import described, varied_model
 
-from backends.model.file import ModelFile
-from surgery.edits import AnyEdit, Edit, edit_from, edits_from_json
-from surgery.history.soundness import edit_problems
-from surgery.history.tree import edits_to_json
-from surgery.model.structure import Structure
-from surgery.saving.model import save
-from surgery.script.export import export_script
-from surgery.types.declared import settled
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.surgery.edits import AnyEdit, Edit, edit_from, edits_from_json
+from layerwise._tool.surgery.history.soundness import edit_problems
+from layerwise._tool.surgery.history.tree import edits_to_json
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.saving.model import save
+from layerwise._tool.surgery.script.export import export_script
+from layerwise._tool.surgery.types.declared import settled
 
 
 def npy(array: np.ndarray[Any, Any] | np.generic) -> str:

@@ -13,15 +13,15 @@ from support.big_graph import hostile_model
 from support.edit_models import varied_model
 from support.random_edits import draw_edit
 
-from backends.errors import LayerwiseError
-from backends.model.file import ModelFile
-from backends.text import shown
-from surgery.edits import edit_from
-from surgery.history.soundness import edit_problems, problems
-from surgery.model.structure import Structure
-from surgery.saving.model import save
-from surgery.script.export import export_script
-from surgery.types.declared import settled
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.edits import edit_from
+from layerwise._tool.surgery.history.soundness import edit_problems, problems
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.saving.model import save
+from layerwise._tool.surgery.script.export import export_script
+from layerwise._tool.surgery.types.declared import settled
 
 
 def opened(path: Path) -> Structure:

@@ -16,16 +16,16 @@ from hypothesis import strategies as st
 from support.edit_models import described, varied_model
 from support.random_edits import draw_edit
 
-from backends.model.file import ModelFile
-from surgery.edits import Edit, EditError, edits_from_json
-from surgery.edits.nodes import ReplaceNode
-from surgery.history.soundness import edit_problems, problems
-from surgery.history.tree import History, edits_to_json
-from surgery.model.lookups import Lookups
-from surgery.model.structure import Structure
-from surgery.saving.model import save
-from surgery.types.declared import settled
-from surgery.types.incremental import types_of
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.surgery.edits import Edit, EditError, edits_from_json
+from layerwise._tool.surgery.edits.nodes import ReplaceNode
+from layerwise._tool.surgery.history.soundness import edit_problems, problems
+from layerwise._tool.surgery.history.tree import History, edits_to_json
+from layerwise._tool.surgery.model.lookups import Lookups
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.saving.model import save
+from layerwise._tool.surgery.types.declared import settled
+from layerwise._tool.surgery.types.incremental import types_of
 
 SEEDS = st.integers(0, 1 << 32)
 
@@ -129,11 +129,11 @@ def assert_same(out: Path, made: Structure, folder: Path, script: Path) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from backends.model.file import ModelFile
-from surgery.edits import edits_from_json
-from surgery.edits.nodes import ReplaceNode
-from surgery.history.tree import History
-from surgery.model.structure import Structure
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.surgery.edits import edits_from_json
+from layerwise._tool.surgery.edits.nodes import ReplaceNode
+from layerwise._tool.surgery.history.tree import History
+from layerwise._tool.surgery.model.structure import Structure
 
 history = History(Path(sys.argv[2]), Structure.open(ModelFile(sys.argv[1])))
 for edit in edits_from_json(Path(sys.argv[3]).read_bytes()):

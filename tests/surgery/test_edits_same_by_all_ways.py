@@ -9,13 +9,13 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from support.edit_models import described
 
-from backends.model.file import ModelFile
-from surgery.edits import edit_from
-from surgery.model.structure import Structure
-from surgery.saving.model import save
-from surgery.script.export import export_script
-from surgery.types.declared import settled
-from surgery.types.incremental import types_of
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.surgery.edits import edit_from
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.saving.model import save
+from layerwise._tool.surgery.script.export import export_script
+from layerwise._tool.surgery.types.declared import settled
+from layerwise._tool.surgery.types.incremental import types_of
 
 
 def small(path: Path) -> Path:

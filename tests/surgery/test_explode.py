@@ -14,16 +14,16 @@ from support import models
 from support.graphs import feed_for, random_model
 from support.heavy import make_heavy
 
-from backends.errors import LayerwiseError
-from backends.model.file import ModelFile
-from backends.runner import Loadable, open_runner
-from backends.specs import RunnerSpec
-from backends.tensors import dtype_name, to_onnx
-from surgery.cut.explode import Exploder
-from surgery.cut.randomness import Randomness
-from surgery.cut.regions import Regions
-from surgery.cut.segments import GraphCut
-from surgery.cut.sizes import estimates
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.tensors import dtype_name, to_onnx
+from layerwise._tool.surgery.cut.explode import Exploder
+from layerwise._tool.surgery.cut.randomness import Randomness
+from layerwise._tool.surgery.cut.regions import Regions
+from layerwise._tool.surgery.cut.segments import GraphCut
+from layerwise._tool.surgery.cut.sizes import estimates
 
 SPEC = RunnerSpec(kind="onnxrt", graph_optimization_level="disable", threads=1, options={"arena": False})
 Feed = dict[str, Any]

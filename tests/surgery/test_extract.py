@@ -13,18 +13,18 @@ from support.graphs import feed_for, random_model, run_whole
 from support.models import from_text
 from support.surgeon_sides import outputs_of, same
 
-from backends.errors import UsageError
-from backends.model.file import ModelFile
-from backends.specs import FeedSpec
-from surgery.extract.ends import End
-from surgery.extract.structure import around, borders, extract, missing
-from surgery.extract.wire import Parts
-from surgery.model.structure import Structure
-from surgery.saving.model import save
-from surgery.saving.referring import WORTH_IT, save_referring
-from surgery.types.by_running import shapes_of_a_run
-from surgery.types.shapes import with_shapes
-from surgery.wire.pieces import fits_in_one_file, save_pieces, whole_bytes
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.surgery.extract.ends import End
+from layerwise._tool.surgery.extract.structure import around, borders, extract, missing
+from layerwise._tool.surgery.extract.wire import Parts
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.saving.model import save
+from layerwise._tool.surgery.saving.referring import WORTH_IT, save_referring
+from layerwise._tool.surgery.types.by_running import shapes_of_a_run
+from layerwise._tool.surgery.types.shapes import with_shapes
+from layerwise._tool.surgery.wire.pieces import fits_in_one_file, save_pieces, whole_bytes
 
 
 def opened(model: onnx.ModelProto, folder: Path) -> Structure:

@@ -12,13 +12,13 @@ from support.graphs import feed_for, random_model
 from support.models import from_text
 from support.surgeon_sides import feed_of, outputs_of, same
 
-from backends.errors import LayerwiseError
-from backends.model.file import ModelFile
-from surgery.folding.options import FoldOptions
-from surgery.folding.structure import fold_constants
-from surgery.model.structure import Structure
-from surgery.saving.model import save
-from surgery.types.shapes import with_shapes
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.surgery.folding.options import FoldOptions
+from layerwise._tool.surgery.folding.structure import fold_constants
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.saving.model import save
+from layerwise._tool.surgery.types.shapes import with_shapes
 
 ANY_SIZE = FoldOptions(threshold=1 << 40)
 

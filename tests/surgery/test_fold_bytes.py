@@ -14,16 +14,16 @@ from support import models, surgeon_zoo
 from support.models import from_text
 from support.surgeon_sides import feed_of, outputs_of, same
 
-from backends.errors import BadFile
-from backends.model.file import ModelFile
-from surgery.folding.options import FoldOptions
-from surgery.folding.structure import fold_constants
-from surgery.folding.wire import fold_bytes
-from surgery.model.structure import Structure
-from surgery.saving.model import save
-from surgery.types.shapes import with_shapes
-from surgery.wire.graph import reading
-from surgery.wire.pieces import length, save_pieces
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.surgery.folding.options import FoldOptions
+from layerwise._tool.surgery.folding.structure import fold_constants
+from layerwise._tool.surgery.folding.wire import fold_bytes
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.saving.model import save
+from layerwise._tool.surgery.types.shapes import with_shapes
+from layerwise._tool.surgery.wire.graph import reading
+from layerwise._tool.surgery.wire.pieces import length, save_pieces
 
 FLOAT = TensorProto.FLOAT
 PLAIN = (  # there is nothing to compute in them

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 from support.sample_models import DATA, FLOAT, if_model, mlp, model, node_test_models
 
-from backends.errors import BadFile
-from backends.model.file import ModelFile
-from surgery.graph import GraphIndex
-from surgery.graph.action import action_index
-from surgery.graph.build import build_index
-from surgery.graph.cache import has_index, index_folder
-from surgery.model.topological_order import topological_order
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.surgery.graph import GraphIndex
+from layerwise._tool.surgery.graph.action import action_index
+from layerwise._tool.surgery.graph.build import build_index
+from layerwise._tool.surgery.graph.cache import has_index, index_folder
+from layerwise._tool.surgery.model.topological_order import topological_order
 
 
 def index_of(proto: onnx.ModelProto | bytes, folder: Path, shape_inference: bool = True) -> GraphIndex:

@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 from support.big_graph import chain_model
 from support.graphs import random_model
 
-from backends.errors import LayerwiseError
-from backends.model.file import ModelFile
-from surgery.edits import Edit
-from surgery.edits.names import RenameNode, RenameTensor
-from surgery.edits.nodes import DeleteNodes, InsertNode, ReplaceNode
-from surgery.edits.outputs import MarkOutputs
-from surgery.graph import GraphIndex
-from surgery.graph.build import build_index
-from surgery.graph.delta import affected, delta
-from surgery.graph.ground import Ground
-from surgery.graph.overlay import Overlay
-from surgery.model.structure import Structure
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.surgery.edits import Edit
+from layerwise._tool.surgery.edits.names import RenameNode, RenameTensor
+from layerwise._tool.surgery.edits.nodes import DeleteNodes, InsertNode, ReplaceNode
+from layerwise._tool.surgery.edits.outputs import MarkOutputs
+from layerwise._tool.surgery.graph import GraphIndex
+from layerwise._tool.surgery.graph.build import build_index
+from layerwise._tool.surgery.graph.delta import affected, delta
+from layerwise._tool.surgery.graph.ground import Ground
+from layerwise._tool.surgery.graph.overlay import Overlay
+from layerwise._tool.surgery.model.structure import Structure
 
 
 def opened(path: Path, folder: Path) -> Ground:

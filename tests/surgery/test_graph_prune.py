@@ -8,14 +8,14 @@ import pytest
 from support.cli import layerwise
 from support.models import mlp
 
-from backends.jobs.folder import disk_use
-from backends.jobs.inline import run_inline
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
-from surgery.graph.cache import has_index, index_folder
-from surgery.graph.index import GraphIndex
-from surgery.graph.names import INDEX_FILE
-from surgery.graph.prune import UNUSED, prune_indexes
+from layerwise._tool.backends.jobs.folder import disk_use
+from layerwise._tool.backends.jobs.inline import run_inline
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.surgery.graph.cache import has_index, index_folder
+from layerwise._tool.surgery.graph.index import GraphIndex
+from layerwise._tool.surgery.graph.names import INDEX_FILE
+from layerwise._tool.surgery.graph.prune import UNUSED, prune_indexes
 
 
 @pytest.fixture

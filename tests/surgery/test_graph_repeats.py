@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.big_graph import chain_model, save
 
-from backends.model.file import ModelFile
-from surgery.demo import make_demo
-from surgery.graph import GraphIndex
-from surgery.graph.build import build_index
-from surgery.graph.repeats import LEAST_SAVED, find_repeats
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.surgery.demo import make_demo
+from layerwise._tool.surgery.graph import GraphIndex
+from layerwise._tool.surgery.graph.build import build_index
+from layerwise._tool.surgery.graph.repeats import LEAST_SAVED, find_repeats
 
 
 def indexed(path: Path, folder: Path) -> GraphIndex:

@@ -6,12 +6,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import models
 
-from backends.errors import LayerwiseError
-from backends.feeds.sources import make_feeds
-from backends.model.protos import parse_model
-from backends.runner import Loadable, open_runner
-from backends.specs import FeedSpec, RunnerSpec
-from surgery.precision.nodes import convert_precision, emulate_precision
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.feeds.sources import make_feeds
+from layerwise._tool.backends.model.protos import parse_model
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.surgery.precision.nodes import convert_precision, emulate_precision
 
 MAKERS = (
     *(models.mlp, models.conv_net, models.if_model, models.loop_model, models.scan_model, models.sequence_model),

@@ -9,24 +9,24 @@ import psutil
 import pytest
 from support.hostile_sizes import MOST, peak_of
 
-from backends.bench.trtexec_files import read_times
-from backends.errors import LayerwiseError
-from backends.model.file import ModelFile, load_model
-from backends.onnxrt.quantization import _cache
-from backends.onnxrt.session import open_session
-from backends.results.io import load_any
-from backends.runner import Loadable
-from backends.scripts import load_script
-from backends.specs import RunnerSpec
-from backends.trt.tactics.selection import read_tactics
-from debugtools.bench.exports import read_report
-from debugtools.diff.jsons import diff_json
-from debugtools.search.driver.replay import Replay
+from layerwise._tool.backends.bench.trtexec_files import read_times
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.file import ModelFile, load_model
+from layerwise._tool.backends.onnxrt.quantization import _cache
+from layerwise._tool.backends.onnxrt.session import open_session
+from layerwise._tool.backends.results.io import load_any
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.scripts import load_script
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.trt.tactics.selection import read_tactics
+from layerwise._tool.debugtools.bench.exports import read_report
+from layerwise._tool.debugtools.diff.jsons import diff_json
+from layerwise._tool.debugtools.search.driver.replay import Replay
+from layerwise._tool.surgery.history.tree import read_edits
+from layerwise._tool.surgery.plugins.config import read_config
+from layerwise._tool.surgery.weights.arrays import read_weights
+from layerwise._tool.tui.keymaps import read_keymap
 from layerwise.backend.common import BytesFromPath
-from surgery.history.tree import read_edits
-from surgery.plugins.config import read_config
-from surgery.weights.arrays import read_weights
-from tui.keymaps import read_keymap
 
 Make = Callable[[Path], object]
 

@@ -9,19 +9,19 @@ import psutil
 import pytest
 from support.hostile_sizes import MOST, endless_functions, huge_inputs, long_vectors, lying_weights, peak_of
 
-from backends.errors import LayerwiseError
-from backends.feeds.sources import make_feeds
-from backends.model.file import ModelFile
-from backends.model.protos import parse_model
-from backends.reference.evaluate import tensor_infos
-from backends.runner import Loadable, open_runner
-from backends.specs import FeedSpec, RunnerSpec
-from surgery.cut.sizes import estimates
-from surgery.inspect.text import describe_model
-from surgery.model.structure import Structure
-from surgery.rewrite.inlining import inlined
-from surgery.types.incremental import types_of
-from surgery.types.infer import inferred_structure
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.feeds.sources import make_feeds
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.model.protos import parse_model
+from layerwise._tool.backends.reference.evaluate import tensor_infos
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.surgery.cut.sizes import estimates
+from layerwise._tool.surgery.inspect.text import describe_model
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.rewrite.inlining import inlined
+from layerwise._tool.surgery.types.incremental import types_of
+from layerwise._tool.surgery.types.infer import inferred_structure
 
 Models = Callable[[int, int], Iterator[tuple[str, onnx.ModelProto]]]
 SEED, COUNT = 11, 24

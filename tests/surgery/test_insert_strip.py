@@ -10,13 +10,13 @@ from support import models, surgeon_zoo
 from support.models import from_text
 from support.surgeon_sides import outputs_of
 
-from backends.errors import LayerwiseError, UsageError
-from backends.model.file import ModelFile
-from surgery.edits.insert import insert_between
-from surgery.model.structure import Structure
-from surgery.saving.model import save
-from surgery.weights.sparsity import is_sparse, prune_2_4
-from surgery.weights.strip import reconstructed, stripped
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.surgery.edits.insert import insert_between
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.saving.model import save
+from layerwise._tool.surgery.weights.sparsity import is_sparse, prune_2_4
+from layerwise._tool.surgery.weights.strip import reconstructed, stripped
 
 X = np.linspace(-1, 1, 16, dtype=np.float32)[None]
 

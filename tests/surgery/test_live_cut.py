@@ -14,14 +14,14 @@ from onnx import TensorProto, helper, numpy_helper
 from support.graphs import feed_for, random_model, run_whole
 from support.models import if_model, loop_model, save, scan_model, with_external_weights
 
-from backends.model.file import ModelFile
-from backends.runner import Loadable, open_runner
-from backends.specs import RunnerSpec
-from backends.tensors import dtype_name, to_onnx
-from surgery.cut import file as live_file
-from surgery.cut.file import write_cut
-from surgery.cut.live import LiveCut, LiveCuts
-from surgery.cut.segments import GraphCut
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.tensors import dtype_name, to_onnx
+from layerwise._tool.surgery.cut import file as live_file
+from layerwise._tool.surgery.cut.file import write_cut
+from layerwise._tool.surgery.cut.live import LiveCut, LiveCuts
+from layerwise._tool.surgery.cut.segments import GraphCut
 
 SPEC = RunnerSpec(kind="onnxrt", graph_optimization_level="disable", threads=1)
 Array = NDArray[Any]

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from support import models
 from support.heavy import heavy_model
 
-from backends.model.file import ModelFile
-from backends.runner import Loadable, open_runner
-from backends.specs import RunnerSpec
-from surgery.precision.lowering import Lowering
-from surgery.precision.nodes import convert_precision, emulate_precision, lowered_nodes
-from surgery.precision.plan import LowType
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.surgery.precision.lowering import Lowering
+from layerwise._tool.surgery.precision.nodes import convert_precision, emulate_precision, lowered_nodes
+from layerwise._tool.surgery.precision.plan import LowType
 
 MODELS = {"mlp": models.mlp(width=32), "conv": models.conv_net(channels=16)}
 

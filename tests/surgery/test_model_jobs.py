@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from support.sample_models import mlp
 
-from backends.jobs.inline import run_inline
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
-from backends.model.file import ModelFile
-from surgery.graph import GraphIndex
-from surgery.graph.cache import has_index, index_folder
-from surgery.inspect.text import describe_model
+from layerwise._tool.backends.jobs.inline import run_inline
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.surgery.graph import GraphIndex
+from layerwise._tool.surgery.graph.cache import has_index, index_folder
+from layerwise._tool.surgery.inspect.text import describe_model
 
 
 def run(action: str, **params: Any) -> tuple[Any, list[dict[str, Any]]]:

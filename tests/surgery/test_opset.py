@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from onnx import TensorProto
 from support import models
 
-from backends.errors import LayerwiseError
-from backends.model.file import ModelFile
-from backends.runner import Loadable, open_runner
-from backends.specs import RunnerSpec
-from surgery.model.structure import Structure
-from surgery.rewrite.opset import convert_opset, opset_of
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.rewrite.opset import convert_opset, opset_of
 
 
 def run(structure: Structure, feed: dict[str, np.ndarray], kind: Any = "onnxrt") -> dict[str, np.ndarray]:

@@ -14,13 +14,13 @@ from onnx import TensorProto, helper, numpy_helper
 from support import models
 from support.heavy import heavy_model
 
-from backends.errors import LayerwiseError
-from backends.model.file import ModelFile
-from backends.reference.evaluate import Evaluation
-from backends.runner import Loadable, open_runner
-from backends.specs import RunnerSpec
-from surgery.precision.nodes import convert_precision, emulate_precision, lowered_nodes
-from surgery.precision.plan import LowType
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.reference.evaluate import Evaluation
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.surgery.precision.nodes import convert_precision, emulate_precision, lowered_nodes
+from layerwise._tool.surgery.precision.plan import LowType
 
 FLOAT, HALF, BF16 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16
 

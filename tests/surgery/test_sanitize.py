@@ -9,12 +9,12 @@ from support import models, surgeon_zoo
 from support.models import from_text
 from support.surgeon_sides import outputs_of, same
 
-from backends.errors import LayerwiseError, UsageError
-from backends.model.file import ModelFile
-from backends.specs import FeedSpec
-from surgery.model.structure import Structure
-from surgery.sanitize.steps import SanitizeSpec, sanitized
-from surgery.saving.model import save
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.sanitize.steps import SanitizeSpec, sanitized
+from layerwise._tool.surgery.saving.model import save
 
 
 def done(model: onnx.ModelProto, folder: Path, **what: object) -> Structure:

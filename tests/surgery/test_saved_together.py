@@ -13,15 +13,15 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.killpoints import every_step
 
-from backends.filesystem.temporary import sweep
-from backends.model.file import ModelFile
-from debugtools.compare.sides.save_model import write_onnx
+from layerwise._tool.backends.filesystem.temporary import sweep
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.debugtools.compare.sides.save_model import write_onnx
+from layerwise._tool.surgery.cut import file as live_file
+from layerwise._tool.surgery.cut.file import write_cut
+from layerwise._tool.surgery.cut.segments import GraphCut, Segment
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.saving.model import save
 from layerwise.backend.onnx import save_onnx
-from surgery.cut import file as live_file
-from surgery.cut.file import write_cut
-from surgery.cut.segments import GraphCut, Segment
-from surgery.model.structure import Structure
-from surgery.saving.model import save
 
 OPTIONS = onnxruntime.SessionOptions()
 OPTIONS.intra_op_num_threads = 1

@@ -12,10 +12,10 @@ from hypothesis.extra import numpy as hnp
 from onnx import TensorProto, helper, numpy_helper
 from support import models
 
-from backends.model.file import ModelFile
-from backends.reference.evaluate import tensor_array
-from surgery.model.structure import Structure
-from surgery.weights.sparsity import candidates, is_sparse, prune_2_4, pruned
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.reference.evaluate import tensor_array
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.weights.sparsity import candidates, is_sparse, prune_2_4, pruned
 
 
 def products(model: onnx.ModelProto) -> dict[str, int]:

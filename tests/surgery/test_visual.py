@@ -14,13 +14,13 @@ from onnx import TensorProto, helper
 from support.models import from_text
 from support.sample_models import if_model, node_test_models
 
-from backends.model.file import ModelFile
-from surgery.demo import demo_model
-from surgery.graph import GraphIndex
-from surgery.graph.build import build_index
-from surgery.visual.document import document
-from surgery.visual.layers import LONGEST, Edge, draw
-from surgery.visual.levels import SIZES, Item
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.surgery.demo import demo_model
+from layerwise._tool.surgery.graph import GraphIndex
+from layerwise._tool.surgery.graph.build import build_index
+from layerwise._tool.surgery.visual.document import document
+from layerwise._tool.surgery.visual.layers import LONGEST, Edge, draw
+from layerwise._tool.surgery.visual.levels import SIZES, Item
 
 Json = dict[str, Any]
 

@@ -15,13 +15,13 @@ from onnx import TensorProto, helper
 from support.big_graph import chain_model, hostile_model
 from support.sample_models import if_model
 
-from backends.model.file import ModelFile
-from surgery.demo import demo_model
-from surgery.graph import GraphIndex
-from surgery.graph.build import build_index
-from surgery.visual.document import document
-from surgery.visual.errors import NodeErrors
-from surgery.visual.page import MARK, packed, page
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.surgery.demo import demo_model
+from layerwise._tool.surgery.graph import GraphIndex
+from layerwise._tool.surgery.graph.build import build_index
+from layerwise._tool.surgery.visual.document import document
+from layerwise._tool.surgery.visual.errors import NodeErrors
+from layerwise._tool.surgery.visual.page import MARK, packed, page
 
 
 def indexed(model: onnx.ModelProto | Path, folder: Path) -> GraphIndex:

@@ -8,11 +8,11 @@ import pytest
 from onnx import TensorProto
 from support import models
 
-from backends.errors import BadFile, LayerwiseError, UsageError
-from backends.model.file import ModelFile
-from backends.reference.evaluate import tensor_array
-from surgery.model.structure import Structure
-from surgery.weights.arrays import chosen_weights, read_weights, save_weights, with_weights
+from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.reference.evaluate import tensor_array
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.weights.arrays import chosen_weights, read_weights, save_weights, with_weights
 
 
 def structure(**weights: np.ndarray) -> Structure:

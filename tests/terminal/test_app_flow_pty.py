@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from support.bench import BAD_LAYER, chain_pair
-from support.jobs import ROOT, processes_of, until
+from support.jobs import TESTS, processes_of, until
 from support.slowcompare import EXTRA_ACTIONS
 from support.terminal import Terminal, app
 
-from backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 LAYERS = 100
 
@@ -25,7 +25,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAYERWISE_EXTRA_ACTIONS", EXTRA_ACTIONS)
     monkeypatch.setenv("LAYERWISE_TEST_PAUSE", "0.03")
-    monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{ROOT / 'tests'}")
+    monkeypatch.setenv("PYTHONPATH", f"{os.environ['PYTHONPATH']}{os.pathsep}{TESTS}")
 
 
 def done(terminal: Terminal) -> int:

@@ -11,14 +11,14 @@ import pytest
 from support.jobs import jobs_home, submit, until, wait_for
 from support.terminal import Terminal
 
-from backends.errors import LayerwiseError
-from backends.jobs.client import JobClient
-from backends.jobs.workspace.store import Workspace
-from tui.cli.asking import Asker
-from tui.cli.follow import Follower
-from tui.cli.log import Log
-from tui.cli.progress import NoBar
-from tui.state.questions import Question
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.tui.cli.asking import Asker
+from layerwise._tool.tui.cli.follow import Follower
+from layerwise._tool.tui.cli.log import Log
+from layerwise._tool.tui.cli.progress import NoBar
+from layerwise._tool.tui.state.questions import Question
 
 __all__ = ["jobs_home"]
 

@@ -13,9 +13,9 @@ from support.bench import BAD_LAYER, chain_pair, compare_spec
 from support.jobs import until, wait_for
 from support.terminal import Terminal, app
 
-from backends.jobs.client import JobClient
-from backends.jobs.workspace.store import Workspace
-from tui.controllers.run import compare_job
+from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.tui.controllers.run import compare_job
 
 LAYERS = 100
 CULPRIT = f"#{2 * BAD_LAYER} MatMul /layer.{BAD_LAYER}/MatMul"

@@ -8,7 +8,7 @@ from statistics import median
 
 from support.terminal import Terminal
 
-from surgery.demo import TROUBLE
+from layerwise._tool.surgery.demo import TROUBLE
 
 DEMO = [sys.executable, "-m", "layerwise", "demo"]
 

@@ -11,7 +11,7 @@ from support.big_graph import chain_model
 from support.jobs import alive, pids_of, processes_of, until, wait_for, waiting_pair
 from support.terminal import APP, ROOT, Terminal, app
 
-from backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 
 @pytest.fixture

@@ -19,16 +19,16 @@ from support.edit_models import described, nested_model
 from support.jobs import until
 from support.terminal import Terminal, app
 
-from backends.model.file import ModelFile
-from surgery.demo import make_demo
-from surgery.edits import apply_all
-from surgery.edits.names import RenameNode
-from surgery.edits.nodes import DeleteNodes, InsertNode, ReplaceNode
-from surgery.edits.whole import ConvertPrecision
-from surgery.history.tree import edits_to_json
-from surgery.model.structure import Structure
-from surgery.saving.model import save
-from surgery.types.declared import settled
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.surgery.demo import make_demo
+from layerwise._tool.surgery.edits import apply_all
+from layerwise._tool.surgery.edits.names import RenameNode
+from layerwise._tool.surgery.edits.nodes import DeleteNodes, InsertNode, ReplaceNode
+from layerwise._tool.surgery.edits.whole import ConvertPrecision
+from layerwise._tool.surgery.history.tree import edits_to_json
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.saving.model import save
+from layerwise._tool.surgery.types.declared import settled
 
 SIZES = [(80, 24), (120, 40)]
 FIRST = "/embeddings/word/Gather"
@@ -406,9 +406,9 @@ def test_unsaved_edits_survive_a_kill(encoder: Path, columns: int, rows: int) ->
 
 
 def test_extracting_a_part_that_runs(encoder: Path, tmp_path: Path) -> None:
-    from backends.onnxrt.runner import open_onnxrt
-    from backends.runner import Loadable
-    from backends.specs import RunnerSpec
+    from layerwise._tool.backends.onnxrt.runner import open_onnxrt
+    from layerwise._tool.backends.runner import Loadable
+    from layerwise._tool.backends.specs import RunnerSpec
 
     out = tmp_path / "part.onnx"
     with opened(encoder, 80, 24) as terminal:

@@ -17,7 +17,7 @@ from support.jobs import leases_taken, processes_of, until
 from support.models import mlp
 from support.terminal import Terminal
 
-from backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 _SIDES = ("bad.onnx", "--reference-model", "good.onnx", "--onnxrt", "--data-loader-script", "load.py")
 _LOADER = """

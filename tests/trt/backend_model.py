@@ -6,11 +6,13 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 import tensorrt as trt
-from backends.errors import BadFile, LayerwiseError, UsageError
-from backends.runner import Loadable, open_runner
-from backends.specs import FeedSpec, RunnerSpec
-from backends.trt.building.builder import build_engine
-from backends.trt.options import ConfigOptions, NetworkOptions, ProfileSpec, RunOptions, TrtOptions, to_dict
+from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.backends.trt.building.builder import build_engine
+from layerwise._tool.backends.trt.options import (
+    ConfigOptions, NetworkOptions, ProfileSpec, RunOptions, TrtOptions, to_dict
+)
 rng = np.random.default_rng(0)
 def value(name, shape, kind=TensorProto.FLOAT):
     return helper.make_tensor_value_info(name, kind, shape)

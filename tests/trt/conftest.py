@@ -13,7 +13,7 @@ from trt.zygote import Zygote
 
 HERE = Path(__file__).parent
 FAKE = HERE / "fake"
-_IMPORTED = ("layerwise.backend.trt", "layerwise.comparator", "debugtools.engines.inspect.action")
+_IMPORTED = ("layerwise.backend.trt", "layerwise.comparator", "layerwise._tool.debugtools.engines.inspect.action")
 
 
 @pytest.fixture(params=[10, 11], ids=["trt10", "trt11"])
@@ -139,7 +139,7 @@ def scenario(in_fake: Callable[..., str], tmp_path: Path) -> Callable[..., str]:
     """Run a script after backend_model.SETUP in a workspace of its own; what it prints."""
 
     def go(source: str, **environment: str) -> str:
-        path = f"import sys; sys.path.insert(0, {str(HERE.parents[1])!r})\n"
+        path = f"import sys; sys.path.insert(0, {str(HERE.parents[1] / '.editable')!r})\n"
         return in_fake(path + backend_model.SETUP + source, LAYERWISE_HOME=str(tmp_path / "home"), **environment)
 
     return go

@@ -1,9 +1,11 @@
 """What searches on the fake start with: models whose layers can be spoilt, and the searches as jobs run them."""
 
 LOADED = (
-    "debugtools.search.driver.action", "debugtools.search.driver.node_search", "debugtools.search.driver.repeat",
-    "debugtools.locate.action", "debugtools.locate.run", "debugtools.search.precision.action",
-    "debugtools.search.precision.run", "debugtools.convert.engine_precision", "backends.trt.inference.parts",
+    "layerwise._tool.debugtools.search.driver.action", "layerwise._tool.debugtools.search.driver.node_search",
+    "layerwise._tool.debugtools.search.driver.repeat", "layerwise._tool.debugtools.locate.action",
+    "layerwise._tool.debugtools.locate.run", "layerwise._tool.debugtools.search.precision.action",
+    "layerwise._tool.debugtools.search.precision.run", "layerwise._tool.debugtools.convert.engine_precision",
+    "layerwise._tool.backends.trt.inference.parts",
 )  # fmt: skip
 """What searches import on their way: loaded once, before any of them."""
 SETUP = """
@@ -12,13 +14,13 @@ from pathlib import Path
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
-from backends.errors import LayerwiseError, UsageError
-from backends.specs import FeedSpec, RunnerSpec
-from backends.trt.options import ConfigOptions, NetworkOptions, TrtOptions, to_dict
-from debugtools.compare.spec import CompareSpec, ToleranceSpec
-from debugtools.search.spec import DebugSpec, FlakySpec
-from debugtools.locate.spec import LocateSpec
-from debugtools.search.precision.spec import PrecisionSpec
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.backends.trt.options import ConfigOptions, NetworkOptions, TrtOptions, to_dict
+from layerwise._tool.debugtools.compare.spec import CompareSpec, ToleranceSpec
+from layerwise._tool.debugtools.search.spec import DebugSpec, FlakySpec
+from layerwise._tool.debugtools.locate.spec import LocateSpec
+from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
 from support.debugging import search, job_folder
 from support.locating import run_locate
 OPERATORS = ("Abs", "Neg", "Tanh", "Softplus", "Exp", "Sqrt")
@@ -63,10 +65,10 @@ def sized():
 """
 """A model that computes the sizes of a Reshape."""
 BUNDLED = """
-from debugtools.bundle.action import bundle
-from debugtools.bundle.spec import BundleSpec
-from debugtools.bundle.write import try_bundle
-from backends.jobs.context import JobContext
+from layerwise._tool.debugtools.bundle.action import bundle
+from layerwise._tool.debugtools.bundle.spec import BundleSpec
+from layerwise._tool.debugtools.bundle.write import try_bundle
+from layerwise._tool.backends.jobs.context import JobContext
 def bundled(name, suspect, model, nodes, **more):
     spec = BundleSpec(compare=sides(suspect, model, **more), nodes=nodes, output=str(HERE / name))
     return bundle(JobContext(job_folder(spec, "bundle"), 1))

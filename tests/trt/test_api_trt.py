@@ -34,7 +34,7 @@ def outputs(network, **options):
 def said(in_fake: Callable[..., str], tmp_path: Path) -> Callable[[str], list[str]]:
     """The lines that a script prints on the fake, alone and over the real bindings."""
     tests = Path(__file__).parents[1]
-    setup = SETUP.format(root=str(tests.parent), tests=str(tests))
+    setup = SETUP.format(root=str(tests.parent / ".editable"), tests=str(tests))
     return lambda source: in_fake(setup + source, LAYERWISE_HOME=str(tmp_path / "home")).splitlines()
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from support.bench import LAYERS, Bench, chain_pair, with_bench
 
-from backends.trt.options import trt_options
-from tui.controllers.engines import engines_of
-from tui.controllers.perf import BenchStarter
-from tui.screens.run import RunScreen
+from layerwise._tool.backends.trt.options import trt_options
+from layerwise._tool.tui.controllers.engines import engines_of
+from layerwise._tool.tui.controllers.perf import BenchStarter
+from layerwise._tool.tui.screens.run import RunScreen
 
 
 @pytest.fixture(scope="module")

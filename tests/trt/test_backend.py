@@ -124,7 +124,7 @@ print(error_of(lambda: opened(Loadable(), engine="missing.engine")))
 
 def test_engines_are_kept_by_model_options_version_and_gpu(scenario: RunIn, trt_version: int) -> None:
     said = scenario("""
-from backends.trt.store import Store
+from layerwise._tool.backends.trt.store import Store
 model, options = conv(1), TrtOptions()
 print([build_engine(model, options).cached for _ in range(2)], build_engine(conv(2), options).cached)
 print(build_engine(model, TrtOptions(config=ConfigOptions(optimization_level=2))).cached)
@@ -157,7 +157,7 @@ def test_a_build_in_a_thread_is_heard_of_and_given_up(scenario: RunIn) -> None:
         """
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from backends.trt.building.monitor import give_up, hear
+from layerwise._tool.backends.trt.building.monitor import give_up, hear
 heard = threading.Event()
 hear(lambda done, total, text: heard.set())
 found = ThreadPoolExecutor(1).submit(error_of, lambda: opened(conv(1)))

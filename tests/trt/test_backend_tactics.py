@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.trt.tactics.autotuning import Autotuning
-from backends.trt.tactics.record import Offer, Op, Record, decode_record, save_record
-from debugtools.diff.action import diff_files
-from debugtools.diff.spec import DiffSpec
-from debugtools.engines.tactics import load_replay, load_replays, potentially_bad
+from layerwise._tool.backends.trt.tactics.autotuning import Autotuning
+from layerwise._tool.backends.trt.tactics.record import Offer, Op, Record, decode_record, save_record
+from layerwise._tool.debugtools.diff.action import diff_files
+from layerwise._tool.debugtools.diff.spec import DiffSpec
+from layerwise._tool.debugtools.engines.tactics import load_replay, load_replays, potentially_bad
 
 RunIn = Callable[..., str]
 TACTICS = """
@@ -122,7 +122,7 @@ def test_excluded_tactics_are_not_used(run: Callable[[str], str]) -> None:
     said = run("""
 bad = tactics(save_tactics="bad.json")
 print([any(a == b for a, b in zip(tactics(exclude_tactics="bad.json"), bad)) for _ in range(5)])
-from debugtools.engines.tactics import load_replay
+from layerwise._tool.debugtools.engines.tactics import load_replay
 print(sorted(load_replay("bad.json").layers))
 """).splitlines()
     assert said == [str([False] * 5), "['conv', 'relu']"]

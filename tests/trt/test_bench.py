@@ -9,8 +9,8 @@ import onnx
 import pytest
 from support.bench import chain_pair
 
-from backends.bench.trtexec_files import read_profile, read_times
-from debugtools.bench.layers import Origins, Place
+from layerwise._tool.backends.bench.trtexec_files import read_profile, read_times
+from layerwise._tool.debugtools.bench.layers import Origins, Place
 
 LAYERS = 4
 QUICK = ["--warmUp=0", "--duration=0", "--iterations=15"]

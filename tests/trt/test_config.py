@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from backends.errors import UsageError
-from backends.trt.capabilities import CAPABILITIES, lacks
-from backends.trt.options import TrtOptions, to_dict, trt_options
-from tui.cli.options.trt import add_trt
-from tui.cli.parser import Parser
-from tui.cli.request.parser import parser
-from tui.cli.request.to_spec import to_request
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.trt.capabilities import CAPABILITIES, lacks
+from layerwise._tool.backends.trt.options import TrtOptions, to_dict, trt_options
+from layerwise._tool.tui.cli.options.trt import add_trt
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.request.parser import parser
+from layerwise._tool.tui.cli.request.to_spec import to_request
 
 RunIn = Callable[..., str]
 
@@ -48,7 +48,7 @@ def test_the_command_lines_options_reach_the_config(scenario: Callable[[str], st
     )
     text = json.dumps(to_dict(options_of(EVERYTHING)))
     found = json.loads(scenario(f"""
-from backends.trt.options import trt_options
+from layerwise._tool.backends.trt.options import trt_options
 build_engine(conv(2), trt_options(json.loads({text!r})))
 """))  # fmt: skip
     assert {"TF32", "SPARSE_WEIGHTS", "VERSION_COMPATIBLE", "EXCLUDE_LEAN_RUNTIME", "REFIT", "STRIP_PLAN", "DIRECT_IO",
@@ -113,7 +113,7 @@ def test_profiles_come_in_the_order_of_their_options() -> None:
 
 def test_what_only_one_version_has_is_in_the_table(scenario: Callable[[str], str], trt_version: int) -> None:
     said = scenario("""
-from backends.trt.capabilities import *
+from layerwise._tool.backends.trt.capabilities import *
 print(json.dumps({n: able(trt, n) for n in CAPABILITIES}))
 """)
     assert json.loads(said) == {name: row.only == trt_version for name, row in CAPABILITIES.items()}

@@ -9,7 +9,7 @@ import pytest
 from trt.backend_model import SETUP
 from trt.stubs import compact
 
-from backends.trt.capabilities import CAPABILITIES, Capability
+from layerwise._tool.backends.trt.capabilities import CAPABILITIES, Capability
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "backends" / "trt").rglob("*.py"))
@@ -111,7 +111,7 @@ def test_the_check_finds_names_of_one_version() -> None:
 
 def test_a_build_and_a_run_of_the_backend_pass_the_real_bindings_whole(in_fake: RunIn, tmp_path: Path) -> None:
     scenario = (
-        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{SETUP}"
+        f"import sys; sys.path.insert(0, {str(ROOT / '.editable')!r})\n{SETUP}"
         + """
 options = ConfigOptions(version_compatible=True, refittable=True, sparse_weights=True, optimization_level=2,
     pool_limits={"workspace": 1 << 24}, profiling_verbosity="detailed", max_aux_streams=2)

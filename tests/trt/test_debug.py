@@ -86,7 +86,7 @@ def test_parts_that_read_sizes_are_built_for_the_sizes_that_they_are_fed(find: F
     said = find(
         SIZES
         + """
-from backends.trt.options import ProfileSpec
+from layerwise._tool.backends.trt.options import ProfileSpec
 profile = ProfileSpec(min={"x": [1, 2, 4]}, opt={"x": [2, 2, 4]}, max={"x": [4, 2, 4]})
 suspect = trt(fp16=True, profiles=[profile], save_engine=str(HERE / "whole.engine"))
 feeds = FeedSpec(shapes={"x": [[3, 2, 4]]}, iterations=2)
@@ -105,9 +105,9 @@ print([layer["name"] for layer in from_bytes((HERE / "whole.engine").read_bytes(
 
 def test_what_searches_try_is_kept_within_bounds(find: Find) -> None:
     said = find("""
-import backends.trt.store as store
-from backends.runner import Loadable
-from backends.trt.store import Store, forget_candidates
+import layerwise._tool.backends.trt.store as store
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.trt.store import Store, forget_candidates
 import tensorrt
 kept = Store(tensorrt)
 store._MOST_OF_CANDIDATES = 1000

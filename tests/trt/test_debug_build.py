@@ -12,9 +12,9 @@ from onnx import helper
 from support.cli import Done, layerwise
 from trt.zygote import Zygote
 
-from tui.cli.debug.build import fill_build, to_builds
-from tui.cli.parser import Parser
-from tui.controllers.debug_start import search_request
+from layerwise._tool.tui.cli.debug.build import fill_build, to_builds
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.controllers.debug_start import search_request
 
 RunIn = Callable[..., str]
 ROOT = Path(__file__).parents[2]
@@ -22,16 +22,16 @@ OPERATORS = ("Abs", "Neg", "Tanh", "Softplus", "Exp", "Sigmoid")
 BAD = {"seed": 5, "bad_tactic": {"layers": ["softplus"], "probability": 0.3, "scale": 3.0}}
 SETUP = f"""
 import json, sys
-sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / "tests")!r}]
+sys.path[:0] = [{str(ROOT / ".editable")!r}, {str(ROOT / "tests")!r}]
 from pathlib import Path
-from backends.errors import LayerwiseError
-from backends.runner import Loadable
-from backends.specs import FeedSpec, RunnerSpec
-from backends.trt.building.builder import build_engine
-from backends.trt.options import TrtOptions, to_dict
-from debugtools.search.builds.spec import BuildsSpec
-from debugtools.compare.spec import CompareSpec
-from debugtools.search.spec import CheckSpec, DebugSpec
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.backends.trt.building.builder import build_engine
+from layerwise._tool.backends.trt.options import TrtOptions, to_dict
+from layerwise._tool.debugtools.search.builds.spec import BuildsSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec
 from support.debugging import job_folder, search
 from tensorrt._plan import from_bytes
 ORT = RunnerSpec(kind="onnxrt", threads=1)
@@ -123,7 +123,7 @@ def test_bad_tactics_of_two_layers_are_both_found(run: Callable[..., str]) -> No
 result = builds(until="16", narrow=True).result
 print(result["passed"], sorted(row["layer"] for rows in result["bad_tactics"] for row in rows))
 print("each make a good build fail" in result["summary"], "have none of them" in result["summary"])
-from debugtools.engines.tactics import load_replay
+from layerwise._tool.debugtools.engines.tactics import load_replay
 print(sorted(load_replay(result["files"]["exclude"]).layers))
 """,
         seed=5,
@@ -191,9 +191,9 @@ print(again.result["good"] > 0, again.result["bad"] > 0)
 def test_a_network_made_by_a_script_is_built_against_saved_outputs(run: Callable[..., str]) -> None:
     said = run("""
 import numpy as np
-from backends.results.inference import RunResults
-from backends.runner import open_runner
-from backends.trt.options import NetworkOptions
+from layerwise._tool.backends.results.inference import RunResults
+from layerwise._tool.backends.runner import open_runner
+from layerwise._tool.backends.trt.options import NetworkOptions
 Path("net.py").write_text('''
 import tensorrt as trt
 def load_network(builder, network):
@@ -232,10 +232,10 @@ print(len(from_bytes(again).header["layers"]))
 def test_a_command_is_lent_the_gpu_that_the_job_holds(run: Callable[..., str]) -> None:
     said = run("""
 import msgspec, os
-from backends.jobs.context import JobContext
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
-from debugtools.search.builds.action import debug_build
+from layerwise._tool.backends.jobs.context import JobContext
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.debugtools.search.builds.action import debug_build
 check = CheckSpec(command=["sh", "-c", f"echo $LAYERWISE_LEASES $CUDA_VISIBLE_DEVICES >> {Path.cwd()}/seen"],
     environment={"CUDA_VISIBLE_DEVICES": "0,1"})
 compare = CompareSpec(model="c.onnx", runners=[RunnerSpec(kind="trt")])

@@ -42,9 +42,9 @@ print(error_of(lambda: bundled("int8", trt(int8=True), chain(*OPERATORS), [3])))
 def test_triage_writes_the_failing_layer_down(find: Find) -> None:
     said = find(
         """
-from debugtools.triage.action import triage
-from debugtools.triage.spec import TriageSpec
-from backends.jobs.context import JobContext
+from layerwise._tool.debugtools.triage.action import triage
+from layerwise._tool.debugtools.triage.spec import TriageSpec
+from layerwise._tool.backends.jobs.context import JobContext
 answers = dict(original="yes", sanitize="yes", inputs="no", intermittent="no", layerwise="yes")
 spec = TriageSpec(compare=sides(trt(fp16=True)), answers=answers, output=str(HERE / "triage"))
 found = triage(JobContext(job_folder(spec, "triage"), 1))

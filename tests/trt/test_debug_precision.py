@@ -8,8 +8,8 @@ from trt.debug_models import coarse
 
 Find = Callable[..., list[str]]
 PRECISION = """
-from debugtools.search.precision.action import debug_precision
-from backends.jobs.context import JobContext
+from layerwise._tool.debugtools.search.precision.action import debug_precision
+from layerwise._tool.backends.jobs.context import JobContext
 def lowered(suspect, model=None, low="float16", mode="ddmin", atol=4e-3, **more):
     tolerance = ToleranceSpec(atol={"": atol}, rtol={"": atol})
     compare = CompareSpec(model=model or chain(*OPERATORS), runners=[suspect], tolerance=tolerance)

@@ -7,25 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from backends.errors import LayerwiseError
-from backends.trt.inference.engine import Tensor
-from backends.trt.inspect.engine import EngineView
-from backends.trt.inspect.layers import Layer, LayerTensor, layers_of, metadata_nodes
-from debugtools.engines.inspect.picture import engine_picture
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.trt.inference.engine import Tensor
+from layerwise._tool.backends.trt.inspect.engine import EngineView
+from layerwise._tool.backends.trt.inspect.layers import Layer, LayerTensor, layers_of, metadata_nodes
+from layerwise._tool.debugtools.engines.inspect.picture import engine_picture
 
 RunIn = Callable[..., str]
 INSPECT = """
 import os
 from msgspec.structs import replace as replaced
 from pathlib import Path
-from backends.trt.inference.engine import load_engine
-from backends.trt.inspect.engine import engine_view
-from backends.trt.inspect.network import layer_classes, network_view
-from backends.trt.logger import Messages
-from debugtools.engines.inspect.document import engine_document, network_document
-from debugtools.engines.inspect.text import engine_lines, network_lines
-from backends.trt.building.builder import Builder
-from backends.trt.building.monitor import no_progress
+from layerwise._tool.backends.trt.inference.engine import load_engine
+from layerwise._tool.backends.trt.inspect.engine import engine_view
+from layerwise._tool.backends.trt.inspect.network import layer_classes, network_view
+from layerwise._tool.backends.trt.logger import Messages
+from layerwise._tool.debugtools.engines.inspect.document import engine_document, network_document
+from layerwise._tool.debugtools.engines.inspect.text import engine_lines, network_lines
+from layerwise._tool.backends.trt.building.builder import Builder
+from layerwise._tool.backends.trt.building.monitor import no_progress
 SHOW = ["layers", "attrs", "weights"]
 def built(model=None, verbosity="detailed", *profiles, **config):
     options = TrtOptions(profiles=list(profiles) or [range_of(1, 2, 4)], fresh=True,
@@ -38,7 +38,7 @@ def network(model, **options):
     made = builder.network()
     return network_view(trt, made.network), made
 def acted(action, **fields):
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
     Path("spec.json").write_text(json.dumps({"params": fields}))
     return action(JobContext(Path("."), 1))
 """
@@ -138,7 +138,7 @@ print("\\n".join(network_lines(view, SHOW)))
 def test_files_that_are_no_engines_are_named_with_the_reason(run: Callable[[str], str], tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.engine")
     said = run("""
-from debugtools.engines.inspect.action import inspect_trt
+from layerwise._tool.debugtools.engines.inspect.action import inspect_trt
 whole = built()
 Path("bad.engine").write_bytes(b"no engine")
 Path("cut.engine").write_bytes(whole[:300])
@@ -166,7 +166,7 @@ Path("m.onnx").write_bytes(conv().data)
 nodes = [helper.make_node("Relu", ["x"], ["a"], "relu"), helper.make_node("Cast", ["a"], ["b"], "wide", to=13),
          helper.make_node("Cast", ["b"], ["y"], "back", to=1)]
 Path("wide.onnx").write_bytes(bytes_of(nodes, [value("x", [2])], [value("y", [2])]).data)
-from debugtools.engines.capability.action import capability
+from layerwise._tool.debugtools.engines.capability.action import capability
 for name in ("m.onnx", "wide.onnx"):
     for deep in (False, True):
         print(json.dumps(acted(capability, model=name, folder="parts", deep=deep)))
@@ -187,7 +187,7 @@ print(error_of(lambda: acted(capability, model="m.onnx", folder="parts", options
 
 def test_layers_are_drawn_as_a_graph_of_onnx(run: Callable[[str], str]) -> None:
     said = run("""
-from debugtools.engines.inspect.picture import engine_picture, network_picture
+from layerwise._tool.debugtools.engines.inspect.picture import engine_picture, network_picture
 for model in (network_picture(network(conv())[0]), engine_picture(viewed(built()))):
     onnx.checker.check_model(model)
     first = model.graph.node[0]
@@ -243,14 +243,14 @@ nodes = [helper.make_node(op.title(), [read], [made], op) for (op, read), made i
 model = bytes_of(nodes, [value("x", ["N", 8])], [value("y", ["N", 8])])
 Path("m.onnx").write_bytes(model.data)
 profile = ProfileSpec(min={"x": [1, 8]}, opt={"x": [3, 8]}, max={"x": [4, 8]})
-from debugtools.engines.inspect.action import inspect_trt
+from layerwise._tool.debugtools.engines.inspect.action import inspect_trt
 for watched in (True, False):
     options = TrtOptions(profiles=[profile], network=NetworkOptions(mark_unfused=watched), fresh=True)
     options = replaced(options, config=ConfigOptions(profiling_verbosity="detailed"))
     Path("m.engine").write_bytes(build_engine(model, options).data)
     found = acted(inspect_trt, engine="m.engine", nodes_of="m.onnx", json=True)["description"]["nodes"]
     print(" ".join(f"{name}:{'+'.join(each['by'] for each in layers)}" for name, layers in found.items()))
-from backends.jobs.journal.events import read_events
+from layerwise._tool.backends.jobs.journal.events import read_events
 print([event["text"] for event in read_events(Path(".")) if event["type"] == "warning"][-1])
 """)
     *maps, warned = said.splitlines()

@@ -20,7 +20,7 @@ def go(trt_version: int, zygotes: Zygotes, tmp_path: Path) -> Go:
     """Run a command line, in a fork of a process that has the fake TensorRT; its exit code and what it said."""
 
     def run(*words: str, **faults: object) -> tuple[int, str]:
-        paths = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
+        paths = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / ".editable")]
         started = f"import sys; sys.path[:0] = {paths!r}\nfrom support.forked import run_line"
         source = f"{started}\nsys.exit(run_line({words!r}))"
         home = {"LAYERWISE_HOME": f"{tmp_path}-home", "LAYERWISE_LEASES": f"{tmp_path}-home/leases"}

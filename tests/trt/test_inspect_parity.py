@@ -14,10 +14,10 @@ OURS = """
 import sys; sys.path.insert(0, {root!r})
 {setup}
 from pathlib import Path
-from backends.jobs.context import JobContext
-from backends.jobs.journal.events import read_events
-from backends.results.inference import IterationResult, RunResults
-from debugtools.engines.inspect.action import inspect_trt
+from layerwise._tool.backends.jobs.context import JobContext
+from layerwise._tool.backends.jobs.journal.events import read_events
+from layerwise._tool.backends.results.inference import IterationResult, RunResults
+from layerwise._tool.debugtools.engines.inspect.action import inspect_trt
 def action(**fields):
     Path("spec.json").write_text(json.dumps({{"params": fields}}))
     inspect_trt(JobContext(Path("."), 1))
@@ -35,7 +35,8 @@ def both(request: pytest.FixtureRequest) -> Iterator[Zygote]:
     except build.Unavailable as reason:
         pytest.skip(str(reason))
     environment = {**os.environ, **fake_environment(request.param), "LD_LIBRARY_PATH": library}
-    zygote = Zygote(environment, "polygraphy.tools", "polygraphy.backend.trt", "debugtools.engines.inspect.action")
+    modules = ("polygraphy.tools", "polygraphy.backend.trt", "layerwise._tool.debugtools.engines.inspect.action")
+    zygote = Zygote(environment, *modules)
     yield zygote
     zygote.close()
 
@@ -52,7 +53,7 @@ def sides(both: Zygote, tmp_path: Path) -> Sides:
         return [line.removeprefix("[I] ").rstrip() for line in shown if line.strip()]
 
     def run(ours: str, *theirs: str) -> tuple[list[str], list[str]]:
-        setup = OURS.format(root=str(Path(__file__).parents[2]), setup=SETUP)
+        setup = OURS.format(root=str(Path(__file__).parents[2] / ".editable"), setup=SETUP)
         found = lines(setup + ours, LAYERWISE_HOME=str(tmp_path / "home"))
         return found, lines(THEIRS.format(words=list(theirs)))
 

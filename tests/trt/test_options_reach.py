@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from trt.backend_model import SETUP
 
-from backends.trt.options import to_dict, trt_options
-from tui.cli.request.parser import parser
-from tui.cli.request.to_spec import to_request
+from layerwise._tool.backends.trt.options import to_dict, trt_options
+from layerwise._tool.tui.cli.request.parser import parser
+from layerwise._tool.tui.cli.request.to_spec import to_request
 
 LIBRARY = _ctypes.__file__  # any shared library
 ASKED = """
 from tensorrt import _faults
 from tensorrt._plan import from_bytes
-from backends.trt.options import trt_options
+from layerwise._tool.backends.trt.options import trt_options
 def asked(options, model=None):
     try:
         built = build_engine(model or conv(2), trt_options(options))
@@ -35,7 +35,7 @@ def built(in_fake: Callable[..., str], tmp_path: Path) -> Callable[..., list[dic
     def run(*lines: str, **faults: object) -> list[dict[str, Any]]:
         options = [to_dict(trt_options(options_of(line))) for line in lines]
         source = (
-            f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n{SETUP}{ASKED}"
+            f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2] / '.editable')!r})\n{SETUP}{ASKED}"
             f"_faults.inject(**{faults!r})\n"
             f"for options in json.loads({json.dumps(options)!r}):\n    print(json.dumps(asked(options)))\n"
         )
@@ -122,10 +122,10 @@ def test_quantization_flags_and_streams(built: Callable[..., list[dict[str, Any]
 def test_a_lean_runtime_a_saved_engine_and_a_timing_cache(in_fake: Callable[..., str], tmp_path: Path) -> None:
     (tmp_path / "no.so").write_text("no library")
     said = in_fake(
-        f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n{SETUP}{ASKED}"
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2] / '.editable')!r})\n{SETUP}{ASKED}"
         "def run(line):\n"
-        "    from tui.cli.request.parser import parser\n"
-        "    from tui.cli.request.to_spec import to_request\n"
+        "    from layerwise._tool.tui.cli.request.parser import parser\n"
+        "    from layerwise._tool.tui.cli.request.to_spec import to_request\n"
         "    spec = to_request(parser().parse_args(['m.onnx', '--trt', *line.split()])).spec.runners[0]\n"
         "    return open_runner(spec, conv(2)).infer(feed(2)).outputs['y'].shape\n"
         f"lean = '--version-compatible --exclude-lean-runtime --save-engine m.engine --load-runtime {LIBRARY}'\n"

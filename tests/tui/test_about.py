@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from backends.jobs.spec import JobSpec
-from tui.state.about import COMPARING, comparison_params, is_about
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.tui.state.about import COMPARING, comparison_params, is_about
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from polygraphy import comparator as theirs
 from polygraphy.exception import PolygraphyException
 from polygraphy.logger import G_LOGGER as THEIR_LOGGER
 
-from backends.errors import LayerwiseError
 from layerwise import comparator as ours
+from layerwise._tool.backends.errors import LayerwiseError
 
 ARRAY = np.arange(4, dtype=np.float32)
 OUTPUTS = {"none": {}, "y": {"y": ARRAY}, "z": {"z": ARRAY}, "both": {"y": ARRAY, "z": ARRAY}}

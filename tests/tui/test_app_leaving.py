@@ -8,12 +8,12 @@ import pytest
 from support.big_graph import chain_model
 from textual.worker import WorkerFailed
 
-from tui.commands import in_scopes
-from tui.screens.page import Page
-from tui.state.shared import AppState
-from tui.state.signal import Signal
-from tui.widgets.lines import LineWidget
-from tui.workbench import PAGES, Workbench, open_workbench
+from layerwise._tool.tui.commands import in_scopes
+from layerwise._tool.tui.screens.page import Page
+from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.state.signal import Signal
+from layerwise._tool.tui.widgets.lines import LineWidget
+from layerwise._tool.tui.workbench import PAGES, Workbench, open_workbench
 
 
 def every_signal(state: AppState) -> list[Callable[[], None]]:

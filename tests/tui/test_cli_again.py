@@ -10,8 +10,8 @@ from support.debugging import saved
 from support.forked import ForkedWorker
 from support.models import mlp
 
-from backends.jobs.processes import supervise
-from backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.jobs.processes import supervise
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 _SIDES = "bad.onnx --reference-model good.onnx --onnxrt"
 COMMANDS = {

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from support.bench import LAYERS, chain_pair
 from support.cli import layerwise
 
-from backends.errors import UsageError
-from backends.jobs.workspace.store import Workspace
-from backends.specs import FeedSpec, RunnerSpec
-from debugtools.bench.spec import BenchSpec, ExportSpec, PlanSpec
-from tui.cli.bench.line import command_line
-from tui.cli.bench.to_spec import parsed, to_bench
-from tui.cli.bench.trtexec import NO_EFFECT, OPTIONS, TAKING_NOTHING, translate
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools.bench.spec import BenchSpec, ExportSpec, PlanSpec
+from layerwise._tool.tui.cli.bench.line import command_line
+from layerwise._tool.tui.cli.bench.to_spec import parsed, to_bench
+from layerwise._tool.tui.cli.bench.trtexec import NO_EFFECT, OPTIONS, TAKING_NOTHING, translate
 
 QUICK = ("--warm-up-time", "0", "--duration", "0", "--iterations", "20", "--threads", "1")
 

@@ -10,8 +10,8 @@ from onnx import TensorProto
 from support import models
 from support.cli import layerwise
 
-from backends.runner import Loadable, open_runner
-from backends.specs import RunnerSpec
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.specs import RunnerSpec
 from layerwise.json import save_json
 
 
@@ -162,10 +162,10 @@ def test_overwriting_is_said(folder: Path) -> None:
 
 
 def test_sparsity_of_dense_and_pruned_weights(folder: Path) -> None:
-    from backends.model.file import ModelFile
-    from surgery.model.structure import Structure
-    from surgery.saving.model import save
-    from surgery.weights.sparsity import prune_2_4
+    from layerwise._tool.backends.model.file import ModelFile
+    from layerwise._tool.surgery.model.structure import Structure
+    from layerwise._tool.surgery.saving.model import save
+    from layerwise._tool.surgery.weights.sparsity import prune_2_4
 
     with ModelFile(folder / "m.onnx") as file:
         save(prune_2_4(Structure.open(file), {"w0", "w2"}), folder / "p.onnx")

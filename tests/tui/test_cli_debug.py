@@ -10,14 +10,14 @@ from support.cli import layerwise
 from support.debugging import saved
 from support.models import mlp
 
-from backends.errors import LayerwiseError
-from debugtools.search.spec import FlakySpec
-from tui.cli.debug.bisect import fill_bisect
-from tui.cli.debug.reduce import fill_reduce
-from tui.cli.debug.repeat import fill_repeat
-from tui.cli.debug.to_debug import debug_job, to_debug
-from tui.cli.options.common import add_logging
-from tui.cli.parser import Parser
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.debugtools.search.spec import FlakySpec
+from layerwise._tool.tui.cli.debug.bisect import fill_bisect
+from layerwise._tool.tui.cli.debug.reduce import fill_reduce
+from layerwise._tool.tui.cli.debug.repeat import fill_repeat
+from layerwise._tool.tui.cli.debug.to_debug import debug_job, to_debug
+from layerwise._tool.tui.cli.options.common import add_logging
+from layerwise._tool.tui.cli.parser import Parser
 
 FILLS = {"reduce": fill_reduce, "bisect": fill_bisect, "repeat": fill_repeat}
 CHECK = f"{sys.executable} check.py polygraphy_debug.onnx /fc1/Add"

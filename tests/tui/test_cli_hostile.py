@@ -15,9 +15,9 @@ from support import hostile
 from support.cli import Done, layerwise
 from support.models import conv_net
 
+from layerwise._tool.tui.__main__ import main
 from layerwise.comparator import RunResults
 from layerwise.json import save_json
-from tui.__main__ import main
 
 NAMES = (
     "\x1b[31mred\x1b[0m", "\x1b]52;c;cm0gLXJmIC8=\x07", "[bold red]markup[/]", "two\nlines\r\nand\ttab", "N" * 10_000,

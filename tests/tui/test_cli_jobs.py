@@ -12,8 +12,8 @@ from onnx import numpy_helper
 from support.cli import layerwise, polygraphy
 from support.models import mlp
 
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise.json import load_json, save_json
 
 

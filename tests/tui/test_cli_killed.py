@@ -11,7 +11,7 @@ from support.forked import run_line
 from support.models import mlp
 from support.writers import Lines, forked, kill_points
 
-from backends.filesystem import temporary
+from layerwise._tool.backends.filesystem import temporary
 from layerwise.json import save_json
 
 COMMANDS = {
@@ -26,8 +26,8 @@ COMMANDS = {
 def imported() -> None:
     """Forks need not import again."""
     for module in (
-        "tui.cli.data", "tui.cli.inspect.command", "tui.cli.leaf", "surgery.precision.half",
-        "backends.saved_data.actions",
+        "layerwise._tool.tui.cli.data", "layerwise._tool.tui.cli.inspect.command", "layerwise._tool.tui.cli.leaf",
+        "layerwise._tool.surgery.precision.half", "layerwise._tool.backends.saved_data.actions",
     ):  # fmt: skip
         importlib.import_module(module)
 
@@ -51,7 +51,7 @@ def run(line: str, unnamed: bool, last: int = -1, told: Path | None = None) -> i
     """The exit code in a fork, which dies at line `last` of our writers; `told`: where it says how many there were."""
 
     def work() -> int:
-        from backends.filesystem import unnamed_files as module
+        from layerwise._tool.backends.filesystem import unnamed_files as module
 
         temporary._swept.clear()
         if not unnamed:

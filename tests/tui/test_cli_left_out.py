@@ -11,10 +11,10 @@ import pytest
 from support.cli import layerwise
 from support.output_kinds import write_model
 
-from backends.results.accuracy import AccuracyResult, AccuracyResults, SimpleResult
-from backends.results.inference import IterationResult, RunResults
-from debugtools.diff.action import diff_files
-from debugtools.diff.spec import DiffSpec
+from layerwise._tool.backends.results.accuracy import AccuracyResult, AccuracyResults, SimpleResult
+from layerwise._tool.backends.results.inference import IterationResult, RunResults
+from layerwise._tool.debugtools.diff.action import diff_files
+from layerwise._tool.debugtools.diff.spec import DiffSpec
 
 NOTHING = "nothing was compared"
 ARRAY = np.arange(3, dtype=np.float32)

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from backends.specs import FeedSpec, ModelOptions, RunnerSpec
-from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
-from tui.cli.request.line import command_line
-from tui.cli.request.parser import parser
-from tui.cli.request.to_spec import to_request
+from layerwise._tool.backends.specs import FeedSpec, ModelOptions, RunnerSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
+from layerwise._tool.tui.cli.request.line import command_line
+from layerwise._tool.tui.cli.request.parser import parser
+from layerwise._tool.tui.cli.request.to_spec import to_request
 
 PARSER = parser()
 UNSAYABLE = ("*", "mark all", "mark\\ all", "--")  # argparse drops the last one wherever it stands

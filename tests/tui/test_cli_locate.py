@@ -12,11 +12,11 @@ from support.big_graph import HOSTILE
 from support.cli import layerwise
 from support.models import loop_model, mlp
 
-from backends.specs import RunnerSpec
-from debugtools.compare.spec import CompareSpec
-from debugtools.locate.spec import LocateSpec
-from tui.cli.debug.locate import fill_locate, locate_line, to_locate
-from tui.cli.parser import Parser
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.locate.spec import LocateSpec
+from layerwise._tool.tui.cli.debug.locate import fill_locate, locate_line, to_locate
+from layerwise._tool.tui.cli.parser import Parser
 
 
 @pytest.fixture

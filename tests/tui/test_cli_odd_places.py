@@ -11,12 +11,12 @@ import pytest
 from support import forkserver
 from support.models import mlp
 
-from backends.jobs.processes.supervise import time_running
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
-from tui.__main__ import main
-from tui.presenters.glyphs import UNICODE
-from tui.presenters.jobs import row_line
+from layerwise._tool.backends.jobs.processes.supervise import time_running
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.tui.__main__ import main
+from layerwise._tool.tui.presenters.glyphs import UNICODE
+from layerwise._tool.tui.presenters.jobs import row_line
 
 ROOT = os.geteuid() == 0
 COMMANDS = {
@@ -78,7 +78,10 @@ PLACES = {
 }  # fmt: skip
 
 
-_REAL_WORKERS = "from backends.jobs.processes import control, supervise; supervise.start_worker = control.start_worker"
+_REAL_WORKERS = """
+from layerwise._tool.backends.jobs.processes import control, supervise
+supervise.start_worker = control.start_worker
+"""
 
 
 def line(words: list[str], place: Place, folder: Path) -> tuple[int, str]:

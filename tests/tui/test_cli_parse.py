@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from backends.errors import UsageError
-from backends.sizes import parse_size
-from debugtools.compare.spec import CompareSpec
-from tui.cli import values
-from tui.cli.request.parser import parser
-from tui.cli.request.to_spec import to_request
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.sizes import parse_size
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.tui.cli import values
+from layerwise._tool.tui.cli.request.parser import parser
+from layerwise._tool.tui.cli.request.to_spec import to_request
 
 
 def spec_of(line: str) -> CompareSpec:

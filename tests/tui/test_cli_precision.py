@@ -10,11 +10,11 @@ import pytest
 from support.cli import layerwise
 from support.models import from_text
 
-from backends.feeds.sources import save_feeds
-from debugtools.search.precision.spec import PrecisionSpec
+from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
+from layerwise._tool.tui.cli.debug.precision import fill_precision, to_precision
+from layerwise._tool.tui.cli.parser import Parser
 from layerwise.comparator import RunResults
-from tui.cli.debug.precision import fill_precision, to_precision
-from tui.cli.parser import Parser
 
 MODEL = from_text(
     "g (float[4,8] x) => (float[4,8] y) <float[1] k = {4096}> {"

@@ -21,7 +21,7 @@ from onnx import TensorProto, helper, numpy_helper
 from support.cli import layerwise
 from support.models import mlp
 
-from surgery.precision.nodes import emulate_precision
+from layerwise._tool.surgery.precision.nodes import emulate_precision
 
 PAIR = ("run", "m.onnx", "--onnxrt", "--onnxrt")
 

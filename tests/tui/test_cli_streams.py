@@ -63,7 +63,7 @@ def test_an_output_that_never_waits_gets_every_byte(models: Path) -> None:
     save(mlp(4, 40), models / "deep.onnx")
     words = [sys.executable, "-m", "layerwise", "inspect", "model", "deep.onnx", "--show", "layers", "attrs", "weights"]
     whole = subprocess.run(words, cwd=models, env=os.environ, capture_output=True, check=True).stdout
-    script = "import sys; from tui.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    script = "import sys; from layerwise._tool.tui.__main__ import main; sys.exit(main(sys.argv[1:]))"
     with subprocess.Popen([sys.executable, "-c", script, *words[3:]], cwd=models, env=os.environ, stdout=write) as slow:
         os.close(write)
         found = b""

@@ -9,15 +9,15 @@ import pytest
 import textual
 from support.big_graph import chain_model
 
-from backends.errors import BadFile
-from tui import workbench
-from tui.commands import REGISTRY, by_verb, going_on, in_scopes
-from tui.controllers.command_line import line_completions, parse_line
-from tui.controllers.yank import CLIPBOARD_LIMIT, Copy, block_copy, yank
-from tui.keymaps import read_keymap
-from tui.presenters.bars import footer_line
-from tui.presenters.text import plain, width
-from tui.workbench import PAGES, open_workbench
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.tui import workbench
+from layerwise._tool.tui.commands import REGISTRY, by_verb, going_on, in_scopes
+from layerwise._tool.tui.controllers.command_line import line_completions, parse_line
+from layerwise._tool.tui.controllers.yank import CLIPBOARD_LIMIT, Copy, block_copy, yank
+from layerwise._tool.tui.keymaps import read_keymap
+from layerwise._tool.tui.presenters.bars import footer_line
+from layerwise._tool.tui.presenters.text import plain, width
+from layerwise._tool.tui.workbench import PAGES, open_workbench
 
 ROOT = Path(workbench.__file__).parent
 

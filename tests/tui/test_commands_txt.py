@@ -16,8 +16,8 @@ from support.plans import plan_header
 from support.scenes import inputs_of, prepare
 from trt.zygote import Zygote
 
-from backends.jobs.client import JobClient
-from backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise.comparator import RunResults
 from layerwise.json import load_json
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.bench import BAD_LAYER, Bench, chain_pair, compare_spec, with_bench
 
-from tui.screens.debug import DebugScreen
+from layerwise._tool.tui.screens.debug import DebugScreen
 
 CULPRIT = f"#{2 * BAD_LAYER} MatMul /layer.{BAD_LAYER}/MatMul"
 

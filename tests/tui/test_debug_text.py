@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.presenters.band import band_line, cell_states, pointer_line
-from tui.presenters.debug import body_lines
-from tui.presenters.debug_detail import row_detail
-from tui.presenters.debug_head import head_lines
-from tui.presenters.debug_rows import heading, row_line
-from tui.presenters.glyphs import ASCII, UNICODE
-from tui.presenters.text import plain, width
-from tui.state.debugging import DebugState
-from tui.state.questions import Question, read_question
+from layerwise._tool.tui.presenters.band import band_line, cell_states, pointer_line
+from layerwise._tool.tui.presenters.debug import body_lines
+from layerwise._tool.tui.presenters.debug_detail import row_detail
+from layerwise._tool.tui.presenters.debug_head import head_lines
+from layerwise._tool.tui.presenters.debug_rows import heading, row_line
+from layerwise._tool.tui.presenters.glyphs import ASCII, UNICODE
+from layerwise._tool.tui.presenters.text import plain, width
+from layerwise._tool.tui.state.debugging import DebugState
+from layerwise._tool.tui.state.questions import Question, read_question
 
 STATES = ["good", "bad", "unknown", "skipped", "asked"]
 runs_of = st.lists(st.tuples(st.sampled_from(STATES), st.integers(1, 500)), min_size=1, max_size=40)

@@ -9,9 +9,9 @@ import pytest
 from support.bench import BAD_LAYER, Bench, chain_pair, compare_spec, with_bench
 from support.jobs import waiting_pair
 
-from surgery.precision.nodes import emulate_precision
-from tui.screens.errors import ErrorsScreen
-from tui.state.error_table import FAILED
+from layerwise._tool.surgery.precision.nodes import emulate_precision
+from layerwise._tool.tui.screens.errors import ErrorsScreen
+from layerwise._tool.tui.state.error_table import FAILED
 
 
 @pytest.fixture(scope="module")

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backends.errors import UsageError
-from tui.presenters.error_detail import detail_lines, row_text
-from tui.presenters.errors import head_lines, heading, minimap_cell, row_line
-from tui.presenters.glyphs import ASCII, UNICODE
-from tui.presenters.jobs import detail_lines as job_lines
-from tui.presenters.text import plain, width
-from tui.state.error_filter import parse_filter
-from tui.state.error_table import PASSED, UNKNOWN, ErrorTable
-from tui.state.errors import CLEAN, FOUND, SORTS, WRONG, ErrorsState
-from tui.state.packed_rows import BLOCK, PackedRows
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.tui.presenters.error_detail import detail_lines, row_text
+from layerwise._tool.tui.presenters.errors import head_lines, heading, minimap_cell, row_line
+from layerwise._tool.tui.presenters.glyphs import ASCII, UNICODE
+from layerwise._tool.tui.presenters.jobs import detail_lines as job_lines
+from layerwise._tool.tui.presenters.text import plain, width
+from layerwise._tool.tui.state.error_filter import parse_filter
+from layerwise._tool.tui.state.error_table import PASSED, UNKNOWN, ErrorTable
+from layerwise._tool.tui.state.errors import CLEAN, FOUND, SORTS, WRONG, ErrorsState
+from layerwise._tool.tui.state.packed_rows import BLOCK, PackedRows
 
 
 def layer(i: int, **fields: Any) -> dict[str, Any]:

@@ -8,17 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.big_graph import chain_model
 
-from backends.model.file import ModelFile
-from surgery.graph import GraphIndex
-from surgery.graph.build import build_index
-from surgery.graph.repeats import Repeat
-from tui.presenters.fold_rows import fold_row
-from tui.presenters.glyphs import UNICODE
-from tui.presenters.graph_rows import columns
-from tui.presenters.text import plain, width
-from tui.state.folding import Folding
-from tui.state.graph import NodeRows
-from tui.state.session import NodeError, Session
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.surgery.graph import GraphIndex
+from layerwise._tool.surgery.graph.build import build_index
+from layerwise._tool.surgery.graph.repeats import Repeat
+from layerwise._tool.tui.presenters.fold_rows import fold_row
+from layerwise._tool.tui.presenters.glyphs import UNICODE
+from layerwise._tool.tui.presenters.graph_rows import columns
+from layerwise._tool.tui.presenters.text import plain, width
+from layerwise._tool.tui.state.folding import Folding
+from layerwise._tool.tui.state.graph import NodeRows
+from layerwise._tool.tui.state.session import NodeError, Session
 
 repeats = st.lists(st.tuples(st.integers(0, 3), st.integers(2, 4), st.integers(2, 4)), max_size=3)
 

@@ -9,18 +9,18 @@ from rich.cells import cell_len
 from support.big_graph import hostile_model
 from support.models import from_text, save
 
-from backends.model.file import ModelFile
-from backends.text import shown
-from surgery.graph import GraphIndex
-from surgery.graph.build import build_index
-from tui.presenters.glyphs import ASCII, UNICODE
-from tui.presenters.graph_rows import columns, header, node_row
-from tui.presenters.neighbours import UP, joints, neighbourhood, place
-from tui.presenters.node_detail import NodeDetail
-from tui.presenters.text import clip, fit, merge, plain, spread, width, wrap_runs
-from tui.state.graph import History, NodeRows
-from tui.state.marks import MarkCost, tensor_bytes
-from tui.state.session import NodeError
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.graph import GraphIndex
+from layerwise._tool.surgery.graph.build import build_index
+from layerwise._tool.tui.presenters.glyphs import ASCII, UNICODE
+from layerwise._tool.tui.presenters.graph_rows import columns, header, node_row
+from layerwise._tool.tui.presenters.neighbours import UP, joints, neighbourhood, place
+from layerwise._tool.tui.presenters.node_detail import NodeDetail
+from layerwise._tool.tui.presenters.text import clip, fit, merge, plain, spread, width, wrap_runs
+from layerwise._tool.tui.state.graph import History, NodeRows
+from layerwise._tool.tui.state.marks import MarkCost, tensor_bytes
+from layerwise._tool.tui.state.session import NodeError
 
 DIAMOND = """
 main (float[1,4] x, float[N,4] y) => (float[1,4] out) {

@@ -11,8 +11,8 @@ from support import damage
 from support.bench import Bench, with_bench
 from support.jobs import jobs_home, run
 
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home"]
 

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from support.bench import Bench, chain_pair, compare_spec, with_bench
 from support.jobs import jobs_home
 
-from backends.jobs.journal.view import JobView
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
-from tui.controllers.run import compare_job
-from tui.presenters.glyphs import ASCII, UNICODE
-from tui.presenters.jobs import card_lines, card_text, heading, row_line, summary
-from tui.presenters.text import plain, width
-from tui.state.questions import KNOWN_KEYS, read_question
+from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.tui.controllers.run import compare_job
+from layerwise._tool.tui.presenters.glyphs import ASCII, UNICODE
+from layerwise._tool.tui.presenters.jobs import card_lines, card_text, heading, row_line, summary
+from layerwise._tool.tui.presenters.text import plain, width
+from layerwise._tool.tui.state.questions import KNOWN_KEYS, read_question
 
 __all__ = ["jobs_home"]
 
@@ -172,7 +172,7 @@ def test_a_comparison_that_was_started_before_opens_its_table(tmp_path: Path) ->
     right, wrong = chain_pair(tmp_path)
 
     async def before() -> int:
-        from backends.jobs.client import JobClient
+        from layerwise._tool.backends.jobs.client import JobClient
 
         client = JobClient(Workspace())
         job = await client.submit(compare_job(compare_spec(wrong, right)))

@@ -17,9 +17,9 @@ from support.jobs import jobs_home, processes_of, ready_pair, submit, until, wai
 from support.models import mlp
 from support.other_user import OTHER, as_other, entries, loose, needs_root, open_place, reached, signalled
 
-from backends.jobs.client import JobClient
-from backends.jobs.workspace.store import Workspace
-from tui.state.session import SessionStore
+from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.tui.state.session import SessionStore
 
 __all__ = ["jobs_home", "open_place"]
 

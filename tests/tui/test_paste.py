@@ -17,33 +17,33 @@ from support.hostile import Bash, assert_harmless, hostile_file, hostile_names
 from support.models import mlp
 from support.visual_page import indexed, page_data
 
-from backends.jobs.processes.cards import make_card
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import Workspace
-from backends.shell import shell_line, shell_words
-from backends.specs import RunnerSpec
-from debugtools.bench.spec import BenchSpec
-from debugtools.bundle.readme import readme
-from debugtools.compare.spec import CompareSpec, MarkSpec
-from debugtools.triage.finding import Case
-from debugtools.triage.place import Place
-from debugtools.triage.report import write_reports
-from debugtools.triage.spec import TriageSpec
-from tui.cli.bench.line import command_line as bench_line
-from tui.cli.request.line import command_line
-from tui.cli.submit import TITLE, card_text
-from tui.controllers.edit_complete import Completions
-from tui.controllers.error_export import yank_targets as error_copies
-from tui.controllers.perf import yank_targets as bench_copies
-from tui.controllers.yank import Copy, block_copy, yank
-from tui.presenters.glyphs import UNICODE
-from tui.presenters.jobs import card_lines
-from tui.presenters.run_form import command_lines
-from tui.presenters.text import plain
-from tui.state.errors import ErrorsState
-from tui.state.presets import apply_preset, preset
-from tui.state.run_form import RunForm
-from tui.state.run_reader import words as read_words
+from layerwise._tool.backends.jobs.processes.cards import make_card
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.shell import shell_line, shell_words
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.debugtools.bench.spec import BenchSpec
+from layerwise._tool.debugtools.bundle.readme import readme
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
+from layerwise._tool.debugtools.triage.finding import Case
+from layerwise._tool.debugtools.triage.place import Place
+from layerwise._tool.debugtools.triage.report import write_reports
+from layerwise._tool.debugtools.triage.spec import TriageSpec
+from layerwise._tool.tui.cli.bench.line import command_line as bench_line
+from layerwise._tool.tui.cli.request.line import command_line
+from layerwise._tool.tui.cli.submit import TITLE, card_text
+from layerwise._tool.tui.controllers.edit_complete import Completions
+from layerwise._tool.tui.controllers.error_export import yank_targets as error_copies
+from layerwise._tool.tui.controllers.perf import yank_targets as bench_copies
+from layerwise._tool.tui.controllers.yank import Copy, block_copy, yank
+from layerwise._tool.tui.presenters.glyphs import UNICODE
+from layerwise._tool.tui.presenters.jobs import card_lines
+from layerwise._tool.tui.presenters.run_form import command_lines
+from layerwise._tool.tui.presenters.text import plain
+from layerwise._tool.tui.state.errors import ErrorsState
+from layerwise._tool.tui.state.presets import apply_preset, preset
+from layerwise._tool.tui.state.run_form import RunForm
+from layerwise._tool.tui.state.run_reader import words as read_words
 
 NAMES = hostile_names(200, seed=11)
 COMMAND = ["layerwise", "run", *NAMES]

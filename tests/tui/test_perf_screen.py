@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from support.bench import LAYERS, Bench, chain_pair, compare_spec, with_bench
 
-from backends.specs import RunnerSpec
-from debugtools.bench.spec import BenchSpec, PlanSpec
-from tui.controllers.perf import bench_job, node_of_layer
-from tui.screens.perf import PerfScreen
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.debugtools.bench.spec import BenchSpec, PlanSpec
+from layerwise._tool.tui.controllers.perf import bench_job, node_of_layer
+from layerwise._tool.tui.screens.perf import PerfScreen
 
 QUICK = PlanSpec(warm_up=0.0, duration=0.0, iterations=20)
 

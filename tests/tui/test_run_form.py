@@ -9,22 +9,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.bench import Bench, chain_pair, with_bench
 
-from backends.trt.options import RunOptions, trt_options
-from debugtools.compare.spec import MarkSpec
-from surgery.graph import GraphIndex
-from tui.cli.request.line import command_line
-from tui.cli.request.parser import parser
-from tui.cli.request.to_spec import to_request
-from tui.presenters.compare_text import compare_title, rule_text, side_names, tolerance_text
-from tui.presenters.glyphs import ASCII, UNICODE
-from tui.presenters.run_form import command_lines, cost_line, field_line
-from tui.presenters.text import plain, width
-from tui.screens.run import RunScreen
-from tui.state.mark_cost import Cost, mark_cost
-from tui.state.presets import PRESETS, apply_preset
-from tui.state.run_check import check
-from tui.state.run_fields import fields, repaired
-from tui.state.run_form import KINDS, RunForm, SideForm, add_side, drop_side, load_form, put, save_form
+from layerwise._tool.backends.trt.options import RunOptions, trt_options
+from layerwise._tool.debugtools.compare.spec import MarkSpec
+from layerwise._tool.surgery.graph import GraphIndex
+from layerwise._tool.tui.cli.request.line import command_line
+from layerwise._tool.tui.cli.request.parser import parser
+from layerwise._tool.tui.cli.request.to_spec import to_request
+from layerwise._tool.tui.presenters.compare_text import compare_title, rule_text, side_names, tolerance_text
+from layerwise._tool.tui.presenters.glyphs import ASCII, UNICODE
+from layerwise._tool.tui.presenters.run_form import command_lines, cost_line, field_line
+from layerwise._tool.tui.presenters.text import plain, width
+from layerwise._tool.tui.screens.run import RunScreen
+from layerwise._tool.tui.state.mark_cost import Cost, mark_cost
+from layerwise._tool.tui.state.presets import PRESETS, apply_preset
+from layerwise._tool.tui.state.run_check import check
+from layerwise._tool.tui.state.run_fields import fields, repaired
+from layerwise._tool.tui.state.run_form import KINDS, RunForm, SideForm, add_side, drop_side, load_form, put, save_form
 
 MODEL = Path("/m/model.onnx")
 INPUTS = [("x", ("batch", 3, 8, 8)), ("it's", (1, "n")), ("y", (4,))]
@@ -183,8 +183,8 @@ def test_any_form_is_checked_drawn_and_kept(form: RunForm) -> None:
 
 
 def test_the_cost_of_marks_comes_from_the_index(pair: tuple[Path, Path], tmp_path: Path) -> None:
-    from backends.model.file import ModelFile
-    from surgery.graph.build import build_index
+    from layerwise._tool.backends.model.file import ModelFile
+    from layerwise._tool.surgery.graph.build import build_index
 
     index = build_index(ModelFile(pair[0]), tmp_path, lambda done, total: None)
     assert isinstance(index, GraphIndex)

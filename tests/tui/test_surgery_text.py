@@ -6,21 +6,21 @@ import pytest
 from rich.cells import cell_len
 from support.big_graph import chain_model, hostile_model
 
-from backends.errors import LayerwiseError, UsageError
-from backends.model.file import ModelFile
-from surgery.edits.nodes import DeleteNodes, InsertNode
-from surgery.edits.operands import Constant
-from surgery.graph.build import build_index
-from tui.controllers.edit_desk import EditDesk
-from tui.presenters.changes import heading, pair_lines, side_row
-from tui.presenters.edit_history import branch_row, branches
-from tui.presenters.ghost import ghost_lines, step_lines
-from tui.presenters.glyphs import ASCII, UNICODE
-from tui.presenters.surgery_status import edited_text, effect_text
-from tui.presenters.text import plain, width
-from tui.state.changes import Gap, SideRows
-from tui.state.session import Session
-from tui.state.surgery import Check, Step, SurgeryState
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.surgery.edits.nodes import DeleteNodes, InsertNode
+from layerwise._tool.surgery.edits.operands import Constant
+from layerwise._tool.surgery.graph.build import build_index
+from layerwise._tool.tui.controllers.edit_desk import EditDesk
+from layerwise._tool.tui.presenters.changes import heading, pair_lines, side_row
+from layerwise._tool.tui.presenters.edit_history import branch_row, branches
+from layerwise._tool.tui.presenters.ghost import ghost_lines, step_lines
+from layerwise._tool.tui.presenters.glyphs import ASCII, UNICODE
+from layerwise._tool.tui.presenters.surgery_status import edited_text, effect_text
+from layerwise._tool.tui.presenters.text import plain, width
+from layerwise._tool.tui.state.changes import Gap, SideRows
+from layerwise._tool.tui.state.session import Session
+from layerwise._tool.tui.state.surgery import Check, Step, SurgeryState
 
 RELU = "/encoder/layer.1/Relu"
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
-from tui.commands import Command, in_scopes
-from tui.presenters.text import Line
-from tui.widgets.virtual_list import FixedRows, VirtualList
+from layerwise._tool.tui.commands import Command, in_scopes
+from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.widgets.virtual_list import FixedRows, VirtualList
 
 HEIGHT = 20
 

@@ -10,8 +10,8 @@ from support.cli import layerwise
 from support.sample_models import if_model
 from support.visual_page import browser, colour, find, folder, in_view, indexed, middle, opened
 
-from surgery.demo import demo_model
-from surgery.visual.errors import NodeErrors
+from layerwise._tool.surgery.demo import demo_model
+from layerwise._tool.surgery.visual.errors import NodeErrors
 
 __all__ = ["browser", "folder"]
 

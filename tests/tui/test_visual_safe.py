@@ -12,9 +12,9 @@ from support.chromium import Browser
 from support.sample_models import if_model
 from support.visual_page import browser, find, folder, in_view, indexed, opened
 
-from backends.text import shown
-from surgery.visual.errors import NodeErrors
-from surgery.visual.page import page
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.visual.errors import NodeErrors
+from layerwise._tool.surgery.visual.page import page
 
 __all__ = ["browser", "folder"]
 

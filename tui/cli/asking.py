@@ -6,12 +6,12 @@ import sys
 import termios
 from contextlib import suppress
 
-from backends.text import shown
-from tui.cli.log import Log, put
-from tui.cli.progress import Bar
-from tui.presenters.questions import body_lines
-from tui.presenters.text import plain
-from tui.state.questions import Question
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.cli.log import Log, put
+from layerwise._tool.tui.cli.progress import Bar
+from layerwise._tool.tui.presenters.questions import body_lines
+from layerwise._tool.tui.presenters.text import plain
+from layerwise._tool.tui.state.questions import Question
 
 _CELLS = 1000
 

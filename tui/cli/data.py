@@ -2,10 +2,10 @@
 
 from argparse import Namespace
 
-from backends.text import shown
-from tui.cli.direct import DirectContext
-from tui.cli.log import Log
-from tui.cli.parser import Parser
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.cli.direct import DirectContext
+from layerwise._tool.tui.cli.log import Log
+from layerwise._tool.tui.cli.parser import Parser
 
 
 def fill_concat(parser: Parser) -> None:
@@ -15,7 +15,7 @@ def fill_concat(parser: Parser) -> None:
 
 def run_concat(args: Namespace, log: Log) -> int:
     """Join the iterations of several files."""
-    from backends.saved_data.actions import action_data_concat
+    from layerwise._tool.backends.saved_data.actions import action_data_concat
 
     made = action_data_concat(DirectContext({"paths": args.paths, "output": args.output}, log))
     return _tell(made, log)
@@ -28,7 +28,7 @@ def fill_merge(parser: Parser) -> None:
 
 def run_merge(args: Namespace, log: Log) -> int:
     """Make inputs that hold the tensors of all files, to run or debug parts of a model with."""
-    from backends.saved_data.actions import action_data_merge
+    from layerwise._tool.backends.saved_data.actions import action_data_merge
 
     made = action_data_merge(DirectContext({"paths": args.paths, "output": args.output}, log))
     return _tell(made, log)

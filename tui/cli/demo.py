@@ -6,20 +6,20 @@ from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
 
-from backends.errors import LayerwiseError
-from backends.shell import shell_line
-from backends.text import shown
-from tui.cli.json_output import Collector
-from tui.cli.log import Log, put
-from tui.cli.parser import Parser
-from tui.cli.request import parser as run_parser
-from tui.cli.request.to_spec import to_request
-from tui.cli.run.command import run_job
-from tui.cli.submit import run_here, submit
-from tui.presenters.layer_table import folded_table, origins, verdict
-from tui.presenters.numbers import sig
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.shell import shell_line
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.cli.json_output import Collector
+from layerwise._tool.tui.cli.log import Log, put
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.request import parser as run_parser
+from layerwise._tool.tui.cli.request.to_spec import to_request
+from layerwise._tool.tui.cli.run.command import run_job
+from layerwise._tool.tui.cli.submit import run_here, submit
+from layerwise._tool.tui.presenters.layer_table import folded_table, origins, verdict
+from layerwise._tool.tui.presenters.numbers import sig
 
-_MAKE = "import sys, pathlib; from surgery.demo import make_demo; make_demo(pathlib.Path(sys.argv[1]))"
+_MAKE = "import sys, pathlib; from layerwise._tool.surgery.demo import make_demo; make_demo(pathlib.Path(sys.argv[1]))"
 _FILES = ("encoder_fp16.onnx", "encoder_fp32.onnx", "inputs.json")
 _INTRO = """\
 An 8-layer transformer encoder whose every node rounds through FP16, against the same encoder in FP32.
@@ -39,7 +39,7 @@ def run_demo(args: Namespace, log: Log) -> int:
     options = run_parser.parser().parse_args(line)
     job = run_job(to_request(options).spec, options)
     if not args.plain and sys.stdin.isatty() and sys.stdout.isatty():
-        from tui.app import run_app
+        from layerwise._tool.tui.app import run_app
 
         return run_app(suspect, job=submit(job))
     table = Collector()
@@ -65,7 +65,7 @@ def _ending(rows: list[dict[str, Any]], command: list[str], suspect: str) -> Ite
 
 
 def _pair() -> list[str]:
-    from backends.jobs.workspace.store import Workspace
+    from layerwise._tool.backends.jobs.workspace.store import Workspace
 
     folder = Workspace().cache / "demo"
     paths = [folder / name for name in _FILES]

@@ -6,16 +6,16 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from backends.errors import UsageError
-from backends.jobs.journal.schema import FINAL, UNEXPECTED
-from backends.text import shown_lines
-from tui.cli.log import INFO, LEVELS, WARNING, Log
-from tui.cli.submit import Listener
-from tui.state.questions import Question, read_question
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.jobs.journal.schema import FINAL, UNEXPECTED
+from layerwise._tool.backends.text import shown_lines
+from layerwise._tool.tui.cli.log import INFO, LEVELS, WARNING, Log
+from layerwise._tool.tui.cli.submit import Listener
+from layerwise._tool.tui.state.questions import Question, read_question
 
 if TYPE_CHECKING:
-    from backends.jobs.client import JobClient
-    from tui.cli.asking import Asker
+    from layerwise._tool.backends.jobs.client import JobClient
+    from layerwise._tool.tui.cli.asking import Asker
 
 Result = TypeVar("Result")
 _ENDED = FINAL | {"running"}
@@ -35,8 +35,8 @@ class Follower:
 
     async def run(self) -> None:
         """Return when the job has ended. Raises what asking raises."""
-        from backends.jobs.client import JobClient
-        from backends.jobs.workspace.store import Workspace
+        from layerwise._tool.backends.jobs.client import JobClient
+        from layerwise._tool.backends.jobs.workspace.store import Workspace
 
         client = JobClient(Workspace())
         self._following = asyncio.current_task()

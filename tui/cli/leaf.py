@@ -6,19 +6,19 @@ import time
 from argparse import Namespace
 from collections.abc import Callable
 
-from backends.errors import LayerwiseError, refusal
-from backends.shell import shell_line
-from backends.text import shown_lines
-from tui.cli.log import START, Log, make_log
-from tui.cli.options.common import add_logging
-from tui.cli.parser import Parser
-from tui.cli.registry import Leaf
+from layerwise._tool.backends.errors import LayerwiseError, refusal
+from layerwise._tool.backends.shell import shell_line
+from layerwise._tool.backends.text import shown_lines
+from layerwise._tool.tui.cli.log import START, Log, make_log
+from layerwise._tool.tui.cli.options.common import add_logging
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.registry import Leaf
 
 
 def run_leaf(words: str, leaf: Leaf, argv: list[str]) -> int:
     """Parse `argv` with the options of `leaf` and run it; the exit code. Raises LayerwiseError for user errors
     of parsing; those of running are logged."""
-    module = importlib.import_module(leaf.module)
+    module = importlib.import_module(leaf.module, __package__)
     parser = Parser(f"layerwise {words}", leaf.summary)
     getattr(module, f"fill_{leaf.name}")(parser)
     add_logging(parser)

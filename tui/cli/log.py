@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from backends.errors import UsageError
-from backends.text import shown, shown_lines
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.text import shown, shown_lines
 
 LEVELS = {
     "ULTRA_VERBOSE": -20,
@@ -49,7 +49,7 @@ _BY_COUNT = [
     "SUPER_VERBOSE",
     "ULTRA_VERBOSE",
 ]
-_ROOT = Path(__file__).resolve().parents[2]
+_TOOL = Path(__file__).parents[2]
 _TAB = "    "
 Text = str | Callable[[], str]
 
@@ -216,4 +216,4 @@ def _levels(args: Namespace) -> dict[str, int]:
 
 
 def _relative(path: str) -> str:
-    return path.removeprefix(f"{_ROOT}{os.sep}")
+    return path.removeprefix(f"{_TOOL}{os.sep}").removeprefix(f"{_TOOL.parents[1]}{os.sep}")

@@ -3,14 +3,14 @@
 from argparse import Namespace
 from typing import Any
 
-from backends.errors import MissingDependency
-from tui.cli.convert.command import tell
-from tui.cli.json_output import Collector, print_json
-from tui.cli.log import Log
-from tui.cli.options import common as options
-from tui.cli.parser import Parser
-from tui.cli.request.to_spec import NO_TENSORRT
-from tui.cli.submit import job_spec, run_here
+from layerwise._tool.backends.errors import MissingDependency
+from layerwise._tool.tui.cli.convert.command import tell
+from layerwise._tool.tui.cli.json_output import Collector, print_json
+from layerwise._tool.tui.cli.log import Log
+from layerwise._tool.tui.cli.options import common as options
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.request.to_spec import NO_TENSORRT
+from layerwise._tool.tui.cli.submit import job_spec, run_here
 
 _EPILOG = (
     "DIR holds a folder a plugin with a pattern.py in it: get_plugin_metadata() and get_matching_subgraphs(graph), or\n"

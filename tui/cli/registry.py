@@ -3,13 +3,16 @@
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from backends.errors import UsageError
-from backends.text import shown
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.text import shown
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """A word that does something. `module` holds `fill_<name>(parser)` and `run_<name>(args, log) -> int`."""
+    """A word that does something.
+
+    `module`, relative to the folder of this one, holds `fill_<name>(parser)` and `run_<name>(args, log) -> int`.
+    """
 
     module: str
     name: str
@@ -27,40 +30,34 @@ class Branch:
 
 
 COMMANDS: dict[str, Leaf | Branch] = {
-    "run": Leaf("tui.cli.run.command", "run", "run a model on several backends and compare their outputs", timed=True),
-    "convert": Leaf("tui.cli.convert.command", "convert", "a model in FP16, bfloat16, INT8 or another opset"),
+    "run": Leaf(".run.command", "run", "run a model on several backends and compare their outputs", timed=True),
+    "convert": Leaf(".convert.command", "convert", "a model in FP16, bfloat16, INT8 or another opset"),
     "inspect": Branch(
         "show what is in a file",
         {
-            "model": Leaf(
-                "tui.cli.inspect.command", "model", "inputs, outputs, layers, attributes and weights of a model"
-            ),
-            "data": Leaf("tui.cli.inspect.command", "data", "statistics and values of saved inputs or outputs"),
-            "diff": Leaf(
-                "tui.cli.inspect.diff", "diff", "what differs between two files: results, models, replays, any"
-            ),
+            "model": Leaf(".inspect.command", "model", "inputs, outputs, layers, attributes and weights of a model"),
+            "data": Leaf(".inspect.command", "data", "statistics and values of saved inputs or outputs"),
+            "diff": Leaf(".inspect.diff", "diff", "what differs between two files: results, models, replays, any"),
             "capability": Leaf(
-                "tui.cli.inspect.capability", "capability", "which parts of a model TensorRT takes, and why not others"
+                ".inspect.capability", "capability", "which parts of a model TensorRT takes, and why not others"
             ),
-            "sparsity": Leaf("tui.cli.inspect.sparsity", "sparsity", "which weights are 2:4 sparse", timed=True),
-            "tactics": Leaf("tui.cli.inspect.diff", "tactics", "a tactic replay as text"),
-            "diff-tactics": Leaf("tui.cli.inspect.diff", "diff_tactics", "which tactics only bad TensorRT builds have"),
+            "sparsity": Leaf(".inspect.sparsity", "sparsity", "which weights are 2:4 sparse", timed=True),
+            "tactics": Leaf(".inspect.diff", "tactics", "a tactic replay as text"),
+            "diff-tactics": Leaf(".inspect.diff", "diff_tactics", "which tactics only bad TensorRT builds have"),
         },
     ),
     "check": Branch(
         "check files",
         {
-            "lint": Leaf(
-                "tui.cli.check.lint", "lint", "is a model sound, and which of its nodes are at fault", timed=True
-            ),
+            "lint": Leaf(".check.lint", "lint", "is a model sound, and which of its nodes are at fault", timed=True),
             "compatibility": Leaf(
-                "tui.cli.check.compatibility",
+                ".check.compatibility",
                 "compatibility",
                 "which backends take a model, operator by operator",
                 timed=True,
             ),
             "accuracy": Leaf(
-                "tui.cli.check.accuracy",
+                ".check.accuracy",
                 "accuracy",
                 "hold saved accuracy results against other thresholds",
                 timed=True,
@@ -71,84 +68,80 @@ COMMANDS: dict[str, Leaf | Branch] = {
         "find which layer is wrong, and make the failing case small",
         {
             "locate": Leaf(
-                "tui.cli.debug.locate",
+                ".debug.locate",
                 "locate",
                 "which node is wrong, from one pass over both sides",
                 timed=True,
             ),
-            "reduce": Leaf("tui.cli.debug.reduce", "reduce", "make a failing model as small as it gets", timed=True),
-            "bisect": Leaf("tui.cli.debug.bisect", "bisect", "find the first node after which it fails", timed=True),
+            "reduce": Leaf(".debug.reduce", "reduce", "make a failing model as small as it gets", timed=True),
+            "bisect": Leaf(".debug.bisect", "bisect", "find the first node after which it fails", timed=True),
             "precision": Leaf(
-                "tui.cli.debug.precision", "precision", "which nodes must stay in FP32, the others in FP16", timed=True
+                ".debug.precision", "precision", "which nodes must stay in FP32, the others in FP16", timed=True
             ),
-            "repeat": Leaf("tui.cli.debug.repeat", "repeat", "try the same again and again, and count", timed=True),
-            "build": Leaf("tui.cli.debug.build", "build", "build an engine again and again: bad tactics", timed=True),
-            "bundle": Leaf("tui.cli.debug.bundle", "bundle", "what a search found, as a folder that fails on its own"),
-            "diff-tactics": Leaf(
-                "tui.cli.inspect.diff", "debug_diff_tactics", "layers whose tactic differs between builds"
-            ),
+            "repeat": Leaf(".debug.repeat", "repeat", "try the same again and again, and count", timed=True),
+            "build": Leaf(".debug.build", "build", "build an engine again and again: bad tactics", timed=True),
+            "bundle": Leaf(".debug.bundle", "bundle", "what a search found, as a folder that fails on its own"),
+            "diff-tactics": Leaf(".inspect.diff", "debug_diff_tactics", "layers whose tactic differs between builds"),
         },
     ),
     "surgeon": Branch(
         "change a model: extract, fold, prune, edit, replay",
         {
-            "extract": Leaf(
-                "tui.cli.surgeon.extract", "extract", "a part of a model as a model of its own", timed=True
-            ),
+            "extract": Leaf(".surgeon.extract", "extract", "a part of a model as a model of its own", timed=True),
             "sanitize": Leaf(
-                "tui.cli.surgeon.sanitize", "sanitize", "fold constants, clean up, change input shapes", timed=True
+                ".surgeon.sanitize", "sanitize", "fold constants, clean up, change input shapes", timed=True
             ),
-            "edit": Leaf("tui.cli.surgeon.edit", "edit", "delete, insert, replace, rename, …: any edits", timed=True),
-            "replay": Leaf("tui.cli.surgeon.edit", "replay", "the edits of a log made on another model", timed=True),
-            "insert": Leaf("tui.cli.surgeon.insert", "insert", "one node in the place of what lies between tensors"),
-            "prune": Leaf("tui.cli.surgeon.prune", "prune", "2:4 sparse weights; nodes of some types left out", True),
-            "weight-strip": Leaf("tui.cli.surgeon.weights", "weight_strip", "no values in the weights", timed=True),
+            "edit": Leaf(".surgeon.edit", "edit", "delete, insert, replace, rename, …: any edits", timed=True),
+            "replay": Leaf(".surgeon.edit", "replay", "the edits of a log made on another model", timed=True),
+            "insert": Leaf(".surgeon.insert", "insert", "one node in the place of what lies between tensors"),
+            "prune": Leaf(".surgeon.prune", "prune", "2:4 sparse weights; nodes of some types left out", True),
+            "weight-strip": Leaf(".surgeon.weights", "weight_strip", "no values in the weights", timed=True),
             "weight-reconstruct": Leaf(
-                "tui.cli.surgeon.weights", "weight_reconstruct", "random values where weights were stripped", timed=True
+                ".surgeon.weights", "weight_reconstruct", "random values where weights were stripped", timed=True
             ),
         },
     ),
     "plugin": Branch(
         "subgraphs that plugins can take the place of",
         {
-            "list": Leaf("tui.cli.plugin", "list", "which plugins of a folder match, and how often"),
-            "match": Leaf("tui.cli.plugin", "match", "where they match, as a file to edit"),
-            "replace": Leaf("tui.cli.plugin", "replace", "put the plugins' nodes in place, as that file says"),
-            "autotune": Leaf("tui.cli.plugin", "autotune", "which replacements are fastest: needs TensorRT"),
+            "list": Leaf(".plugin", "list", "which plugins of a folder match, and how often"),
+            "match": Leaf(".plugin", "match", "where they match, as a file to edit"),
+            "replace": Leaf(".plugin", "replace", "put the plugins' nodes in place, as that file says"),
+            "autotune": Leaf(".plugin", "autotune", "which replacements are fastest: needs TensorRT"),
         },
     ),
     "template": Branch(
         "scripts to be finished by hand",
         {
-            "onnx-gs": Leaf("tui.cli.template.command", "onnx_gs", "edit a model with onnx-graphsurgeon"),
-            "trt-network": Leaf("tui.cli.template.trt", "trt_network", "make or change a network by TensorRT's API"),
-            "trt-config": Leaf("tui.cli.template.trt", "trt_config", "configure a build by TensorRT's API"),
-            "shard-hints": Leaf("tui.cli.template.command", "shard_hints", "split a model over GPUs: needs TensorRT"),
+            "onnx-gs": Leaf(".template.command", "onnx_gs", "edit a model with onnx-graphsurgeon"),
+            "trt-network": Leaf(".template.trt", "trt_network", "make or change a network by TensorRT's API"),
+            "trt-config": Leaf(".template.trt", "trt_config", "configure a build by TensorRT's API"),
+            "shard-hints": Leaf(".template.command", "shard_hints", "split a model over GPUs: needs TensorRT"),
         },
     ),
-    "bench": Leaf("tui.cli.bench.command", "bench", "how fast a model runs, layer by layer; trtexec's options", True),
-    "triage": Leaf("tui.cli.triage", "triage", "the accuracy flowchart: what kind of fault it is, with a report"),
+    "bench": Leaf(".bench.command", "bench", "how fast a model runs, layer by layer; trtexec's options", True),
+    "triage": Leaf(".triage", "triage", "the accuracy flowchart: what kind of fault it is, with a report"),
     "data": Branch(
         "combine saved inputs and outputs",
         {
-            "concat": Leaf("tui.cli.data", "concat", "join the iterations of several files of one kind"),
-            "merge": Leaf("tui.cli.data", "merge", "join the tensors of inputs and outputs into one set of inputs"),
+            "concat": Leaf(".data", "concat", "join the iterations of several files of one kind"),
+            "merge": Leaf(".data", "merge", "join the tensors of inputs and outputs into one set of inputs"),
         },
     ),
     "jobs": Branch(
         "the jobs of this workspace",
         {
-            "list": Leaf("tui.cli.jobs.command", "list", "all jobs, their state and their disk use"),
-            "show": Leaf("tui.cli.jobs.command", "show", "one job: what it does, how far it is, why it ended"),
-            "logs": Leaf("tui.cli.jobs.command", "logs", "what a job printed, and what it prints now (-f)"),
-            "cancel": Leaf("tui.cli.jobs.command", "cancel", "stop jobs"),
-            "retry": Leaf("tui.cli.jobs.command", "retry", "run a job again where it stopped"),
-            "prune": Leaf("tui.cli.jobs.command", "prune", "remove finished jobs and their files"),
+            "list": Leaf(".jobs.command", "list", "all jobs, their state and their disk use"),
+            "show": Leaf(".jobs.command", "show", "one job: what it does, how far it is, why it ended"),
+            "logs": Leaf(".jobs.command", "logs", "what a job printed, and what it prints now (-f)"),
+            "cancel": Leaf(".jobs.command", "cancel", "stop jobs"),
+            "retry": Leaf(".jobs.command", "retry", "run a job again where it stopped"),
+            "prune": Leaf(".jobs.command", "prune", "remove finished jobs and their files"),
         },
         default="list",
     ),
-    "attach": Leaf("tui.cli.jobs.attach", "attach", "follow a job, from its start"),
-    "demo": Leaf("tui.cli.demo", "demo", "compare a small transformer with its FP16 form, layer by layer"),
+    "attach": Leaf(".jobs.attach", "attach", "follow a job, from its start"),
+    "demo": Leaf(".demo", "demo", "compare a small transformer with its FP16 form, layer by layer"),
 }
 
 

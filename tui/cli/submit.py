@@ -3,14 +3,14 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from backends.filesystem.files import current_folder
-from backends.shell import shell_line
-from backends.text import shown, shown_lines
-from tui.cli.log import CRITICAL, FINISH, Log
+from layerwise._tool.backends.filesystem.files import current_folder
+from layerwise._tool.backends.shell import shell_line
+from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.tui.cli.log import CRITICAL, FINISH, Log
 
 if TYPE_CHECKING:
-    from backends.jobs.journal.view import JobView
-    from backends.jobs.spec import JobSpec
+    from layerwise._tool.backends.jobs.journal.view import JobView
+    from layerwise._tool.backends.jobs.spec import JobSpec
 
 Listener = Callable[[dict[str, Any]], None]
 TITLE = 100
@@ -26,7 +26,7 @@ def job_spec(
     title: Sequence[str] = (),
 ) -> "JobSpec":
     """A job of the command line, run where the user is. title: words; those of the command where it has no other."""
-    from backends.jobs.spec import JobSpec
+    from layerwise._tool.backends.jobs.spec import JobSpec
 
     return JobSpec(
         action=action,
@@ -41,8 +41,8 @@ def job_spec(
 
 def run_here(spec: "JobSpec", listen: Listener, log: Log) -> int:
     """Run the job to its end under this process; the exit code. `listen` gets every event, crashes are told."""
-    from backends.jobs.inline import run_inline
-    from backends.jobs.workspace.store import Workspace
+    from layerwise._tool.backends.jobs.inline import run_inline
+    from layerwise._tool.backends.jobs.workspace.store import Workspace
 
     view = run_inline(spec, listen, Workspace())
     if view.card:
@@ -63,8 +63,8 @@ def submit(spec: "JobSpec") -> int:
     """Give the job to a supervisor of its own; the job's number."""
     import asyncio
 
-    from backends.jobs.client import JobClient
-    from backends.jobs.workspace.store import Workspace
+    from layerwise._tool.backends.jobs.client import JobClient
+    from layerwise._tool.backends.jobs.workspace.store import Workspace
 
     return asyncio.run(JobClient(Workspace()).submit(spec))
 

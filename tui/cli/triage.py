@@ -5,27 +5,27 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.errors import UsageError
-from backends.filesystem.files import current_folder
-from backends.text import shown, shown_lines
-from debugtools.triage.flow import STEPS, check_answers
-from debugtools.triage.spec import TriageSpec
-from tui.cli import values
-from tui.cli.json_output import Collector, print_json
-from tui.cli.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log
-from tui.cli.options import common as options
-from tui.cli.options import compare as options_compare
-from tui.cli.options import run as options_run
-from tui.cli.options import trt as options_trt
-from tui.cli.parser import Parser
-from tui.cli.progress import progress
-from tui.cli.request.line import command_line
-from tui.cli.request.parser import parser as run_parser
-from tui.cli.request.to_spec import to_request
-from tui.cli.submit import exit_code, job_spec, run_detached, run_here, submit
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.filesystem.files import current_folder
+from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.debugtools.triage.flow import STEPS, check_answers
+from layerwise._tool.debugtools.triage.spec import TriageSpec
+from layerwise._tool.tui.cli import values
+from layerwise._tool.tui.cli.json_output import Collector, print_json
+from layerwise._tool.tui.cli.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log
+from layerwise._tool.tui.cli.options import common as options
+from layerwise._tool.tui.cli.options import compare as options_compare
+from layerwise._tool.tui.cli.options import run as options_run
+from layerwise._tool.tui.cli.options import trt as options_trt
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.progress import progress
+from layerwise._tool.tui.cli.request.line import command_line
+from layerwise._tool.tui.cli.request.parser import parser as run_parser
+from layerwise._tool.tui.cli.request.to_spec import to_request
+from layerwise._tool.tui.cli.submit import exit_code, job_spec, run_detached, run_here, submit
 
 if TYPE_CHECKING:
-    from backends.jobs.spec import JobSpec
+    from layerwise._tool.backends.jobs.spec import JobSpec
 
 
 def fill_triage(parser: Parser) -> None:
@@ -77,8 +77,8 @@ def run_triage(args: Namespace, log: Log) -> int:
 
 def _attended(job: "JobSpec", log: Log) -> int:
     """Run it detached and follow it, questions answered here; whoever leaves comes back with `attach`."""
-    from backends.jobs.workspace.store import Workspace
-    from tui.cli.jobs.attach import follow_job
+    from layerwise._tool.backends.jobs.workspace.store import Workspace
+    from layerwise._tool.tui.cli.jobs.attach import follow_job
 
     number = submit(job)
     follow_job(number, log)

@@ -11,9 +11,9 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from backends.errors import UsageError
-from backends.sizes import parse_size
-from backends.text import shown
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.sizes import parse_size
+from layerwise._tool.backends.text import shown
 
 Value = TypeVar("Value")
 _SCRIPT = re.compile(r"(?P<path>.+\.py):(?P<name>[^\W\d]\w*)", re.DOTALL)

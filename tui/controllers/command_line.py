@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from backends.text import shown
-from tui.commands import Command, by_verb, in_scopes
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.commands import Command, by_verb, in_scopes
 
 
 def parse_line(text: str, scopes: Sequence[str]) -> tuple[Command | None, str]:

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.errors import UsageError
-from backends.filesystem.files import current_folder, user_path
-from backends.jobs.spec import JobSpec
-from backends.shell import shell_line
-from debugtools.bundle.spec import BundleSpec
-from debugtools.compare.spec import CompareSpec
-from tui.cli.submit import TITLE
-from tui.controllers.run import wants_gpu
-from tui.controllers.yank import Copy
-from tui.state.debugging import DebugState
-from tui.state.questions import Question
-from tui.state.shared import AppState
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.filesystem.files import current_folder, user_path
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.shell import shell_line
+from layerwise._tool.debugtools.bundle.spec import BundleSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.tui.cli.submit import TITLE
+from layerwise._tool.tui.controllers.run import wants_gpu
+from layerwise._tool.tui.controllers.yank import Copy
+from layerwise._tool.tui.state.debugging import DebugState
+from layerwise._tool.tui.state.questions import Question
+from layerwise._tool.tui.state.shared import AppState
 
 if TYPE_CHECKING:
-    from surgery.graph import GraphIndex
+    from layerwise._tool.surgery.graph import GraphIndex
 
 Row = dict[str, Any]
 

@@ -6,21 +6,21 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from backends.errors import LayerwiseError, UsageError
-from backends.filesystem.files import current_folder
-from backends.jobs.spec import JobSpec
-from debugtools.compare.spec import CompareSpec, MarkSpec
-from debugtools.locate.spec import LocateSpec
-from debugtools.search.builds.spec import ENGINE, BuildsSpec
-from debugtools.search.precision.spec import PrecisionSpec
-from debugtools.search.spec import DebugSpec
-from debugtools.triage.spec import TriageSpec
-from tui.cli.debug.locate import locate_line
-from tui.cli.request.line import command_line
-from tui.cli.triage import triage_line
-from tui.controllers.run import RunController, wants_gpu
-from tui.presenters.compare_text import compare_title, side_names
-from tui.state.shared import AppState
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.filesystem.files import current_folder
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
+from layerwise._tool.debugtools.locate.spec import LocateSpec
+from layerwise._tool.debugtools.search.builds.spec import ENGINE, BuildsSpec
+from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
+from layerwise._tool.debugtools.search.spec import DebugSpec
+from layerwise._tool.debugtools.triage.spec import TriageSpec
+from layerwise._tool.tui.cli.debug.locate import locate_line
+from layerwise._tool.tui.cli.request.line import command_line
+from layerwise._tool.tui.cli.triage import triage_line
+from layerwise._tool.tui.controllers.run import RunController, wants_gpu
+from layerwise._tool.tui.presenters.compare_text import compare_title, side_names
+from layerwise._tool.tui.state.shared import AppState
 
 ARTIFACT = "layerwise_debug.onnx"
 SEARCH_WORDS = ("locate", "reduce", "bisect", "repeat", "build", "precision", "triage")

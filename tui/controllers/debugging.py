@@ -1,10 +1,10 @@
 """Following the search on view: its events become the state of the Debug screen."""
 
-from backends.errors import LayerwiseError
-from tui.controllers.following import Event, Follower
-from tui.state.debugging import SEARCHES, DebugState
-from tui.state.fields import known_fields
-from tui.state.shared import AppState
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.tui.controllers.following import Event, Follower
+from layerwise._tool.tui.state.debugging import SEARCHES, DebugState
+from layerwise._tool.tui.state.fields import known_fields
+from layerwise._tool.tui.state.shared import AppState
 
 
 class DebugController(Follower):

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import onnx.defs
 
-from backends.errors import LayerwiseError
-from backends.filesystem.files import user_path
-from backends.shell import shell_word, shell_words
-from surgery.graph import GraphIndex
-from tui.controllers.edit_words import FAMILIES, LOW, fields
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.filesystem.files import user_path
+from layerwise._tool.backends.shell import shell_word, shell_words
+from layerwise._tool.surgery.graph import GraphIndex
+from layerwise._tool.tui.controllers.edit_words import FAMILIES, LOW, fields
 
 MOST = 50
 Offers = Iterable[str]

@@ -9,25 +9,25 @@ from pathlib import Path
 
 import onnx
 
-from backends.errors import UsageError
-from backends.model.file import ModelFile
-from backends.model.protos import parse_model
-from backends.text import shown
-from surgery.edits import Edit
-from surgery.graph import GraphIndex
-from surgery.graph.delta import affected, delta
-from surgery.graph.ground import Ground
-from surgery.graph.overlay import Overlay
-from surgery.history.tree import ROOT, History, Misfit, read_edits, replay
-from surgery.model.sharing import shared
-from surgery.model.structure import Structure
-from surgery.types.incremental import learn
-from tui.controllers.edit_complete import Completions
-from tui.controllers.edit_target import find_node, target
-from tui.controllers.edit_words import FAMILIES, VERBS, fields, words
-from tui.controllers.side_by_side import model_side_by_side, states_side_by_side
-from tui.state.changes import Sides
-from tui.state.surgery import Ghost, Step
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.model.protos import parse_model
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.edits import Edit
+from layerwise._tool.surgery.graph import GraphIndex
+from layerwise._tool.surgery.graph.delta import affected, delta
+from layerwise._tool.surgery.graph.ground import Ground
+from layerwise._tool.surgery.graph.overlay import Overlay
+from layerwise._tool.surgery.history.tree import ROOT, History, Misfit, read_edits, replay
+from layerwise._tool.surgery.model.sharing import shared
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.types.incremental import learn
+from layerwise._tool.tui.controllers.edit_complete import Completions
+from layerwise._tool.tui.controllers.edit_target import find_node, target
+from layerwise._tool.tui.controllers.edit_words import FAMILIES, VERBS, fields, words
+from layerwise._tool.tui.controllers.side_by_side import model_side_by_side, states_side_by_side
+from layerwise._tool.tui.state.changes import Sides
+from layerwise._tool.tui.state.surgery import Ghost, Step
 
 _OVERLAYS = 8
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from backends.errors import UsageError
-from backends.text import shown
-from surgery.graph.overlay import Overlay
-from surgery.model.structure import Graph, Scope
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.graph.overlay import Overlay
+from layerwise._tool.surgery.model.structure import Graph, Scope
 
 
 @dataclass(frozen=True)

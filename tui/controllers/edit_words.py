@@ -6,17 +6,17 @@ from typing import Any
 
 import msgspec
 
-from backends.errors import UsageError
-from backends.shell import shell_words
-from backends.text import shown
-from surgery.edits import AnyEdit, Constant, Edit, Tensor, edit_from
-from surgery.edits.attributes import SetAttribute, SetOp
-from surgery.edits.inputs import SetInputs
-from surgery.edits.names import RenameNode, RenameTensor
-from surgery.edits.nodes import DeleteNodes, InsertNode, ReplaceNode
-from surgery.edits.outputs import MarkOutputs, SetOutputs, UnmarkOutputs
-from surgery.edits.whole import Extract, Fold
-from tui.controllers.edit_target import Target
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.shell import shell_words
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.edits import AnyEdit, Constant, Edit, Tensor, edit_from
+from layerwise._tool.surgery.edits.attributes import SetAttribute, SetOp
+from layerwise._tool.surgery.edits.inputs import SetInputs
+from layerwise._tool.surgery.edits.names import RenameNode, RenameTensor
+from layerwise._tool.surgery.edits.nodes import DeleteNodes, InsertNode, ReplaceNode
+from layerwise._tool.surgery.edits.outputs import MarkOutputs, SetOutputs, UnmarkOutputs
+from layerwise._tool.surgery.edits.whole import Extract, Fold
+from layerwise._tool.tui.controllers.edit_target import Target
 
 Edits = Sequence[Edit]
 LOW = ("float16", "bfloat16")

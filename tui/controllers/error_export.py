@@ -4,14 +4,14 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from backends.filesystem.files import atomic_writer
-from tui.cli.request.line import command_line
-from tui.controllers.yank import Copy, block_copy
-from tui.presenters.error_detail import row_text
-from tui.presenters.errors import head_lines, heading, row_line
-from tui.presenters.glyphs import UNICODE
-from tui.presenters.text import plain
-from tui.state.errors import ErrorsState
+from layerwise._tool.backends.filesystem.files import atomic_writer
+from layerwise._tool.tui.cli.request.line import command_line
+from layerwise._tool.tui.controllers.yank import Copy, block_copy
+from layerwise._tool.tui.presenters.error_detail import row_text
+from layerwise._tool.tui.presenters.errors import head_lines, heading, row_line
+from layerwise._tool.tui.presenters.glyphs import UNICODE
+from layerwise._tool.tui.presenters.text import plain
+from layerwise._tool.tui.state.errors import ErrorsState
 
 EXPORT_CELLS = 160
 

@@ -2,14 +2,14 @@
 
 import msgspec
 
-from backends.errors import LayerwiseError
-from debugtools.compare.spec import CompareSpec
-from tui.controllers.following import Event, Follower
-from tui.controllers.node_errors import NodeErrors
-from tui.presenters.compare_text import rule_text, side_names
-from tui.state.about import comparison_params
-from tui.state.errors import RunFacts
-from tui.state.shared import AppState
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.tui.controllers.following import Event, Follower
+from layerwise._tool.tui.controllers.node_errors import NodeErrors
+from layerwise._tool.tui.presenters.compare_text import rule_text, side_names
+from layerwise._tool.tui.state.about import comparison_params
+from layerwise._tool.tui.state.errors import RunFacts
+from layerwise._tool.tui.state.shared import AppState
 
 
 class ErrorsController(Follower):

@@ -5,10 +5,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from backends.errors import LayerwiseError
-from backends.jobs.journal.schema import UNEXPECTED
-from tui.state.coalesce import Coalesce
-from tui.state.shared import AppState
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.jobs.journal.schema import UNEXPECTED
+from layerwise._tool.tui.state.coalesce import Coalesce
+from layerwise._tool.tui.state.shared import AppState
 
 SLICE = 0.02
 Event = dict[str, Any]

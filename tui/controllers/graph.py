@@ -5,17 +5,17 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from backends.errors import UsageError
-from backends.shell import unquoted
-from backends.specs import RunnerSpec
-from backends.text import shown
-from debugtools.compare.spec import CompareSpec, MarkSpec
-from surgery.graph import GraphIndex
-from tui.cli.request.line import command_line
-from tui.controllers.warm import warm_worker
-from tui.controllers.yank import Copy
-from tui.state.session import Session
-from tui.state.shared import AppState
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.shell import unquoted
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
+from layerwise._tool.surgery.graph import GraphIndex
+from layerwise._tool.tui.cli.request.line import command_line
+from layerwise._tool.tui.controllers.warm import warm_worker
+from layerwise._tool.tui.controllers.yank import Copy
+from layerwise._tool.tui.state.session import Session
+from layerwise._tool.tui.state.shared import AppState
 
 MOST_WEIGHTS = 16
 

@@ -5,18 +5,18 @@ import time
 from itertools import islice
 from pathlib import Path
 
-from backends.errors import LayerwiseError, UsageError, refusal
-from backends.filesystem.regular import read_from
-from backends.jobs.folder import LOG
-from backends.jobs.journal.events import Event, last_events, read_events
-from backends.jobs.journal.view import JobView
-from backends.text import shown
-from tui.controllers.engines import engine_job
-from tui.presenters.jobs import summary
-from tui.state.about import comparison_params, newest_of_model
-from tui.state.debugging import SEARCHES
-from tui.state.questions import Question
-from tui.state.shared import AppState
+from layerwise._tool.backends.errors import LayerwiseError, UsageError, refusal
+from layerwise._tool.backends.filesystem.regular import read_from
+from layerwise._tool.backends.jobs.folder import LOG
+from layerwise._tool.backends.jobs.journal.events import Event, last_events, read_events
+from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.controllers.engines import engine_job
+from layerwise._tool.tui.presenters.jobs import summary
+from layerwise._tool.tui.state.about import comparison_params, newest_of_model
+from layerwise._tool.tui.state.debugging import SEARCHES
+from layerwise._tool.tui.state.questions import Question
+from layerwise._tool.tui.state.shared import AppState
 
 WATCH_EVERY = 0.5
 WATCH_AGAIN = 5.0

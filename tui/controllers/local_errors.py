@@ -2,11 +2,11 @@
 
 import msgspec
 
-from backends.jobs.journal.view import JobView
-from debugtools.compare.spec import CompareSpec
-from tui.controllers.following import Event, Follower
-from tui.state.debugging import compare_of
-from tui.state.shared import AppState
+from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.tui.controllers.following import Event, Follower
+from layerwise._tool.tui.state.debugging import compare_of
+from layerwise._tool.tui.state.shared import AppState
 
 
 class LocalErrors(Follower):

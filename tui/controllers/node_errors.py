@@ -3,11 +3,11 @@
 import time
 from typing import TYPE_CHECKING
 
-from tui.state.error_table import FAILED, PASSED, ErrorTable
-from tui.state.session import NodeError, Session
+from layerwise._tool.tui.state.error_table import FAILED, PASSED, ErrorTable
+from layerwise._tool.tui.state.session import NodeError, Session
 
 if TYPE_CHECKING:
-    from surgery.graph import GraphIndex
+    from layerwise._tool.surgery.graph import GraphIndex
 
 PUBLISH_EVERY = 2.0
 

@@ -4,13 +4,13 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from backends.errors import LayerwiseError
-from backends.jobs.spec import JobSpec
-from backends.text import shown
-from surgery.graph import GraphIndex
-from surgery.graph.cache import has_index, index_folder
-from tui.controllers.engines import engine_job, is_engine
-from tui.state.shared import AppState
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.graph import GraphIndex
+from layerwise._tool.surgery.graph.cache import has_index, index_folder
+from layerwise._tool.tui.controllers.engines import engine_job, is_engine
+from layerwise._tool.tui.state.shared import AppState
 
 
 async def open_model(state: AppState) -> None:

@@ -5,22 +5,22 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.errors import LayerwiseError
-from backends.jobs.spec import JobSpec
-from backends.shell import shell_line, shell_words
-from backends.specs import RunnerSpec
-from debugtools.bench.spec import BenchSpec
-from tui.cli.bench.line import command_line
-from tui.cli.submit import TITLE
-from tui.controllers.following import Event, Follower
-from tui.controllers.run import wants_gpu
-from tui.controllers.yank import Copy
-from tui.state.about import newest_of_model
-from tui.state.perf import PerfState
-from tui.state.shared import AppState
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.shell import shell_line, shell_words
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.debugtools.bench.spec import BenchSpec
+from layerwise._tool.tui.cli.bench.line import command_line
+from layerwise._tool.tui.cli.submit import TITLE
+from layerwise._tool.tui.controllers.following import Event, Follower
+from layerwise._tool.tui.controllers.run import wants_gpu
+from layerwise._tool.tui.controllers.yank import Copy
+from layerwise._tool.tui.state.about import newest_of_model
+from layerwise._tool.tui.state.perf import PerfState
+from layerwise._tool.tui.state.shared import AppState
 
 if TYPE_CHECKING:
-    from surgery.graph import GraphIndex
+    from layerwise._tool.surgery.graph import GraphIndex
 
 TIMED = ("onnxrt", "trt")
 
@@ -74,7 +74,7 @@ class BenchStarter:
         if model is None:
             raise LayerwiseError("no model is open")
         if words.strip():
-            from tui.cli.bench.to_spec import parsed, to_bench
+            from layerwise._tool.tui.cli.bench.to_spec import parsed, to_bench
 
             try:
                 args = parsed([*shell_words(words), "--model", str(model)])

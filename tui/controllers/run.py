@@ -4,18 +4,18 @@ import asyncio
 
 import msgspec
 
-from backends.filesystem.files import current_folder
-from backends.jobs.spec import JobSpec
-from debugtools.bench.spec import BenchSpec
-from debugtools.compare.spec import CompareSpec
-from tui.cli.request.line import command_line
-from tui.presenters.compare_text import compare_title
-from tui.state.mark_cost import Cost, mark_cost
-from tui.state.presets import apply_preset, preset
-from tui.state.run_check import Checked, check
-from tui.state.run_fields import repaired
-from tui.state.run_form import RunForm, load_form, save_form
-from tui.state.shared import AppState
+from layerwise._tool.backends.filesystem.files import current_folder
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.debugtools.bench.spec import BenchSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.tui.cli.request.line import command_line
+from layerwise._tool.tui.presenters.compare_text import compare_title
+from layerwise._tool.tui.state.mark_cost import Cost, mark_cost
+from layerwise._tool.tui.state.presets import apply_preset, preset
+from layerwise._tool.tui.state.run_check import Checked, check
+from layerwise._tool.tui.state.run_fields import repaired
+from layerwise._tool.tui.state.run_form import RunForm, load_form, save_form
+from layerwise._tool.tui.state.shared import AppState
 
 
 class RunController:
@@ -88,6 +88,6 @@ def compare_job(spec: CompareSpec) -> JobSpec:
 
 def wants_gpu(spec: CompareSpec | BenchSpec) -> int:
     """How many GPUs a comparison or a bench leases. It may ask the driver: call it off the screen's thread."""
-    from tui.cli.run.command import gpus_for
+    from layerwise._tool.tui.cli.run.command import gpus_for
 
     return gpus_for(spec, None)

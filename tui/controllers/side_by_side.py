@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
-from backends.model.file import ModelFile
-from debugtools.diff.matching import Matching
-from debugtools.diff.nodes import graph_side
-from debugtools.diff.sides import GraphSide
-from surgery.graph import GraphIndex
-from surgery.graph.overlay import Overlay
-from surgery.inspect.view import open_view
-from tui.state.changes import Pair, Sides
-from tui.state.surgery import Ghost
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.debugtools.diff.matching import Matching
+from layerwise._tool.debugtools.diff.nodes import graph_side
+from layerwise._tool.debugtools.diff.sides import GraphSide
+from layerwise._tool.surgery.graph import GraphIndex
+from layerwise._tool.surgery.graph.overlay import Overlay
+from layerwise._tool.surgery.inspect.view import open_view
+from layerwise._tool.tui.state.changes import Pair, Sides
+from layerwise._tool.tui.state.surgery import Ghost
 
 
 def states_side_by_side(names: tuple[str, str], ghost: Ghost) -> Sides:

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.errors import LayerwiseError, UsageError
-from backends.text import shown
-from tui.controllers.opening import graph_index
-from tui.controllers.surgery_open import OpenSurgery
-from tui.controllers.warm import warm_worker
-from tui.presenters.surgery_status import misfit_text
-from tui.state.changes import Sides
-from tui.state.shared import AppState
-from tui.state.surgery import Check, Ghost
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.controllers.opening import graph_index
+from layerwise._tool.tui.controllers.surgery_open import OpenSurgery
+from layerwise._tool.tui.controllers.warm import warm_worker
+from layerwise._tool.tui.presenters.surgery_status import misfit_text
+from layerwise._tool.tui.state.changes import Sides
+from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.state.surgery import Check, Ghost
 
 if TYPE_CHECKING:
-    from surgery.graph.overlay import Overlay
+    from layerwise._tool.surgery.graph.overlay import Overlay
 
 Misfits = Sequence[tuple[Any, str]]
 """Edits that do not fit, each with the reason."""

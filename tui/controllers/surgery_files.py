@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from backends.errors import UsageError
-from backends.text import shown
-from tui.controllers.surgery import SurgeryController
-from tui.controllers.warm import warm_worker
-from tui.presenters.bars import size_text
-from tui.presenters.surgery_status import effect_text, misfit_text
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.controllers.surgery import SurgeryController
+from layerwise._tool.tui.controllers.warm import warm_worker
+from layerwise._tool.tui.presenters.bars import size_text
+from layerwise._tool.tui.presenters.surgery_status import effect_text, misfit_text
 
 
 async def write(surgeon: SurgeryController, path: Path, overwrite: bool) -> None:

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import msgspec
 
-from backends.errors import LayerwiseError, UsageError
-from backends.filesystem.permissions import make_folder
-from backends.filesystem.temporary import TemporaryFolder
-from tui.controllers.warm import warm_worker
-from tui.state.shared import AppState
-from tui.state.surgery import SurgeryState
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.filesystem.temporary import TemporaryFolder
+from layerwise._tool.tui.controllers.warm import warm_worker
+from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.state.surgery import SurgeryState
 
 if TYPE_CHECKING:
-    from surgery.graph import GraphIndex
-    from surgery.graph.overlay import Overlay
-    from tui.controllers.edit_desk import EditDesk
+    from layerwise._tool.surgery.graph import GraphIndex
+    from layerwise._tool.surgery.graph.overlay import Overlay
+    from layerwise._tool.tui.controllers.edit_desk import EditDesk
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -156,6 +156,6 @@ class OpenSurgery:
 
 def _open_desk(model: Path, index: "GraphIndex", root: Path) -> "EditDesk":
     """In the thread: what edits need is imported there, too."""
-    from tui.controllers.edit_desk import EditDesk
+    from layerwise._tool.tui.controllers.edit_desk import EditDesk
 
     return EditDesk(model, index, root)

@@ -4,11 +4,11 @@ from typing import Any
 
 import msgspec
 
-from backends.errors import LayerwiseError
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.store import load_spec
-from backends.text import shown
-from tui.state.shared import AppState
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import load_spec
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.state.shared import AppState
 
 
 class TensorController:

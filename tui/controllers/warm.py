@@ -4,10 +4,10 @@ import asyncio
 import os
 from typing import Any
 
-from backends.errors import LayerwiseError
-from backends.jobs.client import JobClient
-from backends.jobs.spec import JobSpec
-from tui.state.shared import AppState
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.tui.state.shared import AppState
 
 
 def warm_worker(state: AppState) -> "WarmWorker":

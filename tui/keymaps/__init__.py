@@ -6,10 +6,10 @@ from pathlib import Path
 
 import msgspec
 
-from backends.errors import BadFile
-from backends.filesystem.files import read_file
-from backends.text import shown
-from tui.commands import REGISTRY
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.filesystem.files import read_file
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.commands import REGISTRY
 
 _MOST = 1 << 20  # bytes
 

@@ -6,16 +6,16 @@ Mostly one run a line: the pane changes whole at each move of the cursor, and ea
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from backends.text import shown
-from tui.presenters.glyphs import Glyphs
-from tui.presenters.neighbours import MOST, label, neighbourhood
-from tui.presenters.numbers import index_text, sig
-from tui.presenters.text import Line, fit
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.presenters.glyphs import Glyphs
+from layerwise._tool.tui.presenters.neighbours import MOST, label, neighbourhood
+from layerwise._tool.tui.presenters.numbers import index_text, sig
+from layerwise._tool.tui.presenters.text import Line, fit
 
 if TYPE_CHECKING:
-    from surgery.graph import GraphIndex
-    from tui.state.errors import ErrorsState
-    from tui.state.session import NodeError
+    from layerwise._tool.surgery.graph import GraphIndex
+    from layerwise._tool.tui.state.errors import ErrorsState
+    from layerwise._tool.tui.state.session import NodeError
 
 Step = Callable[[int], list[int]]
 MOST_CASTS = 4

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from tui.presenters.glyphs import Glyphs
-from tui.presenters.text import Line, fit, merge
+from layerwise._tool.tui.presenters.glyphs import Glyphs
+from layerwise._tool.tui.presenters.text import Line, fit, merge
 
 _ROLES = {"good": "good", "bad": "bad", "asked": "accent", "skipped": "warn", "unknown": "dim"}
 _UNICODE = {"good": "█", "bad": "▒", "asked": "▲", "skipped": "╳", "unknown": "·"}

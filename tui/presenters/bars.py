@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from backends.text import shown
-from tui.presenters.text import Line, spread
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.presenters.text import Line, spread
 
 if TYPE_CHECKING:
-    from surgery.graph import GraphIndex
-    from tui.commands import Command
+    from layerwise._tool.surgery.graph import GraphIndex
+    from layerwise._tool.tui.commands import Command
 
 TABS = (
     ("1", "graph", "Graph"),

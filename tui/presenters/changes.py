@@ -2,16 +2,16 @@
 
 from typing import TYPE_CHECKING
 
-from backends.text import shown
-from tui.presenters.ghost import changes
-from tui.presenters.glyphs import Glyphs
-from tui.presenters.surgery_rows import ROLES
-from tui.presenters.tensors import tensor_type
-from tui.presenters.text import Line, fit, spread, wrap_runs
-from tui.state.changes import Gap, Pair, Sides
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.presenters.ghost import changes
+from layerwise._tool.tui.presenters.glyphs import Glyphs
+from layerwise._tool.tui.presenters.surgery_rows import ROLES
+from layerwise._tool.tui.presenters.tensors import tensor_type
+from layerwise._tool.tui.presenters.text import Line, fit, spread, wrap_runs
+from layerwise._tool.tui.state.changes import Gap, Pair, Sides
 
 if TYPE_CHECKING:
-    from surgery.graph import GraphIndex
+    from layerwise._tool.surgery.graph import GraphIndex
 
 OP = 13
 

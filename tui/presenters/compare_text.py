@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from backends.errors import UsageError
-from backends.specs import RunnerSpec
-from backends.trt.options import trt_options
-from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.trt.options import trt_options
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 
 BACKENDS = {
     "onnxrt": "onnxruntime",

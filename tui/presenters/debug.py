@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from backends.text import shown
-from tui.presenters.debug_rows import measured_text
-from tui.presenters.glyphs import Glyphs
-from tui.presenters.jobs import card_lines
-from tui.presenters.numbers import size_text
-from tui.presenters.text import Line, wrap_runs
-from tui.state.debugging import DebugState
-from tui.state.questions import Question
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.presenters.debug_rows import measured_text
+from layerwise._tool.tui.presenters.glyphs import Glyphs
+from layerwise._tool.tui.presenters.jobs import card_lines
+from layerwise._tool.tui.presenters.numbers import size_text
+from layerwise._tool.tui.presenters.text import Line, wrap_runs
+from layerwise._tool.tui.state.debugging import DebugState
+from layerwise._tool.tui.state.questions import Question
 
 Row = Mapping[str, Any]
 _STARTS = (

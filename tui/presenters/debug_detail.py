@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from backends.text import shown
-from tui.presenters.debug_rows import measured_text
-from tui.presenters.error_detail import DIAGNOSES
-from tui.presenters.numbers import sig, span_text
-from tui.presenters.text import Line, wrap_runs
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.presenters.debug_rows import measured_text
+from layerwise._tool.tui.presenters.error_detail import DIAGNOSES
+from layerwise._tool.tui.presenters.numbers import sig, span_text
+from layerwise._tool.tui.presenters.text import Line, wrap_runs
 
 Row = Mapping[str, Any]
 _MOST = 1000

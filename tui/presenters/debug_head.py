@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from backends.text import shown
-from tui.presenters.band import band_line, legend, pointer_line
-from tui.presenters.glyphs import Glyphs
-from tui.presenters.numbers import clock_text, span_text
-from tui.presenters.text import Line, clip, fit, width
-from tui.state.debugging import DebugState, Row
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.presenters.band import band_line, legend, pointer_line
+from layerwise._tool.tui.presenters.glyphs import Glyphs
+from layerwise._tool.tui.presenters.numbers import clock_text, span_text
+from layerwise._tool.tui.presenters.text import Line, clip, fit, width
+from layerwise._tool.tui.state.debugging import DebugState, Row
 
 _ROLES = {"failed": "bad", "lost": "bad", "waiting": "warn", "done": "good"}
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from backends.text import shown
-from tui.presenters.glyphs import Glyphs
-from tui.presenters.numbers import sig
-from tui.presenters.text import Line, clip, fit, merge
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.presenters.glyphs import Glyphs
+from layerwise._tool.tui.presenters.numbers import sig
+from layerwise._tool.tui.presenters.text import Line, clip, fit, merge
 
 Row = Mapping[str, Any]
 

@@ -3,9 +3,9 @@
 import time
 from dataclasses import dataclass
 
-from tui.presenters.glyphs import Glyphs
-from tui.presenters.text import Line, fit
-from tui.state.surgery import Step, SurgeryState
+from layerwise._tool.tui.presenters.glyphs import Glyphs
+from layerwise._tool.tui.presenters.text import Line, fit
+from layerwise._tool.tui.state.surgery import Step, SurgeryState
 
 
 @dataclass(frozen=True)

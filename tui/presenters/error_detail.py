@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from backends.text import shown
-from tui.presenters.numbers import index_text, shape_text, sig
-from tui.presenters.text import Line, fit, wrap_runs
-from tui.state.error_table import FAULTS
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.presenters.numbers import index_text, shape_text, sig
+from layerwise._tool.tui.presenters.text import Line, fit, wrap_runs
+from layerwise._tool.tui.state.error_table import FAULTS
 
 DIAGNOSES = {
     "kernel": "off by more than rounding explains, on the reference's own inputs",

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tui.presenters.glyphs import Glyphs
-from tui.presenters.graph_rows import Columns, Overlay, error_cell
-from tui.presenters.text import Line, fit
+from layerwise._tool.tui.presenters.glyphs import Glyphs
+from layerwise._tool.tui.presenters.graph_rows import Columns, Overlay, error_cell
+from layerwise._tool.tui.presenters.text import Line, fit
 
 if TYPE_CHECKING:
-    from surgery.graph import GraphIndex
-    from tui.state.folding import Head
+    from layerwise._tool.surgery.graph import GraphIndex
+    from layerwise._tool.tui.state.folding import Head
 
 _NAMES, _OPS, _WIDE = 64, 4, 30
 _ENDS = "/._:"

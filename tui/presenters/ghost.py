@@ -4,17 +4,17 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from backends.text import shown
-from tui.presenters.bars import size_text
-from tui.presenters.glyphs import Glyphs
-from tui.presenters.tensors import short_dtype
-from tui.presenters.text import Line, clip, fit, spread, width, wrap_runs
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.presenters.bars import size_text
+from layerwise._tool.tui.presenters.glyphs import Glyphs
+from layerwise._tool.tui.presenters.tensors import short_dtype
+from layerwise._tool.tui.presenters.text import Line, clip, fit, spread, width, wrap_runs
 
 if TYPE_CHECKING:
-    from surgery.graph import GraphIndex
-    from surgery.graph.delta import Delta
-    from surgery.graph.overlay import Overlay
-    from tui.state.surgery import Check, Ghost
+    from layerwise._tool.surgery.graph import GraphIndex
+    from layerwise._tool.surgery.graph.delta import Delta
+    from layerwise._tool.surgery.graph.overlay import Overlay
+    from layerwise._tool.tui.state.surgery import Check, Ghost
 
 WORD = 9
 _NAMED, _KINDS, _TYPES, _WIDE, _ROWS = 3, 6, 3, 100, 2

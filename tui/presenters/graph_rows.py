@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from tui.presenters.glyphs import Glyphs
-from tui.presenters.tensors import tensor_type
-from tui.presenters.text import Line, fit
-from tui.state.session import NodeError
+from layerwise._tool.tui.presenters.glyphs import Glyphs
+from layerwise._tool.tui.presenters.tensors import tensor_type
+from layerwise._tool.tui.presenters.text import Line, fit
+from layerwise._tool.tui.state.session import NodeError
 
 if TYPE_CHECKING:
-    from surgery.graph import GraphIndex
+    from layerwise._tool.surgery.graph import GraphIndex
 
 OP = 13
 ERROR = 11

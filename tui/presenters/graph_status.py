@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from backends.text import shown
-from tui.presenters.bars import size_text
-from tui.presenters.text import Line, spread, wrap_runs
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.presenters.bars import size_text
+from layerwise._tool.tui.presenters.text import Line, spread, wrap_runs
 
 if TYPE_CHECKING:
-    from tui.state.graph import NodeRows
-    from tui.state.marks import MarkCost
+    from layerwise._tool.tui.state.graph import NodeRows
+    from layerwise._tool.tui.state.marks import MarkCost
 
 
 def count_line(rows: "NodeRows") -> Line:

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from tui.commands import Command
-from tui.presenters.text import Line
+from layerwise._tool.tui.commands import Command
+from layerwise._tool.tui.presenters.text import Line
 
 _SCOPES = {"global": "everywhere", "list": "lists"}
 

@@ -4,18 +4,18 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from backends.shell import shell_line
-from backends.text import shown
-from debugtools.compare.pairing.left_out import unasked
-from tui.presenters.glyphs import Glyphs
-from tui.presenters.numbers import age_text, bar, size_text, span_text
-from tui.presenters.questions import question_lines
-from tui.presenters.text import Line, fit, merge, wrap_runs
-from tui.state.questions import Question
+from layerwise._tool.backends.shell import shell_line
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.pairing.left_out import unasked
+from layerwise._tool.tui.presenters.glyphs import Glyphs
+from layerwise._tool.tui.presenters.numbers import age_text, bar, size_text, span_text
+from layerwise._tool.tui.presenters.questions import question_lines
+from layerwise._tool.tui.presenters.text import Line, fit, merge, wrap_runs
+from layerwise._tool.tui.state.questions import Question
 
 if TYPE_CHECKING:
-    from backends.jobs.journal.view import JobView
-    from backends.jobs.spec import JobSpec
+    from layerwise._tool.backends.jobs.journal.view import JobView
+    from layerwise._tool.backends.jobs.spec import JobSpec
 
 _LISTED = 5
 ID_CELLS, STATE_CELLS, BAR_CELLS, RATE_CELLS, ETA_CELLS, AGE_CELLS, DISK_CELLS = 4, 9, 6, 8, 6, 4, 7

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from backends.text import shown
-from tui.presenters.numbers import sig
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.presenters.numbers import sig
 
 Row = dict[str, Any]
 _NUMBERS = (("max abs", "max_abs"), ("max rel", "max_rel"), ("rel L2", "rel_l2"), ("ampl", "ampl"))

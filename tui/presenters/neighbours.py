@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from tui.presenters.glyphs import Glyphs
-from tui.presenters.text import Line, fit
+from layerwise._tool.tui.presenters.glyphs import Glyphs
+from layerwise._tool.tui.presenters.text import Line, fit
 
 if TYPE_CHECKING:
-    from surgery.graph import GraphIndex
+    from layerwise._tool.surgery.graph import GraphIndex
 
 UP, DOWN, LEFT, RIGHT = 1, 2, 4, 8
 _JOINTS = {

@@ -3,16 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from backends.text import shown
-from tui.presenters.bars import size_text
-from tui.presenters.glyphs import Glyphs
-from tui.presenters.neighbours import neighbourhood
-from tui.presenters.tensors import tensor_type
-from tui.presenters.text import Line, fit, wrap_runs
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.presenters.bars import size_text
+from layerwise._tool.tui.presenters.glyphs import Glyphs
+from layerwise._tool.tui.presenters.neighbours import neighbourhood
+from layerwise._tool.tui.presenters.tensors import tensor_type
+from layerwise._tool.tui.presenters.text import Line, fit, wrap_runs
 
 if TYPE_CHECKING:
-    from surgery.graph import GraphIndex
-    from tui.state.session import NodeError
+    from layerwise._tool.surgery.graph import GraphIndex
+    from layerwise._tool.tui.state.session import NodeError
 
 MOST_TENSORS = 64
 NAME_LINES = 3

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from backends.text import shown
-from tui.presenters.glyphs import Glyphs
-from tui.presenters.numbers import sig
-from tui.presenters.text import Line, fit, merge, wrap_runs
-from tui.state.perf import PerfState, share
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.presenters.glyphs import Glyphs
+from layerwise._tool.tui.presenters.numbers import sig
+from layerwise._tool.tui.presenters.text import Line, fit, merge, wrap_runs
+from layerwise._tool.tui.state.perf import PerfState, share
 
 Row = Mapping[str, Any]
 MS_CELLS, SHARE_CELLS, SO_FAR_CELLS = 9, 6, 6

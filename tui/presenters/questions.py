@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from backends.text import shown
-from tui.presenters.text import Line, merge, wrap_runs
-from tui.state.questions import Question
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.presenters.text import Line, merge, wrap_runs
+from layerwise._tool.tui.state.questions import Question
 
 MOST_LINES = 12
 MOST_TEXT = 1000

@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
 
-from backends.shell import shell_word
-from backends.text import shown
-from tui.presenters.glyphs import Glyphs
-from tui.presenters.numbers import size_text
-from tui.presenters.text import Line, fit, merge, wrap_runs
-from tui.state.mark_cost import Cost
-from tui.state.presets import PRESETS, preset
-from tui.state.run_fields import Field
-from tui.state.run_form import RunForm, get
+from layerwise._tool.backends.shell import shell_word
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.presenters.glyphs import Glyphs
+from layerwise._tool.tui.presenters.numbers import size_text
+from layerwise._tool.tui.presenters.text import Line, fit, merge, wrap_runs
+from layerwise._tool.tui.state.mark_cost import Cost
+from layerwise._tool.tui.state.presets import PRESETS, preset
+from layerwise._tool.tui.state.run_fields import Field
+from layerwise._tool.tui.state.run_form import RunForm, get
 
 SECTION_CELLS = 9
 LABEL_CELLS = 22

@@ -1,6 +1,6 @@
 """Nodes of an edited graph as rows: what is new, changed or going has a sign before it."""
 
-from tui.presenters.text import Line, plain
+from layerwise._tool.tui.presenters.text import Line, plain
 
 SIGN = 2
 ROLES = {"-": "bad", "+": "good", "~": "warn"}

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from backends.text import shown
-from tui.presenters.text import Line, spread
-from tui.state.surgery import SurgeryState
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.presenters.text import Line, spread
+from layerwise._tool.tui.state.surgery import SurgeryState
 
 _MOST, _WIDE = 3, 100
 

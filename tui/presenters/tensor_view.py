@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tui.presenters.glyphs import Glyphs
-from tui.presenters.numbers import index_text, sig
-from tui.presenters.text import Line, fit
+from layerwise._tool.tui.presenters.glyphs import Glyphs
+from layerwise._tool.tui.presenters.numbers import index_text, sig
+from layerwise._tool.tui.presenters.text import Line, fit
 
 INDEX_CELLS = 20
 

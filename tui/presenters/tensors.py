@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from backends.text import shown
-from tui.presenters.glyphs import Glyphs
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.presenters.glyphs import Glyphs
 
 if TYPE_CHECKING:
-    from surgery.graph import GraphIndex
+    from layerwise._tool.surgery.graph import GraphIndex
 
     Dim = int | str | None
 

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from rich.cells import cell_len, set_cell_size
 
-from backends.text import shown
+from layerwise._tool.backends.text import shown
 
 Run: TypeAlias = tuple[str, str]
 Line: TypeAlias = list[Run]

@@ -2,13 +2,13 @@
 
 from textual.events import Key
 
-from backends.jobs.journal.view import JobView
-from backends.text import shown
-from tui.commands import Command, in_scopes
-from tui.controllers.jobs import JobActions
-from tui.screens.page import Page
-from tui.screens.pick import Choice, PickScreen
-from tui.state.questions import Question, read_question
+from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.commands import Command, in_scopes
+from layerwise._tool.tui.controllers.jobs import JobActions
+from layerwise._tool.tui.screens.page import Page
+from layerwise._tool.tui.screens.pick import Choice, PickScreen
+from layerwise._tool.tui.state.questions import Question, read_question
 
 FOOTER_WORD = 12
 

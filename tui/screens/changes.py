@@ -4,16 +4,16 @@ from textual import on
 from textual.app import ComposeResult
 from textual.events import Resize
 
-from tui.commands import command
-from tui.presenters.changes import heading, pair_lines, side_row
-from tui.presenters.text import Line
-from tui.screens.page import Page
-from tui.state.changes import Gap, Pair, SideRows
-from tui.state.coalesce import Coalesce
-from tui.state.shared import AppState
-from tui.widgets.detail_pane import DetailPane
-from tui.widgets.lines import LinesView
-from tui.widgets.virtual_list import VirtualList
+from layerwise._tool.tui.commands import command
+from layerwise._tool.tui.presenters.changes import heading, pair_lines, side_row
+from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.screens.page import Page
+from layerwise._tool.tui.state.changes import Gap, Pair, SideRows
+from layerwise._tool.tui.state.coalesce import Coalesce
+from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.widgets.detail_pane import DetailPane
+from layerwise._tool.tui.widgets.lines import LinesView
+from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
 DETAIL_WAIT = 0.06
 

@@ -7,23 +7,23 @@ from textual import on
 from textual.app import ComposeResult
 from textual.events import Resize
 
-from backends.jobs.journal.view import JobView
-from tui.commands import Command, command, in_scopes
-from tui.controllers.debug_start import SEARCH_WORDS
-from tui.presenters.compare_text import side_names
-from tui.presenters.debug import body_lines, empty_lines
-from tui.presenters.debug_detail import row_detail
-from tui.presenters.debug_head import head_lines
-from tui.presenters.debug_rows import heading, row_line
-from tui.presenters.text import Line
-from tui.screens.debug_found import DebugFound
-from tui.state.coalesce import Coalesce
-from tui.state.debugging import Row
-from tui.state.questions import Question, read_question
-from tui.state.shared import AppState
-from tui.widgets.detail_pane import DetailPane
-from tui.widgets.lines import LinesView, OneLine
-from tui.widgets.virtual_list import GUTTER, VirtualList
+from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.tui.commands import Command, command, in_scopes
+from layerwise._tool.tui.controllers.debug_start import SEARCH_WORDS
+from layerwise._tool.tui.presenters.compare_text import side_names
+from layerwise._tool.tui.presenters.debug import body_lines, empty_lines
+from layerwise._tool.tui.presenters.debug_detail import row_detail
+from layerwise._tool.tui.presenters.debug_head import head_lines
+from layerwise._tool.tui.presenters.debug_rows import heading, row_line
+from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.screens.debug_found import DebugFound
+from layerwise._tool.tui.state.coalesce import Coalesce
+from layerwise._tool.tui.state.debugging import Row
+from layerwise._tool.tui.state.questions import Question, read_question
+from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.widgets.detail_pane import DetailPane
+from layerwise._tool.tui.widgets.lines import LinesView, OneLine
+from layerwise._tool.tui.widgets.virtual_list import GUTTER, VirtualList
 
 TALL = 32
 LEAST_ROWS = 3

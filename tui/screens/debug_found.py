@@ -4,17 +4,17 @@ from pathlib import Path
 
 from textual import on
 
-from backends.errors import LayerwiseError
-from backends.text import shown
-from tui.commands import command
-from tui.controllers.debug_results import DebugResults, node_of, suspect_sets
-from tui.controllers.jobs import JobActions
-from tui.screens.answering import Answering
-from tui.screens.pick import Choice, PickScreen
-from tui.screens.searching import Searching
-from tui.state.debugging import Row
-from tui.state.shared import AppState
-from tui.widgets.virtual_list import VirtualList
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.commands import command
+from layerwise._tool.tui.controllers.debug_results import DebugResults, node_of, suspect_sets
+from layerwise._tool.tui.controllers.jobs import JobActions
+from layerwise._tool.tui.screens.answering import Answering
+from layerwise._tool.tui.screens.pick import Choice, PickScreen
+from layerwise._tool.tui.screens.searching import Searching
+from layerwise._tool.tui.state.debugging import Row
+from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
 
 class DebugFound(Answering, Searching, scope="debug"):

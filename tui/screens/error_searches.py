@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from backends.errors import LayerwiseError
-from tui.commands import command
-from tui.controllers.debug_results import DebugResults
-from tui.controllers.node_errors import node_of_row
-from tui.screens.searching import Searching
-from tui.state.shared import AppState
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.tui.commands import command
+from layerwise._tool.tui.controllers.debug_results import DebugResults
+from layerwise._tool.tui.controllers.node_errors import node_of_row
+from layerwise._tool.tui.screens.searching import Searching
+from layerwise._tool.tui.state.shared import AppState
 
 
 class ErrorSearches(Searching, scope="errors"):

@@ -4,23 +4,23 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 
-from backends.filesystem.files import absolute_path, user_path
-from tui.commands import command
-from tui.controllers.error_export import export_rows, yank_targets
-from tui.controllers.tensor import TensorController
-from tui.presenters.error_detail import detail_lines, help_lines
-from tui.presenters.errors import head_lines, heading, row_line
-from tui.presenters.text import Line
-from tui.screens.error_searches import ErrorSearches
-from tui.screens.job_table import JobTable
-from tui.screens.pick import Choice, PickScreen
-from tui.screens.tensor_panel import TensorPanel
-from tui.state.errors import SORTS
-from tui.state.shared import AppState
-from tui.widgets.line_input import LineInput
-from tui.widgets.lines import LinesView, OneLine
-from tui.widgets.minimap import Minimap
-from tui.widgets.virtual_list import VirtualList
+from layerwise._tool.backends.filesystem.files import absolute_path, user_path
+from layerwise._tool.tui.commands import command
+from layerwise._tool.tui.controllers.error_export import export_rows, yank_targets
+from layerwise._tool.tui.controllers.tensor import TensorController
+from layerwise._tool.tui.presenters.error_detail import detail_lines, help_lines
+from layerwise._tool.tui.presenters.errors import head_lines, heading, row_line
+from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.screens.error_searches import ErrorSearches
+from layerwise._tool.tui.screens.job_table import JobTable
+from layerwise._tool.tui.screens.pick import Choice, PickScreen
+from layerwise._tool.tui.screens.tensor_panel import TensorPanel
+from layerwise._tool.tui.state.errors import SORTS
+from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.widgets.line_input import LineInput
+from layerwise._tool.tui.widgets.lines import LinesView, OneLine
+from layerwise._tool.tui.widgets.minimap import Minimap
+from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
 
 class ErrorRows:

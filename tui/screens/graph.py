@@ -1,10 +1,10 @@
 """The Graph screen: nodes, filter, detail and neighbourhood, marks, jumps."""
 
-from backends.errors import LayerwiseError
-from tui.commands import command
-from tui.screens.graph_filter import GraphFilter
-from tui.screens.graph_jumps import GraphJumps
-from tui.screens.graph_marks import GraphMarks
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.tui.commands import command
+from layerwise._tool.tui.screens.graph_filter import GraphFilter
+from layerwise._tool.tui.screens.graph_jumps import GraphJumps
+from layerwise._tool.tui.screens.graph_marks import GraphMarks
 
 
 class GraphScreen(GraphMarks, GraphFilter, GraphJumps, scope="graph"):

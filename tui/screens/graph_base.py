@@ -8,25 +8,25 @@ from textual.containers import Horizontal, Vertical
 from textual.events import Resize
 from textual.timer import Timer
 
-from tui.controllers.graph import GraphController
-from tui.presenters.around import around_lines
-from tui.presenters.graph_rows import header
-from tui.presenters.graph_status import count_line, problem_lines, status_line
-from tui.presenters.node_detail import NodeDetail
-from tui.presenters.text import Line
-from tui.screens.graph_list import NodeModel
-from tui.screens.page import Page
-from tui.state.graph import NodeRows
-from tui.state.marks import MarkCost
-from tui.state.run_form import compared_text, load_form
-from tui.state.shared import AppState
-from tui.widgets.detail_pane import DetailPane
-from tui.widgets.line_input import LineInput
-from tui.widgets.lines import LiveLine, Separator
-from tui.widgets.virtual_list import GUTTER, VirtualList
+from layerwise._tool.tui.controllers.graph import GraphController
+from layerwise._tool.tui.presenters.around import around_lines
+from layerwise._tool.tui.presenters.graph_rows import header
+from layerwise._tool.tui.presenters.graph_status import count_line, problem_lines, status_line
+from layerwise._tool.tui.presenters.node_detail import NodeDetail
+from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.screens.graph_list import NodeModel
+from layerwise._tool.tui.screens.page import Page
+from layerwise._tool.tui.state.graph import NodeRows
+from layerwise._tool.tui.state.marks import MarkCost
+from layerwise._tool.tui.state.run_form import compared_text, load_form
+from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.widgets.detail_pane import DetailPane
+from layerwise._tool.tui.widgets.line_input import LineInput
+from layerwise._tool.tui.widgets.lines import LiveLine, Separator
+from layerwise._tool.tui.widgets.virtual_list import GUTTER, VirtualList
 
 if TYPE_CHECKING:
-    from surgery.graph import GraphIndex
+    from layerwise._tool.surgery.graph import GraphIndex
 
 DETAIL_WAIT = 0.06
 TWO_PANES, THREE_PANES = 100, 180

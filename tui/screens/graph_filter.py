@@ -3,10 +3,10 @@
 from textual import on
 from textual.timer import Timer
 
-from tui.commands import command
-from tui.screens.graph_panes import GraphPanes
-from tui.state.shared import AppState
-from tui.widgets.line_input import LineInput
+from layerwise._tool.tui.commands import command
+from layerwise._tool.tui.screens.graph_panes import GraphPanes
+from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.widgets.line_input import LineInput
 
 FILTER_WAIT = 0.05
 

@@ -1,13 +1,13 @@
 """Jumps along the edges, by name, and back."""
 
-from backends.errors import LayerwiseError
-from tui.commands import command
-from tui.presenters.graph_rows import columns, node_row
-from tui.presenters.text import Line
-from tui.screens.graph_base import GraphBase
-from tui.screens.pick import Choice, PickScreen
-from tui.state.graph import History
-from tui.state.shared import AppState
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.tui.commands import command
+from layerwise._tool.tui.presenters.graph_rows import columns, node_row
+from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.screens.graph_base import GraphBase
+from layerwise._tool.tui.screens.pick import Choice, PickScreen
+from layerwise._tool.tui.state.graph import History
+from layerwise._tool.tui.state.shared import AppState
 
 MOST_CHOICES = 1000
 

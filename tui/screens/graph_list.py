@@ -1,11 +1,11 @@
 """The nodes as rows for the virtual list."""
 
-from tui.presenters.fold_rows import fold_row
-from tui.presenters.graph_rows import Columns, columns, node_row
-from tui.presenters.text import Line
-from tui.state.graph import NodeRows
-from tui.state.session import Session
-from tui.state.shared import AppState
+from layerwise._tool.tui.presenters.fold_rows import fold_row
+from layerwise._tool.tui.presenters.graph_rows import Columns, columns, node_row
+from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.state.graph import NodeRows
+from layerwise._tool.tui.state.session import Session
+from layerwise._tool.tui.state.shared import AppState
 
 
 class NodeModel:

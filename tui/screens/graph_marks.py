@@ -1,7 +1,7 @@
 """Choosing which tensors a comparison observes."""
 
-from tui.commands import command
-from tui.screens.graph_base import GraphBase
+from layerwise._tool.tui.commands import command
+from layerwise._tool.tui.screens.graph_base import GraphBase
 
 
 class GraphMarks(GraphBase, scope="graph"):

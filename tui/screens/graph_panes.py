@@ -2,11 +2,11 @@
 
 from textual import on
 
-from tui.commands import command
-from tui.screens.graph_base import GraphBase
-from tui.widgets.detail_pane import DetailPane
-from tui.widgets.lines import LineWidget
-from tui.widgets.virtual_list import VirtualList
+from layerwise._tool.tui.commands import command
+from layerwise._tool.tui.screens.graph_base import GraphBase
+from layerwise._tool.tui.widgets.detail_pane import DetailPane
+from layerwise._tool.tui.widgets.lines import LineWidget
+from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
 
 class GraphPanes(GraphBase, scope="graph"):

@@ -6,18 +6,18 @@ from textual import on
 from textual.app import ComposeResult
 from textual.events import Resize
 
-from backends.errors import LayerwiseError
-from tui.commands import command
-from tui.controllers.surgery import surgeon
-from tui.presenters.edit_history import Branch, branch_row, branches
-from tui.presenters.ghost import step_lines
-from tui.presenters.text import Line, wrap_runs
-from tui.screens.page import Page
-from tui.state.coalesce import Coalesce
-from tui.state.shared import AppState
-from tui.widgets.detail_pane import DetailPane
-from tui.widgets.lines import OneLine
-from tui.widgets.virtual_list import VirtualList
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.tui.commands import command
+from layerwise._tool.tui.controllers.surgery import surgeon
+from layerwise._tool.tui.presenters.edit_history import Branch, branch_row, branches
+from layerwise._tool.tui.presenters.ghost import step_lines
+from layerwise._tool.tui.presenters.text import Line, wrap_runs
+from layerwise._tool.tui.screens.page import Page
+from layerwise._tool.tui.state.coalesce import Coalesce
+from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.widgets.detail_pane import DetailPane
+from layerwise._tool.tui.widgets.lines import OneLine
+from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
 DETAIL_WAIT = 0.06
 

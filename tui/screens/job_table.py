@@ -6,16 +6,16 @@ from typing import Protocol
 from textual import on
 from textual.events import Resize
 
-from tui.presenters.jobs import card_lines
-from tui.presenters.text import Line
-from tui.screens.page import Page
-from tui.state.coalesce import Coalesce
-from tui.state.errors import RunFacts
-from tui.state.shared import AppState
-from tui.state.signal import Signal
-from tui.widgets.line_input import LineInput
-from tui.widgets.lines import LinesView, OneLine
-from tui.widgets.virtual_list import GUTTER, FixedRows, RowModel, VirtualList
+from layerwise._tool.tui.presenters.jobs import card_lines
+from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.screens.page import Page
+from layerwise._tool.tui.state.coalesce import Coalesce
+from layerwise._tool.tui.state.errors import RunFacts
+from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.state.signal import Signal
+from layerwise._tool.tui.widgets.line_input import LineInput
+from layerwise._tool.tui.widgets.lines import LinesView, OneLine
+from layerwise._tool.tui.widgets.virtual_list import GUTTER, FixedRows, RowModel, VirtualList
 
 TALL = 32
 FILTER_WAIT = 0.05

@@ -7,22 +7,22 @@ from textual import on
 from textual.app import ComposeResult
 from textual.events import Resize
 
-from backends.errors import LayerwiseError
-from backends.jobs.journal.view import JobView
-from backends.text import shown
-from tui.commands import command
-from tui.controllers.engines import engines_of
-from tui.controllers.jobs import JobActions, read_tail
-from tui.controllers.yank import Copy, block_copy
-from tui.presenters.jobs import card_text, detail_lines, event_lines, heading, log_lines, row_line
-from tui.presenters.text import Line
-from tui.screens.answering import Answering
-from tui.screens.pick import Choice, PickScreen
-from tui.state.coalesce import Coalesce
-from tui.state.shared import AppState
-from tui.widgets.detail_pane import DetailPane
-from tui.widgets.lines import OneLine
-from tui.widgets.virtual_list import GUTTER, VirtualList
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.commands import command
+from layerwise._tool.tui.controllers.engines import engines_of
+from layerwise._tool.tui.controllers.jobs import JobActions, read_tail
+from layerwise._tool.tui.controllers.yank import Copy, block_copy
+from layerwise._tool.tui.presenters.jobs import card_text, detail_lines, event_lines, heading, log_lines, row_line
+from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.screens.answering import Answering
+from layerwise._tool.tui.screens.pick import Choice, PickScreen
+from layerwise._tool.tui.state.coalesce import Coalesce
+from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.widgets.detail_pane import DetailPane
+from layerwise._tool.tui.widgets.lines import OneLine
+from layerwise._tool.tui.widgets.virtual_list import GUTTER, VirtualList
 
 DETAIL_WAIT = 0.25
 DESCRIBES = "inspect_trt"  # its journal is what was asked for, from the first line on

@@ -8,12 +8,12 @@ from textual.events import Key
 from textual.message import Message
 from textual.widget import Widget
 
-from tui.commands import Command, Commanded, in_scopes
-from tui.controllers.yank import Copy
-from tui.screens.pick import PickScreen, yank_choices
-from tui.state.session import Session
-from tui.state.shared import AppState
-from tui.widgets.following import Following
+from layerwise._tool.tui.commands import Command, Commanded, in_scopes
+from layerwise._tool.tui.controllers.yank import Copy
+from layerwise._tool.tui.screens.pick import PickScreen, yank_choices
+from layerwise._tool.tui.state.session import Session
+from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.widgets.following import Following
 
 
 class Page(Commanded, Following, Container):

@@ -3,20 +3,20 @@
 from textual import on
 from textual.app import ComposeResult
 
-from backends.errors import LayerwiseError
-from tui.commands import command
-from tui.controllers.jobs import JobActions
-from tui.controllers.perf import BenchStarter, line_of_node, node_of_layer, yank_targets
-from tui.presenters.numbers import sig
-from tui.presenters.perf import detail_lines, head_lines, heading, row_line
-from tui.presenters.text import Line
-from tui.screens.job_table import JobTable
-from tui.state.coalesce import Coalesce
-from tui.state.perf import SORTS
-from tui.state.shared import AppState
-from tui.widgets.line_input import LineInput
-from tui.widgets.lines import LinesView, OneLine
-from tui.widgets.virtual_list import VirtualList
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.tui.commands import command
+from layerwise._tool.tui.controllers.jobs import JobActions
+from layerwise._tool.tui.controllers.perf import BenchStarter, line_of_node, node_of_layer, yank_targets
+from layerwise._tool.tui.presenters.numbers import sig
+from layerwise._tool.tui.presenters.perf import detail_lines, head_lines, heading, row_line
+from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.screens.job_table import JobTable
+from layerwise._tool.tui.state.coalesce import Coalesce
+from layerwise._tool.tui.state.perf import SORTS
+from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.widgets.line_input import LineInput
+from layerwise._tool.tui.widgets.lines import LinesView, OneLine
+from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
 SELECT_WAIT = 0.25
 

@@ -11,13 +11,13 @@ from textual.reactive import Reactive
 from textual.screen import ModalScreen
 from textual.widget import Widget
 
-from backends.text import shown
-from tui.controllers.yank import Copy
-from tui.presenters.glyphs import ASCII, Glyphs
-from tui.presenters.text import Line, plain
-from tui.widgets.line_input import LineInput
-from tui.widgets.lines import OneLine
-from tui.widgets.virtual_list import FixedRows, VirtualList
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.controllers.yank import Copy
+from layerwise._tool.tui.presenters.glyphs import ASCII, Glyphs
+from layerwise._tool.tui.presenters.text import Line, plain
+from layerwise._tool.tui.widgets.line_input import LineInput
+from layerwise._tool.tui.widgets.lines import OneLine
+from layerwise._tool.tui.widgets.virtual_list import FixedRows, VirtualList
 
 
 @dataclass(frozen=True)

@@ -6,23 +6,23 @@ from textual import on
 from textual.app import ComposeResult
 from textual.events import Resize
 
-from backends.errors import LayerwiseError
-from backends.filesystem.files import absolute_path, user_path
-from debugtools.compare.spec import CompareSpec
-from tui.commands import command
-from tui.controllers.run import RunController
-from tui.controllers.yank import Copy
-from tui.presenters.run_form import command_lines, cost_line, field_line, preset_lines, problem_lines
-from tui.presenters.text import Line
-from tui.screens.page import Page
-from tui.screens.pick import Choice, PickScreen
-from tui.state.presets import PRESETS
-from tui.state.run_fields import Field, fields
-from tui.state.run_form import RunForm, add_side, drop_side, get, put
-from tui.state.shared import AppState
-from tui.widgets.line_input import LineInput
-from tui.widgets.lines import LinesView
-from tui.widgets.virtual_list import VirtualList
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.filesystem.files import absolute_path, user_path
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.tui.commands import command
+from layerwise._tool.tui.controllers.run import RunController
+from layerwise._tool.tui.controllers.yank import Copy
+from layerwise._tool.tui.presenters.run_form import command_lines, cost_line, field_line, preset_lines, problem_lines
+from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.screens.page import Page
+from layerwise._tool.tui.screens.pick import Choice, PickScreen
+from layerwise._tool.tui.state.presets import PRESETS
+from layerwise._tool.tui.state.run_fields import Field, fields
+from layerwise._tool.tui.state.run_form import RunForm, add_side, drop_side, get, put
+from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.widgets.line_input import LineInput
+from layerwise._tool.tui.widgets.lines import LinesView
+from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
 
 class FieldRows:
@@ -232,7 +232,7 @@ class RunScreen(Page, scope="run"):
 
     @command("run.script", "write an equivalent Python script", keys="W", line="script FILE")
     def write_script(self, name: str = "") -> None:
-        from tui.cli.script.generate import script, write_script
+        from layerwise._tool.tui.cli.script.generate import script, write_script
 
         spec = self._control.checked.spec
         if spec is None:

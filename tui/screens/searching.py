@@ -1,9 +1,9 @@
 """Starting a search from a page: on the outputs, or on the tensor under the cursor."""
 
-from backends.errors import LayerwiseError
-from tui.controllers.debug_start import DebugStarter
-from tui.screens.page import Page
-from tui.state.shared import AppState
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.tui.controllers.debug_start import DebugStarter
+from layerwise._tool.tui.screens.page import Page
+from layerwise._tool.tui.state.shared import AppState
 
 
 class Searching(Page):

@@ -3,13 +3,13 @@
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from backends.errors import LayerwiseError
-from backends.filesystem.files import absolute_path, user_path
-from backends.text import shown
-from tui.commands import command
-from tui.controllers import surgery_files
-from tui.controllers.surgery import SurgeryController
-from tui.screens.surgery_edits import HINTS, SurgeryEdits
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.filesystem.files import absolute_path, user_path
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.commands import command
+from layerwise._tool.tui.controllers import surgery_files
+from layerwise._tool.tui.controllers.surgery import SurgeryController
+from layerwise._tool.tui.screens.surgery_edits import HINTS, SurgeryEdits
 
 
 class SurgeryScreen(SurgeryEdits, scope="surgery"):

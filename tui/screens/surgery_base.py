@@ -4,18 +4,18 @@ from collections.abc import Awaitable
 
 from textual.events import Key, Resize
 
-from backends.errors import LayerwiseError
-from tui.commands import Command, command
-from tui.controllers.surgery import surgeon
-from tui.presenters.ghost import changes, ghost_lines
-from tui.presenters.surgery_rows import SIGN, signed_row
-from tui.presenters.surgery_status import edited_line
-from tui.presenters.text import Line
-from tui.screens.graph import GraphScreen
-from tui.screens.graph_list import NodeModel
-from tui.state.session import Session
-from tui.state.shared import AppState
-from tui.widgets.footed_list import FootedList
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.tui.commands import Command, command
+from layerwise._tool.tui.controllers.surgery import surgeon
+from layerwise._tool.tui.presenters.ghost import changes, ghost_lines
+from layerwise._tool.tui.presenters.surgery_rows import SIGN, signed_row
+from layerwise._tool.tui.presenters.surgery_status import edited_line
+from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.screens.graph import GraphScreen
+from layerwise._tool.tui.screens.graph_list import NodeModel
+from layerwise._tool.tui.state.session import Session
+from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.widgets.footed_list import FootedList
 
 APPLY = Command("surgery.apply", "make the change on view", keys="enter", footer="apply", scope="surgery",
                 method="apply")  # fmt: skip

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from backends.errors import LayerwiseError
-from backends.shell import shell_word
-from tui.commands import Command, command
-from tui.screens.pick import Choice, PickScreen
-from tui.screens.surgery_base import SurgeryBase
-from tui.widgets.bars import CommandBar
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.shell import shell_word
+from layerwise._tool.tui.commands import Command, command
+from layerwise._tool.tui.screens.pick import Choice, PickScreen
+from layerwise._tool.tui.screens.surgery_base import SurgeryBase
+from layerwise._tool.tui.widgets.bars import CommandBar
 
 HINTS = {
     "insert": "OP [name=value] [with TENSOR|NUMBER] [before | on TENSOR]   tab completes",

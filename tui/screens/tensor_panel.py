@@ -1,12 +1,12 @@
 """The values of one tensor on both sides, over the table that it came from."""
 
-from backends.errors import LayerwiseError
-from tui.controllers.tensor import TensorController
-from tui.presenters.error_detail import detail_lines
-from tui.presenters.tensor_view import tensor_lines
-from tui.presenters.text import Line
-from tui.state.shared import AppState
-from tui.widgets.detail_pane import DetailPane
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.tui.controllers.tensor import TensorController
+from layerwise._tool.tui.presenters.error_detail import detail_lines
+from layerwise._tool.tui.presenters.tensor_view import tensor_lines
+from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.widgets.detail_pane import DetailPane
 
 
 class TensorPanel(DetailPane):

@@ -5,11 +5,11 @@ from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tui.state.debugging import compare_params
+from layerwise._tool.tui.state.debugging import compare_params
 
 if TYPE_CHECKING:
-    from backends.jobs.spec import JobSpec
-    from tui.state.shared import AppState
+    from layerwise._tool.backends.jobs.spec import JobSpec
+    from layerwise._tool.tui.state.shared import AppState
 
 COMPARING = ("compare", "locate")
 """Actions whose jobs have rows of layers."""

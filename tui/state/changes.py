@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from surgery.graph import GraphIndex
+    from layerwise._tool.surgery.graph import GraphIndex
 
 CONTEXT = 2
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from debugtools.compare.spec import CompareSpec
-from tui.state.signal import Signal
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.tui.state.signal import Signal
 
 Row = dict[str, Any]
 SEARCHES = {

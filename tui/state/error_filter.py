@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from backends.errors import UsageError
-from tui.state.error_tests import SIGNS, Both, Either, Flag, Label, Name, Not, Number, Test
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.tui.state.error_tests import SIGNS, Both, Either, Flag, Label, Name, Not, Number, Test
 
 NUMBER_FIELDS = {
     "err": "max_abs", "abs": "max_abs", "max_abs": "max_abs", "rel": "max_rel", "max_rel": "max_rel",

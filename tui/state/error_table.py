@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tui.state.packed_rows import PackedRows
+from layerwise._tool.tui.state.packed_rows import PackedRows
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tui.state.error_table import FAILED, PASSED, UNKNOWN, ErrorTable
+from layerwise._tool.tui.state.error_table import FAILED, PASSED, UNKNOWN, ErrorTable
 
 Mask = npt.NDArray[np.bool_]
 

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from backends.errors import UsageError
-from debugtools.compare.pairing.left_out import unasked
-from debugtools.compare.spec import CompareSpec
-from tui.state.error_filter import parse_filter
-from tui.state.error_table import FAILED, PASSED, UNKNOWN, ErrorTable, Ints
-from tui.state.error_tests import Test
-from tui.state.signal import Signal
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.debugtools.compare.pairing.left_out import unasked
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.tui.state.error_filter import parse_filter
+from layerwise._tool.tui.state.error_table import FAILED, PASSED, UNKNOWN, ErrorTable, Ints
+from layerwise._tool.tui.state.error_tests import Test
+from layerwise._tool.tui.state.signal import Signal
 
 SORTS = ("graph", "max_abs", "max_rel", "local", "rel_l2", "ampl", "verdict", "op", "tensor")
 LEAPS = ("leap", "overflow", "nan")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from backends.jobs.journal.schema import are_texts, is_count, is_object, is_text, or_none
+from layerwise._tool.backends.jobs.journal.schema import are_texts, is_count, is_object, is_text, or_none
 
 Check = Callable[[Any], bool]
 

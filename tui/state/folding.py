@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from surgery.graph.repeats import Repeat
+    from layerwise._tool.surgery.graph.repeats import Repeat
 
 Numbers = NDArray[np.int32]
 

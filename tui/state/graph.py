@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tui.state.folding import Folding, Head
+from layerwise._tool.tui.state.folding import Folding, Head
 
 if TYPE_CHECKING:
-    from surgery.graph import GraphIndex
+    from layerwise._tool.surgery.graph import GraphIndex
 
 Numbers = NDArray[np.int32]
 

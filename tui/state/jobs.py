@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from backends.errors import BadFile
-from tui.state.signal import Signal
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.tui.state.signal import Signal
 
 if TYPE_CHECKING:
-    from backends.jobs.journal.view import JobView
-    from backends.jobs.spec import JobSpec
+    from layerwise._tool.backends.jobs.journal.view import JobView
+    from layerwise._tool.backends.jobs.spec import JobSpec
 
 
 class JobsState:

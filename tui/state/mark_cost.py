@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from debugtools.compare.spec import MarkSpec
-from tui.state.marks import tensor_bytes
+from layerwise._tool.debugtools.compare.spec import MarkSpec
+from layerwise._tool.tui.state.marks import tensor_bytes
 
 if TYPE_CHECKING:
-    from surgery.graph.index import GraphIndex
+    from layerwise._tool.surgery.graph.index import GraphIndex
 
 
 @dataclass(frozen=True)

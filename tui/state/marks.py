@@ -3,11 +3,11 @@
 import math
 from typing import TYPE_CHECKING
 
-from backends.errors import UsageError
-from backends.tensors import packed_nbytes
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.tensors import packed_nbytes
 
 if TYPE_CHECKING:
-    from surgery.graph import GraphIndex
+    from layerwise._tool.surgery.graph import GraphIndex
 
     Shape = tuple[int | str | None, ...] | None
 

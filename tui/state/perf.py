@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from itertools import accumulate
 from typing import Any
 
-from backends.errors import UsageError
-from debugtools.bench.spec import BenchSpec
-from tui.state.errors import RunFacts
-from tui.state.perf_filter import Test, parse_filter
-from tui.state.signal import Signal
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.debugtools.bench.spec import BenchSpec
+from layerwise._tool.tui.state.errors import RunFacts
+from layerwise._tool.tui.state.perf_filter import Test, parse_filter
+from layerwise._tool.tui.state.signal import Signal
 
 SORTS = ("time", "graph", "op", "layer", "calls")
 Row = dict[str, Any]

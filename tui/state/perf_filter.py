@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from backends.errors import UsageError
-from backends.text import shown
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.text import shown
 
 Row = Mapping[str, Any]
 Test = Callable[[Row], bool]

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from backends.shell import shell_word
-from tui.state.run_form import RunForm, SideForm
+from layerwise._tool.backends.shell import shell_word
+from layerwise._tool.tui.state.run_form import RunForm, SideForm
 
 
 @dataclass(frozen=True)

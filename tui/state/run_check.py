@@ -6,14 +6,14 @@ from typing import Any, get_args
 
 import msgspec
 
-from backends.errors import UsageError
-from backends.sizes import parse_size
-from backends.specs import FeedSpec, RunnerSpec
-from debugtools.compare.spec import CompareSpec, MarkSpec, MetricName, Stat, ToleranceSpec
-from tui.cli import values
-from tui.state.run_form import RunForm
-from tui.state.run_reader import Reader, count, file_path, whole, words
-from tui.state.run_trt import trt_runner
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.sizes import parse_size
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, MetricName, Stat, ToleranceSpec
+from layerwise._tool.tui.cli import values
+from layerwise._tool.tui.state.run_form import RunForm
+from layerwise._tool.tui.state.run_reader import Reader, count, file_path, whole, words
+from layerwise._tool.tui.state.run_trt import trt_runner
 
 
 class Checked(msgspec.Struct):

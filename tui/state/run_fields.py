@@ -4,9 +4,9 @@ import importlib.util
 from dataclasses import dataclass
 from typing import get_args
 
-from debugtools.compare.spec import Stat
-from tui.state.presets import PRESETS
-from tui.state.run_form import (
+from layerwise._tool.debugtools.compare.spec import Stat
+from layerwise._tool.tui.state.presets import PRESETS
+from layerwise._tool.tui.state.run_form import (
     BUILDER_LEVELS,
     KINDS,
     LEVELS,

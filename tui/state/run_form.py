@@ -4,7 +4,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from backends.specs import OptimizationLevel, RunnerKind
+from layerwise._tool.backends.specs import OptimizationLevel, RunnerKind
 
 PROVIDERS = ("cpu", "cuda", "tensorrt", "cuda cpu")
 LEVELS = ("default", *get_args(OptimizationLevel))

@@ -4,10 +4,10 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from backends.errors import UsageError
-from backends.filesystem.files import user_path
-from backends.shell import shell_words
-from tui.state.run_form import RunForm, get
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.filesystem.files import user_path
+from layerwise._tool.backends.shell import shell_words
+from layerwise._tool.tui.state.run_form import RunForm, get
 
 
 class Reader:

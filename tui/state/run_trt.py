@@ -2,14 +2,22 @@
 
 import shlex
 
-from backends.errors import UsageError
-from backends.shell import plain_quotes
-from backends.sizes import parse_size
-from backends.specs import FeedSpec, RunnerSpec
-from backends.trt.options import ConfigOptions, NetworkOptions, ProfileSpec, RunOptions, Shapes, TrtOptions, to_dict
-from tui.cli import values
-from tui.state.run_form import SideForm
-from tui.state.run_reader import Reader, count, file_path, whole
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.shell import plain_quotes
+from layerwise._tool.backends.sizes import parse_size
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.backends.trt.options import (
+    ConfigOptions,
+    NetworkOptions,
+    ProfileSpec,
+    RunOptions,
+    Shapes,
+    TrtOptions,
+    to_dict,
+)
+from layerwise._tool.tui.cli import values
+from layerwise._tool.tui.state.run_form import SideForm
+from layerwise._tool.tui.state.run_reader import Reader, count, file_path, whole
 
 _PROFILE_PARTS = ("min_shapes", "opt_shapes", "max_shapes")
 

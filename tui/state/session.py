@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.filesystem.files import atomic_write
-from backends.filesystem.permissions import make_folder
-from tui.state.signal import Signal
+from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.tui.state.signal import Signal
 
 if TYPE_CHECKING:
-    from surgery.graph import GraphIndex
+    from layerwise._tool.surgery.graph import GraphIndex
 
 
 class Saved(msgspec.Struct, omit_defaults=True):

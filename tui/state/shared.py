@@ -3,19 +3,19 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from backends.jobs.client import JobClient
-from backends.jobs.workspace.store import Workspace
-from tui.presenters.glyphs import UNICODE, Glyphs
-from tui.state.debugging import DebugState
-from tui.state.errors import ErrorsState
-from tui.state.jobs import JobsState
-from tui.state.perf import PerfState
-from tui.state.session import Session
-from tui.state.signal import Signal
-from tui.state.surgery import SurgeryState, surgery_session
+from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.tui.presenters.glyphs import UNICODE, Glyphs
+from layerwise._tool.tui.state.debugging import DebugState
+from layerwise._tool.tui.state.errors import ErrorsState
+from layerwise._tool.tui.state.jobs import JobsState
+from layerwise._tool.tui.state.perf import PerfState
+from layerwise._tool.tui.state.session import Session
+from layerwise._tool.tui.state.signal import Signal
+from layerwise._tool.tui.state.surgery import SurgeryState, surgery_session
 
 if TYPE_CHECKING:
-    from tui.presenters.text import Line
+    from layerwise._tool.tui.presenters.text import Line
 
 Level = Literal["info", "good", "warn", "bad"]
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tui.state.session import Saved, Session
-from tui.state.signal import Signal
+from layerwise._tool.tui.state.session import Saved, Session
+from layerwise._tool.tui.state.signal import Signal
 
 if TYPE_CHECKING:
-    from surgery.edits import Edit
-    from surgery.graph.delta import Delta
-    from surgery.graph.overlay import Overlay
-    from tui.state.changes import Sides
+    from layerwise._tool.surgery.edits import Edit
+    from layerwise._tool.surgery.graph.delta import Delta
+    from layerwise._tool.surgery.graph.overlay import Overlay
+    from layerwise._tool.tui.state.changes import Sides
 
 
 def surgery_session(session: Session) -> Session:

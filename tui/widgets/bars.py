@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from textual.events import Resize
 
-from tui.commands import Command
-from tui.presenters.bars import footer_line, tab_line, title_line
-from tui.presenters.surgery_status import title_text
-from tui.presenters.text import Line, fit
-from tui.state.shared import AppState, Level
-from tui.widgets.line_input import LineInput
-from tui.widgets.lines import OneLine
+from layerwise._tool.tui.commands import Command
+from layerwise._tool.tui.presenters.bars import footer_line, tab_line, title_line
+from layerwise._tool.tui.presenters.surgery_status import title_text
+from layerwise._tool.tui.presenters.text import Line, fit
+from layerwise._tool.tui.state.shared import AppState, Level
+from layerwise._tool.tui.widgets.line_input import LineInput
+from layerwise._tool.tui.widgets.lines import OneLine
 
 _ROLES = {"info": "", "good": "good", "warn": "warn", "bad": "bad"}
 _WORDS = {"info": "", "good": "", "warn": "warning: ", "bad": "error: "}

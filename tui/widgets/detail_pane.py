@@ -3,8 +3,8 @@
 from textual.events import Resize
 from textual.message import Message
 
-from tui.commands import Commanded, command
-from tui.widgets.lines import LinesView
+from layerwise._tool.tui.commands import Commanded, command
+from layerwise._tool.tui.widgets.lines import LinesView
 
 
 class DetailPane(Commanded, LinesView, scope="pane", can_focus=True):

@@ -8,8 +8,8 @@ from typing import Any, ParamSpec
 
 from textual.widget import Widget
 
-from tui.lifetime import stays, while_it_stays
-from tui.state.signal import Signal
+from layerwise._tool.tui.lifetime import stays, while_it_stays
+from layerwise._tool.tui.state.signal import Signal
 
 Work = Callable[[], Coroutine[Any, Any, object]]
 P = ParamSpec("P")

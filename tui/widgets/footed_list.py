@@ -1,7 +1,7 @@
 """A list with a text over its last rows: it comes and goes without moving anything else on the screen."""
 
-from tui.presenters.text import Line
-from tui.widgets.virtual_list import VirtualList
+from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
 ROWS = 8
 

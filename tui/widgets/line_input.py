@@ -6,9 +6,9 @@ from rich.cells import cell_len
 from textual.events import Blur, Focus, Key, Paste
 from textual.message import Message
 
-from backends.text import shown
-from tui.presenters.text import Line
-from tui.widgets.lines import LineWidget
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.widgets.lines import LineWidget
 
 
 class LineInput(LineWidget, can_focus=True):

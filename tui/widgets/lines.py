@@ -8,10 +8,10 @@ from rich.segment import Segment
 from textual.geometry import Region
 from textual.strip import Strip
 
-from backends.text import shown
-from tui.presenters.text import Line, clip, merge
-from tui.themes import role_style
-from tui.widgets.following import Following
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.presenters.text import Line, clip, merge
+from layerwise._tool.tui.themes import role_style
+from layerwise._tool.tui.widgets.following import Following
 
 
 class LineWidget(Following):

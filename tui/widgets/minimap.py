@@ -1,9 +1,9 @@
 """The whole error table in one column beside the list."""
 
-from tui.presenters.errors import minimap_cell
-from tui.presenters.glyphs import Glyphs
-from tui.state.errors import ErrorsState
-from tui.widgets.lines import LinesView
+from layerwise._tool.tui.presenters.errors import minimap_cell
+from layerwise._tool.tui.presenters.glyphs import Glyphs
+from layerwise._tool.tui.state.errors import ErrorsState
+from layerwise._tool.tui.widgets.lines import LinesView
 
 
 class Minimap(LinesView):

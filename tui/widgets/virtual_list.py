@@ -10,10 +10,10 @@ from typing import Protocol
 from textual.events import Click, MouseScrollDown, MouseScrollUp, Resize
 from textual.message import Message
 
-from tui.commands import Commanded, command
-from tui.presenters.glyphs import UNICODE, Glyphs
-from tui.presenters.text import Line
-from tui.widgets.lines import LineWidget
+from layerwise._tool.tui.commands import Commanded, command
+from layerwise._tool.tui.presenters.glyphs import UNICODE, Glyphs
+from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.widgets.lines import LineWidget
 
 GUTTER = 2
 

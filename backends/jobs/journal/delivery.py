@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from backends.jobs.journal.events import Event, EventReader
+from layerwise._tool.backends.jobs.journal.events import Event, EventReader
 
 
 class Teller:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from backends.jobs.journal.events import read_events
+from layerwise._tool.backends.jobs.journal.events import read_events
 
 Row = dict[str, Any]
 

@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from backends.errors import LayerwiseError
-from backends.filesystem.regular import Damaged, read_regular
-from backends.jobs.folder import JOURNAL
-from backends.jobs.journal.json_lines import MAX_LINE, LineReader, LineWriter, encode_line, last_lines
-from backends.jobs.journal.schema import VERSION, well_formed
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.filesystem.regular import Damaged, read_regular
+from layerwise._tool.backends.jobs.folder import JOURNAL
+from layerwise._tool.backends.jobs.journal.json_lines import MAX_LINE, LineReader, LineWriter, encode_line, last_lines
+from layerwise._tool.backends.jobs.journal.schema import VERSION, well_formed
 
 MAX_SPILL = 1 << 26
 Event = dict[str, Any]
@@ -53,7 +53,7 @@ class EventWriter:
         return {**head, **fields}
 
     def _spill(self, n: int, fields: Event) -> str:
-        from backends.filesystem.files import atomic_write
+        from layerwise._tool.backends.filesystem.files import atomic_write
 
         data = encode_line(fields)
         if len(data) > MAX_SPILL:

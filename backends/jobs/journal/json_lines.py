@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from backends.filesystem.regular import Damaged, next_data, open_regular
+from layerwise._tool.backends.filesystem.regular import Damaged, next_data, open_regular
 
 MAX_LINE = 4096
 _CHUNK = 1 << 20

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from backends.jobs.folder import JOURNAL, job_id
-from backends.jobs.journal import schema
-from backends.jobs.journal.events import Event, EventReader
-from backends.jobs.journal.schema import FINAL
+from layerwise._tool.backends.jobs.folder import JOURNAL, job_id
+from layerwise._tool.backends.jobs.journal import schema
+from layerwise._tool.backends.jobs.journal.events import Event, EventReader
+from layerwise._tool.backends.jobs.journal.schema import FINAL
 
 if TYPE_CHECKING:
-    from backends.jobs.spec import JobSpec
+    from layerwise._tool.backends.jobs.spec import JobSpec
 
 _MOST_TABLES = 1000
 _MOST_TEXT = 4000
@@ -65,7 +65,7 @@ class JobView:
     @property
     def spec(self) -> "JobSpec":
         """What the job does. Raises BadFile when the folder's spec.json cannot be read."""
-        from backends.jobs.workspace.store import load_spec
+        from layerwise._tool.backends.jobs.workspace.store import load_spec
 
         return load_spec(self.folder)
 

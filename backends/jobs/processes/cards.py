@@ -7,11 +7,11 @@ import signal
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from backends.filesystem.regular import read_from
-from backends.jobs.folder import LOG, command_of
-from backends.jobs.journal.events import Event, last_events
-from backends.limits.memory import remedy
-from backends.sizes import binary_size
+from layerwise._tool.backends.filesystem.regular import read_from
+from layerwise._tool.backends.jobs.folder import LOG, command_of
+from layerwise._tool.backends.jobs.journal.events import Event, last_events
+from layerwise._tool.backends.limits.memory import remedy
+from layerwise._tool.backends.sizes import binary_size
 
 DISK_FULL_EXIT = 74
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from backends.filesystem.regular import is_scarce
-from backends.filesystem.temporary import sweep as sweep_temporary
-from backends.filesystem.temporary import sweep_record
-from backends.jobs.folder import JOURNAL, LOCK, LOG, TEMPORARY, is_own, release_reserve
-from backends.jobs.journal.events import EventWriter, last_events
-from backends.jobs.journal.view import JobView
-from backends.jobs.processes.cards import Ending, outcome
-from backends.jobs.processes.control import sweep
-from backends.jobs.workspace import locks
+from layerwise._tool.backends.filesystem.regular import is_scarce
+from layerwise._tool.backends.filesystem.temporary import sweep as sweep_temporary
+from layerwise._tool.backends.filesystem.temporary import sweep_record
+from layerwise._tool.backends.jobs.folder import JOURNAL, LOCK, LOG, TEMPORARY, is_own, release_reserve
+from layerwise._tool.backends.jobs.journal.events import EventWriter, last_events
+from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.jobs.processes.cards import Ending, outcome
+from layerwise._tool.backends.jobs.processes.control import sweep
+from layerwise._tool.backends.jobs.workspace import locks
 
 _NO_LOCK = -1
 
@@ -51,7 +51,7 @@ def settle(folder: Path) -> bool:
 
 
 def _settled(folder: Path, locked: bool) -> bool:
-    from backends.jobs.processes.liveness import lives
+    from layerwise._tool.backends.jobs.processes.liveness import lives
 
     view = JobView(folder)
     view.refresh()

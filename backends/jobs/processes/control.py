@@ -8,11 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from backends.errors import LayerwiseError
-from backends.jobs.folder import LOG, tags_of
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.jobs.folder import LOG, tags_of
 
 TAG = "LAYERWISE_JOB"
-ROOT = str(Path(__file__).parents[3])
+ROOT = str(Path(__file__).parents[5])
 # glibc 2.35 and later: large blocks in large pages; a session of 100 MB opens in half the time. Others ignore it.
 LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 _SHELL = 9  # the highest descriptor that sh takes for redirections
@@ -20,9 +20,9 @@ _GUARD = 'trap "" TERM INT HUP; worker=$1; shift; read _; kill -9 "$worker"; "$@
 _DEFAULT_SIGNALS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGPIPE)
 
 
-def python(module: str, *arguments: str) -> list[str]:
-    """The command that runs one of our modules here, without the current folder on its path."""
-    return [sys.executable, "-P", "-m", module, *arguments]
+def python(process: str, *arguments: str) -> list[str]:
+    """The command that runs a module of this folder, without the current folder on its path."""
+    return [sys.executable, "-P", "-m", f"{__package__}.{process}", *arguments]
 
 
 def environment(**changes: str) -> dict[str, str]:
@@ -104,7 +104,7 @@ def start_guard(group: int, env: Mapping[str, str]) -> tuple[int, int]:
     that it runs for an answer.
     """
     read_end, alive = os.pipe()
-    command = ["/bin/sh", "-c", _GUARD, "sh", str(group), *python("backends.jobs.processes.sweeper", env.get(TAG, ""))]
+    command = ["/bin/sh", "-c", _GUARD, "sh", str(group), *python("sweeper", env.get(TAG, ""))]
     try:
         return spawn(command, {key: env[key] for key in env if key != TAG}, group=group, stdin=read_end), alive
     except OSError:
@@ -163,7 +163,7 @@ class WorkerProcess:
 def start_worker(folder: Path, attempt: int, env: Mapping[str, str], keep: Sequence[int]) -> WorkerProcess:
     """A worker for one attempt of a job. `keep`: the descriptors of its lock and leases."""
     numbers = ",".join(map(str, kept_numbers(keep)))
-    command = python("backends.jobs.processes.worker", str(folder), str(attempt), str(os.getpid()), numbers)
+    command = python("worker", str(folder), str(attempt), str(os.getpid()), numbers)
     return WorkerProcess(command, {**env, TAG: str(folder)}, output=folder / LOG, keep=keep)
 
 

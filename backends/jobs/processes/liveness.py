@@ -7,8 +7,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from backends.jobs.folder import LOCK
-from backends.jobs.processes.control import is_tagged
+from layerwise._tool.backends.jobs.folder import LOCK
+from layerwise._tool.backends.jobs.processes.control import is_tagged
 
 
 def lives(folder: Path, worker: int = 0) -> bool:

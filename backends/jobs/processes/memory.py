@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from backends.limits.memory import control_group_files, limit, own_memory
+from layerwise._tool.backends.limits.memory import control_group_files, limit, own_memory
 
 _COUNTER = "oom_kill"
 _FASTEST = 16 << 30  # bytes a second that a process can take

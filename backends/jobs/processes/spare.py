@@ -11,8 +11,15 @@ import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from backends.jobs.folder import mark_tag
-from backends.jobs.processes.control import LARGE_PAGES, TAG, WorkerProcess, environment, kept_numbers, python
+from layerwise._tool.backends.jobs.folder import mark_tag
+from layerwise._tool.backends.jobs.processes.control import (
+    LARGE_PAGES,
+    TAG,
+    WorkerProcess,
+    environment,
+    kept_numbers,
+    python,
+)
 
 
 class SpareWorker(WorkerProcess):
@@ -22,7 +29,7 @@ class SpareWorker(WorkerProcess):
         self._tag = f"spare-{uuid.uuid4().hex}"
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         (number,) = kept_numbers([theirs.fileno()])
-        command = python("backends.jobs.processes.spare_worker", str(jobs), str(os.getpid()), str(number))
+        command = python("spare_worker", str(jobs), str(os.getpid()), str(number))
         env = {**LARGE_PAGES, **environment(**{TAG: self._tag})}
         with theirs:
             super().__init__(command, env, keep=[theirs.fileno()])

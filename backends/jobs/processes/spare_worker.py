@@ -1,4 +1,4 @@
-"""The spare worker's process: `python -m backends.jobs.processes.spare_worker JOBS PARENT SOCKET`.
+"""The spare worker's process: `python -m layerwise._tool.backends.jobs.processes.spare_worker JOBS PARENT SOCKET`.
 
 JOBS, the folder of jobs that it is for, only names it in lists of processes.
 """
@@ -12,12 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
-from backends.jobs.folder import LOG
-from backends.jobs.processes.worker import die_with, work
+from layerwise._tool.backends.jobs.folder import LOG
+from layerwise._tool.backends.jobs.processes.worker import die_with, work
 
 AHEAD = (
-    "onnx", "onnxruntime", "backends.onnxrt.runner", "surgery.cut.segments", "surgery.cut.sizes",
-    "debugtools.compare.run",
+    "onnx", "onnxruntime", "layerwise._tool.backends.onnxrt.runner", "layerwise._tool.surgery.cut.segments",
+    "layerwise._tool.surgery.cut.sizes", "layerwise._tool.debugtools.compare.run",
 )  # fmt: skip
 _MOST_DESCRIPTORS = 64
 

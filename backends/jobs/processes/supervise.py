@@ -10,22 +10,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from backends.errors import LayerwiseError, refusal
-from backends.filesystem.permissions import keep_private
-from backends.jobs.folder import JOURNAL, LOG, REPLIES, raw_spec
-from backends.jobs.journal.events import Event, read_events
-from backends.jobs.journal.json_lines import LineReader
-from backends.jobs.journal.view import JobView
-from backends.jobs.processes.cards import DISK_ERRORS, DISK_FULL_EXIT, Ending
-from backends.jobs.processes.conclude import conclude, journal
-from backends.jobs.processes.control import LARGE_PAGES, WorkerProcess, environment, start_worker, sweep
-from backends.jobs.processes.memory import MemoryWatch, oom_kills
-from backends.jobs.waiting.sleeper import Sleeper
-from backends.jobs.workspace import gpus, leases
+from layerwise._tool.backends.errors import LayerwiseError, refusal
+from layerwise._tool.backends.filesystem.permissions import keep_private
+from layerwise._tool.backends.jobs.folder import JOURNAL, LOG, REPLIES, raw_spec
+from layerwise._tool.backends.jobs.journal.events import Event, read_events
+from layerwise._tool.backends.jobs.journal.json_lines import LineReader
+from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.jobs.processes.cards import DISK_ERRORS, DISK_FULL_EXIT, Ending
+from layerwise._tool.backends.jobs.processes.conclude import conclude, journal
+from layerwise._tool.backends.jobs.processes.control import LARGE_PAGES, WorkerProcess, environment, start_worker, sweep
+from layerwise._tool.backends.jobs.processes.memory import MemoryWatch, oom_kills
+from layerwise._tool.backends.jobs.waiting.sleeper import Sleeper
+from layerwise._tool.backends.jobs.workspace import gpus, leases
 
 if TYPE_CHECKING:
-    from backends.jobs.journal.delivery import Teller
-    from backends.jobs.processes.spare import SpareWorker
+    from layerwise._tool.backends.jobs.journal.delivery import Teller
+    from layerwise._tool.backends.jobs.processes.spare import SpareWorker
 
 GRACE = 2.0
 INFINITY = float("inf")
@@ -87,7 +87,7 @@ class Supervision:
         return state
 
     def _told(self, on_event: Callable[[Event], None]) -> "Teller":
-        from backends.jobs.journal.delivery import Teller
+        from layerwise._tool.backends.jobs.journal.delivery import Teller
 
         return Teller(self.folder, on_event, self.sleeper.wake)
 

@@ -1,4 +1,4 @@
-"""The detached supervisor of one job: `python -m backends.jobs.processes.supervisor FOLDER [LOCK_FD]`.
+"""The detached supervisor of one job: `python -m layerwise._tool.backends.jobs.processes.supervisor FOLDER [LOCK_FD]`.
 
 The client takes the job's lock and hands over the descriptor, so that the job is never without a holder.
 Without LOCK_FD the supervisor takes the lock itself, and leaves when another has it.
@@ -10,12 +10,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from backends.jobs.folder import LOCK
-from backends.jobs.processes.supervise import Supervision
-from backends.jobs.workspace import locks
+from layerwise._tool.backends.jobs.folder import LOCK
+from layerwise._tool.backends.jobs.processes.supervise import Supervision
+from layerwise._tool.backends.jobs.workspace import locks
 
 if TYPE_CHECKING:
-    from backends.jobs.processes.spare import SpareWorker
+    from layerwise._tool.backends.jobs.processes.spare import SpareWorker
 
 
 def main(arguments: list[str]) -> int:

@@ -1,6 +1,6 @@
 """What a worker's guard runs when the supervisor is gone: kills what bears a tag, writes down how the job ended.
 
-`python -m backends.jobs.processes.sweeper TAG`
+`python -m layerwise._tool.backends.jobs.processes.sweeper TAG`
 """
 
 import sys
@@ -8,9 +8,9 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from backends.jobs.folder import SPEC
-from backends.jobs.processes.conclude import settle
-from backends.jobs.processes.control import sweep_tagged
+from layerwise._tool.backends.jobs.folder import SPEC
+from layerwise._tool.backends.jobs.processes.conclude import settle
+from layerwise._tool.backends.jobs.processes.control import sweep_tagged
 
 _DIES_WITHIN = 2.0  # what was killed holds the job's lock for a moment
 

@@ -11,10 +11,9 @@ import sysconfig
 from contextlib import suppress
 from pathlib import Path
 
-from backends.jobs.processes.control import ROOT, python, spawn_detached
+from layerwise._tool.backends.jobs.processes.control import ROOT, python, spawn_detached
 
 _ANSWER_WITHIN = 5.0
-_FLOORS = ("backends", "surgery", "debugtools", "tui", "layerwise")
 
 
 class WarmPair:
@@ -24,7 +23,7 @@ class WarmPair:
         self._code = {folder: _changed(folder) for folder in _code_folders()}
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            spawn_detached(python("backends.jobs.processes.warm_supervisor", str(jobs)), keep=[theirs.fileno()])
+            spawn_detached(python("warm_supervisor", str(jobs)), keep=[theirs.fileno()])
 
     def take(self, folder: Path, lock: int) -> bool:
         """Give it a job with its lock; False when it is gone or of older code: then nobody has taken the job."""
@@ -51,10 +50,9 @@ class WarmPair:
 
 def _code_folders() -> set[str]:
     """Folders that an upgrade of ours, or of what is installed beside us, puts files into."""
-    folders = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
-    for floor in _FLOORS:
-        folders |= {folder for folder, _, _ in os.walk(Path(ROOT, floor)) if "__pycache__" not in folder}
-    return folders
+    ours = os.walk(Path(ROOT, "layerwise"), followlinks=True)  # the floors of a checkout are links
+    folders = {folder for folder, _, _ in ours if "__pycache__" not in folder}
+    return folders | {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
 
 
 def _changed(folder: str) -> int:

@@ -1,4 +1,4 @@
-"""A supervisor started before its job: `python -m backends.jobs.processes.warm_supervisor JOBS SOCKET`.
+"""A supervisor started before its job: `python -m layerwise._tool.backends.jobs.processes.warm_supervisor JOBS SOCKET`.
 
 It starts a spare worker and waits for one job on the socket; it ends, and the spare with it, when the socket closes.
 """
@@ -10,8 +10,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from backends.jobs.processes.spare import SpareWorker
-from backends.jobs.processes.supervisor import see_through
+from layerwise._tool.backends.jobs.processes.spare import SpareWorker
+from layerwise._tool.backends.jobs.processes.supervisor import see_through
 
 
 def main(arguments: list[str]) -> int:

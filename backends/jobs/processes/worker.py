@@ -1,4 +1,6 @@
-"""The worker of one attempt: `python -m backends.jobs.processes.worker FOLDER [ATTEMPT PARENT DESCRIPTORS]`.
+"""The worker of one attempt.
+
+`python -m layerwise._tool.backends.jobs.processes.worker FOLDER [ATTEMPT PARENT DESCRIPTORS]`
 
 Dies with its supervisor, keeps the job's lock and leases while it lives, and imports only what the action
 needs.
@@ -13,15 +15,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from backends.errors import LayerwiseError, refusal
-from backends.filesystem.permissions import keep_alone, keep_private
-from backends.filesystem.regular import is_scarce
-from backends.filesystem.temporary import keep_aside, record_in
-from backends.jobs.actions import find_action
-from backends.jobs.context import JobContext
-from backends.jobs.folder import TEMPORARY, release_reserve
-from backends.jobs.processes.cards import DISK_ERRORS, DISK_FULL_EXIT, is_out_of_memory, make_card
-from backends.trt.building.monitor import give_up, hear
+from layerwise._tool.backends.errors import LayerwiseError, refusal
+from layerwise._tool.backends.filesystem.permissions import keep_alone, keep_private
+from layerwise._tool.backends.filesystem.regular import is_scarce
+from layerwise._tool.backends.filesystem.temporary import keep_aside, record_in
+from layerwise._tool.backends.jobs.actions import find_action
+from layerwise._tool.backends.jobs.context import JobContext
+from layerwise._tool.backends.jobs.folder import TEMPORARY, release_reserve
+from layerwise._tool.backends.jobs.processes.cards import DISK_ERRORS, DISK_FULL_EXIT, is_out_of_memory, make_card
+from layerwise._tool.backends.trt.building.monitor import give_up, hear
 
 _PR_SET_PDEATHSIG = 1
 _CANCELLED = 128 + signal.SIGTERM

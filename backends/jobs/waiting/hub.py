@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from backends.jobs.waiting.watch import CLOSE_WRITE, CREATE, DELETE, MODIFY, MOVED_FROM, MOVED_TO, Watch
+from layerwise._tool.backends.jobs.waiting.watch import CLOSE_WRITE, CREATE, DELETE, MODIFY, MOVED_FROM, MOVED_TO, Watch
 
 _FILE = MODIFY | CLOSE_WRITE
 FOLDER = CLOSE_WRITE | CREATE | DELETE | MOVED_FROM | MOVED_TO

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from backends.jobs.waiting.watch import Watch
+    from layerwise._tool.backends.jobs.waiting.watch import Watch
 
 _POLL = 0.05
 
@@ -23,7 +23,7 @@ class Sleeper:
 
     def watch(self, path: Path) -> None:
         """Wake when a file, or one in a folder, changes or is closed by a writer."""
-        from backends.jobs.waiting.watch import Watch
+        from layerwise._tool.backends.jobs.waiting.watch import Watch
 
         self._watch = self._watch or Watch()
         self._must_poll |= self._watch.add(path) < 0

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from backends.filesystem.regular import Damaged
-from backends.jobs.folder import write_own
-from backends.jobs.journal.view import JobView
+from layerwise._tool.backends.filesystem.regular import Damaged
+from layerwise._tool.backends.jobs.folder import write_own
+from layerwise._tool.backends.jobs.journal.view import JobView
 
 _SCHEMA = "CREATE TABLE jobs (id INTEGER PRIMARY KEY, view TEXT NOT NULL)"
 _BESIDE = ("", "-journal", "-wal", "-shm")

@@ -9,9 +9,9 @@ import hashlib
 import os
 from pathlib import Path
 
-from backends.errors import UsageError
-from backends.jobs.workspace import locks
-from backends.jobs.workspace.ownership import check_above, own_folder
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.jobs.workspace import locks
+from layerwise._tool.backends.jobs.workspace.ownership import check_above, own_folder
 
 _VARIABLE = "LAYERWISE_LEASES"
 

@@ -10,7 +10,7 @@ import os
 import time
 from pathlib import Path
 
-from backends.filesystem.regular import open_regular
+from layerwise._tool.backends.filesystem.regular import open_regular
 
 
 def hold(path: Path) -> int | None:

@@ -4,8 +4,8 @@ import os
 import stat
 from pathlib import Path
 
-from backends.errors import LayerwiseError
-from backends.text import shown
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.text import shown
 
 _OTHERS = 0o077
 _WRITE = 0o022

@@ -8,15 +8,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from backends.filesystem.regular import Damaged
-from backends.jobs.folder import LOCK, is_own, is_started, write_own
-from backends.jobs.journal.view import JobView
-from backends.jobs.processes.conclude import sweep_files
-from backends.jobs.processes.liveness import held_elsewhere
-from backends.jobs.workspace import locks
+from layerwise._tool.backends.filesystem.regular import Damaged
+from layerwise._tool.backends.jobs.folder import LOCK, is_own, is_started, write_own
+from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.jobs.processes.conclude import sweep_files
+from layerwise._tool.backends.jobs.processes.liveness import held_elsewhere
+from layerwise._tool.backends.jobs.workspace import locks
 
 if TYPE_CHECKING:
-    from backends.jobs.workspace.store import Workspace
+    from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 _HALF_MADE = 60.0
 _NO_LOCK = -1

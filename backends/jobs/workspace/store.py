@@ -8,11 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from backends.errors import BadFile, LayerwiseError, UsageError
-from backends.filesystem.files import user_path
-from backends.filesystem.permissions import given_umask, keep_private
-from backends.filesystem.regular import Damaged, read_regular
-from backends.jobs.folder import (
+from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
+from layerwise._tool.backends.filesystem.files import user_path
+from layerwise._tool.backends.filesystem.permissions import given_umask, keep_private
+from layerwise._tool.backends.filesystem.regular import Damaged, read_regular
+from layerwise._tool.backends.jobs.folder import (
     JOURNAL,
     LOCK,
     MAX_ID,
@@ -28,14 +28,14 @@ from backends.jobs.folder import (
     make_reserve,
     write_own,
 )
-from backends.jobs.journal.view import JobView
-from backends.jobs.processes.conclude import journal, settle, sweep_files
-from backends.jobs.workspace import locks
-from backends.jobs.workspace.ownership import open_root, own_folder
-from backends.text import shown
+from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.jobs.processes.conclude import journal, settle, sweep_files
+from layerwise._tool.backends.jobs.workspace import locks
+from layerwise._tool.backends.jobs.workspace.ownership import open_root, own_folder
+from layerwise._tool.backends.text import shown
 
 if TYPE_CHECKING:
-    from backends.jobs.spec import JobSpec
+    from layerwise._tool.backends.jobs.spec import JobSpec
 
 _LOST_LOCK_WAIT = 1.0
 _ENDING_WAIT = 5.0  # a supervisor holds the lock for a moment after the last word of its job
@@ -58,7 +58,7 @@ def load_spec(folder: Path) -> "JobSpec":
     """The spec of a job. Raises BadFile."""
     import msgspec
 
-    from backends.jobs.spec import JobSpec
+    from layerwise._tool.backends.jobs.spec import JobSpec
 
     try:
         return msgspec.json.decode(read_regular(folder / SPEC, MAX_SPEC, own=True), type=JobSpec)
@@ -86,7 +86,7 @@ class Workspace:
     @property
     def leases(self) -> Path:
         """Where GPU and CPU leases are taken (see backends.jobs.workspace.leases)."""
-        from backends.jobs.workspace.leases import leases_root
+        from layerwise._tool.backends.jobs.workspace.leases import leases_root
 
         return leases_root()
 
@@ -198,7 +198,7 @@ class Workspace:
 
         Journals are read from where the views of an earlier call (`before`) stand, else from where the index does.
         """
-        from backends.jobs.workspace.index import Index
+        from layerwise._tool.backends.jobs.workspace.index import Index
 
         index = Index(self.root / "index.sqlite")
         known = {view.id: view for view in before} or index.load(self.jobs)
@@ -268,7 +268,7 @@ class Workspace:
 
         `jobs` names them, else all but the newest `keep` that ended more than `older_than` seconds ago go.
         """
-        from backends.jobs.workspace.prune import prune
+        from layerwise._tool.backends.jobs.workspace.prune import prune
 
         return prune(self, jobs, keep, older_than)
 

@@ -6,27 +6,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from backends.errors import LayerwiseError
-from backends.filesystem.files import atomic_write
-from backends.filesystem.permissions import make_folder
-from backends.runner import Loadable
-from backends.scripts import call_script
-from backends.text import shown
-from backends.trt.building import config as configs
-from backends.trt.building.calibration import calibrated
-from backends.trt.building.monitor import Build, Progress, make_monitor
-from backends.trt.building.network import Network, made_by, mark_outputs, parse_onnx, script_network
-from backends.trt.building.plugins import load_plugins
-from backends.trt.building.precision import by_flags, in_graph
-from backends.trt.building.profiles import Filled, add_profiles, filled, network_inputs
-from backends.trt.building.typing import set_types
-from backends.trt.library import tensorrt
-from backends.trt.logger import Messages, make_logger
-from backends.trt.options import TrtOptions
-from backends.trt.recorder import make_recorder
-from backends.trt.store import Store
-from backends.trt.tactics.selection import recording
-from backends.trt.tactics.timing_cache import save_timing_cache, use_timing_cache
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.scripts import call_script
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.building import config as configs
+from layerwise._tool.backends.trt.building.calibration import calibrated
+from layerwise._tool.backends.trt.building.monitor import Build, Progress, make_monitor
+from layerwise._tool.backends.trt.building.network import Network, made_by, mark_outputs, parse_onnx, script_network
+from layerwise._tool.backends.trt.building.plugins import load_plugins
+from layerwise._tool.backends.trt.building.precision import by_flags, in_graph
+from layerwise._tool.backends.trt.building.profiles import Filled, add_profiles, filled, network_inputs
+from layerwise._tool.backends.trt.building.typing import set_types
+from layerwise._tool.backends.trt.library import tensorrt
+from layerwise._tool.backends.trt.logger import Messages, make_logger
+from layerwise._tool.backends.trt.options import TrtOptions
+from layerwise._tool.backends.trt.recorder import make_recorder
+from layerwise._tool.backends.trt.store import Store
+from layerwise._tool.backends.trt.tactics.selection import recording
+from layerwise._tool.backends.trt.tactics.timing_cache import save_timing_cache, use_timing_cache
 
 
 @dataclass

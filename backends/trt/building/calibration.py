@@ -4,16 +4,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from backends.errors import LayerwiseError, UsageError
-from backends.feeds.sources import make_feeds
-from backends.filesystem.files import MOST, atomic_write, read_file
-from backends.specs import FeedSpec
-from backends.tensors import TensorInfo
-from backends.text import shown
-from backends.trt.capabilities import able, lacks
-from backends.trt.inference.engine import NUMPY_NAMES
-from backends.trt.inference.memory import Buffer, Stream, device_form
-from backends.trt.options import ConfigOptions
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.feeds.sources import make_feeds
+from layerwise._tool.backends.filesystem.files import MOST, atomic_write, read_file
+from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.backends.tensors import TensorInfo
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.capabilities import able, lacks
+from layerwise._tool.backends.trt.inference.engine import NUMPY_NAMES
+from layerwise._tool.backends.trt.inference.memory import Buffer, Stream, device_form
+from layerwise._tool.backends.trt.options import ConfigOptions
 
 _DEFAULT = "IInt8EntropyCalibrator2"
 _LEGACY = "IInt8LegacyCalibrator"

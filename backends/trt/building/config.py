@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from backends.errors import UsageError
-from backends.trt.capabilities import able, lacks, member
-from backends.trt.options import ConfigOptions
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.trt.capabilities import able, lacks, member
+from layerwise._tool.backends.trt.options import ConfigOptions
 
 _FLAGS = {
     "sparse_weights": "SPARSE_WEIGHTS",

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from backends.errors import LayerwiseError
+from layerwise._tool.backends.errors import LayerwiseError
 
 Progress = Callable[[float, float | None, str], None]
 _AT_ONCE = 0.5

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from backends.errors import LayerwiseError, UsageError
-from backends.runner import Loadable
-from backends.scripts import load_function, script_errors
-from backends.text import shown
-from backends.trt.capabilities import able, member
-from backends.trt.logger import Messages
-from backends.trt.options import NetworkOptions
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.scripts import load_function, script_errors
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.capabilities import able, member
+from layerwise._tool.backends.trt.logger import Messages
+from layerwise._tool.backends.trt.options import NetworkOptions
 
 _NAMED = 10
 _UINT8 = "ENABLE_UINT8_AND_ASYMMETRIC_QUANTIZATION_DLA"  # not with the native form of InstanceNormalization

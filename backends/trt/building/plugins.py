@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from backends.errors import BadFile
-from backends.text import shown
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.text import shown
 
 
 def load_plugins(trt: Any, logger: Any, libraries: Sequence[str]) -> None:

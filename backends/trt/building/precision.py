@@ -5,12 +5,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from backends.errors import UsageError
-from backends.runner import Loadable
-from backends.trt.capabilities import able
-from backends.trt.options import TrtOptions
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.trt.capabilities import able
+from layerwise._tool.backends.trt.options import TrtOptions
 
-GRAPH = "debugtools.convert.engine_precision:reduced"
+GRAPH = "layerwise._tool.debugtools.convert.engine_precision:reduced"
 """Where models are converted; resolved in the worker alone, as the actions of jobs are."""
 
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from backends.errors import UsageError
-from backends.text import shown
-from backends.trt.options import ProfileSpec, Shapes
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.options import ProfileSpec, Shapes
 
 _WORDS = ("min", "opt", "max")
 

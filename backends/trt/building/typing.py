@@ -5,14 +5,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from backends.errors import UsageError
-from backends.tensors import TensorInfo
-from backends.text import shown
-from backends.trt.building.network import tensors_of
-from backends.trt.capabilities import able, lacks, member
-from backends.trt.inference.engine import NUMPY_NAMES
-from backends.trt.inspect.layers import metadata_nodes
-from backends.trt.options import TrtOptions
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.tensors import TensorInfo
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.building.network import tensors_of
+from layerwise._tool.backends.trt.capabilities import able, lacks, member
+from layerwise._tool.backends.trt.inference.engine import NUMPY_NAMES
+from layerwise._tool.backends.trt.inspect.layers import metadata_nodes
+from layerwise._tool.backends.trt.options import TrtOptions
 
 Value = TypeVar("Value")
 _DTYPES = {

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from backends.errors import LayerwiseError
-from backends.trt.inference.memory import Buffer
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.trt.inference.memory import Buffer
 
 
 class Sized:

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError, UsageError
-from backends.tensors import packed_nbytes
-from backends.text import shown
-from backends.trt.inference.allocator import Sized, make_allocator
-from backends.trt.inference.engine import Engine, Tensor, io_tensors
-from backends.trt.inference.graphs import Graphs
-from backends.trt.inference.memory import Buffer, Stream, device_form, host_form
-from backends.trt.options import RunOptions
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.tensors import packed_nbytes
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.inference.allocator import Sized, make_allocator
+from layerwise._tool.backends.trt.inference.engine import Engine, Tensor, io_tensors
+from layerwise._tool.backends.trt.inference.graphs import Graphs
+from layerwise._tool.backends.trt.inference.memory import Buffer, Stream, device_form, host_form
+from layerwise._tool.backends.trt.options import RunOptions
 
 Array = NDArray[Any]
 _STRATEGIES = {"static": "STATIC", "profile": "ON_PROFILE_CHANGE", "runtime": "USER_MANAGED"}

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Hashable
 
-from backends.errors import LayerwiseError
-from backends.trt.inference.memory import Stream
-from backends.trt.library import check, cudart
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.trt.inference.memory import Stream
+from layerwise._tool.backends.trt.library import check, cudart
 
 _REFUSED = "the engine cannot be captured in a CUDA graph: leave the graph out"
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.results.inference import IterationResult
-from backends.tensors import packed_nbytes
-from backends.trt.inference.engine import NUMPY_NAMES
-from backends.trt.inference.memory import host_form
-from backends.trt.inference.runner import TrtRunner
-from backends.trt.library import check, cudart, tensorrt
+from layerwise._tool.backends.results.inference import IterationResult
+from layerwise._tool.backends.tensors import packed_nbytes
+from layerwise._tool.backends.trt.inference.engine import NUMPY_NAMES
+from layerwise._tool.backends.trt.inference.memory import host_form
+from layerwise._tool.backends.trt.inference.runner import TrtRunner
+from layerwise._tool.backends.trt.library import check, cudart, tensorrt
 
 Array = NDArray[Any]
 Take = Callable[[str, Array], None]

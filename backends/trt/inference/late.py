@@ -7,17 +7,17 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError
-from backends.model.protos import parse_model
-from backends.reference.evaluate import tensor_infos
-from backends.results.inference import IterationResult
-from backends.runner import Loadable, RunnerBase, check_names
-from backends.specs import RunnerSpec
-from backends.tensors import TensorInfo
-from backends.text import shown
-from backends.trt.building.typing import fed_type
-from backends.trt.inference.runner import TrtRunner, opened_now
-from backends.trt.options import ProfileSpec, Shapes, TrtOptions, to_dict
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.protos import parse_model
+from layerwise._tool.backends.reference.evaluate import tensor_infos
+from layerwise._tool.backends.results.inference import IterationResult
+from layerwise._tool.backends.runner import Loadable, RunnerBase, check_names
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.tensors import TensorInfo
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.building.typing import fed_type
+from layerwise._tool.backends.trt.inference.runner import TrtRunner, opened_now
+from layerwise._tool.backends.trt.options import ProfileSpec, Shapes, TrtOptions, to_dict
 
 Array = NDArray[Any]
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.model.packing import pack, unpack
-from backends.tensors import dtype_name, dtype_row
-from backends.trt.library import check, cudart
+from layerwise._tool.backends.model.packing import pack, unpack
+from layerwise._tool.backends.tensors import dtype_name, dtype_row
+from layerwise._tool.backends.trt.library import check, cudart
 
 Array = NDArray[Any]
 

@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
-from backends.feeds.sources import save_feeds
-from backends.filesystem.temporary import temporary_folder
-from backends.model.protos import parse_model
-from backends.results.inference import IterationResult
-from backends.runner import Loadable, RunnerBase, check_names
-from backends.specs import FeedSpec, RunnerSpec
-from backends.trt.inference.late import described
-from backends.trt.inference.runner import TrtRunner, opened_now
-from backends.trt.options import TrtOptions, to_dict
+from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.filesystem.temporary import temporary_folder
+from layerwise._tool.backends.model.protos import parse_model
+from layerwise._tool.backends.results.inference import IterationResult
+from layerwise._tool.backends.runner import Loadable, RunnerBase, check_names
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.backends.trt.inference.late import described
+from layerwise._tool.backends.trt.inference.runner import TrtRunner, opened_now
+from layerwise._tool.backends.trt.options import TrtOptions, to_dict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

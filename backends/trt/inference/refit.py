@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from backends.errors import LayerwiseError
-from backends.runner import Loadable
-from backends.text import shown
-from backends.trt.inference.engine import Engine
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.inference.engine import Engine
 
 
 def restore_weights(trt: Any, engine: Engine, model: Loadable, tell: Any) -> None:

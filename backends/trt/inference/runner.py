@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError, UsageError
-from backends.filesystem.files import open_regular
-from backends.results.inference import IterationResult
-from backends.runner import Loadable, RunnerBase, check_feed_types, check_names
-from backends.specs import RunnerSpec
-from backends.text import shown
-from backends.trt.building.builder import build_engine
-from backends.trt.inference.engine import Engine, load_engine, set_budget
-from backends.trt.inference.execution import Execution
-from backends.trt.inference.refit import restore_weights
-from backends.trt.library import cudart, tensorrt
-from backends.trt.logger import Messages
-from backends.trt.options import ENGINE_SUFFIXES, TrtOptions, trt_options
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.filesystem.files import open_regular
+from layerwise._tool.backends.results.inference import IterationResult
+from layerwise._tool.backends.runner import Loadable, RunnerBase, check_feed_types, check_names
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.building.builder import build_engine
+from layerwise._tool.backends.trt.inference.engine import Engine, load_engine, set_budget
+from layerwise._tool.backends.trt.inference.execution import Execution
+from layerwise._tool.backends.trt.inference.refit import restore_weights
+from layerwise._tool.backends.trt.library import cudart, tensorrt
+from layerwise._tool.backends.trt.logger import Messages
+from layerwise._tool.backends.trt.options import ENGINE_SUFFIXES, TrtOptions, trt_options
 
 Array = NDArray[Any]
 
@@ -100,8 +100,8 @@ def _check_alike(found: Mapping[str, Array], other: Mapping[str, Array], number:
 
 def opened(spec: RunnerSpec, model: Loadable, *, name: str) -> RunnerBase:
     """Open a runner of kind "trt", as `backends.trt.open_trt` says."""
-    from backends.trt.inference.late import LateRunner, needs_shapes
-    from backends.trt.inference.parts import PartRunner
+    from layerwise._tool.backends.trt.inference.late import LateRunner, needs_shapes
+    from layerwise._tool.backends.trt.inference.parts import PartRunner
 
     options = trt_options(spec.options)
     tensorrt(), cudart()

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from backends.errors import LayerwiseError
-from backends.trt.inference.engine import Engine, Tensor, io_tensors
-from backends.trt.inspect.layers import Layer, layers_of
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.trt.inference.engine import Engine, Tensor, io_tensors
+from layerwise._tool.backends.trt.inspect.layers import Layer, layers_of
 
 
 @dataclass(frozen=True)

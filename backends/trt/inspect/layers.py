@@ -12,8 +12,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from backends.errors import LayerwiseError
-from backends.text import shown
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.text import shown
 
 _TENSORS = ("Inputs", "Outputs")
 _OWN = ("Name", "LayerType", *_TENSORS, "Metadata")

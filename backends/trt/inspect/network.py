@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from backends.text import shown
-from backends.trt.capabilities import able
-from backends.trt.inference.engine import NUMPY_NAMES
-from backends.trt.inspect.layers import Layer, LayerTensor, metadata_nodes
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.capabilities import able
+from layerwise._tool.backends.trt.inference.engine import NUMPY_NAMES
+from layerwise._tool.backends.trt.inspect.layers import Layer, LayerTensor, metadata_nodes
 
 _BY_INPUT = {"IResizeLayer": ("scales", "shape"), "ISliceLayer": ("shape", "start", "stride")}
 

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from backends.runner import Loadable
-from backends.trt.building.network import creation_flags
-from backends.trt.building.plugins import load_plugins
-from backends.trt.capabilities import member
-from backends.trt.logger import Messages, make_logger
-from backends.trt.options import NetworkOptions
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.trt.building.network import creation_flags
+from layerwise._tool.backends.trt.building.plugins import load_plugins
+from layerwise._tool.backends.trt.capabilities import member
+from layerwise._tool.backends.trt.logger import Messages, make_logger
+from layerwise._tool.backends.trt.options import NetworkOptions
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ Source: NVIDIA's sampleEditableTimingCache. The text has no version, so columns 
 import re
 from math import isfinite
 
-from backends.trt.tactics.record import Offer, Op
+from layerwise._tool.backends.trt.tactics.record import Offer, Op
 
 _OP = re.compile(r"Autotuning op (.*)\(key: (0x[0-9a-fA-F]{32})\)")
 _CHOSEN = re.compile(r"\(tactic hash, cost\(in ms\)\): *(0x[0-9a-fA-F]{1,16})(?![0-9a-fA-F])")

@@ -6,15 +6,15 @@ from typing import Any
 
 import msgspec
 
-from backends.errors import LayerwiseError
-from backends.text import shown
-from backends.trt.capabilities import able, lacks
-from backends.trt.logger import Messages
-from backends.trt.options import TrtOptions
-from backends.trt.tactics.autotuning import Autotuning
-from backends.trt.tactics.record import Op, Record, save_record
-from backends.trt.tactics.selection import Recording, Tell
-from backends.trt.tactics.timing_cache import give_timing_cache
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.capabilities import able, lacks
+from layerwise._tool.backends.trt.logger import Messages
+from layerwise._tool.backends.trt.options import TrtOptions
+from layerwise._tool.backends.trt.tactics.autotuning import Autotuning
+from layerwise._tool.backends.trt.tactics.record import Op, Record, save_record
+from layerwise._tool.backends.trt.tactics.selection import Recording, Tell
+from layerwise._tool.backends.trt.tactics.timing_cache import give_timing_cache
 
 _ROUNDS = 5
 

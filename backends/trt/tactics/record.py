@@ -14,11 +14,11 @@ from typing import Literal
 
 import msgspec
 
-from backends.errors import LayerwiseError
-from backends.filesystem.files import MOST, atomic_write, read_file
-from backends.formats.json_text import check_values
-from backends.specs import Spec
-from backends.text import shown
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.filesystem.files import MOST, atomic_write, read_file
+from layerwise._tool.backends.formats.json_text import check_values
+from layerwise._tool.backends.specs import Spec
+from layerwise._tool.backends.text import shown
 
 _KEY = re.compile(r"0x[0-9a-f]{32}")
 _TACTIC = re.compile(r"0x[0-9a-f]{1,16}")

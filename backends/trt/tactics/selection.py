@@ -9,13 +9,13 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from backends.errors import BadFile, LayerwiseError, UsageError
-from backends.filesystem.files import atomic_write
-from backends.text import shown
-from backends.trt.capabilities import able, lacks
-from backends.trt.logger import Messages
-from backends.trt.options import TrtOptions
-from backends.trt.tactics.record import Record, decode_record, read_bounded
+from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
+from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.capabilities import able, lacks
+from layerwise._tool.backends.trt.logger import Messages
+from layerwise._tool.backends.trt.options import TrtOptions
+from layerwise._tool.backends.trt.tactics.record import Record, decode_record, read_bounded
 
 Replay = dict[str, dict[str, Any]]
 Tell = Callable[[str], None]
@@ -110,7 +110,7 @@ def recording(trt: Any, options: TrtOptions) -> Recording:
     if able(trt, "algorithm_selector") and not records:
         loaded = [replays.get(option, {}) for option in named]
         return SelectorRecording(trt, options.save_tactics, *loaded)
-    from backends.trt.tactics.over_cache import CacheRecording
+    from layerwise._tool.backends.trt.tactics.over_cache import CacheRecording
 
     return CacheRecording(trt, options, records.get("--load-tactics"), records.get("--exclude-tactics"))
 

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from backends.errors import BadFile, LayerwiseError
-from backends.filesystem.files import atomic_write, read_file
-from backends.filesystem.permissions import make_folder
-from backends.text import shown
-from backends.trt.logger import Messages
+from layerwise._tool.backends.errors import BadFile, LayerwiseError
+from layerwise._tool.backends.filesystem.files import atomic_write, read_file
+from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.logger import Messages
 
 
 def use_timing_cache(config: Any, files: list[Path], messages: Messages, required: Path | None) -> None:

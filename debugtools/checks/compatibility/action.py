@@ -5,18 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.errors import UsageError
-from backends.model.file import ModelFile
-from backends.specs import RunnerSpec
-from backends.text import shown
-from debugtools.checks.compatibility.engines import probe_engine
-from debugtools.checks.compatibility.operators import Operators
-from debugtools.checks.compatibility.probe import OperatorRow, Subject, probe
-from debugtools.checks.compatibility.spec import CompatibilitySpec
-from debugtools.checks.lint.feeding import first_feed
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.checks.compatibility.engines import probe_engine
+from layerwise._tool.debugtools.checks.compatibility.operators import Operators
+from layerwise._tool.debugtools.checks.compatibility.probe import OperatorRow, Subject, probe
+from layerwise._tool.debugtools.checks.compatibility.spec import CompatibilitySpec
+from layerwise._tool.debugtools.checks.lint.feeding import first_feed
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 
 def compatibility(context: "JobContext") -> dict[str, Any]:

@@ -1,14 +1,14 @@
 """Does TensorRT take a model? Its parser is asked for the nodes, then an engine is built and run once."""
 
-from backends.errors import BadFile, LayerwiseError, MissingDependency
-from backends.runner import Loadable, open_runner
-from backends.specs import RunnerSpec
-from backends.trt.inspect.support import Refusal, Support
-from backends.trt.library import tensorrt
-from backends.trt.logger import Messages
-from backends.trt.options import trt_options
-from debugtools.checks.compatibility.operators import Operators
-from debugtools.checks.compatibility.probe import Code, OperatorRow, Subject, Verdict, merged
+from layerwise._tool.backends.errors import BadFile, LayerwiseError, MissingDependency
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.trt.inspect.support import Refusal, Support
+from layerwise._tool.backends.trt.library import tensorrt
+from layerwise._tool.backends.trt.logger import Messages
+from layerwise._tool.backends.trt.options import trt_options
+from layerwise._tool.debugtools.checks.compatibility.operators import Operators
+from layerwise._tool.debugtools.checks.compatibility.probe import Code, OperatorRow, Subject, Verdict, merged
 
 _NO_CODE = ("No importer registered", "Plugin not found")
 

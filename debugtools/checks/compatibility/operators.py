@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 import onnx
 from onnx import TensorProto, defs
 
-from backends.errors import LayerwiseError
-from backends.model.reads import subgraphs
-from backends.tensors import dtype_name
-from debugtools.checks.lint.structure import labels
-from surgery.cut.pieces import Pieces
-from surgery.types.node_types import tensor_types
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.reads import subgraphs
+from layerwise._tool.backends.tensors import dtype_name
+from layerwise._tool.debugtools.checks.lint.structure import labels
+from layerwise._tool.surgery.cut.pieces import Pieces
+from layerwise._tool.surgery.types.node_types import tensor_types
 
 
 @dataclass(frozen=True)

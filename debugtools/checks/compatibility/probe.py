@@ -11,13 +11,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from backends.errors import BadFile, LayerwiseError, MissingDependency
-from backends.runner import Loadable, Placed, open_runner
-from backends.specs import RunnerSpec
-from debugtools.checks.compatibility.operators import Group, Operators, Signature
-from debugtools.checks.lint.isolate import Isolation
-from debugtools.checks.lint.report import Level, Report
-from debugtools.checks.lint.trial import Refusal, Trial, plain
+from layerwise._tool.backends.errors import BadFile, LayerwiseError, MissingDependency
+from layerwise._tool.backends.runner import Loadable, Placed, open_runner
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.debugtools.checks.compatibility.operators import Group, Operators, Signature
+from layerwise._tool.debugtools.checks.lint.isolate import Isolation
+from layerwise._tool.debugtools.checks.lint.report import Level, Report
+from layerwise._tool.debugtools.checks.lint.trial import Refusal, Trial, plain
 
 Feed = Mapping[str, Any]
 Progress = Callable[[int, int, str], None]

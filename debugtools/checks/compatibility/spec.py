@@ -1,6 +1,6 @@
 """What to probe, as a plain value."""
 
-from backends.specs import FeedSpec, ModelOptions, RunnerSpec, Spec
+from layerwise._tool.backends.specs import FeedSpec, ModelOptions, RunnerSpec, Spec
 
 
 class CompatibilitySpec(Spec, frozen=True):

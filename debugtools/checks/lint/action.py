@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.errors import LayerwiseError, UsageError
-from backends.filesystem.files import atomic_write
-from backends.text import shown
-from debugtools.checks.lint.linter import Linter
-from debugtools.checks.lint.report import Entry, Report
-from debugtools.checks.lint.spec import LintSpec
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.checks.lint.linter import Linter
+from layerwise._tool.debugtools.checks.lint.report import Entry, Report
+from layerwise._tool.debugtools.checks.lint.spec import LintSpec
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 
 def lint(context: "JobContext") -> dict[str, Any]:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import onnx
 
-from backends.errors import LayerwiseError
-from backends.reference.evaluate import tensor_array
-from debugtools.checks.lint.structure import labels
-from surgery.cut.pieces import Pieces
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.reference.evaluate import tensor_array
+from layerwise._tool.debugtools.checks.lint.structure import labels
+from layerwise._tool.surgery.cut.pieces import Pieces
 
 _BODY_ATTRIBUTES = {"If": ("then_branch", "else_branch"), "Loop": ("body",), "Scan": ("body",)}
 

@@ -12,10 +12,10 @@ import onnx
 import onnx.checker
 from onnx import TensorProto
 
-from backends.errors import UsageError
-from backends.model.protos import all_graphs, all_tensors
-from backends.tensors import dtype_name, packed_nbytes
-from backends.text import shown
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.model.protos import all_graphs, all_tensors
+from layerwise._tool.backends.tensors import dtype_name, packed_nbytes
+from layerwise._tool.backends.text import shown
 
 _BAD_NODE = "Bad node spec for node"
 _ANY = "layerwise.any"

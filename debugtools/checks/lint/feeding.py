@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from backends.errors import UsageError
-from backends.feeds.sources import make_feeds
-from backends.reference.evaluate import tensor_infos
-from backends.specs import FeedSpec
-from surgery.cut.pieces import Pieces
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.feeds.sources import make_feeds
+from layerwise._tool.backends.reference.evaluate import tensor_infos
+from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.surgery.cut.pieces import Pieces
 
 Say = Callable[[str], None]
 

@@ -8,12 +8,12 @@ found in one go. No node is in more than 8 chunks, and no chunk copies more than
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from backends.tensors import EXTENDED_NAMES, dtype_name
-from backends.text import shown
-from debugtools.checks.lint.bodies import entered
-from debugtools.checks.lint.report import Level, Report, Source
-from debugtools.checks.lint.trial import Refusal, Trial, feedable
-from surgery.cut.pieces import Pieces
+from layerwise._tool.backends.tensors import EXTENDED_NAMES, dtype_name
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.checks.lint.bodies import entered
+from layerwise._tool.debugtools.checks.lint.report import Level, Report, Source
+from layerwise._tool.debugtools.checks.lint.trial import Refusal, Trial, feedable
+from layerwise._tool.surgery.cut.pieces import Pieces
 
 CHUNK = 64
 Progress = Callable[[int, int, str], None]

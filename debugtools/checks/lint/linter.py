@@ -3,17 +3,17 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from backends.errors import BadFile
-from backends.model.file import ModelFile
-from debugtools.checks.lint.checker import check_graph, check_nodes
-from debugtools.checks.lint.feeding import first_feed
-from debugtools.checks.lint.isolate import Isolation, Progress
-from debugtools.checks.lint.native import warnings_of
-from debugtools.checks.lint.report import Level, Report, Source
-from debugtools.checks.lint.spec import LintSpec
-from debugtools.checks.lint.structure import broken_references, duplicate_names, labels, unused
-from debugtools.checks.lint.trial import Trial
-from surgery.cut.pieces import Pieces
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.debugtools.checks.lint.checker import check_graph, check_nodes
+from layerwise._tool.debugtools.checks.lint.feeding import first_feed
+from layerwise._tool.debugtools.checks.lint.isolate import Isolation, Progress
+from layerwise._tool.debugtools.checks.lint.native import warnings_of
+from layerwise._tool.debugtools.checks.lint.report import Level, Report, Source
+from layerwise._tool.debugtools.checks.lint.spec import LintSpec
+from layerwise._tool.debugtools.checks.lint.structure import broken_references, duplicate_names, labels, unused
+from layerwise._tool.debugtools.checks.lint.trial import Trial
+from layerwise._tool.surgery.cut.pieces import Pieces
 
 
 class Linter:

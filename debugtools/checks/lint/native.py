@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from backends.text import shown
+from layerwise._tool.backends.text import shown
 
 _WARNING = re.compile(r"\[W:onnxruntime:[^,]*, (?P<place>[^\]]*)\] (?P<text>.*?)(\x1b\[m)?$", re.MULTILINE)
 _MOST = 1 << 20

@@ -1,6 +1,6 @@
 """What to lint, as a plain value."""
 
-from backends.specs import FeedSpec, ModelOptions, RunnerSpec, Spec
+from layerwise._tool.backends.specs import FeedSpec, ModelOptions, RunnerSpec, Spec
 
 
 class LintSpec(Spec, frozen=True):

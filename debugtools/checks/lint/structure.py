@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 
 import onnx
 
-from backends.text import shown
-from debugtools.checks.lint.report import Level, Report, Source
-from surgery.cut.pieces import Pieces
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.checks.lint.report import Level, Report, Source
+from layerwise._tool.surgery.cut.pieces import Pieces
 
 _LISTED = 20
 

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import onnx
 
-from backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError
-from backends.results.inference import IterationResult
-from backends.runner import Loadable, open_runner
-from backends.specs import RunnerSpec
-from surgery.cut.pieces import Pieces, type_of
+from layerwise._tool.backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError
+from layerwise._tool.backends.results.inference import IterationResult
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.surgery.cut.pieces import Pieces, type_of
 
 NAME = "onnxruntime"
 _WARNINGS = 2  # onnxruntime's severity

@@ -6,13 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from backends.cuda.metrics import NEVER, TYPES, DeviceMetrics, DevicePair
-from backends.cuda.tensors import DeviceTensor, fetch
-from debugtools.compare.arithmetic.kernel import round_down
-from debugtools.compare.arithmetic.metrics import Comparison, compare_arrays, conclude, judge, root_mean_square
-from debugtools.compare.arithmetic.moments import Moments, Side, Totals
-from debugtools.compare.arithmetic.tolerance import Rule
-from debugtools.compare.spec import MetricName
+from layerwise._tool.backends.cuda.metrics import NEVER, TYPES, DeviceMetrics, DevicePair
+from layerwise._tool.backends.cuda.tensors import DeviceTensor, fetch
+from layerwise._tool.debugtools.compare.arithmetic.kernel import round_down
+from layerwise._tool.debugtools.compare.arithmetic.metrics import (
+    Comparison,
+    compare_arrays,
+    conclude,
+    judge,
+    root_mean_square,
+)
+from layerwise._tool.debugtools.compare.arithmetic.moments import Moments, Side, Totals
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
+from layerwise._tool.debugtools.compare.spec import MetricName
 
 _WORK = np.dtype(np.float32)
 METRICS: frozenset[MetricName] = frozenset(("simple", "l2", "cosine_similarity", "psnr", "snr"))

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from debugtools.compare.arithmetic.kernel import FloatKernel, dot
-from debugtools.compare.arithmetic.kinds import Arithmetic
+from layerwise._tool.debugtools.compare.arithmetic.kernel import FloatKernel, dot
+from layerwise._tool.debugtools.compare.arithmetic.kinds import Arithmetic
 
 Array = NDArray[Any]
 _MOST = np.uint64(2**64 - 1)

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from debugtools.compare.arithmetic.kinds import Arithmetic
-from debugtools.compare.arithmetic.moments import Moments, Side, Totals
+from layerwise._tool.debugtools.compare.arithmetic.kinds import Arithmetic
+from layerwise._tool.debugtools.compare.arithmetic.moments import Moments, Side, Totals
 
 Array = NDArray[Any]
 CHUNK = 65536

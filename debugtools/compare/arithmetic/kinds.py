@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from backends.tensors import EXTENDED_NAMES, dtype_name, is_floating
+from layerwise._tool.backends.tensors import EXTENDED_NAMES, dtype_name, is_floating
 
 Kind = Literal["float", "int", "wide", "complex", "string", "none"]
 _WIDENED = {

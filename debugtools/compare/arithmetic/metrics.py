@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError
-from backends.tensors import dtype_name
-from debugtools.compare.arithmetic import order_statistics as order
-from debugtools.compare.arithmetic.fused import fuse, measure, sum_of_squares
-from debugtools.compare.arithmetic.indices import indices_mismatches, places_checked
-from debugtools.compare.arithmetic.kinds import Arithmetic, arithmetic
-from debugtools.compare.arithmetic.moments import Moments, Number, Side, Totals
-from debugtools.compare.arithmetic.perceptual import lpips_distance
-from debugtools.compare.arithmetic.shapes import match_shapes
-from debugtools.compare.arithmetic.tolerance import Rule, rounding_bound
-from debugtools.compare.spec import MetricName
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.tensors import dtype_name
+from layerwise._tool.debugtools.compare.arithmetic import order_statistics as order
+from layerwise._tool.debugtools.compare.arithmetic.fused import fuse, measure, sum_of_squares
+from layerwise._tool.debugtools.compare.arithmetic.indices import indices_mismatches, places_checked
+from layerwise._tool.debugtools.compare.arithmetic.kinds import Arithmetic, arithmetic
+from layerwise._tool.debugtools.compare.arithmetic.moments import Moments, Number, Side, Totals
+from layerwise._tool.debugtools.compare.arithmetic.perceptual import lpips_distance
+from layerwise._tool.debugtools.compare.arithmetic.shapes import match_shapes
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, rounding_bound
+from layerwise._tool.debugtools.compare.spec import MetricName
 
 Array = NDArray[Any]
 

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from debugtools.compare.arithmetic.integers import wide_difference, wide_magnitude
-from debugtools.compare.arithmetic.kernel import CHUNK, EPSILON
-from debugtools.compare.arithmetic.kinds import Arithmetic
+from layerwise._tool.debugtools.compare.arithmetic.integers import wide_difference, wide_magnitude
+from layerwise._tool.debugtools.compare.arithmetic.kernel import CHUNK, EPSILON
+from layerwise._tool.debugtools.compare.arithmetic.kinds import Arithmetic
 
 Array = NDArray[Any]
 QUANTILES = {"median": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError, MissingDependency
+from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
 
 Array = NDArray[Any]
 

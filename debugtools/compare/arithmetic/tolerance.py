@@ -17,8 +17,8 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import TypeVar
 
-from backends.text import shown
-from debugtools.compare.spec import Stat, ToleranceSpec
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.spec import Stat, ToleranceSpec
 
 DEFAULT_TOLERANCE = 1e-5
 SAFETY = 16.0

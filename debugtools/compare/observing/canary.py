@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from debugtools.compare.arithmetic.metrics import compare_arrays
-from debugtools.compare.arithmetic.tolerance import Rule, rounding_bound
-from debugtools.compare.spec import MetricName
+from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, rounding_bound
+from layerwise._tool.debugtools.compare.spec import MetricName
 
 Array = NDArray[Any]
 _WORD = np.uint64

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from backends.text import shown
-from debugtools.compare.observing.join import Joiner, Pair, Source
-from debugtools.compare.observing.store import ArrayStore
-from debugtools.compare.sides.marked import MarkedStream
-from debugtools.compare.sides.side import ModelSide, SavedSide, Side
-from debugtools.compare.sides.stream import Open, SessionPool, on_host
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.observing.join import Joiner, Pair, Source
+from layerwise._tool.debugtools.compare.observing.store import ArrayStore
+from layerwise._tool.debugtools.compare.sides.marked import MarkedStream
+from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide, Side
+from layerwise._tool.debugtools.compare.sides.stream import Open, SessionPool, on_host
 
 if TYPE_CHECKING:
-    from debugtools.compare.observing.on_device import OnDevice
-    from surgery.cut.segments import Segment
-    from surgery.cut.sizes import Estimate
+    from layerwise._tool.debugtools.compare.observing.on_device import OnDevice
+    from layerwise._tool.surgery.cut.segments import Segment
+    from layerwise._tool.surgery.cut.sizes import Estimate
 
 Array = NDArray[Any]
 Tap = Callable[[int, str, Array], None]
@@ -57,7 +57,7 @@ def make_plan(
 
     at_once: sides (their indices) that are not cut.
     """
-    from surgery.cut.sizes import estimates
+    from layerwise._tool.surgery.cut.sizes import estimates
 
     plan = Plan(shown=frozenset(names))
     observed = list(dict.fromkeys([*names, *outputs]))

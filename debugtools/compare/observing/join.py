@@ -5,7 +5,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from debugtools.compare.observing.store import ArrayStore
+from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 
 Array = NDArray[Any]
 Pair = tuple[int, int]

@@ -6,20 +6,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.cuda.bound import BoundSession, device_of
-from backends.cuda.devices import Stream
-from backends.cuda.library import use_device
-from backends.cuda.metrics import DeviceMetrics
-from backends.cuda.tensors import fetch
-from backends.errors import LayerwiseError, UsageError
-from backends.runner import Loadable
-from backends.specs import RunnerSpec
-from debugtools.compare.arithmetic.device import METRICS, comparable, compare_tensors
-from debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
-from debugtools.compare.arithmetic.tolerance import Rule
-from debugtools.compare.sides.side import ModelSide, Side
-from debugtools.compare.sides.stream import Session, on_host
-from debugtools.compare.spec import CompareSpec, MetricName
+from layerwise._tool.backends.cuda.bound import BoundSession, device_of
+from layerwise._tool.backends.cuda.devices import Stream
+from layerwise._tool.backends.cuda.library import use_device
+from layerwise._tool.backends.cuda.metrics import DeviceMetrics
+from layerwise._tool.backends.cuda.tensors import fetch
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.debugtools.compare.arithmetic.device import METRICS, comparable, compare_tensors
+from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
+from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
+from layerwise._tool.debugtools.compare.sides.stream import Session, on_host
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MetricName
 
 Array = NDArray[Any]
 
@@ -91,7 +91,7 @@ def _gpu(side: Side) -> int | None:
     """The number of the GPU that a side's tensors are made on; None if they are not."""
     if not isinstance(side, ModelSide) or side.spec.kind != "onnxrt" or not side.spec.providers:
         return None
-    from backends.onnxrt.session import CUDA, provider_names
+    from layerwise._tool.backends.onnxrt.session import CUDA, provider_names
 
     return device_of(side.spec) if provider_names(side.spec.providers)[0] == CUDA else None
 

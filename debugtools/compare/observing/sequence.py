@@ -6,10 +6,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from backends.results.inference import IterationResult
-from debugtools.compare.memory import WAITING
-from debugtools.compare.observing.store import ArrayStore
-from debugtools.compare.sides.side import Side
+from layerwise._tool.backends.results.inference import IterationResult
+from layerwise._tool.debugtools.compare.memory import WAITING
+from layerwise._tool.debugtools.compare.observing.store import ArrayStore
+from layerwise._tool.debugtools.compare.sides.side import Side
 
 Array = NDArray[Any]
 Feed = Mapping[str, Array]

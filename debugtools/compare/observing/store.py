@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.filesystem.temporary import note
+from layerwise._tool.backends.filesystem.temporary import note
 
 Array = NDArray[Any]
 

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
-from backends.runner import element_of
-from debugtools.compare.pairing.left_out import KINDS
+from layerwise._tool.backends.runner import element_of
+from layerwise._tool.debugtools.compare.pairing.left_out import KINDS
 
 
 class Uneven(msgspec.Struct, frozen=True):

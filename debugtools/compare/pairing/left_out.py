@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import asdict, replace
 
-from backends.text import shown
+from layerwise._tool.backends.text import shown
 
 Reason = Literal[
     "excluded", "not marked", "no counterpart", "no value", "empty", "random", "no verdict", "not a tensor",

@@ -5,8 +5,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from backends.results.inference import Stored, StoredOutputs
-from backends.tensors import dtype_name
+from layerwise._tool.backends.results.inference import Stored, StoredOutputs
+from layerwise._tool.backends.tensors import dtype_name
 
 Array = NDArray[Any]
 

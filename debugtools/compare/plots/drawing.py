@@ -8,13 +8,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import placing
-from backends.filesystem.folders import whole_folder
-from backends.text import shown
-from debugtools.compare.arithmetic.kinds import arithmetic
-from debugtools.compare.arithmetic.order_statistics import errors
-from debugtools.compare.plots import figure, heatmaps
-from debugtools.compare.spec import CompareSpec
+from layerwise._tool.backends.errors import placing
+from layerwise._tool.backends.filesystem.folders import whole_folder
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.arithmetic.kinds import arithmetic
+from layerwise._tool.debugtools.compare.arithmetic.order_statistics import errors
+from layerwise._tool.debugtools.compare.plots import figure, heatmaps
+from layerwise._tool.debugtools.compare.spec import CompareSpec
 
 Array = NDArray[Any]
 _POINTS = 200_000  # more are thinned out evenly: they would only cover each other

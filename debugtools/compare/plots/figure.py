@@ -4,9 +4,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from backends.errors import MissingDependency, placing
-from backends.filesystem.files import atomic_writer
-from backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.errors import MissingDependency, placing
+from layerwise._tool.backends.filesystem.files import atomic_writer
+from layerwise._tool.backends.filesystem.permissions import make_folder
 
 _DPI = 150
 

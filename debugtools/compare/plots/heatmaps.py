@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from debugtools.compare.plots import figure
+from layerwise._tool.debugtools.compare.plots import figure
 
 Array = NDArray[Any]
 PANELS = 49

@@ -6,9 +6,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError
-from backends.text import shown
-from debugtools.compare.sides.side import SavedSide, Side
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.sides.side import SavedSide, Side
 
 Feed = Mapping[str, NDArray[Any]]
 Tell = Callable[[int, str], None]

@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import onnx
 
-from backends.specs import RunnerSpec
-from backends.text import shown
-from backends.trt.options import trt_options
-from debugtools.compare.arithmetic.tolerance import unit_roundoff
-from debugtools.compare.sides.side import ModelSide
-from surgery.precision.bodies import every_node
-from surgery.precision.conversion import labels
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.options import trt_options
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import unit_roundoff
+from layerwise._tool.debugtools.compare.sides.side import ModelSide
+from layerwise._tool.surgery.precision.bodies import every_node
+from layerwise._tool.surgery.precision.conversion import labels
 
 _LOW = {"fp16": "float16", "bf16": "bfloat16", "int8": "bfloat16", "fp8": "float8_e4m3fn"}
 # of int8, 8 bits of the largest value

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.model.file import ModelFile
-from backends.text import shown
-from debugtools.compare.arithmetic.kinds import arithmetic
-from debugtools.compare.memory import Limits
-from debugtools.compare.sides.side import Graph, ModelSide
-from debugtools.compare.sides.stream import GraphStream, SessionPool
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.arithmetic.kinds import arithmetic
+from layerwise._tool.debugtools.compare.memory import Limits
+from layerwise._tool.debugtools.compare.sides.side import Graph, ModelSide
+from layerwise._tool.debugtools.compare.sides.stream import GraphStream, SessionPool
 
 if TYPE_CHECKING:
-    from surgery.cut.segments import GraphCut
+    from layerwise._tool.surgery.cut.segments import GraphCut
 
 Array = NDArray[Any]
 BLOCKS = (8, 16)
@@ -80,8 +80,8 @@ def executed_graph(side: ModelSide, folder: Path, originals: Mapping[str, Print]
 
     originals: prints of the model's own tensors, by this side's names. feed: as the side takes it.
     """
-    from backends.onnxrt.runner import optimized_model
-    from surgery.cut.segments import GraphCut
+    from layerwise._tool.backends.onnxrt.runner import optimized_model
+    from layerwise._tool.surgery.cut.segments import GraphCut
 
     folder.mkdir(parents=True, exist_ok=True)
     dumped = optimized_model(side.spec, side.model.whole(), folder / f"{side.index}.onnx")
@@ -116,7 +116,7 @@ def original_prints(side: ModelSide, feed: Mapping[str, Array]) -> dict[str, Pri
 
 
 def _tensors(graph: Graph, side: ModelSide, names: list[str], feed: Mapping[str, Array]) -> Iterable[tuple[str, Array]]:
-    from surgery.cut.sizes import estimates
+    from layerwise._tool.surgery.cut.sizes import estimates
 
     known = estimates(graph.cut.model, {name: array.shape for name, array in feed.items()})
     wanted = [name for name in names if not (name in known and known[name].opaque)]

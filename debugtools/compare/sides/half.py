@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from backends.errors import UsageError
-from backends.filesystem.temporary import note
-from backends.model.file import ModelFile
-from debugtools.compare.spec import CompareSpec
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.filesystem.temporary import note
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.debugtools.compare.spec import CompareSpec
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def converted(spec: CompareSpec, folder: Path) -> Iterator[CompareSpec]:
 
     UsageError without a model; LayerwiseError where it cannot be converted.
     """
-    from surgery.precision.half import in_half
+    from layerwise._tool.surgery.precision.half import in_half
 
     options = spec.model_options
     if spec.model is None:

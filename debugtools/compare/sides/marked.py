@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from numpy.typing import NDArray
 
-from backends.errors import UsageError
-from backends.runner import Loadable
-from debugtools.compare.sides.side import ModelSide
-from debugtools.compare.sides.stream import Open, Session, SessionPool, on_host, short_lived
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.debugtools.compare.sides.side import ModelSide
+from layerwise._tool.debugtools.compare.sides.stream import Open, Session, SessionPool, on_host, short_lived
 
 if TYPE_CHECKING:
-    from surgery.cut.segments import GraphCut
+    from layerwise._tool.surgery.cut.segments import GraphCut
 
 Array = NDArray[Any]
 

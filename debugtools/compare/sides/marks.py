@@ -4,14 +4,14 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from backends.errors import UsageError
-from backends.runner import element_of
-from backends.text import shown
-from debugtools.compare.arithmetic.tolerance import near
-from debugtools.compare.spec import MarkSpec
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.runner import element_of
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import near
+from layerwise._tool.debugtools.compare.spec import MarkSpec
 
 if TYPE_CHECKING:
-    from surgery.cut.segments import GraphCut
+    from layerwise._tool.surgery.cut.segments import GraphCut
 
 _GLOB = frozenset("*?[")
 

@@ -6,17 +6,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from backends.errors import UsageError
-from backends.model.file import ModelFile
-from backends.runner import Loadable
-from backends.specs import ModelOptions
-from backends.tensors import TensorInfo, dtype_name
-from backends.text import shown
-from backends.trt.options import ENGINE_SUFFIXES
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.specs import ModelOptions
+from layerwise._tool.backends.tensors import TensorInfo, dtype_name
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.options import ENGINE_SUFFIXES
 
 if TYPE_CHECKING:
-    from surgery.cut.segments import GraphCut
-    from surgery.wire.makers import Maker
+    from layerwise._tool.surgery.cut.segments import GraphCut
+    from layerwise._tool.surgery.wire.makers import Maker
 
 
 class Model:
@@ -38,7 +38,7 @@ class Model:
         pool.shutdown(wait=False)
 
     def _read_makers(self) -> "dict[str, Maker] | None":
-        from surgery.wire.makers import makers
+        from layerwise._tool.surgery.wire.makers import makers
 
         return makers(self.file.structure_bytes())
 
@@ -49,7 +49,7 @@ class Model:
         found = self._makers.result()
         if found is not None:
             return found.get(name)
-        from surgery.wire.makers import Maker
+        from layerwise._tool.surgery.wire.makers import Maker
 
         cut, i = self.cut, self.cut.maker.get(name)
         return None if i is None else Maker(i, cut.nodes[i].name, cut.nodes[i].op_type)
@@ -68,7 +68,7 @@ class Model:
         return self.cut.maker.keys() - set(self.cut.outputs)
 
     def _parse(self) -> "GraphCut":
-        from surgery.cut.segments import GraphCut
+        from layerwise._tool.surgery.cut.segments import GraphCut
 
         return GraphCut(self.file.structure())
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.jobs.journal.earlier_attempts import Stale
-from backends.specs import FeedSpec
-from backends.text import shown
+from layerwise._tool.backends.jobs.journal.earlier_attempts import Stale
+from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.backends.text import shown
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 Feed = Mapping[str, NDArray[Any]]
 

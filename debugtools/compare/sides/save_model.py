@@ -8,16 +8,16 @@ from pathlib import Path
 
 import onnx
 
-from backends.errors import LayerwiseError, UsageError
-from backends.filesystem.folders import written_together
-from backends.filesystem.permissions import make_folder
-from backends.model.file import ModelFile, load_model
-from backends.text import shown
-from debugtools.compare.sides.marks import any_marks, marked_tensors
-from debugtools.compare.spec import CompareSpec
-from surgery.cut.segments import GraphCut
-from surgery.types.infer import inferred_structure
-from surgery.wire.pieces import THRESHOLD
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.filesystem.folders import written_together
+from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.model.file import ModelFile, load_model
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.sides.marks import any_marks, marked_tensors
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.surgery.cut.segments import GraphCut
+from layerwise._tool.surgery.types.infer import inferred_structure
+from layerwise._tool.surgery.wire.pieces import THRESHOLD
 
 
 def save_model(spec: CompareSpec) -> None:

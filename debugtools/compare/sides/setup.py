@@ -2,13 +2,13 @@
 
 import msgspec
 
-from backends.errors import UsageError
-from backends.runner import load_backend
-from debugtools.compare.memory import keep_for_reuse, keep_nothing_back
-from debugtools.compare.sides.marks import any_marks
-from debugtools.compare.sides.models import make_model
-from debugtools.compare.sides.side import ModelSide, make_sides
-from debugtools.compare.spec import CompareSpec
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.runner import load_backend
+from layerwise._tool.debugtools.compare.memory import keep_for_reuse, keep_nothing_back
+from layerwise._tool.debugtools.compare.sides.marks import any_marks
+from layerwise._tool.debugtools.compare.sides.models import make_model
+from layerwise._tool.debugtools.compare.sides.side import ModelSide, make_sides
+from layerwise._tool.debugtools.compare.spec import CompareSpec
 
 
 class Setup:

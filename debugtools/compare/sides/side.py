@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from numpy.typing import NDArray
 
-from backends.errors import UsageError
-from backends.feeds.fit import fit_feed, fit_input
-from backends.results.inference import IterationResult
-from backends.runner import Runner, open_runner, runner_name
-from backends.saved import SavedRunner, every_saved, open_saved
-from backends.specs import RunnerSpec
-from backends.tensors import dtype_name
-from backends.text import shown
-from debugtools.compare.pairing.counterparts import outputs_of
-from debugtools.compare.pairing.saved_names import RenamedOutputs
-from debugtools.compare.sides.models import Model, make_model
-from debugtools.compare.sides.stream import GraphStream, Open, SessionPool, on_host
-from debugtools.compare.spec import CompareSpec, Observing
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.feeds.fit import fit_feed, fit_input
+from layerwise._tool.backends.results.inference import IterationResult
+from layerwise._tool.backends.runner import Runner, open_runner, runner_name
+from layerwise._tool.backends.saved import SavedRunner, every_saved, open_saved
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.tensors import dtype_name
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.pairing.counterparts import outputs_of
+from layerwise._tool.debugtools.compare.pairing.saved_names import RenamedOutputs
+from layerwise._tool.debugtools.compare.sides.models import Model, make_model
+from layerwise._tool.debugtools.compare.sides.stream import GraphStream, Open, SessionPool, on_host
+from layerwise._tool.debugtools.compare.spec import CompareSpec, Observing
 
 if TYPE_CHECKING:
-    from debugtools.compare.sides.executed import Blocked
-    from surgery.cut.segments import GraphCut, Segment
+    from layerwise._tool.debugtools.compare.sides.executed import Blocked
+    from layerwise._tool.surgery.cut.segments import GraphCut, Segment
 
 Array = NDArray[Any]
 Feed = Mapping[str, Array]

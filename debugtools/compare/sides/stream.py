@@ -8,18 +8,18 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError
-from backends.results.inference import IterationResult
-from backends.runner import Loadable, open_runner
-from backends.specs import RunnerSpec
-from backends.tensors import dtype_name, to_onnx
-from backends.text import shown
-from backends.trt.variants import of_part
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.results.inference import IterationResult
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.tensors import dtype_name, to_onnx
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.variants import of_part
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from surgery.cut.segments import GraphCut, Segment
+    from layerwise._tool.surgery.cut.segments import GraphCut, Segment
 
 Array = NDArray[Any]
 

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from debugtools.compare.pairing.left_out import LeftOut
-from debugtools.compare.sides.models import Model
-from debugtools.compare.sides.side import ModelSide, SavedSide, Side
-from debugtools.compare.sides.stream import observing
-from debugtools.compare.spec import CompareSpec, Observing
-from debugtools.compare.table.layers import Row
-from debugtools.compare.table.outcome import Key
-from debugtools.compare.table.saving import Savers
-from debugtools.compare.table.validate import Validator
+from layerwise._tool.debugtools.compare.pairing.left_out import LeftOut
+from layerwise._tool.debugtools.compare.sides.models import Model
+from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide, Side
+from layerwise._tool.debugtools.compare.sides.stream import observing
+from layerwise._tool.debugtools.compare.spec import CompareSpec, Observing
+from layerwise._tool.debugtools.compare.table.layers import Row
+from layerwise._tool.debugtools.compare.table.outcome import Key
+from layerwise._tool.debugtools.compare.table.saving import Savers
+from layerwise._tool.debugtools.compare.table.validate import Validator
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 Array = NDArray[Any]
 Feed = Mapping[str, Array]

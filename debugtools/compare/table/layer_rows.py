@@ -2,20 +2,20 @@
 
 from collections.abc import Mapping, Sequence, Set
 
-from backends.results.inference import IterationResult
-from backends.text import shown
-from debugtools.compare.memory import give_back, limits, resident
-from debugtools.compare.observing.canary import Canary
-from debugtools.compare.observing.iteration import Observer, Plan, make_plan
-from debugtools.compare.observing.run_ahead import Ahead, pair_size
-from debugtools.compare.pairing.left_out import NotCompared
-from debugtools.compare.sides.marked import check_budget, markable
-from debugtools.compare.sides.marks import marked_tensors, shown_outputs
-from debugtools.compare.sides.side import ModelSide
-from debugtools.compare.spec import MarkSpec
-from debugtools.compare.table.comparison import Array, Feed, Frame, Pair
-from debugtools.compare.table.output_rows import not_given, note_unwanted, output_rows, paired
-from debugtools.compare.table.pairs import Comparer
+from layerwise._tool.backends.results.inference import IterationResult
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.memory import give_back, limits, resident
+from layerwise._tool.debugtools.compare.observing.canary import Canary
+from layerwise._tool.debugtools.compare.observing.iteration import Observer, Plan, make_plan
+from layerwise._tool.debugtools.compare.observing.run_ahead import Ahead, pair_size
+from layerwise._tool.debugtools.compare.pairing.left_out import NotCompared
+from layerwise._tool.debugtools.compare.sides.marked import check_budget, markable
+from layerwise._tool.debugtools.compare.sides.marks import marked_tensors, shown_outputs
+from layerwise._tool.debugtools.compare.sides.side import ModelSide
+from layerwise._tool.debugtools.compare.spec import MarkSpec
+from layerwise._tool.debugtools.compare.table.comparison import Array, Feed, Frame, Pair
+from layerwise._tool.debugtools.compare.table.output_rows import not_given, note_unwanted, output_rows, paired
+from layerwise._tool.debugtools.compare.table.pairs import Comparer
 
 
 class ObservedRows:
@@ -150,7 +150,7 @@ class ObservedRows:
 
     def _executed(self, feeds: Mapping[int, Feed]) -> None:
         """Let every onnxruntime side be observed in the graph that it really runs."""
-        from debugtools.compare.sides.executed import Print, executed_graph, original_prints
+        from layerwise._tool.debugtools.compare.sides.executed import Print, executed_graph, original_prints
 
         prints: dict[int, dict[str, Print]] = {}
         for side in self._frame.model_sides:

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from debugtools.compare.arithmetic.metrics import Comparison, worst
-from debugtools.compare.arithmetic.moments import Moments, Side
-from debugtools.compare.arithmetic.tolerance import rounding_bound
-from debugtools.compare.table.places import Place, Places
+from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, worst
+from layerwise._tool.debugtools.compare.arithmetic.moments import Moments, Side
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounding_bound
+from layerwise._tool.debugtools.compare.table.places import Place, Places
 
 LEAP = 10.0
 Row = dict[str, Any]

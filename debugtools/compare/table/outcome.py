@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from debugtools.compare.pairing.left_out import compared
+from layerwise._tool.debugtools.compare.pairing.left_out import compared
 
 Row = dict[str, Any]
 Key = tuple[int, tuple[int, ...], str]

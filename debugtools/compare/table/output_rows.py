@@ -2,15 +2,15 @@
 
 from collections.abc import Container, Mapping, Sequence
 
-from backends.errors import UsageError
-from backends.results.inference import IterationResult
-from backends.text import shown
-from debugtools.compare.pairing.counterparts import Counterparts, counterparts
-from debugtools.compare.pairing.left_out import NO_VALUE, NotCompared, Reason
-from debugtools.compare.sides.marks import excluded, shown_outputs
-from debugtools.compare.sides.side import SavedSide, Side
-from debugtools.compare.table.comparison import Array, Frame, Pair
-from debugtools.compare.table.pairs import Comparer
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.results.inference import IterationResult
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.pairing.counterparts import Counterparts, counterparts
+from layerwise._tool.debugtools.compare.pairing.left_out import NO_VALUE, NotCompared, Reason
+from layerwise._tool.debugtools.compare.sides.marks import excluded, shown_outputs
+from layerwise._tool.debugtools.compare.sides.side import SavedSide, Side
+from layerwise._tool.debugtools.compare.table.comparison import Array, Frame, Pair
+from layerwise._tool.debugtools.compare.table.pairs import Comparer
 
 Outputs = Mapping[str, Array]
 

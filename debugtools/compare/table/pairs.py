@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import UsageError
-from backends.scripts import load_function, script_errors
-from backends.text import shown
-from debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
-from debugtools.compare.arithmetic.tolerance import Tolerances
-from debugtools.compare.pairing.counterparts import Uneven
-from debugtools.compare.spec import CompareSpec
-from debugtools.compare.table.layers import Ledger, Row, layer_row
-from debugtools.compare.table.places import Places
-from debugtools.compare.table.postprocess import Postprocess, ScriptResult, split_script
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.scripts import load_function, script_errors
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances
+from layerwise._tool.debugtools.compare.pairing.counterparts import Uneven
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.compare.table.layers import Ledger, Row, layer_row
+from layerwise._tool.debugtools.compare.table.places import Places
+from layerwise._tool.debugtools.compare.table.postprocess import Postprocess, ScriptResult, split_script
 
 if TYPE_CHECKING:
-    from debugtools.compare.observing.on_device import OnDevice
-    from debugtools.compare.sides.side import Side
+    from layerwise._tool.debugtools.compare.observing.on_device import OnDevice
+    from layerwise._tool.debugtools.compare.sides.side import Side
 
 Array = NDArray[Any]
 Pair = tuple[int, int]

@@ -4,12 +4,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
-from backends.text import shown
-from debugtools.compare.sides.models import Model
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.sides.models import Model
 
 if TYPE_CHECKING:
-    from debugtools.compare.sides.side import ModelSide
-    from surgery.cut.segments import GraphCut
+    from layerwise._tool.debugtools.compare.sides.side import ModelSide
+    from layerwise._tool.surgery.cut.segments import GraphCut
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Places:
 
     @cached_property
     def _origins(self) -> dict[str, int]:
-        from debugtools.compare.table.random_tensors import MAY_DRAW, random_origins
+        from layerwise._tool.debugtools.compare.table.random_tensors import MAY_DRAW, random_origins
 
         if self._model is None or (self._cut is None and not self._model.operators() & MAY_DRAW):
             return {}

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError, UsageError
-from backends.scripts import load_function, script_errors
-from backends.text import shown
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.scripts import load_function, script_errors
+from layerwise._tool.backends.text import shown
 
 Array = NDArray[Any]
 

@@ -6,10 +6,10 @@ session. So what was drawn is looked at: where both sides drew the same bits, th
 
 from typing import TYPE_CHECKING
 
-from surgery.cut.randomness import RANDOM_OPS, Randomness
+from layerwise._tool.surgery.cut.randomness import RANDOM_OPS, Randomness
 
 if TYPE_CHECKING:
-    from surgery.cut.segments import GraphCut
+    from layerwise._tool.surgery.cut.segments import GraphCut
 
 MAY_DRAW = RANDOM_OPS | {"Dropout", "If", "Loop", "Scan"}
 """Operators that draw, or do so as their inputs or bodies say."""

@@ -8,11 +8,11 @@ from typing import Any, Self
 
 from numpy.typing import NDArray
 
-from backends.errors import UsageError, placing
-from backends.feeds.writer import FeedsWriter
-from backends.filesystem.files import atomic_writer
-from backends.filesystem.folders import whole_folder
-from backends.results.accuracy import (
+from layerwise._tool.backends.errors import UsageError, placing
+from layerwise._tool.backends.feeds.writer import FeedsWriter
+from layerwise._tool.backends.filesystem.files import atomic_writer
+from layerwise._tool.backends.filesystem.folders import whole_folder
+from layerwise._tool.backends.results.accuracy import (
     METRICS,
     AccuracyResult,
     AccuracyResults,
@@ -22,12 +22,12 @@ from backends.results.accuracy import (
     SimpleResult,
     SimpleThreshold,
 )
-from backends.results.accuracy import passed as accuracy_passed
-from backends.results.writer import open_results_writer
-from backends.text import shown
-from debugtools.compare.arithmetic.metrics import Comparison, worst
-from debugtools.compare.sides.side import ModelSide, Side
-from debugtools.compare.spec import CompareSpec, Observing
+from layerwise._tool.backends.results.accuracy import passed as accuracy_passed
+from layerwise._tool.backends.results.writer import open_results_writer
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, worst
+from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
+from layerwise._tool.debugtools.compare.spec import CompareSpec, Observing
 
 Array = NDArray[Any]
 

@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from backends.text import shown
-from debugtools.compare.arithmetic.metrics import array_stats
-from debugtools.compare.table.layers import place_of
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.arithmetic.metrics import array_stats
+from layerwise._tool.debugtools.compare.table.layers import place_of
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 Array = NDArray[Any]
 

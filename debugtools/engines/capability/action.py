@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.errors import LayerwiseError, UsageError
-from backends.filesystem.files import atomic_write
-from backends.filesystem.folders import whole_folder
-from backends.model.file import ModelFile
-from backends.text import shown
-from backends.trt.inspect.support import Refusal, Support
-from backends.trt.library import tensorrt
-from backends.trt.logger import Messages
-from debugtools.convert.engine import teller
-from debugtools.engines.capability.parts import Part, Whole, largest, partition, path_of
-from debugtools.engines.capability.spec import CapabilitySpec
-from debugtools.engines.capability.summary import part_table, refusal_table
-from surgery.saving.model import save
-from surgery.wire.pieces import THRESHOLD
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise._tool.backends.filesystem.folders import whole_folder
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.inspect.support import Refusal, Support
+from layerwise._tool.backends.trt.library import tensorrt
+from layerwise._tool.backends.trt.logger import Messages
+from layerwise._tool.debugtools.convert.engine import teller
+from layerwise._tool.debugtools.engines.capability.parts import Part, Whole, largest, partition, path_of
+from layerwise._tool.debugtools.engines.capability.spec import CapabilitySpec
+from layerwise._tool.debugtools.engines.capability.summary import part_table, refusal_table
+from layerwise._tool.surgery.saving.model import save
+from layerwise._tool.surgery.wire.pieces import THRESHOLD
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 RESULTS = "results.txt"
 _PART = re.compile(r"(un)?supported_subgraph-nodes-\d+-\d+\.onnx(\.data)?")

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import onnx
 
-from backends.model.file import ModelFile
-from backends.model.protos import parse_model
-from backends.runner import Loadable
-from surgery.cut.pieces import Pieces
-from surgery.model.structure import Structure
-from surgery.types.infer import inferred_structure
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.model.protos import parse_model
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.surgery.cut.pieces import Pieces
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.types.infer import inferred_structure
 
 Answer = list[tuple[list[int], bool]]
 Ask = Callable[[Loadable], Answer]

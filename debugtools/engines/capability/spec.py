@@ -1,7 +1,7 @@
 """What TensorRT's parser is asked for."""
 
-from backends.specs import ModelOptions, Spec
-from backends.trt.options import NetworkOptions
+from layerwise._tool.backends.specs import ModelOptions, Spec
+from layerwise._tool.backends.trt.options import NetworkOptions
 
 
 class CapabilitySpec(Spec, frozen=True):

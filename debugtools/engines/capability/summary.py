@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from backends.text import shown
-from backends.trt.inspect.support import Refusal
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.inspect.support import Refusal
 
 _TITLE = "===== Summary ====="
 

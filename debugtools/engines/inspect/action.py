@@ -8,34 +8,34 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import onnx
 
-from backends.errors import BadFile, UsageError, placing
-from backends.filesystem.files import atomic_write
-from backends.filesystem.permissions import make_folder
-from backends.model.file import ModelFile
-from backends.results.inference import RunResults
-from backends.runner import Loadable
-from backends.stats import array_stats
-from backends.text import shown
-from backends.trt.building.builder import Builder
-from backends.trt.building.monitor import no_progress
-from backends.trt.inference.engine import load_engine
-from backends.trt.inference.runner import read_engine
-from backends.trt.inspect.engine import EngineView, engine_view
-from backends.trt.inspect.network import network_view
-from backends.trt.library import tensorrt
-from backends.trt.logger import Messages
-from backends.trt.options import NetworkOptions, TrtOptions
-from debugtools.convert.engine import teller
-from debugtools.engines.inspect.document import engine_document, network_document
-from debugtools.engines.inspect.picture import engine_picture, network_picture
-from debugtools.engines.inspect.spec import InspectSpec
-from debugtools.engines.inspect.text import engine_lines, network_lines
-from surgery.inspect.action import joined_lines
-from surgery.inspect.text import TAB
+from layerwise._tool.backends.errors import BadFile, UsageError, placing
+from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.results.inference import RunResults
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.stats import array_stats
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.building.builder import Builder
+from layerwise._tool.backends.trt.building.monitor import no_progress
+from layerwise._tool.backends.trt.inference.engine import load_engine
+from layerwise._tool.backends.trt.inference.runner import read_engine
+from layerwise._tool.backends.trt.inspect.engine import EngineView, engine_view
+from layerwise._tool.backends.trt.inspect.network import network_view
+from layerwise._tool.backends.trt.library import tensorrt
+from layerwise._tool.backends.trt.logger import Messages
+from layerwise._tool.backends.trt.options import NetworkOptions, TrtOptions
+from layerwise._tool.debugtools.convert.engine import teller
+from layerwise._tool.debugtools.engines.inspect.document import engine_document, network_document
+from layerwise._tool.debugtools.engines.inspect.picture import engine_picture, network_picture
+from layerwise._tool.debugtools.engines.inspect.spec import InspectSpec
+from layerwise._tool.debugtools.engines.inspect.text import engine_lines, network_lines
+from layerwise._tool.surgery.inspect.action import joined_lines
+from layerwise._tool.surgery.inspect.text import TAB
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
-    from debugtools.engines.inspect.nodes import NodeMap
+    from layerwise._tool.backends.jobs.context import JobContext
+    from layerwise._tool.debugtools.engines.inspect.nodes import NodeMap
 
 
 def inspect_trt(context: "JobContext") -> dict[str, Any]:
@@ -134,7 +134,7 @@ def _model(spec: InspectSpec) -> Loadable:
 def _nodes(spec: InspectSpec, view: EngineView, context: "JobContext") -> "NodeMap | None":
     if spec.nodes_of is None:
         return None
-    from debugtools.engines.inspect.nodes import node_map
+    from layerwise._tool.debugtools.engines.inspect.nodes import node_map
 
     plugins = NetworkOptions(plugins=spec.options.network.plugins)
     options = TrtOptions(engine=spec.engine, run=spec.options.run, network=plugins)

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from backends.tensors import dtype_name
-from backends.trt.inspect.engine import EngineView, Profile
-from backends.trt.inspect.layers import Layer, LayerTensor
-from backends.trt.inspect.network import NetworkView
+from layerwise._tool.backends.tensors import dtype_name
+from layerwise._tool.backends.trt.inspect.engine import EngineView, Profile
+from layerwise._tool.backends.trt.inspect.layers import Layer, LayerTensor
+from layerwise._tool.backends.trt.inspect.network import NetworkView
 
 VALUE_LIMIT = 1000
 

@@ -6,21 +6,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from backends.errors import LayerwiseError
-from backends.feeds.sources import make_feeds
-from backends.specs import FeedSpec, ModelOptions, RunnerSpec
-from backends.text import shown
-from backends.trt.inspect.engine import EngineView
-from backends.trt.inspect.layers import Layer
-from backends.trt.options import TrtOptions, to_dict
-from debugtools.compare.sides.models import Model
-from debugtools.compare.sides.side import ModelSide
-from debugtools.engines.node_map.layers import Mapped, map_layers
-from debugtools.engines.node_map.trace import EngineTrace
-from surgery.precision.plan import node_label
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.feeds.sources import make_feeds
+from layerwise._tool.backends.specs import FeedSpec, ModelOptions, RunnerSpec
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.inspect.engine import EngineView
+from layerwise._tool.backends.trt.inspect.layers import Layer
+from layerwise._tool.backends.trt.options import TrtOptions, to_dict
+from layerwise._tool.debugtools.compare.sides.models import Model
+from layerwise._tool.debugtools.compare.sides.side import ModelSide
+from layerwise._tool.debugtools.engines.node_map.layers import Mapped, map_layers
+from layerwise._tool.debugtools.engines.node_map.trace import EngineTrace
+from layerwise._tool.surgery.precision.plan import node_label
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 _HELD = 1 << 30  # bytes of tensors that wait in memory
 _TOLD = {"name": "", "tensor": " (by its tensors)", "value": " (by its values)", "": ""}

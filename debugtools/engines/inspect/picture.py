@@ -8,10 +8,10 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from backends.tensors import to_onnx
-from backends.trt.inspect.engine import EngineView
-from backends.trt.inspect.layers import Layer, LayerTensor
-from backends.trt.inspect.network import NetworkView
+from layerwise._tool.backends.tensors import to_onnx
+from layerwise._tool.backends.trt.inspect.engine import EngineView
+from layerwise._tool.backends.trt.inspect.layers import Layer, LayerTensor
+from layerwise._tool.backends.trt.inspect.network import NetworkView
 
 DOMAIN = "trt"
 WEIGHT_LIMIT = 1 << 20  # bytes; larger weights are told by type and shape alone

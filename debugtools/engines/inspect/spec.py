@@ -1,7 +1,7 @@
 """What is asked of an engine or a network."""
 
-from backends.specs import ModelOptions, Spec
-from backends.trt.options import TrtOptions
+from layerwise._tool.backends.specs import ModelOptions, Spec
+from layerwise._tool.backends.trt.options import TrtOptions
 
 
 class InspectSpec(Spec, frozen=True):

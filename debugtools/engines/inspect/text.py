@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from backends.tensors import format_array
-from backends.text import shown
-from backends.trt.inspect.engine import EngineView, Profile, Span
-from backends.trt.inspect.layers import Layer, LayerTensor
-from backends.trt.inspect.network import NetworkView
-from surgery.inspect.text import TAB, body, braced, entry_lines, indented
+from layerwise._tool.backends.tensors import format_array
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.inspect.engine import EngineView, Profile, Span
+from layerwise._tool.backends.trt.inspect.layers import Layer, LayerTensor
+from layerwise._tool.backends.trt.inspect.network import NetworkView
+from layerwise._tool.surgery.inspect.text import TAB, body, braced, entry_lines, indented
 
 _UNSET = "Unknown"
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from debugtools.compare.sides.executed import Print, fingerprint, print_distance
+from layerwise._tool.debugtools.compare.sides.executed import Print, fingerprint, print_distance
 
 Array = NDArray[Any]
 NEAR = 0.25  # of the largest value: FP16, and more than one fault, stay below

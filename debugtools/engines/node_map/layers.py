@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Literal
 
-from backends.trt.inspect.layers import Layer, named_nodes
-from surgery.cut.segments import GraphCut
-from surgery.precision.plan import node_label
+from layerwise._tool.backends.trt.inspect.layers import Layer, named_nodes
+from layerwise._tool.surgery.cut.segments import GraphCut
+from layerwise._tool.surgery.precision.plan import node_label
 
 By = Literal["name", "tensor", "value", ""]
 

@@ -8,21 +8,21 @@ from typing import Any
 import msgspec
 from numpy.typing import NDArray
 
-from backends.errors import UsageError
-from backends.runner import Runner, open_runner
-from backends.specs import RunnerSpec
-from backends.trt.inference.inner import run_watched
-from backends.trt.inference.late import LateRunner
-from backends.trt.inference.runner import TrtRunner
-from backends.trt.inspect.engine import engine_view
-from backends.trt.library import tensorrt
-from backends.trt.variants import watched
-from debugtools.compare.observing.store import ArrayStore
-from debugtools.compare.sides.engine import full_side
-from debugtools.compare.sides.executed import original_prints
-from debugtools.compare.sides.side import Graph, ModelSide
-from debugtools.engines.node_map.fingerprint import Known
-from debugtools.engines.node_map.layers import Mapped, map_layers
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.runner import Runner, open_runner
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.trt.inference.inner import run_watched
+from layerwise._tool.backends.trt.inference.late import LateRunner
+from layerwise._tool.backends.trt.inference.runner import TrtRunner
+from layerwise._tool.backends.trt.inspect.engine import engine_view
+from layerwise._tool.backends.trt.library import tensorrt
+from layerwise._tool.backends.trt.variants import watched
+from layerwise._tool.debugtools.compare.observing.store import ArrayStore
+from layerwise._tool.debugtools.compare.sides.engine import full_side
+from layerwise._tool.debugtools.compare.sides.executed import original_prints
+from layerwise._tool.debugtools.compare.sides.side import Graph, ModelSide
+from layerwise._tool.debugtools.engines.node_map.fingerprint import Known
+from layerwise._tool.debugtools.engines.node_map.layers import Mapped, map_layers
 
 Array = NDArray[Any]
 

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.errors import UsageError
-from debugtools.search.builds.spec import BuildsSpec
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.debugtools.search.builds.spec import BuildsSpec
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 
 def debug_build(context: "JobContext") -> dict[str, Any]:
@@ -18,7 +18,7 @@ def debug_build(context: "JobContext") -> dict[str, Any]:
     builds alone have), varied (layer -> how many tactics it has had), bad_tactics (sets of tactics that are verified to
     make a good build fail, None if that was not asked), files (exclude: for --exclude-tactics).
     """
-    from debugtools.search.builds.run import Builds
+    from layerwise._tool.debugtools.search.builds.run import Builds
 
     try:
         spec = msgspec.convert(context.params, BuildsSpec)

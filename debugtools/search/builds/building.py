@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.errors import LayerwiseError, UsageError
-from backends.jobs.inline import run_inline
-from backends.jobs.spec import JobSpec
-from backends.jobs.workspace.gpus import visible_gpus
-from backends.jobs.workspace.store import Workspace
-from backends.trt.building.builder import build_engine
-from backends.trt.options import TrtOptions
-from debugtools.convert.engine import EngineSpec, loadable
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.jobs.inline import run_inline
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.gpus import visible_gpus
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.trt.building.builder import build_engine
+from layerwise._tool.backends.trt.options import TrtOptions
+from layerwise._tool.debugtools.convert.engine import EngineSpec, loadable
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 Building = Callable[[TrtOptions], tuple[bytes, list[str]]]
 """Builds with these options: the engine, and what a user should know. LayerwiseError where that cannot be."""

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from backends.filesystem.files import atomic_write
-from backends.trt.tactics.record import Op, Record, decode_record, read_bounded, save_record
-from debugtools.engines.tactics import choices
+from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise._tool.backends.trt.tactics.record import Op, Record, decode_record, read_bounded, save_record
+from layerwise._tool.debugtools.engines.tactics import choices
 
 
 def sampled(base: Record, seed: str) -> Record | None:

@@ -4,17 +4,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from debugtools.search.driver.desk import Files, RepeatDesk
-from debugtools.search.driver.plans import Plan
-from debugtools.search.driver.replay import Replay, replay_key
-from debugtools.search.driver.sorting import Sorter
-from debugtools.search.driver.start import Notes
-from debugtools.search.judges.protocol import Artifact, Judgement
-from debugtools.search.spec import DebugSpec
-from debugtools.search.strategies.protocol import Candidate
+from layerwise._tool.debugtools.search.driver.desk import Files, RepeatDesk
+from layerwise._tool.debugtools.search.driver.plans import Plan
+from layerwise._tool.debugtools.search.driver.replay import Replay, replay_key
+from layerwise._tool.debugtools.search.driver.sorting import Sorter
+from layerwise._tool.debugtools.search.driver.start import Notes
+from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judgement
+from layerwise._tool.debugtools.search.spec import DebugSpec
+from layerwise._tool.debugtools.search.strategies.protocol import Candidate
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 Mix = Callable[[Sequence[int], str], Path]
 """Which layers take the tactics of the bad build, and the trial's name: the file of tactics."""

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError
-from backends.trt.building.builder import save_engine
-from backends.trt.options import Shapes, TrtOptions, to_dict
-from debugtools.compare.sides.models import OpaqueModel
-from debugtools.compare.sides.setup import Setup
-from debugtools.compare.spec import CompareSpec
-from debugtools.search.builds.maker import Build, Maker
-from debugtools.search.judges.check_folder import plain_writer
-from debugtools.search.judges.protocol import Artifact, By, Judge, Judgement, OneAtATime
-from debugtools.search.judges.rerun import RerunJudge
-from debugtools.search.spec import DebugSpec
-from debugtools.search.strategies.protocol import Verdict
-from surgery.cut.file import Opener
+from layerwise._tool.backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError
+from layerwise._tool.backends.trt.building.builder import save_engine
+from layerwise._tool.backends.trt.options import Shapes, TrtOptions, to_dict
+from layerwise._tool.debugtools.compare.sides.models import OpaqueModel
+from layerwise._tool.debugtools.compare.sides.setup import Setup
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.search.builds.maker import Build, Maker
+from layerwise._tool.debugtools.search.judges.check_folder import plain_writer
+from layerwise._tool.debugtools.search.judges.protocol import Artifact, By, Judge, Judgement, OneAtATime
+from layerwise._tool.debugtools.search.judges.rerun import RerunJudge
+from layerwise._tool.debugtools.search.spec import DebugSpec
+from layerwise._tool.debugtools.search.strategies.protocol import Verdict
+from layerwise._tool.surgery.cut.file import Opener
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 
 class BuildJudge(OneAtATime):

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from backends.filesystem.permissions import make_folder
-from backends.trt.options import Shapes, TrtOptions
-from backends.trt.tactics.record import decode_record, read_bounded, save_record
-from debugtools.convert.engine import EngineSpec
-from debugtools.search.builds.building import Building
-from debugtools.search.builds.choosing import sampled
+from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.trt.options import Shapes, TrtOptions
+from layerwise._tool.backends.trt.tactics.record import decode_record, read_bounded, save_record
+from layerwise._tool.debugtools.convert.engine import EngineSpec
+from layerwise._tool.debugtools.search.builds.building import Building
+from layerwise._tool.debugtools.search.builds.choosing import sampled
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 TACTICS = "tactics.json"
 _CHOSEN = "chosen.json"

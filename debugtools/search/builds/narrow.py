@@ -5,25 +5,25 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from backends.filesystem.permissions import make_folder
-from backends.text import shown
-from debugtools.diff.tactics import fields
-from debugtools.engines.tactics import Choice, load_replay
-from debugtools.search.builds.choosing import mixed
-from debugtools.search.builds.desk import BuildDesk
-from debugtools.search.builds.maker import Maker
-from debugtools.search.builds.suspects import Trial, suspects
-from debugtools.search.driver.history import History
-from debugtools.search.driver.loop import SearchLoop
-from debugtools.search.driver.plans import Plan
-from debugtools.search.driver.start import Notes
-from debugtools.search.judges.protocol import Judge
-from debugtools.search.spec import DebugSpec
-from debugtools.search.strategies.protocol import Candidate, Verdict
-from debugtools.search.strategies.reduce import ReduceSearch
+from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.diff.tactics import fields
+from layerwise._tool.debugtools.engines.tactics import Choice, load_replay
+from layerwise._tool.debugtools.search.builds.choosing import mixed
+from layerwise._tool.debugtools.search.builds.desk import BuildDesk
+from layerwise._tool.debugtools.search.builds.maker import Maker
+from layerwise._tool.debugtools.search.builds.suspects import Trial, suspects
+from layerwise._tool.debugtools.search.driver.history import History
+from layerwise._tool.debugtools.search.driver.loop import SearchLoop
+from layerwise._tool.debugtools.search.driver.plans import Plan
+from layerwise._tool.debugtools.search.driver.start import Notes
+from layerwise._tool.debugtools.search.judges.protocol import Judge
+from layerwise._tool.debugtools.search.spec import DebugSpec
+from layerwise._tool.debugtools.search.strategies.protocol import Candidate, Verdict
+from layerwise._tool.debugtools.search.strategies.reduce import ReduceSearch
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 _PAIRS = 8
 Layers = Mapping[str, Choice]

@@ -4,19 +4,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from backends.errors import placing
-from backends.filesystem.permissions import make_folder
-from backends.text import shown
-from debugtools.search.builds.choosing import joined
-from debugtools.search.builds.maker import Maker
-from debugtools.search.builds.narrow import Narrowed
-from debugtools.search.builds.spec import BuildsSpec
-from debugtools.search.builds.suspects import Suspect, Trial, suspects, told, varied
-from debugtools.search.strategies.protocol import Verdict
-from debugtools.search.strategies.repeat import RepeatResult
+from layerwise._tool.backends.errors import placing
+from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.search.builds.choosing import joined
+from layerwise._tool.debugtools.search.builds.maker import Maker
+from layerwise._tool.debugtools.search.builds.narrow import Narrowed
+from layerwise._tool.debugtools.search.builds.spec import BuildsSpec
+from layerwise._tool.debugtools.search.builds.suspects import Suspect, Trial, suspects, told, varied
+from layerwise._tool.debugtools.search.strategies.protocol import Verdict
+from layerwise._tool.debugtools.search.strategies.repeat import RepeatResult
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 _DRAWN = " Tactics were drawn evenly: the rate is that of the draw, not of what TensorRT would choose."
 

@@ -7,32 +7,32 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.errors import UsageError
-from debugtools.compare.sides.setup import Setup
-from debugtools.convert.engine import EngineSpec
-from debugtools.search.builds.building import apart, here
-from debugtools.search.builds.desk import BuildDesk
-from debugtools.search.builds.judging import BuildJudge, EngineJudge, NoJudge, against
-from debugtools.search.builds.maker import Maker
-from debugtools.search.builds.narrow import Narrowed, Narrowing
-from debugtools.search.builds.outcome import outcome
-from debugtools.search.builds.spec import BuildsSpec
-from debugtools.search.builds.suspects import Trial
-from debugtools.search.driver.history import History
-from debugtools.search.driver.loop import SearchLoop
-from debugtools.search.driver.plans import Plan
-from debugtools.search.driver.repeat import until_of
-from debugtools.search.driver.start import Notes
-from debugtools.search.judges.command import CommandJudge
-from debugtools.search.judges.crash import AfterCrash, last_crash
-from debugtools.search.judges.person import PersonJudge
-from debugtools.search.judges.protocol import By, Judge
-from debugtools.search.spec import DebugSpec
-from debugtools.search.strategies.protocol import Verdict
-from debugtools.search.strategies.repeat import RepeatResult, RepeatSearch, Until
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.debugtools.compare.sides.setup import Setup
+from layerwise._tool.debugtools.convert.engine import EngineSpec
+from layerwise._tool.debugtools.search.builds.building import apart, here
+from layerwise._tool.debugtools.search.builds.desk import BuildDesk
+from layerwise._tool.debugtools.search.builds.judging import BuildJudge, EngineJudge, NoJudge, against
+from layerwise._tool.debugtools.search.builds.maker import Maker
+from layerwise._tool.debugtools.search.builds.narrow import Narrowed, Narrowing
+from layerwise._tool.debugtools.search.builds.outcome import outcome
+from layerwise._tool.debugtools.search.builds.spec import BuildsSpec
+from layerwise._tool.debugtools.search.builds.suspects import Trial
+from layerwise._tool.debugtools.search.driver.history import History
+from layerwise._tool.debugtools.search.driver.loop import SearchLoop
+from layerwise._tool.debugtools.search.driver.plans import Plan
+from layerwise._tool.debugtools.search.driver.repeat import until_of
+from layerwise._tool.debugtools.search.driver.start import Notes
+from layerwise._tool.debugtools.search.judges.command import CommandJudge
+from layerwise._tool.debugtools.search.judges.crash import AfterCrash, last_crash
+from layerwise._tool.debugtools.search.judges.person import PersonJudge
+from layerwise._tool.debugtools.search.judges.protocol import By, Judge
+from layerwise._tool.debugtools.search.spec import DebugSpec
+from layerwise._tool.debugtools.search.strategies.protocol import Verdict
+from layerwise._tool.debugtools.search.strategies.repeat import RepeatResult, RepeatSearch, Until
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 
 _FIXED = ("load_tactics", "load_timing_cache")

@@ -1,8 +1,8 @@
 """What to build again and again, and who judges."""
 
-from backends.specs import Spec
-from backends.trt.options import TrtOptions, trt_options
-from debugtools.search.spec import DebugSpec
+from layerwise._tool.backends.specs import Spec
+from layerwise._tool.backends.trt.options import TrtOptions, trt_options
+from layerwise._tool.debugtools.search.spec import DebugSpec
 
 ENGINE = "polygraphy_debug.engine"
 

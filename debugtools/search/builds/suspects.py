@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from backends.text import shown
-from debugtools.diff.tactics import fields
-from debugtools.engines.tactics import Choice, load_replay, potentially_bad
-from debugtools.search.strategies.protocol import Verdict
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.diff.tactics import fields
+from layerwise._tool.debugtools.engines.tactics import Choice, load_replay, potentially_bad
+from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 
 Row = dict[str, Any]
 

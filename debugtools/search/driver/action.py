@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.errors import UsageError
-from debugtools.search.spec import DebugSpec
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.debugtools.search.spec import DebugSpec
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 
 def debug_reduce(context: "JobContext") -> dict[str, Any]:
@@ -27,7 +27,7 @@ def debug_bisect(context: "JobContext") -> dict[str, Any]:
 
 def debug_repeat(context: "JobContext") -> dict[str, Any]:
     """Do the same thing again and again and count how often it fails. Rows of the tables verdicts and band."""
-    from debugtools.search.driver.repeat import Repeat
+    from layerwise._tool.debugtools.search.driver.repeat import Repeat
 
     return context.resumed(lambda: Repeat(context, _spec(context)).run())
 
@@ -36,16 +36,18 @@ def _search(context: "JobContext", what: str) -> dict[str, Any]:
     spec = _spec(context)
     if spec.compare is None:
         raise UsageError("there is no model to search in")
-    from backends.trt.store import forget_candidates
-    from debugtools.compare.sides.setup import Setup
-    from debugtools.search.driver.sides import prepared
+    from layerwise._tool.backends.trt.store import forget_candidates
+    from layerwise._tool.debugtools.compare.sides.setup import Setup
+    from layerwise._tool.debugtools.search.driver.sides import prepared
 
     setup = Setup(prepared(spec, anew=spec.flaky is not None))
     if len(setup.sides) > 1 and not (spec.check or spec.interactive):
         setup.start()
     for side in setup.model_sides:
         side.model.prepare(whole_graph=True)
-    from debugtools.search.driver.node_search import NodeSearch  # while sessions open and models are parsed
+    from layerwise._tool.debugtools.search.driver.node_search import (
+        NodeSearch,  # while sessions open and models are parsed
+    )
 
     try:
         return NodeSearch(context, spec, setup, what).run()

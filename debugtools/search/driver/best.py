@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from backends.errors import LayerwiseError
-from backends.filesystem.files import atomic_writer
-from backends.filesystem.permissions import make_folder
-from backends.text import shown
-from debugtools.search.judges.protocol import Artifact
-from debugtools.search.judges.subject import Subject
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.filesystem.files import atomic_writer
+from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.search.judges.protocol import Artifact
+from layerwise._tool.debugtools.search.judges.subject import Subject
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 _PATIENCE = 10.0  # the next model is written once this many times as long has passed as the last one took
 

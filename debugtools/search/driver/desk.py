@@ -6,19 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from debugtools.search.driver.best import Best
-from debugtools.search.driver.plans import Plan
-from debugtools.search.driver.replay import Replay, replay_key
-from debugtools.search.driver.rows import Row, about, band_row
-from debugtools.search.driver.sorting import Sorter, captured
-from debugtools.search.driver.start import Notes
-from debugtools.search.judges.protocol import Artifact, Judgement
-from debugtools.search.judges.subject import Subject
-from debugtools.search.spec import DebugSpec
-from debugtools.search.strategies.protocol import Candidate, Verdict
+from layerwise._tool.debugtools.search.driver.best import Best
+from layerwise._tool.debugtools.search.driver.plans import Plan
+from layerwise._tool.debugtools.search.driver.replay import Replay, replay_key
+from layerwise._tool.debugtools.search.driver.rows import Row, about, band_row
+from layerwise._tool.debugtools.search.driver.sorting import Sorter, captured
+from layerwise._tool.debugtools.search.driver.start import Notes
+from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judgement
+from layerwise._tool.debugtools.search.judges.subject import Subject
+from layerwise._tool.debugtools.search.spec import DebugSpec
+from layerwise._tool.debugtools.search.strategies.protocol import Candidate, Verdict
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 _BAND_EVERY = 0.1  # seconds, where candidates come faster than anybody looks
 

@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from debugtools.search.driver.rows import Row, judgement_of, verdict_row
-from debugtools.search.judges.protocol import Judgement
+from layerwise._tool.debugtools.search.driver.rows import Row, judgement_of, verdict_row
+from layerwise._tool.debugtools.search.judges.protocol import Judgement
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 
 class History:

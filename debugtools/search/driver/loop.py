@@ -6,14 +6,14 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from debugtools.search.driver.history import History
-from debugtools.search.driver.plans import MakePlan, Plan
-from debugtools.search.driver.rows import Row
-from debugtools.search.judges.protocol import Artifact, Auto, Judge, Judgement, Undo
-from debugtools.search.strategies.protocol import Candidate, Verdict
+from layerwise._tool.debugtools.search.driver.history import History
+from layerwise._tool.debugtools.search.driver.plans import MakePlan, Plan
+from layerwise._tool.debugtools.search.driver.rows import Row
+from layerwise._tool.debugtools.search.judges.protocol import Artifact, Auto, Judge, Judgement, Undo
+from layerwise._tool.debugtools.search.strategies.protocol import Candidate, Verdict
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 
 class Desk(Protocol):

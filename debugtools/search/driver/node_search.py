@@ -5,29 +5,29 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from backends.errors import UsageError
-from debugtools.compare.sides.setup import Setup
-from debugtools.search.driver.best import Best
-from debugtools.search.driver.desk import Files, ModelDesk
-from debugtools.search.driver.history import History
-from debugtools.search.driver.loop import SearchLoop
-from debugtools.search.driver.outcome import Outcome
-from debugtools.search.driver.plans import MakePlan, bisect_plan, reduce_plan
-from debugtools.search.driver.replay import replay_of
-from debugtools.search.driver.start import Noise, Notes, begin
-from debugtools.search.driver.verify import Verifier
-from debugtools.search.judges.command import CommandJudge
-from debugtools.search.judges.comparison import ComparisonJudge
-from debugtools.search.judges.costs import expected_seconds
-from debugtools.search.judges.crash import AfterCrash, last_crash
-from debugtools.search.judges.hints import Survey, survey
-from debugtools.search.judges.person import PersonJudge
-from debugtools.search.judges.protocol import Judge, Judgement
-from debugtools.search.spec import DebugSpec
-from debugtools.search.strategies.protocol import Verdict
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.debugtools.compare.sides.setup import Setup
+from layerwise._tool.debugtools.search.driver.best import Best
+from layerwise._tool.debugtools.search.driver.desk import Files, ModelDesk
+from layerwise._tool.debugtools.search.driver.history import History
+from layerwise._tool.debugtools.search.driver.loop import SearchLoop
+from layerwise._tool.debugtools.search.driver.outcome import Outcome
+from layerwise._tool.debugtools.search.driver.plans import MakePlan, bisect_plan, reduce_plan
+from layerwise._tool.debugtools.search.driver.replay import replay_of
+from layerwise._tool.debugtools.search.driver.start import Noise, Notes, begin
+from layerwise._tool.debugtools.search.driver.verify import Verifier
+from layerwise._tool.debugtools.search.judges.command import CommandJudge
+from layerwise._tool.debugtools.search.judges.comparison import ComparisonJudge
+from layerwise._tool.debugtools.search.judges.costs import expected_seconds
+from layerwise._tool.debugtools.search.judges.crash import AfterCrash, last_crash
+from layerwise._tool.debugtools.search.judges.hints import Survey, survey
+from layerwise._tool.debugtools.search.judges.person import PersonJudge
+from layerwise._tool.debugtools.search.judges.protocol import Judge, Judgement
+from layerwise._tool.debugtools.search.spec import DebugSpec
+from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 
 class NodeSearch:

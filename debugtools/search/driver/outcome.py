@@ -5,21 +5,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from backends.text import shown
-from debugtools.search.driver.best import Best
-from debugtools.search.driver.loop import SearchLoop
-from debugtools.search.driver.plans import Plan
-from debugtools.search.driver.verify import Found, Verifier, is_bad
-from debugtools.search.judges.protocol import Judgement
-from debugtools.search.judges.subject import Subject
-from debugtools.search.strategies.bisect import BisectResult
-from debugtools.search.strategies.flaky import FlakyResult
-from debugtools.search.strategies.prefix import PrefixResult
-from debugtools.search.strategies.protocol import Verdict
-from debugtools.search.strategies.reduce import ReduceResult
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.search.driver.best import Best
+from layerwise._tool.debugtools.search.driver.loop import SearchLoop
+from layerwise._tool.debugtools.search.driver.plans import Plan
+from layerwise._tool.debugtools.search.driver.verify import Found, Verifier, is_bad
+from layerwise._tool.debugtools.search.judges.protocol import Judgement
+from layerwise._tool.debugtools.search.judges.subject import Subject
+from layerwise._tool.debugtools.search.strategies.bisect import BisectResult
+from layerwise._tool.debugtools.search.strategies.flaky import FlakyResult
+from layerwise._tool.debugtools.search.strategies.prefix import PrefixResult
+from layerwise._tool.debugtools.search.strategies.protocol import Verdict
+from layerwise._tool.debugtools.search.strategies.reduce import ReduceResult
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 Result = dict[str, Any]
 _TRY = {

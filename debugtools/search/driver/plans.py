@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from debugtools.search.judges.subject import Subject
-from debugtools.search.spec import DebugSpec
-from debugtools.search.strategies.flaky import FlakyBisect
-from debugtools.search.strategies.hinted import HintedBisect
-from debugtools.search.strategies.prefix import PrefixReduce
-from debugtools.search.strategies.protocol import Candidate, Search
-from debugtools.search.strategies.reduce import ReduceSearch
+from layerwise._tool.debugtools.search.judges.subject import Subject
+from layerwise._tool.debugtools.search.spec import DebugSpec
+from layerwise._tool.debugtools.search.strategies.flaky import FlakyBisect
+from layerwise._tool.debugtools.search.strategies.hinted import HintedBisect
+from layerwise._tool.debugtools.search.strategies.prefix import PrefixReduce
+from layerwise._tool.debugtools.search.strategies.protocol import Candidate, Search
+from layerwise._tool.debugtools.search.strategies.reduce import ReduceSearch
 
 MOST_CULPRITS = 20
 

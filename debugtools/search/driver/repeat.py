@@ -5,24 +5,24 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
-from backends.errors import UsageError
-from backends.text import shown
-from debugtools.compare.sides.setup import Setup
-from debugtools.search.driver.desk import Files, RepeatDesk
-from debugtools.search.driver.history import History
-from debugtools.search.driver.loop import SearchLoop
-from debugtools.search.driver.plans import Plan
-from debugtools.search.driver.replay import replay_of
-from debugtools.search.driver.sides import prepared
-from debugtools.search.judges.command import CommandJudge
-from debugtools.search.judges.person import PersonJudge
-from debugtools.search.judges.protocol import Judge
-from debugtools.search.judges.rerun import RerunJudge
-from debugtools.search.spec import DebugSpec
-from debugtools.search.strategies.repeat import Confidence, RepeatSearch, Until
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.sides.setup import Setup
+from layerwise._tool.debugtools.search.driver.desk import Files, RepeatDesk
+from layerwise._tool.debugtools.search.driver.history import History
+from layerwise._tool.debugtools.search.driver.loop import SearchLoop
+from layerwise._tool.debugtools.search.driver.plans import Plan
+from layerwise._tool.debugtools.search.driver.replay import replay_of
+from layerwise._tool.debugtools.search.driver.sides import prepared
+from layerwise._tool.debugtools.search.judges.command import CommandJudge
+from layerwise._tool.debugtools.search.judges.person import PersonJudge
+from layerwise._tool.debugtools.search.judges.protocol import Judge
+from layerwise._tool.debugtools.search.judges.rerun import RerunJudge
+from layerwise._tool.debugtools.search.spec import DebugSpec
+from layerwise._tool.debugtools.search.strategies.repeat import Confidence, RepeatSearch, Until
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 
 Fixed = Literal["good", "bad"]

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.errors import BadFile, LayerwiseError
-from backends.filesystem.files import atomic_write
-from backends.formats import json_format
-from backends.jobs.identity import content
-from backends.text import shown
-from debugtools.search.spec import DebugSpec
-from debugtools.search.strategies.protocol import Candidate, Verdict
+from layerwise._tool.backends.errors import BadFile, LayerwiseError
+from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise._tool.backends.formats import json_format
+from layerwise._tool.backends.jobs.identity import content
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.search.spec import DebugSpec
+from layerwise._tool.debugtools.search.strategies.protocol import Candidate, Verdict
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 _CLASS = "IterationContext"
 _AT_MOST_EVERY = 0.2  # seconds, where verdicts come faster than files are written

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from debugtools.search.driver.plans import Plan
-from debugtools.search.judges.protocol import Artifact, Judgement
-from debugtools.search.judges.subject import Subject
-from debugtools.search.strategies.protocol import Candidate, Verdict
+from layerwise._tool.debugtools.search.driver.plans import Plan
+from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judgement
+from layerwise._tool.debugtools.search.judges.subject import Subject
+from layerwise._tool.debugtools.search.strategies.protocol import Candidate, Verdict
 
 Row = dict[str, Any]
 _NAMES = 20  # a prefix of a large graph crosses hundreds of tensors: lists in rows are cut

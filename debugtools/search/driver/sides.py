@@ -2,10 +2,10 @@
 
 import msgspec
 
-from backends.specs import RunnerSpec
-from backends.trt.variants import built_anew
-from debugtools.compare.spec import CompareSpec
-from debugtools.search.spec import DebugSpec
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.trt.variants import built_anew
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.search.spec import DebugSpec
 
 
 def prepared(spec: DebugSpec, *, anew: bool = False) -> CompareSpec:

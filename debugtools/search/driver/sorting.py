@@ -4,13 +4,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from backends.filesystem.folders import move_whole
-from backends.filesystem.permissions import make_folder
-from backends.text import shown
-from debugtools.search.strategies.protocol import Verdict
+from layerwise._tool.backends.filesystem.folders import move_whole
+from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 _LONGEST = 16 << 10
 

@@ -3,20 +3,20 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from debugtools.compare.sides.engine import check_engine_side
-from debugtools.compare.sides.marks import any_marks
-from debugtools.compare.sides.setup import Setup
-from debugtools.search.driver.history import History
-from debugtools.search.judges.comparison import ComparisonJudge
-from debugtools.search.judges.original import Feed, Original, stronger
-from debugtools.search.judges.protocol import Judgement
-from debugtools.search.judges.subject import Subject
-from debugtools.search.spec import FlakySpec
-from debugtools.search.strategies.flaky import settled
-from debugtools.search.strategies.protocol import Verdict
+from layerwise._tool.debugtools.compare.sides.engine import check_engine_side
+from layerwise._tool.debugtools.compare.sides.marks import any_marks
+from layerwise._tool.debugtools.compare.sides.setup import Setup
+from layerwise._tool.debugtools.search.driver.history import History
+from layerwise._tool.debugtools.search.judges.comparison import ComparisonJudge
+from layerwise._tool.debugtools.search.judges.original import Feed, Original, stronger
+from layerwise._tool.debugtools.search.judges.protocol import Judgement
+from layerwise._tool.debugtools.search.judges.subject import Subject
+from layerwise._tool.debugtools.search.spec import FlakySpec
+from layerwise._tool.debugtools.search.strategies.flaky import settled
+from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 _MOST = 1000  # runs to find out whether anything fails
 

@@ -5,18 +5,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from debugtools.search.driver.best import write_model
-from debugtools.search.driver.desk import Files
-from debugtools.search.driver.history import History
-from debugtools.search.judges.check_folder import write_golden, write_inputs
-from debugtools.search.judges.protocol import Judge, Judgement
-from debugtools.search.judges.subject import Subject
-from debugtools.search.spec import FlakySpec
-from debugtools.search.strategies.flaky import settled
-from debugtools.search.strategies.protocol import Verdict
+from layerwise._tool.debugtools.search.driver.best import write_model
+from layerwise._tool.debugtools.search.driver.desk import Files
+from layerwise._tool.debugtools.search.driver.history import History
+from layerwise._tool.debugtools.search.judges.check_folder import write_golden, write_inputs
+from layerwise._tool.debugtools.search.judges.protocol import Judge, Judgement
+from layerwise._tool.debugtools.search.judges.subject import Subject
+from layerwise._tool.debugtools.search.spec import FlakySpec
+from layerwise._tool.debugtools.search.strategies.flaky import settled
+from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 Found = dict[str, Any]
 _STEADY = FlakySpec(0.0, 0.0)

@@ -12,17 +12,17 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from backends.errors import UsageError, placing
-from backends.filesystem.permissions import make_folder, user_umask
-from backends.filesystem.temporary import environment_of_user
-from backends.text import shown
-from debugtools.search.judges.check_folder import CheckFolder, plain_writer, write_golden, write_inputs
-from debugtools.search.judges.follow import Follower
-from debugtools.search.judges.pass_rule import PassRule
-from debugtools.search.judges.processes import kill_tree
-from debugtools.search.judges.protocol import Array, Artifact, Judgement
-from debugtools.search.spec import CheckSpec, DebugSpec
-from debugtools.search.strategies.protocol import Verdict
+from layerwise._tool.backends.errors import UsageError, placing
+from layerwise._tool.backends.filesystem.permissions import make_folder, user_umask
+from layerwise._tool.backends.filesystem.temporary import environment_of_user
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.search.judges.check_folder import CheckFolder, plain_writer, write_golden, write_inputs
+from layerwise._tool.debugtools.search.judges.follow import Follower
+from layerwise._tool.debugtools.search.judges.pass_rule import PassRule
+from layerwise._tool.debugtools.search.judges.processes import kill_tree
+from layerwise._tool.debugtools.search.judges.protocol import Array, Artifact, Judgement
+from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec
+from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 
 Golden = Callable[[Artifact], dict[str, Array]]
 Tell = Callable[[str], None]

@@ -7,15 +7,15 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError, MissingDependency
-from backends.runner import Loadable, Runner, open_runner
-from debugtools.compare.arithmetic.metrics import Comparison, worst
-from debugtools.compare.sides.stream import of_cut
-from debugtools.search.judges.conditioning import Rounding
-from debugtools.search.judges.protocol import Artifact, Judgement, OneAtATime
-from debugtools.search.judges.rules import InnerRules
-from debugtools.search.judges.subject import Subject
-from debugtools.search.strategies.protocol import Verdict
+from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
+from layerwise._tool.backends.runner import Loadable, Runner, open_runner
+from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, worst
+from layerwise._tool.debugtools.compare.sides.stream import of_cut
+from layerwise._tool.debugtools.search.judges.conditioning import Rounding
+from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judgement, OneAtATime
+from layerwise._tool.debugtools.search.judges.rules import InnerRules
+from layerwise._tool.debugtools.search.judges.subject import Subject
+from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 
 Array = NDArray[Any]
 _VARIES = re.compile(r"'[^']*'|\b0x[0-9a-f]+\b|\d+|/\S+")

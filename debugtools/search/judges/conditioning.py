@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.runner import Runner
-from backends.tensors import dtype_name, is_floating
-from debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
-from debugtools.compare.arithmetic.tolerance import UNIT_ROUNDOFF, Rule
+from layerwise._tool.backends.runner import Runner
+from layerwise._tool.backends.tensors import dtype_name, is_floating
+from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import UNIT_ROUNDOFF, Rule
 
 Array = NDArray[Any]
 STEP = 16

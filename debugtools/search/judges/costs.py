@@ -10,7 +10,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from debugtools.search.judges.subject import Subject
+from layerwise._tool.debugtools.search.judges.subject import Subject
 
 Array = NDArray[Any]
 _NODE = 1e-4  # seconds

@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from debugtools.search.judges.protocol import Artifact, Judge, Judgement, OneAtATime
-from debugtools.search.strategies.protocol import Verdict
+from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judge, Judgement, OneAtATime
+from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 
 class AfterCrash(OneAtATime):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from backends.text import shown
+from layerwise._tool.backends.text import shown
 
 _LONGEST = 1 << 16  # bytes that are read at once; a line without end is cut there
 

@@ -6,16 +6,16 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from backends.tensors import dtype_name, is_floating
-from debugtools.compare.sides.engine import asked_level, asked_types
-from debugtools.compare.sides.side import ModelSide
-from debugtools.compare.sides.stream import observing
-from debugtools.locate.crowd import Crowd
-from debugtools.locate.errors import Error, error_of
-from debugtools.locate.local import LocalRuns
-from debugtools.locate.part import Part
-from debugtools.search.judges.subject import Subject
-from surgery.cut.explode import Exploder
+from layerwise._tool.backends.tensors import dtype_name, is_floating
+from layerwise._tool.debugtools.compare.sides.engine import asked_level, asked_types
+from layerwise._tool.debugtools.compare.sides.side import ModelSide
+from layerwise._tool.debugtools.compare.sides.stream import observing
+from layerwise._tool.debugtools.locate.crowd import Crowd
+from layerwise._tool.debugtools.locate.errors import Error, error_of
+from layerwise._tool.debugtools.locate.local import LocalRuns
+from layerwise._tool.debugtools.locate.part import Part
+from layerwise._tool.debugtools.search.judges.subject import Subject
+from layerwise._tool.surgery.cut.explode import Exploder
 
 Array = NDArray[Any]
 _AT_ONCE = 64  # tensors of one exploded graph

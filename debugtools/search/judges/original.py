@@ -7,26 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError, UsageError
-from backends.feeds.sources import make_feeds
-from backends.results.inference import IterationResult
-from debugtools.compare.pairing.left_out import LeftOut, compared
-from debugtools.compare.sides.common_feeds import common_feeds
-from debugtools.compare.sides.models import OpaqueModel
-from debugtools.compare.sides.same_feeds import same_feeds
-from debugtools.compare.sides.setup import Setup
-from debugtools.compare.sides.side import ModelSide, Side
-from debugtools.compare.table.comparison import Frame
-from debugtools.compare.table.layers import Row
-from debugtools.compare.table.output_rows import plain_rows
-from debugtools.compare.table.pairs import Comparer
-from debugtools.compare.table.places import Places
-from debugtools.compare.table.saving import Savers
-from debugtools.search.judges.protocol import Judgement
-from debugtools.search.strategies.protocol import Verdict
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.feeds.sources import make_feeds
+from layerwise._tool.backends.results.inference import IterationResult
+from layerwise._tool.debugtools.compare.pairing.left_out import LeftOut, compared
+from layerwise._tool.debugtools.compare.sides.common_feeds import common_feeds
+from layerwise._tool.debugtools.compare.sides.models import OpaqueModel
+from layerwise._tool.debugtools.compare.sides.same_feeds import same_feeds
+from layerwise._tool.debugtools.compare.sides.setup import Setup
+from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
+from layerwise._tool.debugtools.compare.table.comparison import Frame
+from layerwise._tool.debugtools.compare.table.layers import Row
+from layerwise._tool.debugtools.compare.table.output_rows import plain_rows
+from layerwise._tool.debugtools.compare.table.pairs import Comparer
+from layerwise._tool.debugtools.compare.table.places import Places
+from layerwise._tool.debugtools.compare.table.saving import Savers
+from layerwise._tool.debugtools.search.judges.protocol import Judgement
+from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 Array = NDArray[Any]
 Feed = Mapping[str, Array]

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from backends.errors import UsageError
-from backends.text import shown
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.text import shown
 
 
 class PassRule:

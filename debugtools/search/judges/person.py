@@ -5,16 +5,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from backends.errors import LayerwiseError
-from backends.filesystem.files import atomic_writer
-from backends.filesystem.permissions import make_folder
-from backends.text import shown
-from debugtools.search.judges.check_folder import write_golden, write_inputs
-from debugtools.search.judges.protocol import Artifact, Auto, Judge, Judgement, OneAtATime, Undo
-from debugtools.search.strategies.protocol import Verdict
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.filesystem.files import atomic_writer
+from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.search.judges.check_folder import write_golden, write_inputs
+from layerwise._tool.debugtools.search.judges.protocol import Artifact, Auto, Judge, Judgement, OneAtATime, Undo
+from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 CHOICES = ["good", "bad", "skip", "undo", "auto"]  # auto: let the machine finish
 

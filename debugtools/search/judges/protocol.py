@@ -7,8 +7,8 @@ from typing import Any, Literal, Protocol
 
 from numpy.typing import NDArray
 
-from debugtools.search.strategies.protocol import Verdict
-from surgery.cut.file import Opener
+from layerwise._tool.debugtools.search.strategies.protocol import Verdict
+from layerwise._tool.surgery.cut.file import Opener
 
 Array = NDArray[Any]
 By = Literal["comparison", "command", "person", "cache", "replay"]

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError
-from backends.tensors import dtype_name, dtype_row, to_numpy
-from backends.text import shown
-from debugtools.compare.memory import limits, resident
-from debugtools.compare.observing.store import ArrayStore
-from debugtools.compare.sides.side import ModelSide, SavedSide, Side
-from debugtools.compare.sides.stream import SessionPool
-from debugtools.locate.fitting import fit
-from surgery.cut.sizes import Estimate, estimates
-from surgery.types.inferred import inferred_tensors
-from surgery.types.node_types import tensor_types
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.tensors import dtype_name, dtype_row, to_numpy
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.memory import limits, resident
+from layerwise._tool.debugtools.compare.observing.store import ArrayStore
+from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide, Side
+from layerwise._tool.debugtools.compare.sides.stream import SessionPool
+from layerwise._tool.debugtools.locate.fitting import fit
+from layerwise._tool.surgery.cut.sizes import Estimate, estimates
+from layerwise._tool.surgery.types.inferred import inferred_tensors
+from layerwise._tool.surgery.types.node_types import tensor_types
 
 if TYPE_CHECKING:
-    from surgery.cut.segments import GraphCut
+    from layerwise._tool.surgery.cut.segments import GraphCut
 
 Array = NDArray[Any]
 Sizes = Mapping[str, Estimate]

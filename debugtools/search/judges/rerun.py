@@ -4,14 +4,14 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from backends.errors import LayerwiseError
-from debugtools.compare.sides.setup import Setup
-from debugtools.search.judges.original import Original, stronger
-from debugtools.search.judges.protocol import Artifact, Judgement, OneAtATime
-from debugtools.search.strategies.protocol import Verdict
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.debugtools.compare.sides.setup import Setup
+from layerwise._tool.debugtools.search.judges.original import Original, stronger
+from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judgement, OneAtATime
+from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 
 class RerunJudge(OneAtATime):

@@ -21,10 +21,10 @@ from typing import Any, cast
 import msgspec
 from numpy.typing import NDArray
 
-from backends.tensors import dtype_name
-from debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
-from debugtools.compare.arithmetic.tolerance import Tolerances, unit_roundoff
-from debugtools.compare.spec import CompareSpec, MetricName
+from layerwise._tool.backends.tensors import dtype_name
+from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances, unit_roundoff
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MetricName
 
 Array = NDArray[Any]
 _WIDER = 64  # in depth: eight times the bound

@@ -10,22 +10,22 @@ import numpy as np
 import onnx.numpy_helper
 from numpy.typing import NDArray
 
-from backends.errors import UsageError
-from backends.tensors import dtype_name, is_floating, to_onnx
-from debugtools.compare.sides.marks import marked_tensors
-from debugtools.compare.sides.same_feeds import digest
-from debugtools.compare.sides.setup import Setup
-from debugtools.compare.sides.side import ModelSide
-from debugtools.search.judges.original import ends
-from debugtools.search.judges.protocol import Artifact
-from debugtools.search.judges.reference import ReferenceTensors
-from surgery.cut.file import Opener, write_cut
-from surgery.cut.live import LiveCut, LiveCuts
-from surgery.precision.plan import node_label
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.tensors import dtype_name, is_floating, to_onnx
+from layerwise._tool.debugtools.compare.sides.marks import marked_tensors
+from layerwise._tool.debugtools.compare.sides.same_feeds import digest
+from layerwise._tool.debugtools.compare.sides.setup import Setup
+from layerwise._tool.debugtools.compare.sides.side import ModelSide
+from layerwise._tool.debugtools.search.judges.original import ends
+from layerwise._tool.debugtools.search.judges.protocol import Artifact
+from layerwise._tool.debugtools.search.judges.reference import ReferenceTensors
+from layerwise._tool.surgery.cut.file import Opener, write_cut
+from layerwise._tool.surgery.cut.live import LiveCut, LiveCuts
+from layerwise._tool.surgery.precision.plan import node_label
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
-    from surgery.cut.segments import GraphCut
+    from layerwise._tool.backends.jobs.context import JobContext
+    from layerwise._tool.surgery.cut.segments import GraphCut
 
 Array = NDArray[Any]
 _FROZEN_SIZE = 4096  # elements

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.errors import UsageError
-from debugtools.search.precision.spec import PrecisionSpec
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 
 def debug_precision(context: "JobContext") -> dict[str, Any]:
@@ -21,8 +21,8 @@ def debug_precision(context: "JobContext") -> dict[str, Any]:
         spec = msgspec.convert(context.params, PrecisionSpec)
     except msgspec.ValidationError as error:
         raise UsageError(f"the description of the search does not fit: {error}") from None
-    from backends.trt.store import forget_candidates
-    from debugtools.search.precision.run import PrecisionRun
+    from layerwise._tool.backends.trt.store import forget_candidates
+    from layerwise._tool.debugtools.search.precision.run import PrecisionRun
 
     try:
         return context.resumed(lambda: PrecisionRun(context, spec).run())

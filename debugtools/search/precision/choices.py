@@ -10,15 +10,15 @@ from typing import Any
 import onnx
 from numpy.typing import NDArray
 
-from backends.filesystem.files import atomic_write, atomic_writer
-from backends.model.file import ModelFile
-from backends.model.protos import parse_model
-from backends.runner import Loadable
-from debugtools.compare.sides.save_model import write_onnx
-from debugtools.search.judges.protocol import Artifact
-from surgery.cut.file import Opener
-from surgery.precision.lowering import Lowering, fill
-from surgery.precision.plan import LowType, node_label
+from layerwise._tool.backends.filesystem.files import atomic_write, atomic_writer
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.model.protos import parse_model
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.debugtools.compare.sides.save_model import write_onnx
+from layerwise._tool.debugtools.search.judges.protocol import Artifact
+from layerwise._tool.surgery.cut.file import Opener
+from layerwise._tool.surgery.precision.lowering import Lowering, fill
+from layerwise._tool.surgery.precision.plan import LowType, node_label
 
 Array = NDArray[Any]
 

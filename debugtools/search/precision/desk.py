@@ -4,20 +4,20 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from backends.errors import LayerwiseError
-from backends.filesystem.permissions import make_folder
-from backends.text import shown
-from debugtools.search.driver.desk import Files
-from debugtools.search.driver.plans import Plan
-from debugtools.search.driver.replay import Replay, replay_key
-from debugtools.search.driver.rows import Row, band_row
-from debugtools.search.judges.protocol import Artifact, Judgement
-from debugtools.search.precision.choices import Choices
-from debugtools.search.precision.ground import Ground
-from debugtools.search.strategies.protocol import Candidate, Verdict
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.search.driver.desk import Files
+from layerwise._tool.debugtools.search.driver.plans import Plan
+from layerwise._tool.debugtools.search.driver.replay import Replay, replay_key
+from layerwise._tool.debugtools.search.driver.rows import Row, band_row
+from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judgement
+from layerwise._tool.debugtools.search.precision.choices import Choices
+from layerwise._tool.debugtools.search.precision.ground import Ground
+from layerwise._tool.debugtools.search.strategies.protocol import Candidate, Verdict
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 _PATIENCE = 10.0  # the next model is written once this many times as long has passed as the last one took
 

@@ -8,8 +8,8 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping
 
-from debugtools.search.precision.measure import Measured
-from surgery.cut.segments import GraphCut
+from layerwise._tool.debugtools.search.precision.measure import Measured
+from layerwise._tool.surgery.cut.segments import GraphCut
 
 
 def effects(cut: GraphCut, measured: Measured) -> dict[int, float]:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import msgspec
 
-from backends.specs import FeedSpec, RunnerSpec
-from backends.trt.building.precision import by_flags
-from backends.trt.library import tensorrt
-from backends.trt.options import ConfigOptions, TrtOptions, to_dict, trt_options
-from debugtools.search.precision.spec import LowType
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.backends.trt.building.precision import by_flags
+from layerwise._tool.backends.trt.library import tensorrt
+from layerwise._tool.backends.trt.options import ConfigOptions, TrtOptions, to_dict, trt_options
+from layerwise._tool.debugtools.search.precision.spec import LowType
 
 _FLAGS: dict[str, str] = {"float16": "fp16", "bfloat16": "bf16", "int8": "int8"}
 

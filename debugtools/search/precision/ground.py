@@ -3,20 +3,20 @@
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from backends.errors import UsageError
-from backends.onnxrt.quantization import quantised_types
-from debugtools.compare.sides.setup import Setup
-from debugtools.search.judges.original import ends
-from debugtools.search.judges.protocol import Artifact
-from debugtools.search.precision.choices import Choices, QuantisedChoices
-from debugtools.search.precision.engines import calibrated, uses_flags
-from debugtools.search.precision.judge import MixedJudge
-from debugtools.search.precision.sides import computes_low, two_sides
-from debugtools.search.precision.spec import PrecisionSpec
-from debugtools.search.precision.ways import Quantised, Way, way_for
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.onnxrt.quantization import quantised_types
+from layerwise._tool.debugtools.compare.sides.setup import Setup
+from layerwise._tool.debugtools.search.judges.original import ends
+from layerwise._tool.debugtools.search.judges.protocol import Artifact
+from layerwise._tool.debugtools.search.precision.choices import Choices, QuantisedChoices
+from layerwise._tool.debugtools.search.precision.engines import calibrated, uses_flags
+from layerwise._tool.debugtools.search.precision.judge import MixedJudge
+from layerwise._tool.debugtools.search.precision.sides import computes_low, two_sides
+from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
+from layerwise._tool.debugtools.search.precision.ways import Quantised, Way, way_for
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 _SHOWN_AS_IT_IS = (
     "the candidates have real {low} nodes, which onnxruntime computes in FP32 on a CPU: with --emulate they are FP32 "

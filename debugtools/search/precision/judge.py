@@ -8,24 +8,24 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.errors import LayerwiseError
-from backends.results.inference import IterationResult
-from backends.runner import Loadable, Runner, open_runner
-from backends.specs import RunnerSpec
-from debugtools.compare.arithmetic.tolerance import Tolerances, rounding_bound
-from debugtools.compare.sides.setup import Setup
-from debugtools.compare.sides.side import Side
-from debugtools.compare.spec import ToleranceSpec
-from debugtools.search.judges.original import Feed, Original, stronger
-from debugtools.search.judges.protocol import Artifact, Judgement, OneAtATime
-from debugtools.search.precision.spec import LowType, rounds_like
-from debugtools.search.precision.ways import Way
-from debugtools.search.strategies.protocol import Verdict
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.results.inference import IterationResult
+from layerwise._tool.backends.runner import Loadable, Runner, open_runner
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances, rounding_bound
+from layerwise._tool.debugtools.compare.sides.setup import Setup
+from layerwise._tool.debugtools.compare.sides.side import Side
+from layerwise._tool.debugtools.compare.spec import ToleranceSpec
+from layerwise._tool.debugtools.search.judges.original import Feed, Original, stronger
+from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judgement, OneAtATime
+from layerwise._tool.debugtools.search.precision.spec import LowType, rounds_like
+from layerwise._tool.debugtools.search.precision.ways import Way
+from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 Array = NDArray[Any]
 

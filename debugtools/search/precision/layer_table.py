@@ -2,10 +2,10 @@
 
 import msgspec
 
-from debugtools.compare.run import ComparisonRun
-from debugtools.compare.sides.setup import Setup
-from debugtools.compare.spec import MarkSpec
-from debugtools.search.precision.ground import Ground
+from layerwise._tool.debugtools.compare.run import ComparisonRun
+from layerwise._tool.debugtools.compare.sides.setup import Setup
+from layerwise._tool.debugtools.compare.spec import MarkSpec
+from layerwise._tool.debugtools.search.precision.ground import Ground
 
 
 def layer_table(ground: Ground, kept: tuple[int, ...]) -> None:

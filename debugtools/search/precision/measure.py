@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from debugtools.compare.arithmetic.tolerance import unit_roundoff
-from debugtools.locate.errors import error_of
-from debugtools.locate.fitting import fit
-from debugtools.locate.local import LocalRuns, Result
-from debugtools.locate.part import Part
-from debugtools.search.precision.spec import LowType, rounds_like
-from debugtools.search.precision.ways import LowGraph
-from surgery.cut.explode import Exploder
-from surgery.precision.nodes import rounded
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import unit_roundoff
+from layerwise._tool.debugtools.locate.errors import error_of
+from layerwise._tool.debugtools.locate.fitting import fit
+from layerwise._tool.debugtools.locate.local import LocalRuns, Result
+from layerwise._tool.debugtools.locate.part import Part
+from layerwise._tool.debugtools.search.precision.spec import LowType, rounds_like
+from layerwise._tool.debugtools.search.precision.ways import LowGraph
+from layerwise._tool.surgery.cut.explode import Exploder
+from layerwise._tool.surgery.precision.nodes import rounded
 
 Array = NDArray[Any]
 Tensors = Mapping[str, Array]

@@ -4,18 +4,18 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from backends.text import shown
-from debugtools.search.driver.history import History
-from debugtools.search.driver.loop import SearchLoop
-from debugtools.search.driver.replay import Replay
-from debugtools.search.judges.protocol import Judgement
-from debugtools.search.precision.desk import Best
-from debugtools.search.precision.engines import words
-from debugtools.search.precision.frontier import frontier
-from debugtools.search.precision.ground import Ground
-from debugtools.search.strategies.precision import PrecisionResult
-from debugtools.search.strategies.protocol import Verdict
-from surgery.precision.plan import node_label
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.search.driver.history import History
+from layerwise._tool.debugtools.search.driver.loop import SearchLoop
+from layerwise._tool.debugtools.search.driver.replay import Replay
+from layerwise._tool.debugtools.search.judges.protocol import Judgement
+from layerwise._tool.debugtools.search.precision.desk import Best
+from layerwise._tool.debugtools.search.precision.engines import words
+from layerwise._tool.debugtools.search.precision.frontier import frontier
+from layerwise._tool.debugtools.search.precision.ground import Ground
+from layerwise._tool.debugtools.search.strategies.precision import PrecisionResult
+from layerwise._tool.debugtools.search.strategies.protocol import Verdict
+from layerwise._tool.surgery.precision.plan import node_label
 
 Result = dict[str, Any]
 

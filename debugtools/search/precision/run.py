@@ -5,26 +5,26 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from debugtools.search.driver.desk import Files
-from debugtools.search.driver.history import History
-from debugtools.search.driver.loop import SearchLoop
-from debugtools.search.driver.plans import MakePlan, Plan
-from debugtools.search.driver.replay import replay_of
-from debugtools.search.judges.command import CommandJudge
-from debugtools.search.judges.person import PersonJudge
-from debugtools.search.judges.protocol import Judge, Judgement
-from debugtools.search.precision.desk import Best, PrecisionDesk
-from debugtools.search.precision.ground import Ground
-from debugtools.search.precision.layer_table import layer_table
-from debugtools.search.precision.outcome import Outcome
-from debugtools.search.precision.scores import measured
-from debugtools.search.precision.spec import PrecisionSpec
-from debugtools.search.strategies.layers import LayerSearch
-from debugtools.search.strategies.precision import PrecisionSearch, Scores
-from debugtools.search.strategies.protocol import Search, Verdict
+from layerwise._tool.debugtools.search.driver.desk import Files
+from layerwise._tool.debugtools.search.driver.history import History
+from layerwise._tool.debugtools.search.driver.loop import SearchLoop
+from layerwise._tool.debugtools.search.driver.plans import MakePlan, Plan
+from layerwise._tool.debugtools.search.driver.replay import replay_of
+from layerwise._tool.debugtools.search.judges.command import CommandJudge
+from layerwise._tool.debugtools.search.judges.person import PersonJudge
+from layerwise._tool.debugtools.search.judges.protocol import Judge, Judgement
+from layerwise._tool.debugtools.search.precision.desk import Best, PrecisionDesk
+from layerwise._tool.debugtools.search.precision.ground import Ground
+from layerwise._tool.debugtools.search.precision.layer_table import layer_table
+from layerwise._tool.debugtools.search.precision.outcome import Outcome
+from layerwise._tool.debugtools.search.precision.scores import measured
+from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
+from layerwise._tool.debugtools.search.strategies.layers import LayerSearch
+from layerwise._tool.debugtools.search.strategies.precision import PrecisionSearch, Scores
+from layerwise._tool.debugtools.search.strategies.protocol import Search, Verdict
 
 if TYPE_CHECKING:
-    from backends.jobs.context import JobContext
+    from layerwise._tool.backends.jobs.context import JobContext
 
 
 class PrecisionRun:

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.text import shown
-from debugtools.compare.sides.engine import full_side
-from debugtools.compare.spec import ToleranceSpec
-from debugtools.locate.part import Part
-from debugtools.search.judges.reference import ReferenceTensors
-from debugtools.search.precision.effect import effects, enough
-from debugtools.search.precision.ground import Ground
-from debugtools.search.precision.measure import Measurer
-from debugtools.search.strategies.precision import Scores
-from surgery.precision.plan import node_label
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.sides.engine import full_side
+from layerwise._tool.debugtools.compare.spec import ToleranceSpec
+from layerwise._tool.debugtools.locate.part import Part
+from layerwise._tool.debugtools.search.judges.reference import ReferenceTensors
+from layerwise._tool.debugtools.search.precision.effect import effects, enough
+from layerwise._tool.debugtools.search.precision.ground import Ground
+from layerwise._tool.debugtools.search.precision.measure import Measurer
+from layerwise._tool.debugtools.search.strategies.precision import Scores
+from layerwise._tool.surgery.precision.plan import node_label
 
 Array = NDArray[Any]
 _TABLE = "precision"

@@ -2,11 +2,11 @@
 
 import msgspec
 
-from backends.errors import UsageError
-from backends.specs import RunnerSpec
-from debugtools.compare.spec import CompareSpec, MarkSpec
-from debugtools.search.precision.engines import full
-from debugtools.search.precision.spec import PrecisionSpec
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
+from layerwise._tool.debugtools.search.precision.engines import full
+from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
 
 _CPU = frozenset({"cpu", "cpuexecutionprovider"})
 

@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from backends.specs import Spec
-from debugtools.search.spec import DebugSpec
+from layerwise._tool.backends.specs import Spec
+from layerwise._tool.debugtools.search.spec import DebugSpec
 
 LowType = Literal["float16", "bfloat16", "int8"]
 

@@ -9,21 +9,21 @@ from typing import Any, Protocol
 import msgspec
 import numpy as np
 
-from backends.runner import Loadable
-from backends.specs import RunnerSpec
-from backends.tensors import dtype_name, dtype_row
-from backends.trt.options import trt_options
-from debugtools.bench.layers import with_names
-from debugtools.compare.sides.models import Model
-from debugtools.compare.sides.stream import short_lived
-from debugtools.convert.engine_precision import reduced
-from debugtools.search.judges.protocol import Artifact
-from debugtools.search.precision import engines
-from debugtools.search.precision.spec import LowType
-from surgery.cut.segments import GraphCut
-from surgery.precision.lowering import Lowering
-from surgery.precision.plan import node_label
-from surgery.types.node_types import tensor_types
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.tensors import dtype_name, dtype_row
+from layerwise._tool.backends.trt.options import trt_options
+from layerwise._tool.debugtools.bench.layers import with_names
+from layerwise._tool.debugtools.compare.sides.models import Model
+from layerwise._tool.debugtools.compare.sides.stream import short_lived
+from layerwise._tool.debugtools.convert.engine_precision import reduced
+from layerwise._tool.debugtools.search.judges.protocol import Artifact
+from layerwise._tool.debugtools.search.precision import engines
+from layerwise._tool.debugtools.search.precision.spec import LowType
+from layerwise._tool.surgery.cut.segments import GraphCut
+from layerwise._tool.surgery.precision.lowering import Lowering
+from layerwise._tool.surgery.precision.plan import node_label
+from layerwise._tool.surgery.types.node_types import tensor_types
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from debugtools.search.strategies.costs import running_costs, spread
-from debugtools.search.strategies.protocol import Band, BandState, Candidate, Progress, Verdict, runs
+from layerwise._tool.debugtools.search.strategies.costs import running_costs, spread
+from layerwise._tool.debugtools.search.strategies.protocol import Band, BandState, Candidate, Progress, Verdict, runs
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from debugtools.search.strategies.costs import running_costs
-from debugtools.search.strategies.noise import Floats, KnownNoise, Noise, Tally, UnknownNoise
-from debugtools.search.strategies.protocol import Band, BandState, Candidate, Progress, Verdict, runs
+from layerwise._tool.debugtools.search.strategies.costs import running_costs
+from layerwise._tool.debugtools.search.strategies.noise import Floats, KnownNoise, Noise, Tally, UnknownNoise
+from layerwise._tool.debugtools.search.strategies.protocol import Band, BandState, Candidate, Progress, Verdict, runs
 
 _TELLS_NOTHING = 1e-12
 _MARGIN = 0.75

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from debugtools.search.strategies.bisect import BisectSearch
-from debugtools.search.strategies.protocol import Candidate
+from layerwise._tool.debugtools.search.strategies.bisect import BisectSearch
+from layerwise._tool.debugtools.search.strategies.protocol import Candidate
 
 
 class HintedBisect(BisectSearch):

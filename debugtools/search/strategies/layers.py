@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from math import ceil, floor, log2
 from typing import Literal
 
-from debugtools.search.strategies.precision import PrecisionResult
-from debugtools.search.strategies.protocol import Band, BandState, Candidate, Progress, Verdict, runs
+from layerwise._tool.debugtools.search.strategies.precision import PrecisionResult
+from layerwise._tool.debugtools.search.strategies.protocol import Band, BandState, Candidate, Progress, Verdict, runs
 
 Direction = Literal["forward", "reverse"]
 

@@ -12,8 +12,8 @@ from functools import cached_property
 from hashlib import blake2b
 from math import log2
 
-from debugtools.search.strategies.protocol import Band, BandState, Candidate, Progress, Verdict, runs
-from debugtools.search.strategies.steps import Question, Steps, Walk, ahead, bits
+from layerwise._tool.debugtools.search.strategies.protocol import Band, BandState, Candidate, Progress, Verdict, runs
+from layerwise._tool.debugtools.search.strategies.steps import Question, Steps, Walk, ahead, bits
 
 _PATIENCE = 4
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import ceil, floor, log2
 from typing import Literal
 
-from debugtools.search.strategies.protocol import Band, BandState, Candidate, Progress, Verdict, runs
+from layerwise._tool.debugtools.search.strategies.protocol import Band, BandState, Candidate, Progress, Verdict, runs
 
 Mode = Literal["bisect", "linear"]
 Phase = Literal["outputs", "inputs"]

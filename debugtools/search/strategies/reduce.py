@@ -9,9 +9,9 @@ from hashlib import blake2b
 
 import numpy as np
 
-from debugtools.search.strategies.protocol import Band, BandState, Candidate, Progress, Verdict, runs
-from debugtools.search.strategies.reduce_steps import ReduceSteps
-from debugtools.search.strategies.steps import Question, Walk, ahead, bits
+from layerwise._tool.debugtools.search.strategies.protocol import Band, BandState, Candidate, Progress, Verdict, runs
+from layerwise._tool.debugtools.search.strategies.reduce_steps import ReduceSteps
+from layerwise._tool.debugtools.search.strategies.steps import Question, Walk, ahead, bits
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from math import ceil, log2
 
 import numpy as np
 
-from debugtools.search.strategies.costs import Costs, running_costs, split
-from debugtools.search.strategies.protocol import Verdict
-from debugtools.search.strategies.steps import Question, Steps, bits
+from layerwise._tool.debugtools.search.strategies.costs import Costs, running_costs, split
+from layerwise._tool.debugtools.search.strategies.protocol import Verdict
+from layerwise._tool.debugtools.search.strategies.steps import Question, Steps, bits
 
 _GALLOP = 4
 

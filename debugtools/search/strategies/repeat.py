@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from debugtools.search.strategies.beta import below, quantile
-from debugtools.search.strategies.protocol import Band, BandState, Candidate, Progress, Verdict, runs
+from layerwise._tool.debugtools.search.strategies.beta import below, quantile
+from layerwise._tool.debugtools.search.strategies.protocol import Band, BandState, Candidate, Progress, Verdict, runs
 
 
 @dataclass(frozen=True, slots=True)

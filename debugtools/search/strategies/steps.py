@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from debugtools.search.strategies.protocol import Verdict
+from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 
 T = TypeVar("T")
 

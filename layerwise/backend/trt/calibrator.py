@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from backends.errors import LayerwiseError, UsageError
-from backends.text import shown
-from backends.trt.building.calibration import Batches, make_calibrator
-from backends.trt.capabilities import able, lacks
-from backends.trt.inference.engine import NUMPY_NAMES
-from backends.trt.library import tensorrt
-from backends.trt.options import ConfigOptions
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.building.calibration import Batches, make_calibrator
+from layerwise._tool.backends.trt.capabilities import able, lacks
+from layerwise._tool.backends.trt.inference.engine import NUMPY_NAMES
+from layerwise._tool.backends.trt.library import tensorrt
+from layerwise._tool.backends.trt.options import ConfigOptions
 from layerwise.common import TensorMetadata
 from layerwise.cuda import DeviceView
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from backends.errors import UsageError
-from backends.trt.building import config as configs
-from backends.trt.capabilities import able, lacks
-from backends.trt.library import tensorrt
-from backends.trt.options import ConfigOptions
-from backends.trt.tactics.timing_cache import use_timing_cache
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.trt.building import config as configs
+from layerwise._tool.backends.trt.capabilities import able, lacks
+from layerwise._tool.backends.trt.library import tensorrt
+from layerwise._tool.backends.trt.options import ConfigOptions
+from layerwise._tool.backends.trt.tactics.timing_cache import use_timing_cache
 from layerwise.backend.base import BaseLoader
 from layerwise.backend.trt.calibrator import calibrate_with
 from layerwise.backend.trt.logger import MESSAGES, tell

@@ -3,8 +3,8 @@
 import functools
 from typing import Any
 
-from backends.trt.library import tensorrt
-from backends.trt.logger import Messages, make_logger
+from layerwise._tool.backends.trt.library import tensorrt
+from layerwise._tool.backends.trt.logger import Messages, make_logger
 from layerwise.logger import G_LOGGER
 
 _LEVELS = {"error": G_LOGGER.ERROR, "warning": G_LOGGER.WARNING, "info": G_LOGGER.INFO, "verbose": G_LOGGER.VERBOSE}

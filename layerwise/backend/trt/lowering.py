@@ -7,15 +7,15 @@ from typing import Any
 
 import msgspec
 
-from backends.errors import UsageError
-from backends.filesystem.temporary import temporary_folder
-from backends.runner import Loadable
-from backends.specs import FeedSpec
-from backends.trt.building.precision import in_graph, reduces
-from backends.trt.capabilities import able
-from backends.trt.inference.late import described
-from backends.trt.library import tensorrt
-from backends.trt.options import ConfigOptions, TrtOptions
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.filesystem.temporary import temporary_folder
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.backends.trt.building.precision import in_graph, reduces
+from layerwise._tool.backends.trt.capabilities import able
+from layerwise._tool.backends.trt.inference.late import described
+from layerwise._tool.backends.trt.library import tensorrt
+from layerwise._tool.backends.trt.options import ConfigOptions, TrtOptions
 from layerwise.backend.base import value_of
 from layerwise.backend.trt.calibrator import EMPTY, GraphCalibrator
 from layerwise.backend.trt.config import CreateConfig

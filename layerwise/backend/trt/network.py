@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from backends.runner import Loadable
-from backends.trt.building.network import creation_flags, parse_onnx
-from backends.trt.building.plugins import load_plugins as register
-from backends.trt.library import tensorrt
-from backends.trt.options import NetworkOptions
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.trt.building.network import creation_flags, parse_onnx
+from layerwise._tool.backends.trt.building.plugins import load_plugins as register
+from layerwise._tool.backends.trt.library import tensorrt
+from layerwise._tool.backends.trt.options import NetworkOptions
 from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
 from layerwise.backend.trt.logger import MESSAGES, get_trt_logger
 

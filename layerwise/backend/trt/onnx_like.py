@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from backends.trt.library import tensorrt
+from layerwise._tool.backends.trt.library import tensorrt
 from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ class OnnxLikeFromNetwork(BaseLoader["onnx.ModelProto"]):
         self.network = network
 
     def call_impl(self) -> "onnx.ModelProto":
-        from backends.trt.inspect.network import network_view
-        from debugtools.engines.inspect.picture import network_picture
+        from layerwise._tool.backends.trt.inspect.network import network_view
+        from layerwise._tool.debugtools.engines.inspect.picture import network_picture
 
         made = value_of(self.network)
         return network_picture(network_view(tensorrt(), made[1]))

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from backends.trt.building.network import made_by, mark_outputs
-from backends.trt.building.typing import set_types
-from backends.trt.library import tensorrt
-from backends.trt.options import NetworkOptions, TrtOptions
+from layerwise._tool.backends.trt.building.network import made_by, mark_outputs
+from layerwise._tool.backends.trt.building.typing import set_types
+from layerwise._tool.backends.trt.library import tensorrt
+from layerwise._tool.backends.trt.options import NetworkOptions, TrtOptions
 from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
 from layerwise.backend.trt.logger import tell
 from layerwise.constants import MARK_ALL

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from backends.errors import UsageError
-from backends.text import shown
-from backends.trt.building.profiles import Input, Range, filled, network_inputs, trt_profile
-from backends.trt.options import ProfileSpec, Shapes
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.building.profiles import Input, Range, filled, network_inputs, trt_profile
+from layerwise._tool.backends.trt.options import ProfileSpec, Shapes
 from layerwise.backend.trt.logger import tell
 from layerwise.constants import DEFAULT_SHAPE_VALUE
 

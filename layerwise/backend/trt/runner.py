@@ -3,16 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
-from backends.errors import UsageError
-from backends.runner import RunnerBase
-from backends.specs import RunnerSpec
-from backends.tensors import to_numpy
-from backends.torch_bridge import is_tensor, to_array
-from backends.trt.inference.engine import Engine, set_budget
-from backends.trt.inference.runner import runner_of
-from backends.trt.library import cudart, tensorrt
-from backends.trt.options import RunOptions, TrtOptions
-from backends.trt.recorder import make_recorder
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.runner import RunnerBase
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.tensors import to_numpy
+from layerwise._tool.backends.torch_bridge import is_tensor, to_array
+from layerwise._tool.backends.trt.inference.engine import Engine, set_budget
+from layerwise._tool.backends.trt.inference.runner import runner_of
+from layerwise._tool.backends.trt.library import cudart, tensorrt
+from layerwise._tool.backends.trt.options import RunOptions, TrtOptions
+from layerwise._tool.backends.trt.recorder import make_recorder
 from layerwise.backend.base import BaseRunner, Lazy, value_of
 from layerwise.backend.onnxrt import to_torch
 from layerwise.backend.trt.logger import MESSAGES, get_trt_logger

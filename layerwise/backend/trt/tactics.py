@@ -6,11 +6,11 @@ By an algorithm selector on TensorRT 10; on 11, which has none, over the editabl
 from pathlib import Path
 from typing import Any
 
-from backends.trt.capabilities import able
-from backends.trt.library import tensorrt
-from backends.trt.options import TrtOptions
-from backends.trt.tactics.record import Record
-from backends.trt.tactics.selection import Recording, Tactics, make_selector, read_tactics, recording
+from layerwise._tool.backends.trt.capabilities import able
+from layerwise._tool.backends.trt.library import tensorrt
+from layerwise._tool.backends.trt.options import TrtOptions
+from layerwise._tool.backends.trt.tactics.record import Record
+from layerwise._tool.backends.trt.tactics.selection import Recording, Tactics, make_selector, read_tactics, recording
 from layerwise.backend.trt.logger import MESSAGES, tell
 
 _attached: dict[int, tuple[Any, Recording]] = {}

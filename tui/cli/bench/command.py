@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tui.cli import values
-from tui.cli.bench.line import command_line, nsys_line
-from tui.cli.bench.options import fill
-from tui.cli.bench.report import BenchReport
-from tui.cli.bench.to_spec import Request, model_of, to_bench
-from tui.cli.json_output import Collector, print_json
-from tui.cli.log import Log, put
-from tui.cli.parser import Parser
-from tui.cli.progress import progress
-from tui.cli.run.command import gpus_for
-from tui.cli.submit import job_spec, run_detached, run_here
+from layerwise._tool.tui.cli import values
+from layerwise._tool.tui.cli.bench.line import command_line, nsys_line
+from layerwise._tool.tui.cli.bench.options import fill
+from layerwise._tool.tui.cli.bench.report import BenchReport
+from layerwise._tool.tui.cli.bench.to_spec import Request, model_of, to_bench
+from layerwise._tool.tui.cli.json_output import Collector, print_json
+from layerwise._tool.tui.cli.log import Log, put
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.progress import progress
+from layerwise._tool.tui.cli.run.command import gpus_for
+from layerwise._tool.tui.cli.submit import job_spec, run_detached, run_here
 
 if TYPE_CHECKING:
-    from backends.jobs.spec import JobSpec
+    from layerwise._tool.backends.jobs.spec import JobSpec
 
 
 def fill_bench(parser: Parser) -> None:
@@ -30,7 +30,7 @@ def run_bench(args: Namespace, log: Log) -> int:
     """Time the model; the exit code."""
     model = Path(model_of(args))
     if model.suffix.lower() == ".json":
-        from tui.cli.bench.saved import show_saved
+        from layerwise._tool.tui.cli.bench.saved import show_saved
 
         against = Path(args.against) if args.against else None
         return show_saved(model, against, log, args.top, args.command, args.json)

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from backends.shell import shell_line
-from debugtools.bench.spec import BenchSpec, ExportSpec, PlanSpec
-from debugtools.compare.spec import CompareSpec
-from tui.cli.request.line import command_line as run_line
+from layerwise._tool.backends.shell import shell_line
+from layerwise._tool.debugtools.bench.spec import BenchSpec, ExportSpec, PlanSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.tui.cli.request.line import command_line as run_line
 
 _NSYS = ("--trace=cuda,nvtx,osrt,cudnn,cublas", "--cuda-graph-trace=node", "--trace-fork-before-exec=true",
          "--force-overwrite=true")  # fmt: skip

@@ -2,12 +2,12 @@
 
 import argparse
 
-from tui.cli.bench.report import TOP
-from tui.cli.bench.trtexec import translate
-from tui.cli.options import common as options
-from tui.cli.options import run as options_run
-from tui.cli.options import trt as options_trt
-from tui.cli.parser import Parser, count, positive
+from layerwise._tool.tui.cli.bench.report import TOP
+from layerwise._tool.tui.cli.bench.trtexec import translate
+from layerwise._tool.tui.cli.options import common as options
+from layerwise._tool.tui.cli.options import run as options_run
+from layerwise._tool.tui.cli.options import trt as options_trt
+from layerwise._tool.tui.cli.parser import Parser, count, positive
 
 EXAMPLES = """examples:
   layerwise bench MODEL.onnx                                            onnxruntime on the CPU

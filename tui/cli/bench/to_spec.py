@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from backends.errors import UsageError
-from backends.text import shown
-from debugtools.bench.spec import BenchSpec, ExportSpec, PlanSpec
-from debugtools.compare.spec import CompareSpec
-from tui.cli.bench.trtexec import NO_EFFECT
-from tui.cli.options import trt as options_trt
-from tui.cli.parser import Parser
-from tui.cli.request.parser import parser as run_parser
-from tui.cli.request.to_spec import to_request
-from tui.cli.run.command import gpus_for
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.bench.spec import BenchSpec, ExportSpec, PlanSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.tui.cli.bench.trtexec import NO_EFFECT
+from layerwise._tool.tui.cli.options import trt as options_trt
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.request.parser import parser as run_parser
+from layerwise._tool.tui.cli.request.to_spec import to_request
+from layerwise._tool.tui.cli.run.command import gpus_for
 
 _ENGINES = (".engine", ".plan", ".trt")
 
@@ -122,8 +122,8 @@ def _notes(args: Namespace, spec: BenchSpec, compare: CompareSpec, build: list[s
 
 def parsed(words: list[str]) -> Namespace:
     """The options of a line without its first two words, for the app. Raises UsageError."""
-    from tui.cli.bench.options import fill
-    from tui.cli.options.common import add_logging
+    from layerwise._tool.tui.cli.bench.options import fill
+    from layerwise._tool.tui.cli.options.common import add_logging
 
     parser = Parser("layerwise bench")
     fill(parser)

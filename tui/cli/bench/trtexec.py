@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from backends.errors import UsageError
-from backends.text import shown
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.text import shown
 
 Words = list[str]
 _SHAPE = re.compile(r"\s*(?P<quote>['\"]?)(?P<name>.+?)(?P=quote):(?P<dims>scalar|\d+(?:x\d+)*)\s*", re.DOTALL)

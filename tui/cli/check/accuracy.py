@@ -5,19 +5,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from backends.errors import UsageError
-from backends.text import shown
-from tui.cli.json_output import print_json
-from tui.cli.log import Log
-from tui.cli.options.common import COMPARE_NAMES
-from tui.cli.options.compare import add_thresholds
-from tui.cli.parser import Parser
-from tui.cli.request.to_spec import metric_names, tolerance
-from tui.cli.run.report_lines import label, name, rule
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.cli.json_output import print_json
+from layerwise._tool.tui.cli.log import Log
+from layerwise._tool.tui.cli.options.common import COMPARE_NAMES
+from layerwise._tool.tui.cli.options.compare import add_thresholds
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.request.to_spec import metric_names, tolerance
+from layerwise._tool.tui.cli.run.report_lines import label, name, rule
 
 if TYPE_CHECKING:
-    from backends.results.accuracy import AccuracyResult, AccuracyResults, Result, SimpleResult
-    from debugtools.compare.spec import ToleranceSpec
+    from layerwise._tool.backends.results.accuracy import AccuracyResult, AccuracyResults, Result, SimpleResult
+    from layerwise._tool.debugtools.compare.spec import ToleranceSpec
 
 _NONE = "no metric"  # of a result without outputs
 
@@ -41,7 +41,7 @@ def fill_accuracy(parser: Parser) -> None:
 
 def run_accuracy(args: Namespace, log: Log) -> int:
     """Check the file; 0 if all passes, 1 if not."""
-    from backends.results.accuracy import AccuracyResults
+    from layerwise._tool.backends.results.accuracy import AccuracyResults
 
     saved = AccuracyResults.load(args.path)
     metrics = metric_names(args.compare)
@@ -76,7 +76,7 @@ def run_accuracy(args: Namespace, log: Log) -> int:
 
 def _metric(result: "AccuracyResult") -> str:
     """The metric that a result is of."""
-    from backends.results.accuracy import MetricResult, SimpleResult
+    from layerwise._tool.backends.results.accuracy import MetricResult, SimpleResult
 
     for iterations in result.pairs.values():
         for outputs in iterations:
@@ -107,7 +107,7 @@ def _reevaluated(
 
 def _anew(output: str, found: "Result", rules: "ToleranceSpec") -> "Result":
     """`found` against the thresholds of `rules`; a bare verdict (other shapes, indices) has nothing to check anew."""
-    from backends.results.accuracy import MetricResult, MetricThreshold, SimpleResult
+    from layerwise._tool.backends.results.accuracy import MetricResult, MetricThreshold, SimpleResult
 
     if isinstance(found, MetricResult):
         metric = found.threshold.metric
@@ -118,7 +118,7 @@ def _anew(output: str, found: "Result", rules: "ToleranceSpec") -> "Result":
 
 
 def _simple(output: str, found: "SimpleResult", rules: "ToleranceSpec") -> "SimpleResult":
-    from backends.results.accuracy import SimpleThreshold
+    from layerwise._tool.backends.results.accuracy import SimpleThreshold
 
     stat = rule(rules.stat, output, "elemwise")
     new = SimpleThreshold(stat, rule(rules.atol, output, 1e-5), rule(rules.rtol, output, 1e-5))
@@ -128,7 +128,7 @@ def _simple(output: str, found: "SimpleResult", rules: "ToleranceSpec") -> "Simp
 
 def _elemwise(output: str, found: "SimpleResult", new: object) -> bool:
     """What the saved statistics still tell of an element-wise check. UsageError where they do not tell."""
-    from backends.results.accuracy import SimpleThreshold
+    from layerwise._tool.backends.results.accuracy import SimpleThreshold
 
     assert isinstance(new, SimpleThreshold)
     old = found.threshold
@@ -147,7 +147,7 @@ def _elemwise(output: str, found: "SimpleResult", new: object) -> bool:
 
 
 def _summary(result: "AccuracyResult") -> Iterator[tuple[bool, str]]:
-    from backends.results.accuracy import passed
+    from layerwise._tool.backends.results.accuracy import passed
 
     for pair in result.pairs:
         head = f"Accuracy Summary | {name(pair[0])} vs. {name(pair[1])} | "
@@ -165,7 +165,7 @@ def _summary(result: "AccuracyResult") -> Iterator[tuple[bool, str]]:
 
 
 def _as_dict(result: "AccuracyResult") -> dict[str, object]:
-    from backends.results.accuracy import passed
+    from layerwise._tool.backends.results.accuracy import passed
 
     pairs = [
         {

@@ -5,21 +5,21 @@ from typing import Any
 
 import msgspec
 
-from backends.errors import UsageError
-from backends.text import shown, shown_lines
-from debugtools.checks.compatibility.spec import CompatibilitySpec
-from tui.cli.check.lint import given
-from tui.cli.json_output import Collector, print_json
-from tui.cli.log import INFO, LEVELS, WARNING, Log
-from tui.cli.options import common as options
-from tui.cli.options import run as options_run
-from tui.cli.options.trt import add_trt
-from tui.cli.parser import Parser
-from tui.cli.progress import progress
-from tui.cli.request.line import command_line
-from tui.cli.run.command import gpus_for
-from tui.cli.run.report_lines import name
-from tui.cli.submit import job_spec, run_here
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.debugtools.checks.compatibility.spec import CompatibilitySpec
+from layerwise._tool.tui.cli.check.lint import given
+from layerwise._tool.tui.cli.json_output import Collector, print_json
+from layerwise._tool.tui.cli.log import INFO, LEVELS, WARNING, Log
+from layerwise._tool.tui.cli.options import common as options
+from layerwise._tool.tui.cli.options import run as options_run
+from layerwise._tool.tui.cli.options.trt import add_trt
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.progress import progress
+from layerwise._tool.tui.cli.request.line import command_line
+from layerwise._tool.tui.cli.run.command import gpus_for
+from layerwise._tool.tui.cli.run.report_lines import name
+from layerwise._tool.tui.cli.submit import job_spec, run_here
 
 _HEAD = ("nodes", "operator", "version", "types", "code", "reason")
 _WIDEST = (8, 40, 8, 40, 10, 200)

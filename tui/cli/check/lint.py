@@ -7,21 +7,21 @@ from typing import Any
 
 import msgspec
 
-from backends.text import shown, shown_lines
-from debugtools.checks.lint.spec import LintSpec
-from debugtools.compare.spec import CompareSpec
-from tui.cli.json_output import Collector, print_json
-from tui.cli.log import ERROR, INFO, LEVELS, WARNING, Log
-from tui.cli.options import common as options
-from tui.cli.options import run as options_run
-from tui.cli.parser import Parser
-from tui.cli.progress import progress
-from tui.cli.request.line import command_line
-from tui.cli.request.parser import parser as run_parser
-from tui.cli.request.to_spec import to_request
-from tui.cli.run.command import gpus_for
-from tui.cli.run.report_lines import name
-from tui.cli.submit import job_spec, run_here
+from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.debugtools.checks.lint.spec import LintSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.tui.cli.json_output import Collector, print_json
+from layerwise._tool.tui.cli.log import ERROR, INFO, LEVELS, WARNING, Log
+from layerwise._tool.tui.cli.options import common as options
+from layerwise._tool.tui.cli.options import run as options_run
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.progress import progress
+from layerwise._tool.tui.cli.request.line import command_line
+from layerwise._tool.tui.cli.request.parser import parser as run_parser
+from layerwise._tool.tui.cli.request.to_spec import to_request
+from layerwise._tool.tui.cli.run.command import gpus_for
+from layerwise._tool.tui.cli.run.report_lines import name
+from layerwise._tool.tui.cli.submit import job_spec, run_here
 
 _LEVELS = {"exception": ERROR, "warning": WARNING, "info": INFO}
 _PRINTED = 100

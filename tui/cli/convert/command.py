@@ -6,24 +6,24 @@ from typing import Any, Literal
 
 import msgspec
 
-from backends.errors import UsageError
-from backends.sizes import parse_size
-from backends.text import shown, shown_lines
-from backends.trt.options import ENGINE_SUFFIXES
-from debugtools.convert.spec import ConvertSpec
-from tui.cli.check.lint import given
-from tui.cli.convert.engine import POOLED, engine_job
-from tui.cli.convert.options import add_conversions, quantize_spec
-from tui.cli.inspect.trt import picture_job
-from tui.cli.json_output import Collector, print_json
-from tui.cli.log import LEVELS, WARNING, Log
-from tui.cli.options import common as options
-from tui.cli.options import run as options_run
-from tui.cli.options.trt import add_tensorflow, add_trt
-from tui.cli.parser import Parser
-from tui.cli.progress import progress
-from tui.cli.request.to_spec import refuse_other_frameworks
-from tui.cli.submit import job_spec, run_here
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.sizes import parse_size
+from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.backends.trt.options import ENGINE_SUFFIXES
+from layerwise._tool.debugtools.convert.spec import ConvertSpec
+from layerwise._tool.tui.cli.check.lint import given
+from layerwise._tool.tui.cli.convert.engine import POOLED, engine_job
+from layerwise._tool.tui.cli.convert.options import add_conversions, quantize_spec
+from layerwise._tool.tui.cli.inspect.trt import picture_job
+from layerwise._tool.tui.cli.json_output import Collector, print_json
+from layerwise._tool.tui.cli.log import LEVELS, WARNING, Log
+from layerwise._tool.tui.cli.options import common as options
+from layerwise._tool.tui.cli.options import run as options_run
+from layerwise._tool.tui.cli.options.trt import add_tensorflow, add_trt
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.progress import progress
+from layerwise._tool.tui.cli.request.to_spec import refuse_other_frameworks
+from layerwise._tool.tui.cli.submit import job_spec, run_here
 
 Target = Literal["onnx", "weights", "engine", "picture"]
 _FORMATS = {".onnx": "onnx", ".npz": "weights", ".npy": "weights"}

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.errors import UsageError
-from backends.trt.options import TrtOptions
-from tui.cli import values
-from tui.cli.check.lint import given
-from tui.cli.request.to_spec import model_path, refuse_other_frameworks
-from tui.cli.request.to_trt import input_shapes, trt_options
-from tui.cli.run.command import trt_gpus
-from tui.cli.submit import job_spec
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.trt.options import TrtOptions
+from layerwise._tool.tui.cli import values
+from layerwise._tool.tui.cli.check.lint import given
+from layerwise._tool.tui.cli.request.to_spec import model_path, refuse_other_frameworks
+from layerwise._tool.tui.cli.request.to_trt import input_shapes, trt_options
+from layerwise._tool.tui.cli.run.command import trt_gpus
+from layerwise._tool.tui.cli.submit import job_spec
 
 if TYPE_CHECKING:
-    from backends.jobs.spec import JobSpec
+    from layerwise._tool.backends.jobs.spec import JobSpec
 
 POOLED = (
     "--pooled-outputs: outputs always share the device memory of their runner, which only grows; nothing of that is in "

@@ -2,12 +2,12 @@
 
 from argparse import Namespace
 
-from backends.errors import UsageError
-from backends.onnxrt.quantize_spec import CALIBRATORS, Method, QuantizeSpec
-from backends.specs import FeedSpec
-from backends.text import shown
-from tui.cli.options import common as options
-from tui.cli.parser import Parser
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.onnxrt.quantize_spec import CALIBRATORS, Method, QuantizeSpec
+from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.cli.options import common as options
+from layerwise._tool.tui.cli.parser import Parser
 
 
 def add_conversions(parser: Parser) -> None:

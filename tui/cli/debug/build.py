@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from backends.errors import UsageError
-from backends.text import shown
-from backends.trt.options import to_dict, trt_options
-from debugtools.compare.spec import CompareSpec
-from debugtools.search.builds.spec import ENGINE, BuildsSpec
-from debugtools.search.spec import DebugSpec
-from tui.cli.convert.engine import with_shapes
-from tui.cli.debug import options
-from tui.cli.debug.searching import run_prepared
-from tui.cli.debug.to_debug import debug_job, to_debug
-from tui.cli.log import Log
-from tui.cli.parser import Parser
-from tui.cli.run.command import trt_gpus
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.options import to_dict, trt_options
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.search.builds.spec import ENGINE, BuildsSpec
+from layerwise._tool.debugtools.search.spec import DebugSpec
+from layerwise._tool.tui.cli.convert.engine import with_shapes
+from layerwise._tool.tui.cli.debug import options
+from layerwise._tool.tui.cli.debug.searching import run_prepared
+from layerwise._tool.tui.cli.debug.to_debug import debug_job, to_debug
+from layerwise._tool.tui.cli.log import Log
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.run.command import trt_gpus
 
 if TYPE_CHECKING:
-    from backends.jobs.spec import JobSpec
+    from layerwise._tool.backends.jobs.spec import JobSpec
 
 
 def fill_build(parser: Parser) -> None:

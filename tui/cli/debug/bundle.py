@@ -6,24 +6,24 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.errors import BadFile, UsageError
-from backends.filesystem.files import current_folder
-from backends.jobs.folder import job_id
-from backends.jobs.journal.schema import UNEXPECTED
-from backends.text import shown
-from debugtools.bundle.culprits import culprits
-from debugtools.bundle.spec import BundleSpec
-from debugtools.compare.spec import CompareSpec
-from tui.cli.json_output import Collector, print_json
-from tui.cli.log import Log
-from tui.cli.parser import Parser
-from tui.cli.progress import progress
-from tui.cli.run.command import gpus_for
-from tui.cli.submit import job_spec, run_here
-from tui.state.about import comparison_params
+from layerwise._tool.backends.errors import BadFile, UsageError
+from layerwise._tool.backends.filesystem.files import current_folder
+from layerwise._tool.backends.jobs.folder import job_id
+from layerwise._tool.backends.jobs.journal.schema import UNEXPECTED
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.bundle.culprits import culprits
+from layerwise._tool.debugtools.bundle.spec import BundleSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.tui.cli.json_output import Collector, print_json
+from layerwise._tool.tui.cli.log import Log
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.progress import progress
+from layerwise._tool.tui.cli.run.command import gpus_for
+from layerwise._tool.tui.cli.submit import job_spec, run_here
+from layerwise._tool.tui.state.about import comparison_params
 
 if TYPE_CHECKING:
-    from backends.jobs.journal.view import JobView
+    from layerwise._tool.backends.jobs.journal.view import JobView
 
 _SEARCHES = ("locate", "debug_reduce", "debug_bisect")
 
@@ -95,7 +95,7 @@ def _culprits(view: "JobView", number: int) -> list[int]:
 
 def _search(asked: str | None) -> "JobView":
     """The search that is meant. UsageError if there is none."""
-    from backends.jobs.workspace.store import Workspace
+    from layerwise._tool.backends.jobs.workspace.store import Workspace
 
     workspace = Workspace()
     if asked is not None:

@@ -5,17 +5,17 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from backends.text import shown
-from tui.cli.asking import Asker, read_input
-from tui.cli.debug.report import SearchReport, measured_text
-from tui.cli.follow import Follower, run_interruptibly
-from tui.cli.log import CRITICAL, START, WARNING, Log, put
-from tui.cli.progress import Bar, NoBar
-from tui.cli.submit import card_text, exit_code, submit
-from tui.state.questions import Question
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.cli.asking import Asker, read_input
+from layerwise._tool.tui.cli.debug.report import SearchReport, measured_text
+from layerwise._tool.tui.cli.follow import Follower, run_interruptibly
+from layerwise._tool.tui.cli.log import CRITICAL, START, WARNING, Log, put
+from layerwise._tool.tui.cli.progress import Bar, NoBar
+from layerwise._tool.tui.cli.submit import card_text, exit_code, submit
+from layerwise._tool.tui.state.questions import Question
 
 if TYPE_CHECKING:
-    from backends.jobs.spec import JobSpec
+    from layerwise._tool.backends.jobs.spec import JobSpec
 
 _LETTERS = {"p": "good", "f": "bad", "g": "good", "b": "bad", "s": "skip", "u": "undo", "a": "auto"}
 _HELP = "p (g): it passed   f (b): it failed   s: skip it   u: take the last answer back   a: let the machine finish"
@@ -23,7 +23,7 @@ _HELP = "p (g): it passed   f (b): it failed   s: skip it   u: take the last ans
 
 def converse(job: "JobSpec", report: SearchReport, log: Log) -> int:
     """Run a search that asks, under a supervisor of its own: its question outlives this terminal. The exit code."""
-    from backends.jobs.workspace.store import Workspace
+    from layerwise._tool.backends.jobs.workspace.store import Workspace
 
     log.say(START, "Starting interactive debugging session since no `--check` command was provided", source="tools")
     number = submit(job)

@@ -5,27 +5,27 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from backends.errors import UsageError
-from debugtools.compare.spec import CompareSpec
-from debugtools.locate.spec import LocateSpec
-from tui.cli import values
-from tui.cli.debug.locate_report import LocateReport, document
-from tui.cli.json_output import Collector, print_json
-from tui.cli.log import Log
-from tui.cli.options import common as options
-from tui.cli.options import compare as options_compare
-from tui.cli.options import run as options_run
-from tui.cli.options import trt as options_trt
-from tui.cli.parser import Parser
-from tui.cli.progress import progress
-from tui.cli.request.line import command_line
-from tui.cli.request.parser import parser as run_parser
-from tui.cli.request.to_spec import to_request
-from tui.cli.run.command import gpus_for
-from tui.cli.submit import job_spec, run_detached, run_here
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.locate.spec import LocateSpec
+from layerwise._tool.tui.cli import values
+from layerwise._tool.tui.cli.debug.locate_report import LocateReport, document
+from layerwise._tool.tui.cli.json_output import Collector, print_json
+from layerwise._tool.tui.cli.log import Log
+from layerwise._tool.tui.cli.options import common as options
+from layerwise._tool.tui.cli.options import compare as options_compare
+from layerwise._tool.tui.cli.options import run as options_run
+from layerwise._tool.tui.cli.options import trt as options_trt
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.progress import progress
+from layerwise._tool.tui.cli.request.line import command_line
+from layerwise._tool.tui.cli.request.parser import parser as run_parser
+from layerwise._tool.tui.cli.request.to_spec import to_request
+from layerwise._tool.tui.cli.run.command import gpus_for
+from layerwise._tool.tui.cli.submit import job_spec, run_detached, run_here
 
 if TYPE_CHECKING:
-    from backends.jobs.spec import JobSpec
+    from layerwise._tool.backends.jobs.spec import JobSpec
 
 _UNUSED = {
     "postprocess": "--postprocess", "postprocess_script": "--postprocess-func-script", "metrics": "--compare",

@@ -2,11 +2,11 @@
 
 import argparse
 
-from tui.cli.options import common as options
-from tui.cli.options import compare as options_compare
-from tui.cli.options import run as options_run
-from tui.cli.options import trt as options_trt
-from tui.cli.parser import Parser
+from layerwise._tool.tui.cli.options import common as options
+from layerwise._tool.tui.cli.options import compare as options_compare
+from layerwise._tool.tui.cli.options import run as options_run
+from layerwise._tool.tui.cli.options import trt as options_trt
+from layerwise._tool.tui.cli.parser import Parser
 
 ARTIFACT = "polygraphy_debug.onnx"
 REPLAY = "polygraphy_debug_replay.json"

@@ -5,21 +5,21 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from backends.errors import UsageError
-from debugtools.search.precision.spec import PrecisionSpec
-from tui.cli.debug import options
-from tui.cli.debug.precision_report import PrecisionReport
-from tui.cli.debug.searching import run_prepared
-from tui.cli.debug.to_debug import debug_job, to_debug
-from tui.cli.log import Log
-from tui.cli.options import common as run_options
-from tui.cli.options import compare as options_compare
-from tui.cli.options import run as options_run
-from tui.cli.options import trt as options_trt
-from tui.cli.parser import Parser
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
+from layerwise._tool.tui.cli.debug import options
+from layerwise._tool.tui.cli.debug.precision_report import PrecisionReport
+from layerwise._tool.tui.cli.debug.searching import run_prepared
+from layerwise._tool.tui.cli.debug.to_debug import debug_job, to_debug
+from layerwise._tool.tui.cli.log import Log
+from layerwise._tool.tui.cli.options import common as run_options
+from layerwise._tool.tui.cli.options import compare as options_compare
+from layerwise._tool.tui.cli.options import run as options_run
+from layerwise._tool.tui.cli.options import trt as options_trt
+from layerwise._tool.tui.cli.parser import Parser
 
 if TYPE_CHECKING:
-    from backends.jobs.spec import JobSpec
+    from layerwise._tool.backends.jobs.spec import JobSpec
 
 _NOT_HERE = "{flag} is not in this version: nodes are FP16 (--fp16), bfloat16 (--bf16), or INT8 (--int8, with --trt)."
 

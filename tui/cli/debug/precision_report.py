@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from backends.shell import shell_line
-from backends.text import shown
-from tui.cli.debug.report import SearchReport, measured_text
+from layerwise._tool.backends.shell import shell_line
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.cli.debug.report import SearchReport, measured_text
 
 Row = dict[str, Any]
 _MOST = 40  # nodes and points that are printed

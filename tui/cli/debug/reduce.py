@@ -2,10 +2,10 @@
 
 from argparse import Namespace
 
-from tui.cli.debug import options
-from tui.cli.debug.searching import run_search
-from tui.cli.log import Log
-from tui.cli.parser import Parser
+from layerwise._tool.tui.cli.debug import options
+from layerwise._tool.tui.cli.debug.searching import run_search
+from layerwise._tool.tui.cli.log import Log
+from layerwise._tool.tui.cli.parser import Parser
 
 
 def fill_reduce(parser: Parser) -> None:

@@ -3,16 +3,16 @@
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from backends.errors import UsageError
-from tui.cli.debug.report import SearchReport, document
-from tui.cli.debug.to_debug import debug_job, to_debug
-from tui.cli.json_output import Collector, print_json
-from tui.cli.log import Log
-from tui.cli.progress import progress
-from tui.cli.submit import run_detached, run_here
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.tui.cli.debug.report import SearchReport, document
+from layerwise._tool.tui.cli.debug.to_debug import debug_job, to_debug
+from layerwise._tool.tui.cli.json_output import Collector, print_json
+from layerwise._tool.tui.cli.log import Log
+from layerwise._tool.tui.cli.progress import progress
+from layerwise._tool.tui.cli.submit import run_detached, run_here
 
 if TYPE_CHECKING:
-    from backends.jobs.spec import JobSpec
+    from layerwise._tool.backends.jobs.spec import JobSpec
 
 
 def run_search(what: str, args: Namespace, log: Log) -> int:
@@ -36,7 +36,7 @@ def run_prepared(
         return code
     told = report(log, job.action.removeprefix("debug_"))
     if interactive:
-        from tui.cli.debug.interactive import converse
+        from layerwise._tool.tui.cli.debug.interactive import converse
 
         return converse(job, told, log)
     with progress(log) as show:

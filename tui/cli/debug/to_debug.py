@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from backends.errors import UsageError
-from backends.text import shown
-from debugtools.compare.spec import CompareSpec
-from debugtools.search.spec import CheckSpec, DebugSpec, FlakySpec, Mode
-from tui.cli import values
-from tui.cli.debug.options import REPLAY
-from tui.cli.request.parser import parser as run_parser
-from tui.cli.request.to_spec import to_request
-from tui.cli.run.command import gpus_for
-from tui.cli.submit import job_spec
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec, FlakySpec, Mode
+from layerwise._tool.tui.cli import values
+from layerwise._tool.tui.cli.debug.options import REPLAY
+from layerwise._tool.tui.cli.request.parser import parser as run_parser
+from layerwise._tool.tui.cli.request.to_spec import to_request
+from layerwise._tool.tui.cli.run.command import gpus_for
+from layerwise._tool.tui.cli.submit import job_spec
 
 if TYPE_CHECKING:
-    from backends.jobs.spec import JobSpec
+    from layerwise._tool.backends.jobs.spec import JobSpec
 
 _PASSED_ON = ("CUDA_VISIBLE_DEVICES", "GLIBC_TUNABLES", "PYTHONPATH")  # a worker's own differ
 _DEFAULTS = DebugSpec()

@@ -5,20 +5,20 @@ from typing import Any
 
 import msgspec
 
-from backends.errors import UsageError
-from backends.text import shown, shown_lines
-from debugtools.engines.capability.spec import CapabilitySpec
-from tui.cli.check.lint import given
-from tui.cli.json_output import Collector, print_json
-from tui.cli.log import LEVELS, WARNING, Log
-from tui.cli.options import common as options
-from tui.cli.options.trt import add_trt
-from tui.cli.parser import Parser
-from tui.cli.progress import progress
-from tui.cli.request.to_spec import wants_engine
-from tui.cli.request.to_trt import trt_options
-from tui.cli.run.command import trt_gpus
-from tui.cli.submit import job_spec, run_here
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.debugtools.engines.capability.spec import CapabilitySpec
+from layerwise._tool.tui.cli.check.lint import given
+from layerwise._tool.tui.cli.json_output import Collector, print_json
+from layerwise._tool.tui.cli.log import LEVELS, WARNING, Log
+from layerwise._tool.tui.cli.options import common as options
+from layerwise._tool.tui.cli.options.trt import add_trt
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.progress import progress
+from layerwise._tool.tui.cli.request.to_spec import wants_engine
+from layerwise._tool.tui.cli.request.to_trt import trt_options
+from layerwise._tool.tui.cli.run.command import trt_gpus
+from layerwise._tool.tui.cli.submit import job_spec, run_here
 
 FOLDER = "polygraphy_capability_dumps"
 
@@ -83,7 +83,7 @@ def _tell(result: dict[str, Any], log: Log) -> None:
 
 def to_capability(args: Namespace) -> CapabilitySpec:
     """What parsed options of `inspect capability` ask for. UsageError for what does not fit."""
-    from tui.cli.request.parser import parser
+    from layerwise._tool.tui.cli.request.parser import parser
 
     if wants_engine(args):
         raise UsageError(f"{shown(args.model_file, 200)} is taken for a TensorRT engine or network script: ONNX models "

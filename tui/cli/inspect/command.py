@@ -5,18 +5,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from backends.errors import UsageError
-from backends.text import shown
-from tui.cli.direct import DirectContext
-from tui.cli.json_output import print_json
-from tui.cli.log import Log
-from tui.cli.options import common as options
-from tui.cli.options.trt import add_tensorflow, add_trt
-from tui.cli.parser import Parser
-from tui.cli.request.to_spec import refuse_other_frameworks, wants_engine
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.cli.direct import DirectContext
+from layerwise._tool.tui.cli.json_output import print_json
+from layerwise._tool.tui.cli.log import Log
+from layerwise._tool.tui.cli.options import common as options
+from layerwise._tool.tui.cli.options.trt import add_tensorflow, add_trt
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.request.to_spec import refuse_other_frameworks, wants_engine
 
 if TYPE_CHECKING:
-    from backends.model.file import ModelFile
+    from layerwise._tool.backends.model.file import ModelFile
 
 _PARTS = ("layers", "attrs", "weights")
 _MODES = {"basic": [], "layers": ["layers"], "attrs": ["layers", "attrs"], "full": ["layers", "attrs", "weights"]}
@@ -64,7 +64,7 @@ def run_model(args: Namespace, log: Log) -> int:
     if args.fp_to_fp16 and in_other_ways:
         raise UsageError("--fp-to-fp16 is for ONNX models shown as text: `layerwise convert` the model first")
     if args.convert_to or wants_engine(args):
-        from tui.cli.inspect.trt import describe_trt
+        from layerwise._tool.tui.cli.inspect.trt import describe_trt
 
         return describe_trt(args, sorted(set(show)), log)
     refuse_other_frameworks(args)
@@ -72,16 +72,16 @@ def run_model(args: Namespace, log: Log) -> int:
         if getattr(args, name):
             raise UsageError(f"--{name.replace('_', '-')} is for TensorRT engines")
     if args.visual or args.save_visual:
-        from tui.cli.inspect.visual import write_page
+        from layerwise._tool.tui.cli.inspect.visual import write_page
 
         return write_page(args, log)
     return _describe(args, sorted(set(show)), log)
 
 
 def _describe(args: Namespace, show: list[str], log: Log) -> int:
-    from surgery.inspect.action import joined_lines
-    from surgery.inspect.document import describe_model_json
-    from surgery.inspect.text import describe_model
+    from layerwise._tool.surgery.inspect.action import joined_lines
+    from layerwise._tool.surgery.inspect.document import describe_model_json
+    from layerwise._tool.surgery.inspect.text import describe_model
 
     inferred = bool(args.shape_inference)
     with _opened(args) as model:
@@ -104,14 +104,14 @@ def _describe(args: Namespace, show: list[str], log: Log) -> int:
 @contextmanager
 def _opened(args: Namespace) -> Iterator["ModelFile"]:
     """The model, in FP16 if that is asked for; its path is what was given."""
-    from backends.model.file import ModelFile
+    from layerwise._tool.backends.model.file import ModelFile
 
     with ModelFile(args.model_file, args.external_data_dir, args.ignore_external_data) as model:
         if not args.fp_to_fp16:
             yield model
             return
-        from backends.filesystem.temporary import temporary_folder
-        from surgery.precision.half import in_half
+        from layerwise._tool.backends.filesystem.temporary import temporary_folder
+        from layerwise._tool.surgery.precision.half import in_half
 
         with temporary_folder() as folder, ModelFile(in_half(model, folder)) as half:
             half.path = model.path
@@ -119,9 +119,9 @@ def _opened(args: Namespace) -> Iterator["ModelFile"]:
 
 
 def _unbounded(model: "ModelFile", inferred: bool) -> list[str]:
-    from backends.model.protos import parse_model
-    from surgery.types.infer import inferred_structure
-    from surgery.types.unbounded import unbounded_tensors
+    from layerwise._tool.backends.model.protos import parse_model
+    from layerwise._tool.surgery.types.infer import inferred_structure
+    from layerwise._tool.surgery.types.unbounded import unbounded_tensors
 
     structure = model.structure_bytes()
     return unbounded_tensors(parse_model(inferred_structure(structure)[0] if inferred else structure, model.path))
@@ -141,7 +141,7 @@ def fill_data(parser: Parser) -> None:
 
 def run_data(args: Namespace, log: Log) -> int:
     """Print what is in a file of saved tensors."""
-    from backends.saved_data.actions import action_inspect_data
+    from layerwise._tool.backends.saved_data.actions import action_inspect_data
 
     wanted = ("path", "all", "show_values", "histogram", "num_items", "line_width", "json")
     params: dict[str, Any] = {name: getattr(args, name) for name in wanted}

@@ -3,14 +3,14 @@
 from argparse import Namespace
 from pathlib import Path
 
-from backends.errors import LayerwiseError, UsageError
-from backends.text import shown, shown_lines
-from tui.cli.json_output import print_json
-from tui.cli.log import INFO, Log
-from tui.cli.options.common import COMPARE_NAMES
-from tui.cli.options.compare import add_thresholds
-from tui.cli.parser import Parser
-from tui.cli.request.to_spec import metric_names, tolerance
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.tui.cli.json_output import print_json
+from layerwise._tool.tui.cli.log import INFO, Log
+from layerwise._tool.tui.cli.options.common import COMPARE_NAMES
+from layerwise._tool.tui.cli.options.compare import add_thresholds
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.request.to_spec import metric_names, tolerance
 
 _SHOWN = 10
 
@@ -36,8 +36,8 @@ def fill_diff(parser: Parser) -> None:
 
 def run_diff(args: Namespace, log: Log) -> int:
     """Compare the two; 0 equal, 1 different, 2 an error."""
-    from debugtools.diff.action import diff_files
-    from debugtools.diff.spec import DiffSpec
+    from layerwise._tool.debugtools.diff.action import diff_files
+    from layerwise._tool.debugtools.diff.spec import DiffSpec
 
     spec = DiffSpec(
         a=args.a, b=args.b, as_bytes=args.bytes, metrics=metric_names(args.compare), tolerance=tolerance(args)
@@ -63,7 +63,7 @@ def fill_tactics(parser: Parser) -> None:
 
 def run_tactics(args: Namespace, log: Log) -> int:
     """Print a tactic replay."""
-    from debugtools.engines.tactics import load_replay
+    from layerwise._tool.debugtools.engines.tactics import load_replay
 
     log.info("\n".join(shown(line) for line in load_replay(args.tactic_replay).lines()))
     return 0
@@ -83,7 +83,7 @@ def run_diff_tactics(args: Namespace, log: Log) -> int:
 
 
 def _diff_tactics(good: str, bad: str, args: Namespace, log: Log) -> int:
-    from debugtools.engines.tactics import load_replays, potentially_bad
+    from layerwise._tool.debugtools.engines.tactics import load_replays, potentially_bad
 
     for given in (args.dir, args.good, args.bad):
         if given and not Path(given).exists():
@@ -118,8 +118,8 @@ def run_debug_diff_tactics(args: Namespace, log: Log) -> int:
         return run_diff_tactics(args, log)
     if len(args.replays) != 2:
         raise UsageError("give the replays of two builds, or --dir, or --good and --bad")
-    from debugtools.diff.tactics import diff_replays
-    from debugtools.engines.tactics import load_replay
+    from layerwise._tool.debugtools.diff.tactics import diff_replays
+    from layerwise._tool.debugtools.engines.tactics import load_replay
 
     outcome = diff_replays(*map(load_replay, args.replays))
     log.info(outcome.summary)

@@ -3,14 +3,14 @@
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from backends.text import shown
-from tui.cli.json_output import print_json
-from tui.cli.log import Log
-from tui.cli.options import common as options
-from tui.cli.parser import Parser
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.cli.json_output import print_json
+from layerwise._tool.tui.cli.log import Log
+from layerwise._tool.tui.cli.options import common as options
+from layerwise._tool.tui.cli.parser import Parser
 
 if TYPE_CHECKING:
-    from surgery.model.structure import Structure
+    from layerwise._tool.surgery.model.structure import Structure
 
 _START, _FINISH = "Checking the sparsity pattern of {} tensors.", "Finished checking {} tensors. "
 
@@ -28,9 +28,9 @@ def fill_sparsity(parser: Parser) -> None:
 
 def run_sparsity(args: Namespace, log: Log) -> int:
     """Print whether each weight that can be 2:4 sparse is so."""
-    from backends.model.file import ModelFile
-    from surgery.model.structure import Structure
-    from surgery.weights.sparsity import candidates
+    from layerwise._tool.backends.model.file import ModelFile
+    from layerwise._tool.surgery.model.structure import Structure
+    from layerwise._tool.surgery.weights.sparsity import candidates
 
     with ModelFile(args.model_file, args.external_data_dir) as file:
         structure = Structure.open(file)
@@ -52,8 +52,8 @@ def run_sparsity(args: Namespace, log: Log) -> int:
 
 
 def _row(structure: "Structure", name: str, axis: int) -> dict[str, Any]:
-    from backends.reference.evaluate import tensor_array
-    from surgery.weights.sparsity import is_sparse
+    from layerwise._tool.backends.reference.evaluate import tensor_array
+    from layerwise._tool.surgery.weights.sparsity import is_sparse
 
     weight = structure.initializers[name]
     sparse = is_sparse(tensor_array(weight, structure.folder), axis)

@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from backends.errors import UsageError
-from backends.filesystem.temporary import temporary_folder
-from backends.text import shown, shown_lines
-from debugtools.engines.inspect.spec import InspectSpec
-from tui.cli.check.lint import given
-from tui.cli.direct import DirectContext
-from tui.cli.json_output import Collector, print_json
-from tui.cli.log import LEVELS, WARNING, Log
-from tui.cli.progress import progress
-from tui.cli.request.to_spec import model_path, wants_engine
-from tui.cli.request.to_trt import trt_options
-from tui.cli.run.command import trt_gpus
-from tui.cli.submit import job_spec, run_here
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.filesystem.temporary import temporary_folder
+from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.debugtools.engines.inspect.spec import InspectSpec
+from layerwise._tool.tui.cli.check.lint import given
+from layerwise._tool.tui.cli.direct import DirectContext
+from layerwise._tool.tui.cli.json_output import Collector, print_json
+from layerwise._tool.tui.cli.log import LEVELS, WARNING, Log
+from layerwise._tool.tui.cli.progress import progress
+from layerwise._tool.tui.cli.request.to_spec import model_path, wants_engine
+from layerwise._tool.tui.cli.request.to_trt import trt_options
+from layerwise._tool.tui.cli.run.command import trt_gpus
+from layerwise._tool.tui.cli.submit import job_spec, run_here
 
 if TYPE_CHECKING:
-    from backends.jobs.spec import JobSpec
+    from layerwise._tool.backends.jobs.spec import JobSpec
 
 
 def describe_trt(args: Namespace, show: list[str], log: Log) -> int:
@@ -64,7 +64,7 @@ def picture_job(args: Namespace) -> "JobSpec":
 
 def _page(spec: InspectSpec, args: Namespace, log: Log) -> int:
     """The layers as a web page, as those of an ONNX model."""
-    from tui.cli.inspect.visual import write_page
+    from layerwise._tool.tui.cli.inspect.visual import write_page
 
     name = Path(spec.engine or spec.model or "").name
     with temporary_folder() as folder:
@@ -111,6 +111,6 @@ def to_inspect(args: Namespace, show: list[str]) -> InspectSpec:
 
 def _whole(args: Namespace) -> Namespace:
     """With what `run` alone has, unset: TensorRT's options are read as for a run."""
-    from tui.cli.request.parser import parser
+    from layerwise._tool.tui.cli.request.parser import parser
 
     return Namespace(**{**vars(parser().parse_args([])), **vars(args)})

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import msgspec
 
-from backends.errors import LayerwiseError
-from backends.jobs.journal.events import read_events
-from backends.jobs.journal.view import JobView
-from backends.jobs.workspace.store import Workspace
-from debugtools.compare.spec import CompareSpec
-from surgery.graph import GraphIndex
-from surgery.visual.errors import NodeErrors
-from tui.controllers.node_errors import NodeErrors as WorstOfNodes
-from tui.presenters.compare_text import rule_text, side_names
-from tui.state.about import COMPARING, comparison_params, is_about
-from tui.state.error_table import ErrorTable
-from tui.state.session import Session
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.jobs.journal.events import read_events
+from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.surgery.graph import GraphIndex
+from layerwise._tool.surgery.visual.errors import NodeErrors
+from layerwise._tool.tui.controllers.node_errors import NodeErrors as WorstOfNodes
+from layerwise._tool.tui.presenters.compare_text import rule_text, side_names
+from layerwise._tool.tui.state.about import COMPARING, comparison_params, is_about
+from layerwise._tool.tui.state.error_table import ErrorTable
+from layerwise._tool.tui.state.session import Session
 
 
 def comparison_of(model: str, job: str | None, workspace: Workspace) -> JobView | None:

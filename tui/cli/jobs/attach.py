@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from backends.errors import LayerwiseError, UsageError
-from backends.jobs.folder import job_id, raw_spec
-from backends.text import shown_lines
-from tui.cli.follow import Follower, messages, run_interruptibly
-from tui.cli.json_output import Collector, print_json
-from tui.cli.log import WARNING, Log
-from tui.cli.parser import Parser
-from tui.cli.progress import progress
-from tui.cli.submit import Listener, card_text, exit_code
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.jobs.folder import job_id, raw_spec
+from layerwise._tool.backends.text import shown_lines
+from layerwise._tool.tui.cli.follow import Follower, messages, run_interruptibly
+from layerwise._tool.tui.cli.json_output import Collector, print_json
+from layerwise._tool.tui.cli.log import WARNING, Log
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.progress import progress
+from layerwise._tool.tui.cli.submit import Listener, card_text, exit_code
 
 if TYPE_CHECKING:
-    from backends.jobs.journal.view import JobView
-    from backends.jobs.spec import JobSpec
+    from layerwise._tool.backends.jobs.journal.view import JobView
+    from layerwise._tool.backends.jobs.spec import JobSpec
 
 
 def fill_attach(parser: Parser) -> None:
@@ -28,7 +28,7 @@ def fill_attach(parser: Parser) -> None:
 
 def run_attach(args: Namespace, log: Log) -> int:
     """Print what the job has said and says until it ends; its exit code. Interrupting leaves the job running."""
-    from backends.jobs.workspace.store import Workspace
+    from layerwise._tool.backends.jobs.workspace.store import Workspace
 
     workspace = Workspace()
     job = _chosen(args.job, workspace.ids())
@@ -55,9 +55,9 @@ def run_attach(args: Namespace, log: Log) -> int:
 
 def follow_job(job: int, log: Log) -> None:
     """Report on a job from its start to its end, with live progress and its questions asked on a terminal."""
-    from backends.jobs.workspace.store import Workspace
-    from tui.cli.asking import Asker
-    from tui.cli.debug.interactive import VerdictAsker
+    from layerwise._tool.backends.jobs.workspace.store import Workspace
+    from layerwise._tool.tui.cli.asking import Asker
+    from layerwise._tool.tui.cli.debug.interactive import VerdictAsker
 
     view = Workspace().view(job)
     report = _report(view, log)
@@ -82,33 +82,33 @@ def _messages(spec: "JobSpec", job: int, log: Log) -> Listener:
 
 
 def _comparison(spec: "JobSpec", job: int, log: Log) -> Listener:
-    from debugtools.compare.spec import CompareSpec
-    from tui.cli.run.report import CompareReport
+    from layerwise._tool.debugtools.compare.spec import CompareSpec
+    from layerwise._tool.tui.cli.run.report import CompareReport
 
     return CompareReport(log, msgspec.convert(spec.params, CompareSpec), job).event
 
 
 def _search(spec: "JobSpec", job: int, log: Log) -> Listener:
-    from tui.cli.debug.report import SearchReport
+    from layerwise._tool.tui.cli.debug.report import SearchReport
 
     return SearchReport(log, spec.action.removeprefix("debug_")).event
 
 
 def _precision(spec: "JobSpec", job: int, log: Log) -> Listener:
-    from tui.cli.debug.precision_report import PrecisionReport
+    from layerwise._tool.tui.cli.debug.precision_report import PrecisionReport
 
     return PrecisionReport(log, "precision").event
 
 
 def _locating(spec: "JobSpec", job: int, log: Log) -> Listener:
-    from debugtools.locate.spec import LocateSpec
-    from tui.cli.debug.locate_report import LocateReport
+    from layerwise._tool.debugtools.locate.spec import LocateSpec
+    from layerwise._tool.tui.cli.debug.locate_report import LocateReport
 
     return LocateReport(log, msgspec.convert(spec.params, LocateSpec)).event
 
 
 def _bench(spec: "JobSpec", job: int, log: Log) -> Listener:
-    from tui.cli.bench.report import TOP, BenchReport
+    from layerwise._tool.tui.cli.bench.report import TOP, BenchReport
 
     return BenchReport(log, TOP).event
 

@@ -7,21 +7,21 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from backends.errors import BadFile, LayerwiseError, UsageError
-from backends.jobs.folder import LOG, job_id
-from backends.shell import shell_line
-from backends.text import shown, shown_lines
-from tui.cli import values
-from tui.cli.jobs.output import RawOutput
-from tui.cli.json_output import print_json
-from tui.cli.log import Log, put
-from tui.cli.parser import Parser
-from tui.cli.streams import reader_gone
-from tui.cli.submit import card_text
+from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
+from layerwise._tool.backends.jobs.folder import LOG, job_id
+from layerwise._tool.backends.shell import shell_line
+from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.tui.cli import values
+from layerwise._tool.tui.cli.jobs.output import RawOutput
+from layerwise._tool.tui.cli.json_output import print_json
+from layerwise._tool.tui.cli.log import Log, put
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.streams import reader_gone
+from layerwise._tool.tui.cli.submit import card_text
 
 if TYPE_CHECKING:
-    from backends.jobs.client import JobClient
-    from backends.jobs.journal.view import JobView
+    from layerwise._tool.backends.jobs.client import JobClient
+    from layerwise._tool.backends.jobs.journal.view import JobView
 
 _POLL = 0.2
 _ENDS_WITHIN = 10.0
@@ -57,7 +57,7 @@ def fill_show(parser: Parser) -> None:
 
 def run_show(args: Namespace, log: Log) -> int:
     """One job in full."""
-    from backends.jobs.workspace.store import Workspace
+    from layerwise._tool.backends.jobs.workspace.store import Workspace
 
     view = Workspace().view(args.job)
     if args.json:
@@ -80,7 +80,7 @@ def fill_logs(parser: Parser) -> None:
 
 def run_logs(args: Namespace, log: Log) -> int:
     """What the worker printed, native code included."""
-    from backends.jobs.workspace.store import Workspace
+    from layerwise._tool.backends.jobs.workspace.store import Workspace
 
     workspace = Workspace()
     output = RawOutput(workspace.folder(args.job) / LOG)
@@ -156,7 +156,7 @@ def fill_prune(parser: Parser) -> None:
 
 def run_prune(args: Namespace, log: Log) -> int:
     """Remove jobs that have ended, with their files; where none is named, indexes of models nobody opens too."""
-    from backends.jobs.workspace.store import Workspace
+    from layerwise._tool.backends.jobs.workspace.store import Workspace
 
     workspace = Workspace()
     seconds = values.parse_duration(args.older_than) if args.older_than else 0.0
@@ -176,7 +176,7 @@ def run_prune(args: Namespace, log: Log) -> int:
 
 
 def _prune_indexes(cache: Path, log: Log) -> None:
-    from surgery.graph.prune import MOST, UNUSED, prune_indexes
+    from layerwise._tool.surgery.graph.prune import MOST, UNUSED, prune_indexes
 
     count, freed = prune_indexes(cache)
     if count:
@@ -241,7 +241,7 @@ def _counted(progress: dict[str, Any]) -> str:
 
 def _views(newest: int | None) -> tuple[list["JobView"], int]:
     """The newest jobs (all for None), and how many older ones there are."""
-    from backends.jobs.workspace.store import Workspace
+    from layerwise._tool.backends.jobs.workspace.store import Workspace
 
     workspace = Workspace()
     ids = workspace.ids()
@@ -279,8 +279,8 @@ def _spec(view: "JobView") -> dict[str, Any]:
 
 
 def _client() -> "JobClient":
-    from backends.jobs.client import JobClient
-    from backends.jobs.workspace.store import Workspace
+    from layerwise._tool.backends.jobs.client import JobClient
+    from layerwise._tool.backends.jobs.workspace.store import Workspace
 
     return JobClient(Workspace())
 

@@ -4,9 +4,9 @@ import codecs
 import os
 from pathlib import Path
 
-from backends.errors import BadFile
-from backends.filesystem.regular import next_data, open_regular
-from tui.cli.log import put
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.filesystem.regular import next_data, open_regular
+from layerwise._tool.tui.cli.log import put
 
 _BLOCK = 1 << 20
 

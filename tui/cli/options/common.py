@@ -2,7 +2,7 @@
 
 import argparse
 
-from tui.cli.parser import Parser, RunnerFlag
+from layerwise._tool.tui.cli.parser import Parser, RunnerFlag
 
 COMPARE_NAMES = (
     "simple",

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tui.cli.options.common import COMPARE_NAMES
-from tui.cli.parser import Parser
+from layerwise._tool.tui.cli.options.common import COMPARE_NAMES
+from layerwise._tool.tui.cli.parser import Parser
 
 
 def add_compare(parser: Parser) -> None:

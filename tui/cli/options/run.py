@@ -1,6 +1,6 @@
 """Options of a run: engines, inputs, inference, the job; Polygraphy's names."""
 
-from tui.cli.parser import Parser, count
+from layerwise._tool.tui.cli.parser import Parser, count
 
 
 def add_onnxrt(parser: Parser) -> None:

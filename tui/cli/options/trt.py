@@ -1,6 +1,6 @@
 """Options of TensorRT, and those of TensorFlow: accepted, so that command lines carry over."""
 
-from tui.cli.parser import Parser, positive
+from layerwise._tool.tui.cli.parser import Parser, positive
 
 _FLAGS = """--fp16 --bf16 --fp8 --int8 --sparse-weights --version-compatible --exclude-lean-runtime
 --error-on-timing-cache-miss --disable-compilation-cache --trt-safety-restricted --refittable --strip-plan --use-dla

@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
-from backends.errors import UsageError
-from backends.specs import FeedSpec, ModelOptions, RunnerSpec
-from backends.trt.options import trt_options
-from debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
-from tui.cli import values
-from tui.cli.request.line_trt import option_words, runner_words
-from tui.cli.request.to_runners import parse_runner
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.specs import FeedSpec, ModelOptions, RunnerSpec
+from layerwise._tool.backends.trt.options import trt_options
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
+from layerwise._tool.tui.cli import values
+from layerwise._tool.tui.cli.request.line_trt import option_words, runner_words
+from layerwise._tool.tui.cli.request.to_runners import parse_runner
 
 _LEVEL_NAMES = {
     "disable": "ORT_DISABLE_ALL",
@@ -61,8 +61,8 @@ def _trt_flags(runners: list[RunnerSpec]) -> list[str]:
 
 def _runners_of(line: list[str]) -> list[RunnerSpec] | None:
     """The runners that `run` makes of a line; None where it refuses it."""
-    from tui.cli.request.parser import parser
-    from tui.cli.request.to_spec import to_request
+    from layerwise._tool.tui.cli.request.parser import parser
+    from layerwise._tool.tui.cli.request.to_spec import to_request
 
     try:
         return to_request(parser().parse_args(line[2:]), converts=True).spec.runners

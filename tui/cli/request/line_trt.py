@@ -2,9 +2,16 @@
 
 from collections.abc import Iterable, Iterator
 
-from backends.trt.options import ConfigOptions, NetworkOptions, ProfileSpec, RunOptions, Shapes, TrtOptions
-from tui.cli import values
-from tui.cli.request.to_trt import RENAMED, SAME
+from layerwise._tool.backends.trt.options import (
+    ConfigOptions,
+    NetworkOptions,
+    ProfileSpec,
+    RunOptions,
+    Shapes,
+    TrtOptions,
+)
+from layerwise._tool.tui.cli import values
+from layerwise._tool.tui.cli.request.to_trt import RENAMED, SAME
 
 _SIZES = ((1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K"))
 

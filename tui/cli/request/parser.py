@@ -1,10 +1,10 @@
 """The parser of `layerwise run`."""
 
-from tui.cli.options import common as options
-from tui.cli.options import compare as options_compare
-from tui.cli.options import run as options_run
-from tui.cli.options import trt as options_trt
-from tui.cli.parser import Parser
+from layerwise._tool.tui.cli.options import common as options
+from layerwise._tool.tui.cli.options import compare as options_compare
+from layerwise._tool.tui.cli.options import run as options_run
+from layerwise._tool.tui.cli.options import trt as options_trt
+from layerwise._tool.tui.cli.parser import Parser
 
 
 def fill(parser: Parser) -> None:

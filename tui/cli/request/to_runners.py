@@ -6,11 +6,11 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
-from backends.errors import UsageError
-from backends.specs import OptimizationLevel, RunnerKind, RunnerSpec
-from backends.text import shown
-from tui.cli import values
-from tui.cli.request.to_trt import trt_runner
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.specs import OptimizationLevel, RunnerKind, RunnerSpec
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.cli import values
+from layerwise._tool.tui.cli.request.to_trt import trt_runner
 
 _LEVELS: dict[str, OptimizationLevel] = {
     "ort_disable_all": "disable",

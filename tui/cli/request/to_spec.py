@@ -5,13 +5,13 @@ from argparse import Namespace
 from dataclasses import dataclass, field
 from typing import cast, get_args
 
-from backends.errors import UsageError
-from backends.sizes import parse_size
-from backends.specs import FeedSpec, ModelOptions
-from backends.text import shown
-from debugtools.compare.spec import CompareSpec, MarkSpec, MetricName, Stat, ToleranceSpec
-from tui.cli import values
-from tui.cli.request.to_runners import make_runners
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.sizes import parse_size
+from layerwise._tool.backends.specs import FeedSpec, ModelOptions
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, MetricName, Stat, ToleranceSpec
+from layerwise._tool.tui.cli import values
+from layerwise._tool.tui.cli.request.to_runners import make_runners
 
 _ALIASES: dict[str, list[MetricName]] = {
     "distance_metrics": ["l2", "cosine_similarity"],

@@ -5,12 +5,20 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from backends.errors import UsageError
-from backends.sizes import parse_size
-from backends.specs import FeedSpec, RunnerSpec
-from backends.text import shown
-from backends.trt.options import ConfigOptions, NetworkOptions, ProfileSpec, RunOptions, Shapes, TrtOptions, to_dict
-from tui.cli import values
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.sizes import parse_size
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.options import (
+    ConfigOptions,
+    NetworkOptions,
+    ProfileSpec,
+    RunOptions,
+    Shapes,
+    TrtOptions,
+    to_dict,
+)
+from layerwise._tool.tui.cli import values
 
 SAME = (
     *("tf32", "fp16", "bf16", "fp8", "int8", "sparse_weights", "version_compatible", "exclude_lean_runtime"),

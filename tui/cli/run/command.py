@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from backends.errors import UsageError
-from debugtools.compare.spec import CompareSpec
-from tui.cli import values
-from tui.cli.json_output import Collector, print_json
-from tui.cli.log import Log, put
-from tui.cli.parser import Parser
-from tui.cli.progress import progress
-from tui.cli.request.line import command_line
-from tui.cli.request.parser import fill
-from tui.cli.request.to_spec import to_request
-from tui.cli.run.report import CompareReport
-from tui.cli.submit import job_spec, run_detached, run_here
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.tui.cli import values
+from layerwise._tool.tui.cli.json_output import Collector, print_json
+from layerwise._tool.tui.cli.log import Log, put
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.progress import progress
+from layerwise._tool.tui.cli.request.line import command_line
+from layerwise._tool.tui.cli.request.parser import fill
+from layerwise._tool.tui.cli.request.to_spec import to_request
+from layerwise._tool.tui.cli.run.report import CompareReport
+from layerwise._tool.tui.cli.submit import job_spec, run_detached, run_here
 
 if TYPE_CHECKING:
-    from backends.jobs.spec import JobSpec
-    from debugtools.bench.spec import BenchSpec
+    from layerwise._tool.backends.jobs.spec import JobSpec
+    from layerwise._tool.debugtools.bench.spec import BenchSpec
 
 _GPU_PROVIDERS = ("cuda", "tensorrt", "trt", "rocm", "migraphx")
 
@@ -63,7 +63,7 @@ def _run_json(job: "JobSpec", args: Namespace, log: Log) -> int:
 
 
 def _write_script(spec: CompareSpec, path: str) -> int:
-    from tui.cli.script.generate import script, write_script
+    from layerwise._tool.tui.cli.script.generate import script, write_script
 
     if path == "-":
         put(script(spec))
@@ -94,6 +94,6 @@ def gpus_for(spec: "CompareSpec | BenchSpec", asked: int | None) -> int:
 
 def trt_gpus() -> int:
     """GPUs to lease for TensorRT: one where the machine has any; where it has none TensorRT itself says so."""
-    from backends.jobs.workspace.gpus import visible_gpus
+    from layerwise._tool.backends.jobs.workspace.gpus import visible_gpus
 
     return int(bool(visible_gpus(os.environ)))

@@ -5,16 +5,16 @@ from typing import Any
 
 import msgspec
 
-from backends.errors import LayerwiseError, UsageError
-from backends.shell import shell_line
-from backends.specs import FeedSpec, RunnerSpec
-from backends.text import shown
-from backends.trt.options import ENGINE_SUFFIXES, trt_options
-from debugtools.compare.spec import CompareSpec, MetricName
-from tui.cli import values
-from tui.cli.request.line import command_line
-from tui.cli.script.text import Code, call, import_lines
-from tui.cli.script.trt import TrtLoaders, remarks
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.shell import shell_line
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.options import ENGINE_SUFFIXES, trt_options
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MetricName
+from layerwise._tool.tui.cli import values
+from layerwise._tool.tui.cli.request.line import command_line
+from layerwise._tool.tui.cli.script.text import Code, call, import_lines
+from layerwise._tool.tui.cli.script.trt import TrtLoaders, remarks
 
 _FUNCTIONS: dict[MetricName, tuple[str, dict[str, str]]] = {
     "simple": (
@@ -54,7 +54,7 @@ def model_loader(spec: CompareSpec, path: str) -> tuple[list[str], str]:
 
 def write_script(text: str, path: str) -> None:
     """Save the script. LayerwiseError where that cannot be."""
-    from backends.filesystem.files import atomic_write
+    from layerwise._tool.backends.filesystem.files import atomic_write
 
     try:
         atomic_write(path, text)

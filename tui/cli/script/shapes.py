@@ -2,16 +2,16 @@
 
 from contextlib import suppress
 
-from backends.errors import LayerwiseError
-from backends.specs import FeedSpec
-from backends.trt.options import ProfileSpec, Shapes
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.backends.trt.options import ProfileSpec, Shapes
 
 
 def input_shapes(path: str | None) -> Shapes:
     """The shapes of a model's inputs, 1 where a size is not fixed."""
-    from backends.model.file import ModelFile
-    from backends.runner import Loadable
-    from backends.trt.inference.late import described
+    from layerwise._tool.backends.model.file import ModelFile
+    from layerwise._tool.backends.runner import Loadable
+    from layerwise._tool.backends.trt.inference.late import described
 
     if path is None:
         return {}
@@ -32,7 +32,7 @@ def fed_profiles(feeds: FeedSpec) -> list[ProfileSpec]:
 
 def _fed_shapes(feeds: FeedSpec) -> dict[str, list[list[int]]]:
     """The shapes that are fed, as far as options or saved inputs tell."""
-    from backends.feeds.sources import load_feeds
+    from layerwise._tool.backends.feeds.sources import load_feeds
 
     found: dict[str, list[list[int]]] = {name: list(many) for name, many in feeds.shapes.items()}
     if not found:

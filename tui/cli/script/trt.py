@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 
-from backends.specs import FeedSpec, RunnerSpec
-from backends.trt.options import ConfigOptions, NetworkOptions, ProfileSpec, TrtOptions, trt_options
-from tui.cli import values
-from tui.cli.script.shapes import fed_profiles, input_shapes
-from tui.cli.script.text import Code, call
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.backends.trt.options import ConfigOptions, NetworkOptions, ProfileSpec, TrtOptions, trt_options
+from layerwise._tool.tui.cli import values
+from layerwise._tool.tui.cli.script.shapes import fed_profiles, input_shapes
+from layerwise._tool.tui.cli.script.text import Code, call
 
 _TRT = "layerwise.backend.trt"
 _CONFIG = {

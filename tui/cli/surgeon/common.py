@@ -5,17 +5,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from backends.errors import UsageError
-from backends.model.file import ModelFile
-from backends.sizes import parse_size
-from backends.text import shown
-from surgery.wire.pieces import THRESHOLD
-from tui.cli.log import INFO, Log
-from tui.cli.options import common as options
-from tui.cli.parser import Parser
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.sizes import parse_size
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.wire.pieces import THRESHOLD
+from layerwise._tool.tui.cli.log import INFO, Log
+from layerwise._tool.tui.cli.options import common as options
+from layerwise._tool.tui.cli.parser import Parser
 
 if TYPE_CHECKING:
-    from surgery.model.structure import Structure
+    from layerwise._tool.surgery.model.structure import Structure
 
 
 def add_model(parser: Parser) -> None:
@@ -35,7 +35,7 @@ def add_saving(parser: Parser) -> None:
 def open_file(args: Namespace, log: Log) -> ModelFile:
     """Open the model and say what is in it. BadFile, or UsageError for other frameworks' models."""
     if args.model_type not in (None, "onnx") or not args.model_file.endswith(".onnx"):
-        from tui.cli.request.to_spec import refuse_other_frameworks
+        from layerwise._tool.tui.cli.request.to_spec import refuse_other_frameworks
 
         refuse_other_frameworks(args)
     if Path(args.output).exists() and not args.overwrite:
@@ -52,7 +52,7 @@ def tell(file: ModelFile, title: str, log: Log) -> None:
     """Print a model's inputs, outputs and counts under `title`."""
     if not log.shows(INFO):
         return
-    from surgery.inspect.text import describe_model
+    from layerwise._tool.surgery.inspect.text import describe_model
 
     lines = [line.removeprefix("    ") for line in describe_model(file)][1:]
     log.info("\n".join([f"{title}:", *lines, ""]))
@@ -60,7 +60,7 @@ def tell(file: ModelFile, title: str, log: Log) -> None:
 
 def save_model(args: Namespace, log: Log, model: "Structure") -> None:
     """Write the new model where `-o` says, and say what is in it."""
-    from surgery.saving.model import save
+    from layerwise._tool.surgery.saving.model import save
 
     path = Path(args.output)
     log.info(f"Saving ONNX model to: {shown(args.output)}")

@@ -3,15 +3,15 @@
 from argparse import Namespace
 from typing import Any
 
-from backends.errors import UsageError
-from backends.text import shown, shown_lines
-from tui.cli.log import INFO, LEVELS, Log
-from tui.cli.options import common as options
-from tui.cli.options import run as options_run
-from tui.cli.parser import Parser
-from tui.cli.submit import job_spec, run_here
-from tui.cli.surgeon.common import tell_saved, threshold
-from tui.cli.surgeon.edit_options import add_edits
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.tui.cli.log import INFO, LEVELS, Log
+from layerwise._tool.tui.cli.options import common as options
+from layerwise._tool.tui.cli.options import run as options_run
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.submit import job_spec, run_here
+from layerwise._tool.tui.cli.surgeon.common import tell_saved, threshold
+from layerwise._tool.tui.cli.surgeon.edit_options import add_edits
 
 
 def fill_edit(parser: Parser) -> None:
@@ -128,7 +128,7 @@ def _params(args: Namespace) -> dict[str, Any]:
     """An EditJob, as JSON, but for its edits."""
     import msgspec
 
-    from tui.cli.check.lint import given
+    from layerwise._tool.tui.cli.check.lint import given
 
     named = {**vars(args), "fp_to_fp16": False, "model_file": args.model_file or "new.onnx"}
     feeds = given(Namespace(**named), [("onnxrt", None)]).feeds

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from backends.errors import UsageError
-from backends.filesystem.files import MOST, read_file, user_path
-from backends.text import shown
-from tui.cli.surgeon.common import parse_dims
-from tui.cli.surgeon.insert import parse_attributes
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.filesystem.files import MOST, read_file, user_path
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.cli.surgeon.common import parse_dims
+from layerwise._tool.tui.cli.surgeon.insert import parse_attributes
 
 Json = dict[str, Any]
 _CONSTANT = re.compile(r"(?P<values>-?(inf|nan|[\d.\[].*?))(:(?P<dtype>[a-z]+\d*))?", re.DOTALL)

@@ -4,9 +4,9 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from tui.cli.parser import Parser
-from tui.cli.surgeon import edit_makers as make
-from tui.cli.values import parse_map
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.surgeon import edit_makers as make
+from layerwise._tool.tui.cli.values import parse_map
 
 Maker = Callable[[list[str]], make.Json]
 

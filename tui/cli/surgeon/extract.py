@@ -5,16 +5,23 @@ from argparse import Namespace
 from collections.abc import Container, Sequence
 from pathlib import Path
 
-from backends.model.file import ModelFile
-from backends.text import shown
-from surgery.extract.ends import End
-from surgery.extract.wire import Parts
-from surgery.wire.graph import reading
-from surgery.wire.pieces import fits_in_one_file, save_pieces
-from tui.cli.log import Log
-from tui.cli.options import run as options_run
-from tui.cli.parser import Parser
-from tui.cli.surgeon.common import add_model, add_saving, open_file, parse_dims, tell_referring, tell_saved
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.extract.ends import End
+from layerwise._tool.surgery.extract.wire import Parts
+from layerwise._tool.surgery.wire.graph import reading
+from layerwise._tool.surgery.wire.pieces import fits_in_one_file, save_pieces
+from layerwise._tool.tui.cli.log import Log
+from layerwise._tool.tui.cli.options import run as options_run
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.surgeon.common import (
+    add_model,
+    add_saving,
+    open_file,
+    parse_dims,
+    tell_referring,
+    tell_saved,
+)
 
 WORTH_REFERRING = 64 << 20  # bytes of weights; fewer are copied in no time
 _SHAPE = re.compile(r"(?P<name>.+):(?P<shape>auto|\[[^\]]*\]):(?P<dtype>[\w.]+)", re.IGNORECASE | re.DOTALL)
@@ -55,7 +62,7 @@ def run_extract(args: Namespace, log: Log) -> int:
         parts = Parts(file.structure_bytes())
         inputs, outputs = (_ends(args.inputs, parts, True), _ends(args.outputs, parts, False))
         if not _picked(args, log, file, parts, inputs, outputs):
-            from tui.cli.surgeon.extract_structure import extract_structure
+            from layerwise._tool.tui.cli.surgeon.extract_structure import extract_structure
 
             extract_structure(args, log, file, inputs, outputs)
     return 0
@@ -107,6 +114,6 @@ def _end(item: str, names: Container[str], shaped: bool) -> End:
 
 
 def _dtype(name: str) -> str:
-    from backends.tensors import dtype_row
+    from layerwise._tool.backends.tensors import dtype_row
 
     return dtype_row(name).name

@@ -7,19 +7,19 @@ from typing import Any
 
 import msgspec
 
-from backends.errors import LayerwiseError
-from backends.model.file import ModelFile
-from backends.tensors import TensorInfo
-from backends.text import shown
-from surgery.extract.ends import End
-from surgery.extract.structure import extract, filled, missing
-from surgery.model.structure import Structure
-from surgery.saving.referring import save_referring
-from surgery.types.shapes import with_shapes
-from tui.cli.check.lint import given
-from tui.cli.log import Log
-from tui.cli.submit import job_spec, run_here
-from tui.cli.surgeon.common import save_model, tell_referring, tell_saved
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.tensors import TensorInfo
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.extract.ends import End
+from layerwise._tool.surgery.extract.structure import extract, filled, missing
+from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.saving.referring import save_referring
+from layerwise._tool.surgery.types.shapes import with_shapes
+from layerwise._tool.tui.cli.check.lint import given
+from layerwise._tool.tui.cli.log import Log
+from layerwise._tool.tui.cli.submit import job_spec, run_here
+from layerwise._tool.tui.cli.surgeon.common import save_model, tell_referring, tell_saved
 
 Ends = list[End] | None
 

@@ -3,15 +3,15 @@
 from argparse import Namespace
 from pathlib import Path
 
-from backends.model.file import ModelFile
-from backends.sizes import parse_size
-from backends.text import shown
-from surgery.folding.options import FoldOptions, totals
-from surgery.folding.wire import fold_bytes
-from surgery.wire.graph import reading
-from surgery.wire.pieces import fits_in_one_file, save_pieces
-from tui.cli.log import Log
-from tui.cli.surgeon.common import tell_saved
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.sizes import parse_size
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.folding.options import FoldOptions, totals
+from layerwise._tool.surgery.folding.wire import fold_bytes
+from layerwise._tool.surgery.wire.graph import reading
+from layerwise._tool.surgery.wire.pieces import fits_in_one_file, save_pieces
+from layerwise._tool.tui.cli.log import Log
+from layerwise._tool.tui.cli.surgeon.common import tell_saved
 
 _MORE = (
     *("outputs", "exclude_outputs", "outputs_by_type", "fp_to_fp16", "set_unbounded_dds_upper_bound"),

@@ -5,11 +5,11 @@ from argparse import Namespace
 from collections.abc import Iterable
 from typing import Any
 
-from backends.errors import UsageError
-from backends.text import shown
-from tui.cli.log import Log
-from tui.cli.parser import Parser
-from tui.cli.surgeon.common import add_model, add_saving, open_file, save_model
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.cli.log import Log
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.surgeon.common import add_model, add_saving, open_file, save_model
 
 
 def fill_insert(parser: Parser) -> None:
@@ -37,9 +37,9 @@ def run_insert(args: Namespace, log: Log) -> int:
     """Insert the node and save the model."""
     attrs = parse_attributes(args.attrs)
     with open_file(args, log) as file:
-        from surgery.edits.insert import insert_between
-        from surgery.model.structure import Structure
-        from surgery.types.shapes import with_shapes
+        from layerwise._tool.surgery.edits.insert import insert_between
+        from layerwise._tool.surgery.model.structure import Structure
+        from layerwise._tool.surgery.types.shapes import with_shapes
 
         model = insert_between(Structure.open(file), args.inputs, args.outputs, args.op, args.name, attrs)
         save_model(args, log, with_shapes(model)[0] if args.shape_inference else model)

@@ -2,10 +2,10 @@
 
 from argparse import Namespace
 
-from backends.text import shown
-from tui.cli.log import Log
-from tui.cli.parser import Parser
-from tui.cli.surgeon.common import add_model, add_saving, open_file, save_model
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.cli.log import Log
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.surgeon.common import add_model, add_saving, open_file, save_model
 
 
 def fill_prune(parser: Parser) -> None:
@@ -23,10 +23,10 @@ def fill_prune(parser: Parser) -> None:
 def run_prune(args: Namespace, log: Log) -> int:
     """Prune and save the model."""
     with open_file(args, log) as file:
-        from surgery.edits.nodes import Bypass
-        from surgery.model.structure import Structure
-        from surgery.rewrite.tidy import cleaned_model
-        from surgery.weights.sparsity import candidates, prune_2_4
+        from layerwise._tool.surgery.edits.nodes import Bypass
+        from layerwise._tool.surgery.model.structure import Structure
+        from layerwise._tool.surgery.rewrite.tidy import cleaned_model
+        from layerwise._tool.surgery.weights.sparsity import candidates, prune_2_4
 
         model = Structure.open(file)
         if args.remove_node_types:

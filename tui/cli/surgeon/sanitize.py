@@ -3,16 +3,16 @@
 from argparse import Namespace
 from typing import Any
 
-from backends.errors import UsageError
-from backends.text import shown, shown_lines
-from tui.cli.log import INFO, LEVELS, WARNING, Log
-from tui.cli.options import run as options_run
-from tui.cli.parser import Parser
-from tui.cli.progress import progress
-from tui.cli.submit import job_spec, run_here
-from tui.cli.surgeon.common import add_model, add_saving, open_file, parse_dims, tell_saved, threshold
-from tui.cli.surgeon.fold import folded_here, size_limit
-from tui.cli.values import parse_map
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.tui.cli.log import INFO, LEVELS, WARNING, Log
+from layerwise._tool.tui.cli.options import run as options_run
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.progress import progress
+from layerwise._tool.tui.cli.submit import job_spec, run_here
+from layerwise._tool.tui.cli.surgeon.common import add_model, add_saving, open_file, parse_dims, tell_saved, threshold
+from layerwise._tool.tui.cli.surgeon.fold import folded_here, size_limit
+from layerwise._tool.tui.cli.values import parse_map
 
 _FOLDING = ("num_passes", "partitioning", "no_fold_shapes", "no_per_pass_shape_inference", "fold_size_threshold")
 
@@ -102,7 +102,7 @@ def job_params(args: Namespace) -> dict[str, Any]:
     """A SanitizeJob, as JSON."""
     import msgspec
 
-    from tui.cli.check.lint import given
+    from layerwise._tool.tui.cli.check.lint import given
 
     feeds = given(Namespace(**{**vars(args), "input_shapes": [], "fp_to_fp16": False}), [("onnxrt", None)]).feeds
     return {

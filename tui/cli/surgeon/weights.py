@@ -2,12 +2,12 @@
 
 from argparse import Namespace
 
-from backends.errors import BadFile, UsageError
-from backends.filesystem.files import MOST, read_file
-from backends.text import shown
-from tui.cli.log import Log
-from tui.cli.parser import Parser
-from tui.cli.surgeon.common import add_model, add_saving, open_file, save_model
+from layerwise._tool.backends.errors import BadFile, UsageError
+from layerwise._tool.backends.filesystem.files import MOST, read_file
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.cli.log import Log
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.surgeon.common import add_model, add_saving, open_file, save_model
 
 
 def fill_weight_strip(parser: Parser) -> None:
@@ -22,8 +22,8 @@ def run_weight_strip(args: Namespace, log: Log) -> int:
     """Save the model without the values of its weights."""
     exclude = _lines(args.exclude_list) if args.exclude_list else []
     with open_file(args, log) as file:
-        from surgery.model.structure import Structure
-        from surgery.weights.strip import stripped
+        from layerwise._tool.surgery.model.structure import Structure
+        from layerwise._tool.surgery.weights.strip import stripped
 
         log.start("Beginning weight stripping...")
         log.warning(
@@ -52,8 +52,8 @@ def fill_weight_reconstruct(parser: Parser) -> None:
 def run_weight_reconstruct(args: Namespace, log: Log) -> int:
     """Save the model with random values where weights were stripped."""
     with open_file(args, log) as file:
-        from surgery.model.structure import Structure
-        from surgery.weights.strip import reconstructed
+        from layerwise._tool.surgery.model.structure import Structure
+        from layerwise._tool.surgery.weights.strip import reconstructed
 
         log.start("Beginning weight reconstruction...")
         model, names = reconstructed(Structure.open(file))

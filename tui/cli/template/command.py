@@ -3,15 +3,15 @@
 from argparse import Namespace
 from pathlib import Path
 
-from backends.errors import MissingDependency, UsageError
-from backends.text import shown
-from tui.cli.check.lint import given
-from tui.cli.log import Log, put
-from tui.cli.options import common as options
-from tui.cli.options.trt import add_tensorflow, add_trt
-from tui.cli.parser import Parser
-from tui.cli.request.to_spec import NO_TENSORRT
-from tui.cli.script.generate import model_loader, write_script
+from layerwise._tool.backends.errors import MissingDependency, UsageError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.cli.check.lint import given
+from layerwise._tool.tui.cli.log import Log, put
+from layerwise._tool.tui.cli.options import common as options
+from layerwise._tool.tui.cli.options.trt import add_tensorflow, add_trt
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.request.to_spec import NO_TENSORRT
+from layerwise._tool.tui.cli.script.generate import model_loader, write_script
 
 _BODY = """
 model = load_model()

@@ -3,24 +3,24 @@
 from argparse import Namespace
 from pathlib import Path
 
-from backends.errors import UsageError
-from backends.specs import FeedSpec
-from backends.text import shown
-from backends.trt.building.precision import reduces
-from backends.trt.options import TrtOptions
-from debugtools.compare.spec import CompareSpec
-from tui.cli.check.lint import given
-from tui.cli.log import Log
-from tui.cli.options import common as options
-from tui.cli.options import run as options_run
-from tui.cli.options.trt import add_tensorflow, add_trt
-from tui.cli.parser import Parser
-from tui.cli.request.to_spec import refuse_other_frameworks, wants_engine
-from tui.cli.request.to_trt import trt_options
-from tui.cli.script.generate import Body
-from tui.cli.script.text import Code
-from tui.cli.script.trt import remarks
-from tui.cli.template.command import add_output, save_script
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.building.precision import reduces
+from layerwise._tool.backends.trt.options import TrtOptions
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.tui.cli.check.lint import given
+from layerwise._tool.tui.cli.log import Log
+from layerwise._tool.tui.cli.options import common as options
+from layerwise._tool.tui.cli.options import run as options_run
+from layerwise._tool.tui.cli.options.trt import add_tensorflow, add_trt
+from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.request.to_spec import refuse_other_frameworks, wants_engine
+from layerwise._tool.tui.cli.request.to_trt import trt_options
+from layerwise._tool.tui.cli.script.generate import Body
+from layerwise._tool.tui.cli.script.text import Code
+from layerwise._tool.tui.cli.script.trt import remarks
+from layerwise._tool.tui.cli.template.command import add_output, save_script
 
 _NETWORK = """
 
