@@ -56,6 +56,10 @@ class BadFile(LayerwiseError):
         self.reason = reason
 
 
+class NoArray(LayerwiseError, ValueError):
+    """Numbers in lists do not make an array."""
+
+
 class Unwritable(LayerwiseError, OSError):
     """There can be no file at a path: no folder, no permission. Full disks and the like stay plain OSErrors."""
 

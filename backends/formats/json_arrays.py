@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 import pybase64
 
-from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.errors import BadFile, NoArray
 from layerwise._tool.backends.filesystem.direct_io import Writable
 from layerwise._tool.backends.formats.json_scan import Span, Stamp
 from layerwise._tool.backends.formats.npy import Array, NpyHeader, header_bytes, shape_array, storable
@@ -81,14 +81,20 @@ def _pieces(descriptor: int, span: Span) -> Iterator[bytes]:
 
 
 def as_array(value: Any) -> Array:
-    """Return a value of a file as an array: a StoredArray is read, numbers and lists are converted. ValueError if a
-    list is of lists of different lengths.
+    """Return a value of a file as an array: a StoredArray is read, numbers and lists are converted.
+
+    NoArray, a ValueError too, if a list is of lists of different lengths.
     """
     if isinstance(value, StoredArray):
         return value.array()
     if isinstance(value, np.ndarray):
         return value
-    return to_array(value) if is_tensor(value) else np.asarray(value)
+    if is_tensor(value):
+        return to_array(value)
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        raise NoArray(f"a list that is no array: {' '.join(str(error).split())}") from None
 
 
 def write_array(stream: Writable, array: Array, level: int) -> None:

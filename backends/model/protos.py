@@ -9,6 +9,7 @@ from layerwise._tool.backends.model.onnx_native import NoRoom, infer_shapes
 
 if TYPE_CHECKING:
     import onnx
+    from google.protobuf.message import Message
 
 _GRAPH_ATTRIBUTES = (5, 10)  # AttributeProto.GRAPH and GRAPHS
 
@@ -25,6 +26,8 @@ def parse_model(data: bytes, label: object = "model") -> "onnx.ModelProto":
     if not model.HasField("graph"):
         raise BadFile(label, "not an ONNX model: there is no graph in it")
     try:
+        for message in (model, model.graph, *model.opset_import, *model.metadata_props, *model.functions):
+            _require_texts(message)
         for graph in all_graphs(model):
             _require_text(graph)
     except TypeError:  # protobuf hands out bytes where a string is not UTF-8
@@ -58,6 +61,14 @@ def _is_complete(model: "onnx.ModelProto") -> bool:
         and all(dim.HasField("dim_value") for dim in value.type.tensor_type.shape.dim)
     }  # fmt: skip
     return all(name in known for node in model.graph.node for name in node.output if name)
+
+
+def _require_texts(message: "Message") -> None:
+    """Raise TypeError if one of a message's own strings is not text."""
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_STRING:
+            is_one = isinstance(value, str | bytes)
+            "".join([value] if is_one else value)
 
 
 def _require_text(graph: "onnx.GraphProto | onnx.FunctionProto") -> None:

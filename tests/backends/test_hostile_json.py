@@ -1,9 +1,11 @@
 """Damaged files of saved data: never a traceback, never a hang, always an error that names the file."""
 
+import json
 import random
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -163,3 +165,11 @@ def test_not_even_files(tmp_path: Path) -> None:
     for path in (tmp_path / "absent.json", tmp_path / "absent.npz", tmp_path / "absent.safetensors", tmp_path):
         with pytest.raises(LayerwiseError, match=re.escape(str(path))):
             read_everything(path)
+
+
+@pytest.mark.parametrize("value", [[[1, 2], [3]], [1, [2, 3]], [[[1], [2, 3]]], {"a": 1}, ["x", 1], None, True, [], 2])
+def test_values_that_are_no_array(tmp_path: Path, value: object) -> None:
+    path = tmp_path / "feeds.json"
+    path.write_text(json.dumps([{"x": value}]))
+    with suppress(LayerwiseError):
+        read_everything(path)

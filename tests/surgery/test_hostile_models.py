@@ -2,6 +2,7 @@
 
 import numpy as np
 import onnx
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import models
@@ -25,6 +26,31 @@ MODELS = [make().SerializeToString() for make in MAKERS]
 def test_a_damaged_model_gives_an_error_in_words_or_a_result(data: bytes, at: int, new: bytes, cut: int) -> None:
     place = at % len(data)
     damaged = data[:place] + new + data[place + cut :]
+    for use in (_run, _cast):
+        try:
+            use(damaged)
+        except LayerwiseError as error:
+            assert str(error).isprintable()
+
+
+TEXTS = (
+    *("producer_name", "producer_version", "domain", "doc_string", "opset_import.domain", "metadata_props.key"),
+    *("metadata_props.value", "graph.name", "graph.doc_string", "graph.input.name", "graph.node.name"),
+    *("graph.node.doc_string", "graph.node.op_type", "graph.initializer.name", "graph.initializer.doc_string"),
+)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_text_of_a_model_that_is_none(name: str) -> None:
+    model = models.mlp()
+    model.metadata_props.add(key="k", value="v")
+    *path, last = name.split(".")
+    message = model
+    for step in path:
+        message = getattr(message, step)
+        message = message if hasattr(message, "DESCRIPTOR") else message[0]
+    setattr(message, last, "mark_of_it")
+    damaged = model.SerializeToString().replace(b"mark_of_it", b"mark\xff\xfef_it")
     for use in (_run, _cast):
         try:
             use(damaged)
