@@ -78,10 +78,10 @@ PLACES = {
 }  # fmt: skip
 
 
-_REAL_WORKERS = """
-from layerwise._tool.backends.jobs.processes import control, supervise
-supervise.start_worker = control.start_worker
-"""
+_REAL_WORKERS = (
+    "from layerwise._tool.backends.jobs.processes import control, supervise; "
+    "supervise.start_worker = control.start_worker"
+)
 
 
 def line(words: list[str], place: Place, folder: Path) -> tuple[int, str]:
