@@ -4,7 +4,6 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import NoReturn
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.tui.cli.registry import COMMANDS, Branch, Leaf, branch_overview, overview, unknown
@@ -109,7 +108,7 @@ def _print(text: str, code: int = 0) -> int:
     return code
 
 
-def run() -> NoReturn:
+def run() -> None:
     """The program: all is said when `main` is through, and a late Ctrl-C ends what is left without a word."""
     code = main()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
