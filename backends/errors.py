@@ -86,6 +86,11 @@ def refusal(error: BaseException) -> str:
     return words if error.filename is None or error.errno in _SCARCE else f"{shown(str(error.filename))}: {words}"
 
 
+def is_scarce(error: OSError) -> bool:
+    """Whether it is this process that lacks something (descriptors, memory), not the file."""
+    return error.errno in _SCARCE
+
+
 def raise_scarce(error: BaseException) -> None:
     """Raise an OSError where an error, of native code too, says that the machine gives no more threads or files.
 

@@ -22,16 +22,8 @@ _OF_THE_PATH = frozenset({
 })  # fmt: skip
 
 
-_SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
-
-
 class Damaged(OSError):
     """What stands at a path is no file that can be read; `strerror` says what it is."""
-
-
-def is_scarce(error: OSError) -> bool:
-    """Whether it is this process that lacks something (descriptors, memory), not the file."""
-    return error.errno in _SCARCE
 
 
 def kind_of(mode: int) -> str:

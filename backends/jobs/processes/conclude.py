@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from layerwise._tool.backends.filesystem.regular import is_scarce
+from layerwise._tool.backends.errors import is_scarce
 from layerwise._tool.backends.filesystem.temporary import sweep as sweep_temporary
 from layerwise._tool.backends.filesystem.temporary import sweep_record
 from layerwise._tool.backends.jobs.folder import JOURNAL, LOCK, LOG, TEMPORARY, is_own, release_reserve

@@ -15,9 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from layerwise._tool.backends.errors import LayerwiseError, refusal
+from layerwise._tool.backends.errors import LayerwiseError, is_scarce, refusal
 from layerwise._tool.backends.filesystem.permissions import keep_alone, keep_private
-from layerwise._tool.backends.filesystem.regular import is_scarce
 from layerwise._tool.backends.filesystem.temporary import keep_aside, record_in
 from layerwise._tool.backends.jobs.actions import find_action
 from layerwise._tool.backends.jobs.context import JobContext
