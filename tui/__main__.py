@@ -1,8 +1,10 @@
 """The command `layerwise`: a file opens the app, a word runs a command. Imports only what the word needs."""
 
+import atexit
 import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from layerwise._tool.backends.errors import LayerwiseError
@@ -110,9 +112,24 @@ def _print(text: str, code: int = 0) -> int:
 
 def run() -> None:
     """The program: all is said when `main` is through, and a late Ctrl-C ends what is left without a word."""
-    code = main()
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    sys.exit(code)
+    status = [1]
+    atexit.register(_leave, status)  # registered first, it is called last
+    try:
+        status[0] = main()
+    except SystemExit as leaving:
+        status[0] = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+        raise
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.exit(status[0])
+
+
+def _leave(status: list[int]) -> None:
+    """End without taking the interpreter apart, which takes as long as a small command: the system frees all."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(status[0])
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,31 @@ def test_a_listener_that_raises_ends_the_telling_and_not_the_job(jobs_home: Work
     view = jobs_home.view(1)
     assert view.state == "done" and view.counts == {"layers": 7}
     assert told.count("row") == 1
+
+
+def test_who_waits_for_a_slow_listener_sleeps(jobs_home: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    from layerwise._tool.backends.jobs.inline import run_inline
+    from layerwise._tool.backends.jobs.waiting.sleeper import Sleeper
+
+    sleeps = []
+    sleep = Sleeper.sleep
+    monkeypatch.setattr(Sleeper, "sleep", lambda *args, **named: sleeps.append(None) or sleep(*args, **named))
+    during = []
+
+    def listen(event: dict[str, object]) -> None:
+        if during:
+            return
+        until(lambda: jobs_home.view(1).state == "done")
+        taken = [os.open("/dev/null", os.O_RDONLY) for _ in range(16)]  # the numbers that the worker's end gave back
+        before = len(sleeps)
+        with suppress(AssertionError):
+            until(lambda: len(sleeps) > before + 20, seconds=0.5)
+        during.append(len(sleeps) - before)
+        for file in taken:
+            os.close(file)
+
+    run_inline(JobSpec(action="test_rows", params={"n": 7}), listen, jobs_home)
+    assert during[0] < 5
 
 
 def test_the_environment_of_a_job(jobs_home: Workspace) -> None:

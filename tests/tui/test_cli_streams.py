@@ -72,3 +72,27 @@ def test_an_output_that_never_waits_gets_every_byte(models: Path) -> None:
     os.close(read)
     assert slow.returncode == 0 and found == whole
     assert len(whole) > room
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [("--version", 0), ("run --help", 0), ("run", 2), ("run nothing.onnx --onnxrt", 1)]
+)
+def test_what_is_to_be_done_at_the_end_is_done(tmp_path: Path, words: str, code: int) -> None:
+    program = (
+        "import threading, time; from layerwise._tool.tui.__main__ import run;"
+        "threading.Thread(target=lambda: (time.sleep(0.05), print('waited for')), daemon=False).start();"
+        "run()"
+    )
+    command = [sys.executable, "-c", program, *words.split()]
+    done = subprocess.run(command, check=False, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == code
+    assert "waited for\n" in done.stdout
+
+
+def test_the_end_of_a_library_used_on_the_way_is_not_skipped(tmp_path: Path) -> None:
+    program = (
+        "import atexit, sys; from layerwise._tool.tui import __main__ as program; main = program.main;"
+        "program.main = lambda: (atexit.register(print, 'tidied'), main(['--version']))[1]; program.run()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=False, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "tidied")

@@ -51,7 +51,9 @@ class Supervision:
         self.lock = lock
         self.view = JobView(folder)
         self.sleeper = Sleeper()
-        self._teller = self._told(on_event) if on_event is not None else None
+        self._on_event = on_event
+        self._teller: Teller | None = None
+        self._telling_error: BaseException | None = None
         self._spare = spare
         self._spec = raw_spec(folder)
         keep_private(folder.parents[1])
@@ -86,14 +88,11 @@ class Supervision:
             self._finish_telling()
         return state
 
-    def _told(self, on_event: Callable[[Event], None]) -> "Teller":
-        from layerwise._tool.backends.jobs.journal.delivery import Teller
-
-        return Teller(self.folder, on_event, self.sleeper.wake)
-
     def _finish_telling(self) -> None:
         """Wait until all is told, unless the end is asked for meanwhile, or nobody may be listening any more."""
-        teller, asked = self._teller, self._stops_asked
+        teller, asked = self._tell(), self._stops_asked
+        if self._telling_error is not None:
+            raise self._telling_error
         if teller is None:
             return
         teller.finish()
@@ -113,7 +112,7 @@ class Supervision:
     def _attempt(self) -> Ending:
         held: dict[str, int] | None = None
         try:
-            self._look()
+            self.view.refresh()
             held = self._take_leases()
             return Ending(stopped="cancel") if held is None else self._work(held)
         except LayerwiseError as error:
@@ -158,7 +157,8 @@ class Supervision:
     def _say(self, kind: str, /, **fields: object) -> None:
         with journal(self.folder) as writer:
             writer.write(kind, **fields)
-        self._look()
+        self.view.refresh()
+        self._tell()
 
     def _work(self, held: dict[str, int]) -> Ending:
         kills, log_from = oom_kills(), _size(self.folder / LOG)
@@ -170,6 +170,7 @@ class Supervision:
             worker.signal_group(signal.SIGKILL)
             worker.bury()
             raise
+        self.sleeper.watch_nothing()
         sweep(self.folder)  # while the guard is there, which would do it if we were killed now
         status = worker.bury()
         oom = oom_kills() > kills
@@ -206,7 +207,7 @@ class Supervision:
     def _arrange(self, worker: WorkerProcess) -> None:
         self.sleeper.process(worker.pidfd)
         self.sleeper.watch(self.folder / REPLIES)
-        if self._teller is not None:
+        if self._on_event is not None:
             self.sleeper.watch(self.folder / JOURNAL)
         self._deadline = time.monotonic() + (self._spec.get("timeout") or INFINITY)
 
@@ -248,14 +249,18 @@ class Supervision:
             self._deadline = time.monotonic() + self._left
         return self._stops_asked > 0 or any(reply.get("type") == "cancel" for reply in replies)
 
-    def _look(self) -> None:
-        """See where the attempt stands."""
-        self.view.refresh()
-        self._tell()
+    def _tell(self) -> "Teller | None":
+        """Have told what the journal holds by now; nothing is before the worker starts, which it would hold up."""
+        if self._teller is None and self._on_event is not None and self._telling_error is None:
+            from layerwise._tool.backends.jobs.journal.delivery import Teller
 
-    def _tell(self) -> None:
+            try:
+                self._teller = Teller(self.folder, self._on_event, self.sleeper.wake)
+            except RuntimeError as error:  # no more threads may be started
+                self._telling_error = error
         if self._teller is not None:
             self._teller.look()
+        return self._teller
 
 
 def time_running(folder: Path, attempt: int) -> tuple[float, bool]:

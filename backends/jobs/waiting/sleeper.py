@@ -2,6 +2,7 @@
 
 import os
 import select
+import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +33,15 @@ class Sleeper:
         """Wake when the process ends."""
         self._process = pidfd
         self._must_poll |= pidfd < 0
+
+    def watch_nothing(self) -> None:
+        """Wake only when told to: the number of the process's descriptor may soon be another file's."""
+        self._process, watch, self._watch = -1, self._watch, None
+        if watch is not None:
+            try:
+                threading.Thread(target=watch.close).start()  # the kernel may keep it waiting for 20 ms
+            except RuntimeError:
+                watch.close()
 
     def sleep(self, seconds: float | None, *, deaf: float = 0.0) -> None:
         """Sleep until something happens; for the first `deaf` seconds files do not count, to be told less often."""

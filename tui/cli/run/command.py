@@ -9,19 +9,18 @@ import msgspec
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.cli import values
-from layerwise._tool.tui.cli.json_output import Collector, print_json
 from layerwise._tool.tui.cli.log import Log, put
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.parser import fill
 from layerwise._tool.tui.cli.request.to_spec import to_request
-from layerwise._tool.tui.cli.run.report import CompareReport
 from layerwise._tool.tui.cli.submit import job_spec, run_detached, run_here
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
     from layerwise._tool.debugtools.bench.spec import BenchSpec
+    from layerwise._tool.tui.cli.run.report import CompareReport
 
 _GPU_PROVIDERS = ("cuda", "tensorrt", "trt", "rocm", "migraphx")
 
@@ -45,10 +44,15 @@ def run_run(args: Namespace, log: Log) -> int:
 
 def run_report(spec: CompareSpec, job: "JobSpec", log: Log) -> int:
     """Run the job here and print its report; the exit code."""
-    report = CompareReport(log, spec)
+    report: CompareReport | None = None
     with progress(log) as show:
 
         def listen(event: dict[str, object]) -> None:
+            nonlocal report
+            if report is None:  # imported while the worker starts
+                from layerwise._tool.tui.cli.run.report import CompareReport
+
+                report = CompareReport(log, spec)
             show(event)
             report.event(event)
 
@@ -56,6 +60,8 @@ def run_report(spec: CompareSpec, job: "JobSpec", log: Log) -> int:
 
 
 def _run_json(job: "JobSpec", args: Namespace, log: Log) -> int:
+    from layerwise._tool.tui.cli.json_output import Collector, print_json
+
     collector = Collector()
     code = run_here(job, collector.event, log)
     print_json(collector.document(args.command, code))
