@@ -162,7 +162,8 @@ import os
 import onnx
 from pathlib import Path
 from layerwise._tool.backends.trt.store import Store
-onnx.save(onnx.load_from_string(conv(1).read()), "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+proto = onnx.load_from_string(conv(1).read())
+onnx.save(proto, "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
 Path("t.cache").write_bytes(b"12345678")
 options = TrtOptions(load_timing_cache="t.cache")
 def key():
