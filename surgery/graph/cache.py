@@ -1,8 +1,8 @@
 """Where indexes are kept, and how one is found without reading the model.
 
-A model file's (device, inode, size, times of content and inode) names a small file that holds the name
-of the index's folder. That name is a hash of the structure and of the model's path, so that a model that was only touched keeps
-its index. No NumPy here.
+A model file's (device, inode, size, times of content and inode) names a small file that holds the name of the
+index's folder. That name is a hash of the structure and of the model's path, so that a model that was only touched
+keeps its index. No NumPy here.
 """
 
 import hashlib
