@@ -1,8 +1,10 @@
 """What a face does not use, it does not import: start-up time and crash isolation depend on it."""
 
 import ast
+import graphlib
 import importlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -77,6 +79,64 @@ def test_only_one_place_quotes_for_the_shell() -> None:
     named = {str(path.relative_to(ROOT)) for floor in (*FLOORS, "layerwise")
              for path in ROOT.glob(f"{floor}/**/*.py") if re.search(r"\bshlex\b", path.read_text())}  # fmt: skip
     assert named == {"backends/shell.py", "tui/state/run_trt.py"}  # the latter reads groups between semicolons
+
+
+def imports_in(folder: Path) -> dict[str, set[str]]:
+    """Each module of the package in `folder`, with those that it imports anywhere: at the top, in a function,
+    or for the type checker alone.
+    """
+    found = (Path(place, name) for place, _, names in os.walk(folder, followlinks=True) for name in names)
+    paths = {
+        ".".join(path.relative_to(folder.parent).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in found
+        if path.suffix == ".py"
+    }
+    imports: dict[str, set[str]] = {}
+    for module, path in paths.items():
+        named = []
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                named += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                assert node.module is not None and not node.level, f"{path}:{node.lineno}: a relative import"
+                inner = [f"{node.module}.{alias.name}" for alias in node.names]
+                named += [name if name in paths else node.module for name in inner]
+        imports[module] = {name for name in named if name in paths} - {module}
+    return imports
+
+
+def circle_in(imports: dict[str, set[str]]) -> list[str]:
+    """Modules of which each imports the next and the last is the first; [] if there is no such circle."""
+    try:
+        graphlib.TopologicalSorter(imports).prepare()
+    except graphlib.CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_module_imports_one_that_imports_it() -> None:
+    imports = imports_in(ROOT / "layerwise")
+    assert len(imports) > 800
+    assert circle_in(imports) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["import p.room.one", "def f():\n    from p.room import one", "if TYPE_CHECKING:\n    from p.room.one import x"],
+)
+def test_a_circle_is_found_however_it_is_closed(tmp_path: Path, line: str) -> None:
+    for name, text in {
+        "p/__init__": "",
+        "p/room/one": "from p import two",
+        "p/two": "import p.three",
+        "p/three": "",
+    }.items():
+        path = tmp_path / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert circle_in(imports_in(tmp_path / "p")) == []
+    (tmp_path / "p/three.py").write_text(line)
+    assert set(circle_in(imports_in(tmp_path / "p"))) == {"p.room.one", "p.two", "p.three"}
 
 
 @pytest.mark.parametrize("name", FLOORS)

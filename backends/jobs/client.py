@@ -151,8 +151,10 @@ class JobClient:
         raise LayerwiseError(f"the worker ended before it answered: {summary} (`layerwise jobs show {job}`)")
 
     async def prune(self, jobs: Iterable[int] | None = None, *, keep: int = 0, older_than: float = 0.0) -> Removed:
-        """Remove jobs that have ended; returns their ids and the bytes they took (see Workspace.prune)."""
-        return await asyncio.to_thread(self.workspace.prune, jobs, keep=keep, older_than=older_than)
+        """Remove jobs that have ended; returns their ids and the bytes they took (see `prune`)."""
+        from layerwise._tool.backends.jobs.workspace.prune import prune
+
+        return await asyncio.to_thread(prune, self.workspace, jobs, keep=keep, older_than=older_than)
 
     def close(self) -> None:
         """Stop watching, and end the processes that wait for a job. Jobs go on."""

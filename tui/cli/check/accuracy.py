@@ -41,9 +41,9 @@ def fill_accuracy(parser: Parser) -> None:
 
 def run_accuracy(args: Namespace, log: Log) -> int:
     """Check the file; 0 if all passes, 1 if not."""
-    from layerwise._tool.backends.results.accuracy import AccuracyResults
+    from layerwise._tool.backends.results.io import load_accuracy
 
-    saved = AccuracyResults.load(args.path)
+    saved = load_accuracy(args.path)
     metrics = metric_names(args.compare)
     present = {_metric(result) for result in saved.results} - {_NONE}
     missing = [metric for metric in metrics if metric not in present] if args.compare and present else []

@@ -156,12 +156,13 @@ def fill_prune(parser: Parser) -> None:
 
 def run_prune(args: Namespace, log: Log) -> int:
     """Remove jobs that have ended, with their files; where none is named, indexes of models nobody opens too."""
+    from layerwise._tool.backends.jobs.workspace.prune import prune
     from layerwise._tool.backends.jobs.workspace.store import Workspace
 
     workspace = Workspace()
     seconds = values.parse_duration(args.older_than) if args.older_than else 0.0
     named = [_number(job) for job in args.jobs] or None
-    removed, freed = workspace.prune(named, keep=max(0, args.keep), older_than=seconds)
+    removed, freed = prune(workspace, named, keep=max(0, args.keep), older_than=seconds)
     log.finish(f"{len(removed)} jobs removed, {size(freed)} freed")
     if named is None:
         _prune_indexes(workspace.cache, log)
