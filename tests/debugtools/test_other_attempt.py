@@ -22,13 +22,13 @@ from layerwise._tool.backends.jobs.journal.events import read_events
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.log import CRITICAL, Log
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
 from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec
 from layerwise._tool.tui.cli.json_output import Collector
-from layerwise._tool.tui.cli.log import CRITICAL, Log
 from layerwise._tool.tui.cli.run.report import CompareReport
 from layerwise._tool.tui.controllers.errors import ErrorsController
 from layerwise._tool.tui.state.debugging import DebugState

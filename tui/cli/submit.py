@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.filesystem.files import current_folder
+from layerwise._tool.backends.log import CRITICAL, FINISH, Log
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown, shown_lines
-from layerwise._tool.tui.cli.log import CRITICAL, FINISH, Log
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.journal.view import JobView

@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.table.report_lines import label, name, rule
 from layerwise._tool.tui.cli.json_output import print_json
-from layerwise._tool.tui.cli.log import Log
 from layerwise._tool.tui.cli.options.common import COMPARE_NAMES
 from layerwise._tool.tui.cli.options.compare import add_thresholds
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.request.to_spec import metric_names, tolerance
-from layerwise._tool.tui.cli.run.report_lines import label, name, rule
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.results.accuracy import AccuracyResult, AccuracyResults, Result, SimpleResult

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
 from layerwise._tool.backends.jobs.folder import LOG, job_id
+from layerwise._tool.backends.log import Log, put
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.jobs.output import RawOutput
 from layerwise._tool.tui.cli.json_output import print_json
-from layerwise._tool.tui.cli.log import Log, put
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.streams import reader_gone
 from layerwise._tool.tui.cli.submit import card_text
