@@ -139,6 +139,39 @@ def test_a_circle_is_found_however_it_is_closed(tmp_path: Path, line: str) -> No
     assert set(circle_in(imports_in(tmp_path / "p"))) == {"p.room.one", "p.two", "p.three"}
 
 
+def names_above(floor: str, text: str) -> list[str]:
+    """Strings of a module of `floor`, docstrings left out, that name a module of a package above it."""
+    above = re.compile(rf"\b(?:{'|'.join(FLOORS[FLOORS.index(floor) + 1 :])})\.\w")
+    tree = ast.parse(text)
+    described = {
+        id(statement.value)
+        for node in ast.walk(tree)
+        for statement in (getattr(node, "body", None) if isinstance(getattr(node, "body", None), list) else [])
+        if isinstance(statement, ast.Expr)
+    }
+    constants = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in described)
+    return [node.value for node in constants if isinstance(node.value, str) and above.search(node.value)]
+
+
+@pytest.mark.parametrize("floor", FLOORS[:-1])
+def test_no_string_names_a_module_of_a_package_above(floor: str) -> None:
+    assert {str(path): found for path in ROOT.glob(f"{floor}/**/*.py")
+            if (found := names_above(floor, path.read_text(encoding="utf-8")))} == {}  # fmt: skip
+
+
+def test_a_module_of_a_package_above_is_found_in_a_string() -> None:
+    text = '''
+"""Not debugtools.docstring."""
+PLACES = {"a": "layerwise._tool.debugtools.convert.engine:build", "b": "surgery.cut", "tui": "no surgery"}
+def f():
+    """Nor tui.docstring."""
+    return import_module(f"layerwise._tool.tui.{NAME}.app")
+'''
+    assert names_above("backends", text) == ["layerwise._tool.debugtools.convert.engine:build", "surgery.cut"]
+    assert names_above("surgery", text) == ["layerwise._tool.debugtools.convert.engine:build"]
+    assert names_above("debugtools", text.replace("{NAME}.", "")) == ["layerwise._tool.tui.app"]
+
+
 @pytest.mark.parametrize("name", FLOORS)
 def test_a_floor_has_one_name(name: str) -> None:
     """Its module would be loaded a second time under the other, here where its folder can be imported."""

@@ -13,7 +13,7 @@ from layerwise._tool.backends.jobs.folder import MAX_SPEC, SPEC
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One job.
 
-    action: a name from `backends.jobs.actions`; params: what it takes.
+    action: a name that the module of the actions knows (`backends.jobs.actions`); params: what it takes.
     title: shown in lists. command: the equivalent command line, shown in crash cards. cwd: folder the worker
     starts in.
     gpus: leased for the job alone; cpus: slots of the workspace (0: none, for work that is mostly idle).

@@ -12,6 +12,7 @@ from support.other_user import OTHER, entries, loose, needs_root, open_place
 from support.writers import WAYS, forked
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.jobs import OWN
 from layerwise._tool.backends.jobs.client import send
 from layerwise._tool.backends.jobs.inline import run_inline
 from layerwise._tool.backends.jobs.processes import supervise
@@ -241,5 +242,5 @@ def test_lines_of_another_user_are_not_read(jobs_home: Workspace, name: str, for
     if name == "events.jsonl":
         assert events_of(jobs_home, view.id) == []
     else:
-        assert supervise.Supervision(view.folder, lock).run() == "done"
+        assert supervise.Supervision(view.folder, lock, OWN).run() == "done"
     os.close(lock)

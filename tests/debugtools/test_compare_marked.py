@@ -24,6 +24,7 @@ from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.backends.results.io import load_results
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 
 ALL = MarkSpec(everything=True)
@@ -196,7 +197,7 @@ def test_one_tensor_is_looked_at_among_all_that_were_marked(golden: Path) -> Non
     row = max(run_compare(spec).table(), key=lambda row: row["max_abs"])
     assert row["max_abs"] > 0
     view = {"compare": msgspec.to_builtins(spec), "tensor": row["tensor"], "mode": row["mode"]}
-    done = run_inline(JobSpec(action="tensor_view", params=view), lambda event: None, Workspace())
+    done = run_inline(JobSpec(action="tensor_view", params=view), lambda event: None, Workspace(), ACTIONS)
     assert done.result is not None and done.result["row"]["max_abs"] == row["max_abs"]
 
 

@@ -13,6 +13,7 @@ from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.prune import prune
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.tui.controllers.run import compare_job
 from layerwise._tool.tui.presenters.glyphs import ASCII, UNICODE
 from layerwise._tool.tui.presenters.jobs import card_lines, card_text, heading, row_line, summary
@@ -175,7 +176,7 @@ def test_a_comparison_that_was_started_before_opens_its_table(tmp_path: Path) ->
     async def before() -> int:
         from layerwise._tool.backends.jobs.client import JobClient
 
-        client = JobClient(Workspace())
+        client = JobClient(Workspace(), ACTIONS)
         job = await client.submit(compare_job(compare_spec(wrong, right)))
         await client.wait(job)
         client.close()

@@ -37,8 +37,9 @@ class Follower:
         """Return when the job has ended. Raises what asking raises."""
         from layerwise._tool.backends.jobs.client import JobClient
         from layerwise._tool.backends.jobs.workspace.store import Workspace
+        from layerwise._tool.debugtools import ACTIONS
 
-        client = JobClient(Workspace())
+        client = JobClient(Workspace(), ACTIONS)
         self._following = asyncio.current_task()
         try:
             async for event in client.events(self._job):

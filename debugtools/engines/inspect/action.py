@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import onnx
 
+from layerwise._tool.backends.builds import no_progress
 from layerwise._tool.backends.errors import BadFile, UsageError, placing
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.filesystem.permissions import make_folder
@@ -17,7 +18,6 @@ from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.stats import array_stats
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.building.builder import Builder
-from layerwise._tool.backends.trt.building.monitor import no_progress
 from layerwise._tool.backends.trt.inference.engine import load_engine
 from layerwise._tool.backends.trt.inference.runner import read_engine
 from layerwise._tool.backends.trt.inspect.engine import EngineView, engine_view

@@ -282,8 +282,9 @@ def _spec(view: "JobView") -> dict[str, Any]:
 def _client() -> "JobClient":
     from layerwise._tool.backends.jobs.client import JobClient
     from layerwise._tool.backends.jobs.workspace.store import Workspace
+    from layerwise._tool.debugtools import ACTIONS
 
-    return JobClient(Workspace())
+    return JobClient(Workspace(), ACTIONS)
 
 
 def _ask(request: Coroutine[Any, Any, object]) -> object:
