@@ -43,7 +43,7 @@ class JobContext:
     @property
     def spec(self) -> Any:
         """The job's JobSpec."""
-        from layerwise._tool.backends.jobs.workspace.store import load_spec
+        from layerwise._tool.backends.jobs.spec import load_spec
 
         return load_spec(self.folder)
 

@@ -12,6 +12,7 @@ from layerwise._tool.backends.jobs.inline import run_inline
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.gpus import visible_gpus
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class SubJobs:
             action=action, params=params, title=f"triage: {title}", command=self._command,
             cwd=str(self._context.raw.get("cwd", "")), gpus=self._gpus,
         )  # fmt: skip
-        view = run_inline(job, self._listener(rows, title), self._workspace)
+        view = run_inline(job, self._listener(rows, title), self._workspace, ACTIONS)
         if view.state == "cancelled":
             raise LayerwiseError(f"cancelled while: {title}")
         card = view.card or {}

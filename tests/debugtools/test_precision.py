@@ -28,6 +28,7 @@ from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.backends.reference.evaluate import Evaluation
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.debugtools.compare.spec import CompareSpec, ToleranceSpec
 from layerwise._tool.debugtools.search.precision.action import debug_precision
 from layerwise._tool.debugtools.search.precision.effect import effects, enough, sensitivities
@@ -338,14 +339,14 @@ def test_a_killed_search_goes_on_where_it_was(
     feed = {"x": np.random.default_rng(1).standard_normal((4, 16)).astype(np.float32) * 4}
     spec = spec_of(tmp_path, troubled(), feed, check=check)
     job = JobSpec(action="debug_precision", params=msgspec.to_builtins(spec), cpus=0, cwd=str(tmp_path))
-    number = asyncio.run(JobClient(jobs_home).submit(job))
+    number = asyncio.run(JobClient(jobs_home, ACTIONS).submit(job))
     until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip(), 60)
     kill(pids_of(jobs_home, number)[0])
     wait_for(jobs_home, number, "failed")
     before = rows_of(jobs_home, number, "verdicts")
     assert len(before) == 3
     (tmp_path / "go").touch()
-    asyncio.run(JobClient(jobs_home).retry(number))
+    asyncio.run(JobClient(jobs_home, ACTIONS).retry(number))
     view = wait_for(jobs_home, number, "done", seconds=60)
     after = rows_of(jobs_home, number, "verdicts")
     assert after[: len(before)] == before and kept_names(view.result) == NEEDED

@@ -203,12 +203,12 @@ def test_a_build_in_a_thread_is_heard_of_and_given_up(scenario: RunIn) -> None:
         """
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from layerwise._tool.backends.trt.building.monitor import give_up, hear
+from layerwise._tool.backends.builds import OF_PROCESS
 heard = threading.Event()
-hear(lambda done, total, text: heard.set())
+OF_PROCESS.progress = lambda done, total, text: heard.set()
 found = ThreadPoolExecutor(1).submit(error_of, lambda: opened(conv(1)))
 print(heard.wait(20))
-give_up()
+OF_PROCESS.over = True
 print(found.result(20))
 """,
         LAYERWISE_FAKE_TRT_FAULTS='{"waits": "never"}',

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.log import Log, put
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.cli.json_output import Collector
-from layerwise._tool.tui.cli.log import Log, put
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.request import parser as run_parser
 from layerwise._tool.tui.cli.request.to_spec import to_request

@@ -7,12 +7,12 @@ import msgspec
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.filesystem.files import current_folder
+from layerwise._tool.backends.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.triage.flow import STEPS, check_answers
 from layerwise._tool.debugtools.triage.spec import TriageSpec
 from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log
 from layerwise._tool.tui.cli.options import common as options
 from layerwise._tool.tui.cli.options import compare as options_compare
 from layerwise._tool.tui.cli.options import run as options_run

@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.jobs.spec import JobSpec
-from layerwise._tool.backends.jobs.workspace.store import load_spec
+from layerwise._tool.backends.jobs.spec import JobSpec, load_spec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.state.shared import AppState
 

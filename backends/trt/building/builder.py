@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from layerwise._tool.backends.builds import Progress
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.filesystem.permissions import make_folder
@@ -14,7 +15,7 @@ from layerwise._tool.backends.scripts import call_script
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.building import config as configs
 from layerwise._tool.backends.trt.building.calibration import calibrated
-from layerwise._tool.backends.trt.building.monitor import Build, Progress, make_monitor
+from layerwise._tool.backends.trt.building.monitor import Build, make_monitor
 from layerwise._tool.backends.trt.building.network import Network, made_by, mark_outputs, parse_onnx, script_network
 from layerwise._tool.backends.trt.building.plugins import load_plugins
 from layerwise._tool.backends.trt.building.precision import by_flags, in_graph

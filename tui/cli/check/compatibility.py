@@ -6,11 +6,12 @@ from typing import Any
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.log import INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.checks.compatibility.spec import CompatibilitySpec
+from layerwise._tool.debugtools.compare.table.report_lines import name
 from layerwise._tool.tui.cli.check.lint import given
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.log import INFO, LEVELS, WARNING, Log
 from layerwise._tool.tui.cli.options import common as options
 from layerwise._tool.tui.cli.options import run as options_run
 from layerwise._tool.tui.cli.options.trt import add_trt
@@ -18,7 +19,6 @@ from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.run.command import gpus_for
-from layerwise._tool.tui.cli.run.report_lines import name
 from layerwise._tool.tui.cli.submit import job_spec, run_here
 
 _HEAD = ("nodes", "operator", "version", "types", "code", "reason")

@@ -7,11 +7,12 @@ from typing import Any
 
 import msgspec
 
+from layerwise._tool.backends.log import ERROR, INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.checks.lint.spec import LintSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.compare.table.report_lines import name
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.log import ERROR, INFO, LEVELS, WARNING, Log
 from layerwise._tool.tui.cli.options import common as options
 from layerwise._tool.tui.cli.options import run as options_run
 from layerwise._tool.tui.cli.parser import Parser
@@ -20,7 +21,6 @@ from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.parser import parser as run_parser
 from layerwise._tool.tui.cli.request.to_spec import to_request
 from layerwise._tool.tui.cli.run.command import gpus_for
-from layerwise._tool.tui.cli.run.report_lines import name
 from layerwise._tool.tui.cli.submit import job_spec, run_here
 
 _LEVELS = {"exception": ERROR, "warning": WARNING, "info": INFO}

@@ -5,11 +5,11 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from layerwise._tool.backends.log import CRITICAL, START, WARNING, Log, put
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.cli.asking import Asker, read_input
 from layerwise._tool.tui.cli.debug.report import SearchReport, measured_text
 from layerwise._tool.tui.cli.follow import Follower, run_interruptibly
-from layerwise._tool.tui.cli.log import CRITICAL, START, WARNING, Log, put
 from layerwise._tool.tui.cli.progress import Bar, NoBar
 from layerwise._tool.tui.cli.submit import card_text, exit_code, submit
 from layerwise._tool.tui.state.questions import Question

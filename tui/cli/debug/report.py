@@ -3,9 +3,9 @@
 from collections import Counter
 from typing import Any
 
+from layerwise._tool.backends.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.tui.cli.json_output import Collector
-from layerwise._tool.tui.cli.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log
 
 Row = dict[str, Any]
 _PHASES = {

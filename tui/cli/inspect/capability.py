@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.log import LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.engines.capability.spec import CapabilitySpec
 from layerwise._tool.tui.cli.check.lint import given
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.log import LEVELS, WARNING, Log
 from layerwise._tool.tui.cli.options import common as options
 from layerwise._tool.tui.cli.options.trt import add_trt
 from layerwise._tool.tui.cli.parser import Parser

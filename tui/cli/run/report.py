@@ -6,11 +6,11 @@ more than a few, only the failures are printed as they come and the rest is coun
 
 from typing import Any
 
+from layerwise._tool.backends.log import INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown_lines
 from layerwise._tool.debugtools.compare.spec import CompareSpec
-from layerwise._tool.tui.cli.log import INFO, LEVELS, WARNING, Log
-from layerwise._tool.tui.cli.run import report_lines as lines
-from layerwise._tool.tui.cli.run.report_lines import Row
+from layerwise._tool.debugtools.compare.table import report_lines as lines
+from layerwise._tool.debugtools.compare.table.report_lines import Row
 from layerwise._tool.tui.cli.run.report_summary import Totals, essence
 
 MANY = 16

@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
+from layerwise._tool.backends.log import ERROR, FINISH, INFO, WARNING
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, unsaved
-from layerwise._tool.tui.cli.log import ERROR, FINISH, INFO, WARNING
+from layerwise._tool.debugtools.compare.table import report_lines as lines
+from layerwise._tool.debugtools.compare.table.report_lines import Row
 from layerwise._tool.tui.cli.request.line import command_line
-from layerwise._tool.tui.cli.run import report_lines as lines
-from layerwise._tool.tui.cli.run.report_lines import Row
 
 Pair = tuple[int, int]
 _ORIGINS = 8  # bad tensors whose error begins with them that are kept for the last lines

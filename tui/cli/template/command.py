@@ -4,9 +4,9 @@ from argparse import Namespace
 from pathlib import Path
 
 from layerwise._tool.backends.errors import MissingDependency, UsageError
+from layerwise._tool.backends.log import Log, put
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.cli.check.lint import given
-from layerwise._tool.tui.cli.log import Log, put
 from layerwise._tool.tui.cli.options import common as options
 from layerwise._tool.tui.cli.options.trt import add_tensorflow, add_trt
 from layerwise._tool.tui.cli.parser import Parser

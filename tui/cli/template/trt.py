@@ -4,13 +4,13 @@ from argparse import Namespace
 from pathlib import Path
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.building.precision import reduces
 from layerwise._tool.backends.trt.options import TrtOptions
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.cli.check.lint import given
-from layerwise._tool.tui.cli.log import Log
 from layerwise._tool.tui.cli.options import common as options
 from layerwise._tool.tui.cli.options import run as options_run
 from layerwise._tool.tui.cli.options.trt import add_tensorflow, add_trt

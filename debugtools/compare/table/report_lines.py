@@ -6,10 +6,10 @@ A row is one entry of the job's table "layers": plain JSON values, made where th
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from layerwise._tool.backends.log import ERROR, FINISH, INFO, START, WARNING
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.pairing.left_out import KINDS, why_not
 from layerwise._tool.debugtools.compare.spec import ToleranceSpec
-from layerwise._tool.tui.cli.log import ERROR, FINISH, INFO, START, WARNING
 
 Row = dict[str, Any]
 NAME_LIMIT = 300
