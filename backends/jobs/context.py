@@ -142,11 +142,11 @@ class JobContext:
             return f"{', '.join(changed)} changed since attempt {earlier.attempt}"
         return f"what attempt {earlier.attempt} ran changed meanwhile" if earlier.mixed else ""
 
-    def ask(self, question: dict[str, Any]) -> dict[str, Any]:
+    def ask(self, question: object) -> dict[str, Any]:
         """Put a question to whoever looks at the job, and wait for the answer, for days if need be.
 
-        question: "text", what is asked; "choices", the words that answer it (none: any text does); all else is shown
-        with it. The app and `layerwise attach` answer {"answer": word}.
+        question: a Struct or dict with "text", what is asked, and "choices", the words that answer it (none: any text
+        does); all else is shown with it. The app and `layerwise attach` answer {"answer": word}.
         """
         self._questions += 1
         name = f"{self.attempt}.{self._questions}"
