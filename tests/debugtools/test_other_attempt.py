@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support.debugging import as_read
 
 from layerwise._tool.backends.feeds.sources import save_feeds
 from layerwise._tool.backends.jobs import identity
@@ -187,7 +188,7 @@ def run(job: JobSpec, folder: Path | None = None, attempt: int = 1, last: int = 
     context = Counting(folder, attempt, last)
     context.writer.write("state", state="queued", attempt=attempt)
     try:
-        result = find_action(job.action, OFFERED)(context)
+        result = as_read(find_action(job.action, OFFERED)(context))
     except Killed:
         return folder, None
     finally:
@@ -236,8 +237,9 @@ def on_screens(folder: Path, job: JobSpec) -> Any:
 _SAME = ("layers", "verdicts", "precision")
 
 
-def _timeless(row: dict[str, Any]) -> str:
-    return json.dumps({key: value for key, value in row.items() if key not in ("seconds", "by", "n")}, sort_keys=True)
+def _timeless(row: object) -> str:
+    fields = msgspec.to_builtins(row).items()
+    return json.dumps({key: value for key, value in fields if key not in ("seconds", "by", "n")}, sort_keys=True)
 
 
 @pytest.fixture

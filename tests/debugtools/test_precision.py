@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
-from support.debugging import Searched, job_folder
+from support.debugging import Searched, as_read, job_folder
 from support.jobs import events_of, jobs_home, kill, pids_of, until, wait_for
 from support.models import from_text, if_model, mlp, string_model
 
@@ -35,7 +35,9 @@ from layerwise._tool.debugtools.search.precision.effect import effects, enough, 
 from layerwise._tool.debugtools.search.precision.frontier import frontier
 from layerwise._tool.debugtools.search.precision.measure import Measured
 from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
+from layerwise._tool.debugtools.search.rows import Numbers, VerdictRow
 from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec
+from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 from layerwise._tool.surgery.cut.segments import GraphCut
 from layerwise._tool.surgery.demo import demo_feed, demo_model
 from layerwise._tool.surgery.precision.nodes import emulate_precision
@@ -91,7 +93,7 @@ def search(spec: PrecisionSpec, folder: Path | None = None, attempt: int = 1) ->
     folder = folder or job_folder(spec, "precision")  # type: ignore[arg-type]
     context = JobContext(folder, attempt)
     context.writer.write("state", state="running", attempt=attempt)
-    return Searched(debug_precision(context), list(read_events(folder)), folder)
+    return Searched(as_read(debug_precision(context)), list(read_events(folder)), folder)
 
 
 def passes(outputs: dict[str, Any], golden: dict[str, Any], tolerance: float = 2e-2) -> bool:
@@ -129,13 +131,14 @@ def test_enough_leaves_no_more_than_is_allowed(values: list[float], allowed: flo
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 20), st.floats(0, 1) | st.just(math.nan)), max_size=20))
 def test_the_frontier_is_of_points_that_nothing_beats(points: list[tuple[int, float]]) -> None:
-    rows = [{"nodes": kept, "verdict": "bad", "measured": {"tensor": "y", "rel_l2": error}} for kept, error in points]
+    measured = [(kept, Numbers(tensor="y", rel_l2=error)) for kept, error in points]
+    rows = [VerdictRow(n=0, nodes=kept, verdict=Verdict.BAD, measured=numbers) for kept, numbers in measured]
     chosen = frontier(rows, 20)
-    best = [math.inf if point["rel_l2"] is None else point["rel_l2"] for point in chosen]
+    best = [math.inf if point.rel_l2 is None else point.rel_l2 for point in chosen]
     assert best == sorted(best, reverse=True) and len(set(best)) == len(best)
-    assert [point["low"] for point in chosen] == sorted({point["low"] for point in chosen}, reverse=True)
+    assert [point.low for point in chosen] == sorted({point.low for point in chosen}, reverse=True)
     for kept, error in points:
-        assert math.isnan(error) or any(p["kept"] <= kept and (p["rel_l2"] or 0.0) <= error for p in chosen)
+        assert math.isnan(error) or any(p.kept <= kept and (p.rel_l2 or 0.0) <= error for p in chosen)
 
 
 # The search

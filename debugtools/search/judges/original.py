@@ -23,6 +23,7 @@ from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Places
 from layerwise._tool.debugtools.compare.table.saving import Savers
 from layerwise._tool.debugtools.search.judges.protocol import Judgement
+from layerwise._tool.debugtools.search.rows import Numbers
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Original:
             suspect = self._run(self.suspect, number, feed)
         except LayerwiseError as error:
             self.error = str(error)
-            return Judgement(Verdict.BAD, "comparison", measured={"iteration": number}, note=self.error)
+            return Judgement(Verdict.BAD, "comparison", measured=Numbers(iteration=number), note=self.error)
         plain_rows(self._frame, self._comparer, number, [suspect, reference])
         rows = [row for row in self._rows if compared(row)]
         if not rows:
@@ -83,7 +84,8 @@ class Original:
             return Judgement(Verdict.SKIP, "comparison", note=self._frame.left_out.nothing(names, self.setup.pairs[0]))
         bad = [row for row in rows if row["passed"] is False]
         worst = max(bad or rows, key=_severity)
-        measured = {key: worst[key] for key in _MEASURED if worst.get(key) is not None} | {"iteration": number}
+        found = {key: worst[key] for key in _MEASURED if worst.get(key) is not None}
+        measured = Numbers(**found, iteration=number)
         return Judgement(Verdict.BAD if bad else Verdict.GOOD, "comparison", measured=measured)
 
     def _take(self, row: Row) -> None:
