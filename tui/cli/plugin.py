@@ -7,7 +7,7 @@ from layerwise._tool.backends.errors import MissingDependency
 from layerwise._tool.tui.cli.convert.command import tell
 from layerwise._tool.tui.cli.json_output import Collector, print_json
 from layerwise._tool.tui.cli.log import Log
-from layerwise._tool.tui.cli.options import common as options
+from layerwise._tool.tui.cli.options import model as options
 from layerwise._tool.tui.cli.options.common import NEEDED_MODEL, ONNX
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.parser import Parser

@@ -70,7 +70,10 @@ def _average_words(spec: BenchSpec) -> list[str]:
     return ["--avg-runs", str(spec.average_runs)] if spec.average_runs else []
 
 
-PLAIN = BenchSpec(model="")
+def _bench() -> BenchSpec:
+    return BenchSpec(model="")
+
+
 MEASURING = Group(
     "Measuring",
     Option("--model", own=True, dest="model_option", metavar="MODEL", help=argparse.SUPPRESS),
@@ -96,7 +99,7 @@ MEASURING = Group(
            help="leave them on the GPU"),
     flag("--skip-inference", own=True, field="skip_inference", help="open (build) only"),
     description="Both a number and a time are reached, where both are given.",
-    plain=PLAIN,
+    plain=_bench,
 )  # fmt: skip
 RESULTS = Group(
     "Results",
@@ -136,14 +139,14 @@ RESULTS = Group(
            help="print the command line that records this bench with Nsight Systems, and do nothing"),
     Option("--no-effect", own=True, action="append", default=[], help=argparse.SUPPRESS),
     description="Files whose name ends in .csv are CSV, others are JSON.",
-    plain=PLAIN,
+    plain=_bench,
 )  # fmt: skip
 RAW = Group(
     "Raw inputs",
     many("--load-raw-inputs", own=True, field="raw_inputs", metavar="NAME:FILE", parse=raw_inputs,
          show=lambda found: [f"{name}:{path}" for name, path in found.items()],
          help="raw values of an input, as trtexec's --loadInputs takes them"),
-    plain=PLAIN,
+    plain=_bench,
 )  # fmt: skip
 OWN = (MEASURING, RESULTS, RAW)
 """The groups whose fields are in a BenchSpec."""

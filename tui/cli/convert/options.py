@@ -6,8 +6,9 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.onnxrt.quantize_spec import CALIBRATORS, Method, QuantizeSpec
 from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.cli.options import common as options
-from layerwise._tool.tui.cli.options.common import EXTERNAL, MARKING
+from layerwise._tool.tui.cli.options import model as options
+from layerwise._tool.tui.cli.options.common import MARKING
+from layerwise._tool.tui.cli.options.model import EXTERNAL
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.parser import Parser
 

@@ -10,8 +10,9 @@ from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.engines.capability.spec import CapabilitySpec
 from layerwise._tool.tui.cli.json_output import Collector, print_json
 from layerwise._tool.tui.cli.log import LEVELS, WARNING, Log
-from layerwise._tool.tui.cli.options import common as options
-from layerwise._tool.tui.cli.options.common import MODEL_FILE, ONNX
+from layerwise._tool.tui.cli.options import model as options
+from layerwise._tool.tui.cli.options.common import ONNX
+from layerwise._tool.tui.cli.options.model import MODEL_FILE
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser

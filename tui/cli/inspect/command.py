@@ -10,7 +10,8 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.cli.direct import DirectContext
 from layerwise._tool.tui.cli.json_output import print_json
 from layerwise._tool.tui.cli.log import Log
-from layerwise._tool.tui.cli.options.common import MODEL_FILE, ONNX
+from layerwise._tool.tui.cli.options.common import ONNX
+from layerwise._tool.tui.cli.options.model import MODEL_FILE
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.trt import TENSORFLOW, TRT
 from layerwise._tool.tui.cli.parser import Parser

@@ -1,12 +1,10 @@
 """Options of `run` and its relatives about runners, the model and its tensors; Polygraphy's names."""
 
-import argparse
 from argparse import Namespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from layerwise._tool.backends.sizes import parse_size
-from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 from layerwise._tool.tui.cli import values
+from layerwise._tool.tui.cli.options.model import EXTERNAL, MODEL_TYPE, PATH, READING
 from layerwise._tool.tui.cli.options.option import (
     WRITTEN,
     Group,
@@ -17,16 +15,23 @@ from layerwise._tool.tui.cli.options.option import (
     many,
     many_words,
 )
-from layerwise._tool.tui.cli.parser import Parser, RunnerFlag
+from layerwise._tool.tui.cli.parser import RunnerFlag
 
-MODEL_TYPES = ("onnx", "engine", "trt-network-script", "frozen", "keras", "ckpt", "uff", "caffe")
+if TYPE_CHECKING:
+    from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
+
 _EVERY_HINT = {
     "executed": "as the runner really runs it",
     "every": "every tensor, unfused",
     "marked": "all marked at once, as Polygraphy",
 }
 
-PLAIN = CompareSpec()
+
+def compared() -> "CompareSpec":
+    """A comparison that nothing was said of."""
+    from layerwise._tool.debugtools.compare.spec import CompareSpec
+
+    return CompareSpec()
 
 
 def _runner(*flags: str, own: bool = False, **settings: Any) -> Option:
@@ -50,38 +55,25 @@ RUNNERS = Group(
          parse=values.parse_names_map, show=values.format_names_map,
          help="tensor NAME of the first side is OTHER on the second; names must match exactly otherwise"),
     description="Compared in the order given; each may be repeated.",
-    plain=PLAIN,
+    plain=compared,
 )  # fmt: skip
-_MODEL_TYPE = Option("--model-type", choices=MODEL_TYPES, help="by default told from the file name")
 _SHAPES = many(
     "--input-shapes", "--inputs", field="feeds.shapes", parse=values.parse_shapes, show=values.format_shapes,
     metavar="NAME:[DIMS]", script="DataLoader.input_shapes",
     form=InForm("input shapes", "feeds", hint="input:[1,3,224,224]", empty="as declared", when="source=synthetic"),
     help="shapes to run with; several for one input are used in turn",
 )  # fmt: skip
-_PATH = Option("model_file", help="path of the model")
-MODEL = Group("Model", Option("model_file", nargs="?", help="path of the model"), _MODEL_TYPE, _SHAPES, plain=PLAIN)
-NEEDED_MODEL = Group("Model", _PATH, _MODEL_TYPE, _SHAPES, plain=PLAIN)
-MODEL_FILE = Group("Model", _PATH, _MODEL_TYPE)
-"""The model of a command that feeds it nothing."""
-
-
-_READING = (
-    Option("--external-data-dir", "--load-external-data", "--ext", field="model_options.external_data_dir",
-           metavar="DIR", script=WRITTEN, help="folder of the external weights, if not the model's"),
-    flag("--ignore-external-data", field="model_options.ignore_external_data", script=WRITTEN,
-         help="load the structure without weights"),
-)  # fmt: skip
-READING = Group("ONNX loading", *_READING, plain=PLAIN)
+MODEL = Group("Model", Option("model_file", nargs="?", help="path of the model"), MODEL_TYPE, _SHAPES, plain=compared)
+NEEDED_MODEL = Group("Model", PATH, MODEL_TYPE, _SHAPES, plain=compared)
 ONNX = Group(
     READING.title,
-    *_READING,
+    *READING.items,
     flag("--shape-inference", "--do-shape-inference", default=None, help="infer missing shapes (the default)"),
     Option("--skip-shape-inference", own=True, field="model_options.shape_inference", dest="shape_inference",
            action="store_false", script=WRITTEN),
     flag("--no-onnxruntime-shape-inference", help="accepted; shapes are inferred by onnx alone"),
     flag("--fp-to-fp16", field="model_options.fp16", script=WRITTEN, help="convert it to FP16 first"),
-    plain=PLAIN,
+    plain=compared,
 )  # fmt: skip
 
 
@@ -90,7 +82,9 @@ def means_all(names: list[str]) -> bool:
     return names in (["*"], ["mark", "all"], ["mark all"], ["mark\\ all"])
 
 
-def _marks(args: Namespace) -> MarkSpec:
+def _marks(args: Namespace) -> "MarkSpec":
+    from layerwise._tool.debugtools.compare.spec import MarkSpec
+
     instead = args.onnx_outputs or []
     besides = args.mark or []
     everything = args.mark_all or any(means_all(names) for names in (instead, besides))
@@ -103,7 +97,7 @@ def _marks(args: Namespace) -> MarkSpec:
     )
 
 
-def _mark_words(spec: CompareSpec) -> list[str]:
+def _mark_words(spec: "CompareSpec") -> list[str]:
     marks = spec.marks
     names, types = ("--onnx-outputs", "--onnx-outputs-by-type") if marks.only else ("--mark", "--mark-type")
     return [
@@ -136,37 +130,14 @@ MARKING = Group(
            "marked: one optimised session with all marked tensors as outputs, as Polygraphy does (holds all of them "
            "at once); auto: as saved outputs were observed, else executed where only optimisation differs, else "
            "every"),
-    plain=PLAIN,
+    plain=compared,
 )  # fmt: skip
 
 
-def size(text: str) -> int | None:
-    """Bytes; nothing for no text."""
-    return parse_size(text) if text else None
-
-
-_EXTERNAL = (
-    Option("--save-external-data", "--external-data-path", field="model_options.save_external_data", nargs="?",
-           const="", metavar="PATH", script=WRITTEN, help="keep its weights in an external file"),
-    Option("--external-data-size-threshold", field="model_options.external_data_size_threshold", parse=size,
-           metavar="SIZE", script=WRITTEN, help="smaller weights stay inside"),
-    flag("--no-save-all-tensors-to-one-file", help="one external file per weight"),
-)  # fmt: skip
-EXTERNAL = Group("Saving the model", *_EXTERNAL, plain=PLAIN)
 SAVING = Group(
     EXTERNAL.title,
     Option("--save-onnx", field="model_options.save_onnx", metavar="PATH", script=WRITTEN,
            help="save the model as it is run"),
-    *_EXTERNAL,
-    plain=PLAIN,
+    *EXTERNAL.items,
+    plain=compared,
 )  # fmt: skip
-
-
-def add_external_data(parser: Parser, group: argparse._ActionsContainer) -> None:
-    """The options about external weights, in the group of a command that saves a model."""
-    for option in _EXTERNAL:
-        option.add(parser, group)
-
-
-def add_overwrite(parser: Parser, group: argparse._ActionsContainer) -> None:
-    parser.own(group, "--overwrite", action="store_true", help="replace what is at that path")

@@ -6,7 +6,7 @@ from typing import Any, cast, get_args
 
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, MetricName, Stat
 from layerwise._tool.tui.cli import values
-from layerwise._tool.tui.cli.options.common import MARKING, PLAIN
+from layerwise._tool.tui.cli.options.common import MARKING, compared
 from layerwise._tool.tui.cli.options.option import WRITTEN, Group, InForm, Joint, Option, flag, many
 
 _ALIASES: dict[str, list[MetricName]] = {
@@ -69,7 +69,7 @@ COMPARE = Group(
     Option("--tolerance", own=True, field="tolerance.auto", choices=("auto", "fixed"), default="fixed",
            parse=lambda word: word == "auto", show=lambda auto: "auto" if auto else "fixed",
            help="auto: from the dtype's rounding bound where no value is given"),
-    plain=PLAIN,
+    plain=compared,
 )  # fmt: skip
 
 
@@ -132,5 +132,5 @@ THRESHOLDS = Group(
     Option("--save-error-metrics-plot", field="save_error_plots", metavar="DIR"),
     flag("--show-error-metrics-plot"),
     description="For all outputs, or OUTPUT:VALUE for one.",
-    plain=PLAIN,
+    plain=compared,
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """How an option is declared, once: parser, spec, command line, scripts, Run form and reference page follow from it."""
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from layerwise._tool.tui.cli.parser import Parser
@@ -71,7 +71,7 @@ class Option:
         given = getattr(args, self.dest, None)
         return given if given is None or self.parse is None else self.parse(given)
 
-    def words(self, spec: "Struct", plain: "Struct | None") -> list[str]:
+    def words(self, spec: "Struct", plain: "Struct") -> list[str]:
         """The words that give `spec` its field; none where that is as in `plain`."""
         value = at(spec, self.field)
         if value == at(plain, self.field):
@@ -99,18 +99,22 @@ class Joint:
     ) -> None:  # fmt: skip
         self.field, self.options, self.read, self.write, self.script = field, options, read, write, script
 
-    def words(self, spec: "Struct", plain: "Struct | None") -> list[str]:
+    def words(self, spec: "Struct", plain: "Struct") -> list[str]:
         """The words that give `spec` its field."""
         return self.write(spec)
 
 
 class Group:
-    """Options under a heading of the help. plain: the spec that their fields are of, with none of them given."""
+    """Options under a heading of the help. plain: makes the spec that their fields are of, with none of them given."""
 
     __slots__ = ("description", "items", "plain", "title")
 
     def __init__(
-        self, title: str, *items: Option | Joint, description: str | None = None, plain: "Struct | None" = None
+        self,
+        title: str,
+        *items: Option | Joint,
+        description: str | None = None,
+        plain: "Callable[[], Struct] | None" = None,
     ) -> None:
         self.title, self.items, self.description, self.plain = title, items, description, plain
 
@@ -155,30 +159,34 @@ def read(groups: Iterable[Group], args: argparse.Namespace) -> dict[str, Any]:
     return {item.field: value for item in items if (value := item.read(args)) is not None}
 
 
-def line(groups: Iterable[Group], spec: "Struct", first: tuple[str, ...] = ()) -> list[str]:
+def line(groups: Sequence[Group], spec: "Struct", first: tuple[str, ...] = ()) -> list[str]:
     """The words that give `spec`. first: fields, or the structs that they are in, whose words come first."""
     places = {name: place for place, name in enumerate(first)}
-    items = [(item, group.plain) for group in groups for item in group.items if item.field]
-    items.sort(key=lambda found: places.get(found[0].field.partition(".")[0], len(places)))
-    return [word for item, plain in items for word in item.words(spec, plain)]
+    items = [item for group in groups for item in group.items if item.field]
+    items.sort(key=lambda item: places.get(item.field.partition(".")[0], len(places)))
+    plain = _plain(groups)
+    return [word for item in items for word in item.words(spec, plain)]
 
 
-def arguments(function: str, groups: Iterable[Group], spec: "Struct") -> dict[str, Any]:
+def arguments(function: str, groups: Sequence[Group], spec: "Struct") -> dict[str, Any]:
     """The arguments of an API function that options declare, where `spec` has other values than by default."""
-    found = {}
-    for group in groups:
-        for item in group.items:
-            called, _, name = item.script.rpartition(".")
-            if called == function and at(spec, item.field) != at(group.plain, item.field):
-                found[name] = at(spec, item.field)
-    return found
+    called = [item for item in _given(groups, spec) if item.script.rpartition(".")[0] == function]
+    return {item.script.rpartition(".")[2]: at(spec, item.field) for item in called}
 
 
-def left_out(groups: Iterable[Group], spec: "Struct") -> list[str]:
+def left_out(groups: Sequence[Group], spec: "Struct") -> list[str]:
     """The options that `spec` has given and that no script has."""
-    items = [(item, group.plain) for group in groups for item in group.items if item.field and not item.script]
-    return [word for item, plain in items if at(spec, item.field) != at(plain, item.field)
-            for word in item.options[0].flags[:1]]  # fmt: skip
+    return [item.options[0].flags[0] for item in _given(groups, spec) if not item.script]
+
+
+def _given(groups: Sequence[Group], spec: "Struct") -> Iterator[Option | Joint]:
+    plain = _plain(groups)
+    items = (item for group in groups for item in group.items if item.field)
+    return (item for item in items if at(spec, item.field) != at(plain, item.field))
+
+
+def _plain(groups: Sequence[Group]) -> "Struct":
+    return next(group.plain for group in groups if group.plain is not None)()
 
 
 def at(spec: Any, field: str) -> Any:

@@ -1,18 +1,22 @@
 """Options of a run: engines, inputs, inference, the job; Polygraphy's names."""
 
 from argparse import Namespace
-from typing import get_args
+from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.specs import FeedSpec, OptimizationLevel, RunnerSpec
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.cli import values
-from layerwise._tool.tui.cli.options.common import PLAIN, size
+from layerwise._tool.tui.cli.options.common import compared
+from layerwise._tool.tui.cli.options.model import size
 from layerwise._tool.tui.cli.options.option import WRITTEN, Group, InForm, Joint, Option, flag, glued, many
 from layerwise._tool.tui.cli.parser import count
 
-_LEVELS: dict[str, OptimizationLevel] = {
+if TYPE_CHECKING:
+    from layerwise._tool.backends.specs import OptimizationLevel, RunnerSpec
+    from layerwise._tool.debugtools.compare.spec import CompareSpec
+
+_LOAD_DATA = "load_data"
+_LEVELS: "dict[str, OptimizationLevel]" = {
     "ort_disable_all": "disable", "ort_enable_basic": "basic", "ort_enable_extended": "extended",
     "ort_enable_layout": "layout", "ort_enable_all": "all",
     "0": "disable", "1": "basic", "2": "extended", "3": "layout", "99": "all",
@@ -20,18 +24,23 @@ _LEVELS: dict[str, OptimizationLevel] = {
 _LEVEL_NAMES = {level: name.upper() for name, level in _LEVELS.items() if not name.isdecimal() and level != "layout"}
 
 
-def optimization_level(text: str) -> OptimizationLevel | None:
+def optimization_level(text: str) -> "OptimizationLevel | None":
     """onnxruntime's level from its enum name, its number, or our word for it."""
     word = text.strip().lower().removeprefix("graphoptimizationlevel.")
-    if word in get_args(OptimizationLevel):
-        return word  # type: ignore[return-value]
+    found = next((level for level in _LEVELS.values() if level == word), None)
     try:
-        return _LEVELS[word] if text else None
+        return found or (_LEVELS[word] if text else None)
     except KeyError:
         raise UsageError(
             f"--graph-optimization-level {shown(text, 40)}: choose ORT_DISABLE_ALL, ORT_ENABLE_BASIC, "
             "ORT_ENABLE_EXTENDED or ORT_ENABLE_ALL"
         ) from None
+
+
+def _onnxrt() -> "RunnerSpec":
+    from layerwise._tool.backends.specs import RunnerSpec
+
+    return RunnerSpec(kind="onnxrt")
 
 
 ONNXRT = Group(
@@ -54,22 +63,22 @@ ONNXRT = Group(
          help="allow TF32 (onnxruntime's default on CUDA)"),
     Option("--no-tf32", own=True, field="tf32", dest="tf32", action="store_false", script=WRITTEN,
            help="full FP32 on CUDA"),
-    plain=RunnerSpec(kind="onnxrt"),
+    plain=_onnxrt,
 )  # fmt: skip
 
 
 def data_script(args: Namespace) -> tuple[str | None, str]:
     """The script whose load_data() gives the feeds, and the name of its function."""
     if not args.data_loader_script:
-        return None, FeedSpec().function
-    return values.parse_script(args.data_loader_script, args.data_loader_func_name or FeedSpec().function)
+        return None, _LOAD_DATA
+    return values.parse_script(args.data_loader_script, args.data_loader_func_name or _LOAD_DATA)
 
 
-def _script_words(spec: CompareSpec) -> list[str]:
+def _script_words(spec: "CompareSpec") -> list[str]:
     feeds = spec.feeds
     if not feeds.script:
         return []
-    return glued("--data-loader-script", values.format_script(feeds.script, feeds.function, FeedSpec().function))
+    return glued("--data-loader-script", values.format_script(feeds.script, feeds.function, _LOAD_DATA))
 
 
 _SYNTHETIC = "source=synthetic"
@@ -96,7 +105,7 @@ DATA = Group(
         read=lambda args: data_script(args)[0], write=_script_words,
     ),
     Joint("feeds.function", read=lambda args: data_script(args)[1], write=lambda spec: []),
-    plain=PLAIN,
+    plain=compared,
 )  # fmt: skip
 INFERENCE = Group(
     "Inference",
@@ -117,7 +126,7 @@ INFERENCE = Group(
              items, values.parse_top_k, "a postprocess function (top-5, top-3,axis=1)"
          ), show=lambda functions: values.format_map(functions, str)),
     Option("--postprocess-func-script", field="postprocess_script", metavar="FILE[:FUNCTION]", script=WRITTEN),
-    plain=PLAIN,
+    plain=compared,
 )  # fmt: skip
 _JOB = (
     flag("--detach", own=True, help="start the job, print its number and leave"),
@@ -134,5 +143,5 @@ JOB = Group(
     flag("--json", own=True, help="print one JSON document instead of the report"),
     Option("--gen", "--gen-script", dest="gen_script", metavar="PATH",
            help="write an equivalent Python script ('-' prints it) instead of running"),
-    plain=PLAIN,
+    plain=compared,
 )  # fmt: skip

@@ -12,7 +12,7 @@ from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.options import ProfileSpec, Shapes, TrtOptions
 from layerwise._tool.tui.cli import values
-from layerwise._tool.tui.cli.options.common import MODEL, PLAIN, means_all
+from layerwise._tool.tui.cli.options.common import MODEL, compared, means_all
 from layerwise._tool.tui.cli.options.option import (
     WRITTEN,
     Group,
@@ -113,7 +113,7 @@ def _calibration(args: Namespace) -> FeedSpec | None:
     """The inputs that INT8 is calibrated with: those that are run."""
     if not args.int8:
         return None
-    feeds = filled(PLAIN, read((MODEL, DATA), args)).feeds
+    feeds = filled(compared(), read((MODEL, DATA), args)).feeds
     return filled(feeds, {"iterations": None, "backend_module": "numpy"})
 
 
@@ -273,7 +273,7 @@ TRT = Group(
           write=lambda options: ["--tf32"] if options.config.tf32 else []),
     Joint("config.calibration", read=_calibration, write=lambda options: []),
     description="How engines are built and run (--trt, --trt-engine, convert).",
-    plain=TrtOptions(),
+    plain=TrtOptions,
 )  # fmt: skip
 
 _TF_FLAGS = "--tftrt,--use-tftrt --dynamic-op --freeze-graph --allow-growth --xla"

@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 
-from layerwise._tool.tui.cli.options.common import MARKING, MODEL, ONNX, PLAIN, RUNNERS, SAVING
+from layerwise._tool.tui.cli.options.common import MARKING, MODEL, ONNX, RUNNERS, SAVING, compared
 from layerwise._tool.tui.cli.options.compare import COMPARE, THRESHOLDS
 from layerwise._tool.tui.cli.options.logging import LOGGING
 from layerwise._tool.tui.cli.options.option import add, unset
@@ -12,7 +12,7 @@ from layerwise._tool.tui.cli.parser import Parser
 
 RUN = (RUNNERS, MODEL, MARKING, DATA, INFERENCE, COMPARE, THRESHOLDS, ONNXRT, ONNX, SAVING, JOB, TRT, TENSORFLOW)
 """The groups of `run`, in the order of its help."""
-COMPARED = tuple(group for group in RUN if group.plain is PLAIN)
+COMPARED = tuple(group for group in RUN if group.plain is compared)
 """Those of them whose fields are in a CompareSpec."""
 
 

@@ -11,8 +11,8 @@ from layerwise._tool.backends.sizes import parse_size
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.wire.pieces import THRESHOLD
 from layerwise._tool.tui.cli.log import INFO, Log
-from layerwise._tool.tui.cli.options import common as options
-from layerwise._tool.tui.cli.options.common import MODEL_FILE, READING
+from layerwise._tool.tui.cli.options import model as options
+from layerwise._tool.tui.cli.options.model import MODEL_FILE, READING
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.parser import Parser
 

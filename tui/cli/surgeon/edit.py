@@ -6,8 +6,9 @@ from typing import Any
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.tui.cli.log import INFO, LEVELS, Log
-from layerwise._tool.tui.cli.options import common as options
-from layerwise._tool.tui.cli.options.common import MODEL, NEEDED_MODEL, READING
+from layerwise._tool.tui.cli.options import model as options
+from layerwise._tool.tui.cli.options.common import MODEL, NEEDED_MODEL
+from layerwise._tool.tui.cli.options.model import READING
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.run import DATA
 from layerwise._tool.tui.cli.parser import Parser
