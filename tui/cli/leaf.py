@@ -11,7 +11,7 @@ from layerwise._tool.backends.errors import LayerwiseError, UsageError, refusal
 from layerwise._tool.backends.log import CRITICAL, INFO, LEVELS, START, Log
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown, shown_lines
-from layerwise._tool.tui.cli.options.common import add_logging
+from layerwise._tool.tui.cli.options.logging import LOGGING
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.registry import Leaf
 
@@ -22,7 +22,7 @@ def run_leaf(words: str, leaf: Leaf, argv: list[str]) -> int:
     module = importlib.import_module(leaf.module, __package__)
     parser = Parser(f"layerwise {words}", leaf.summary)
     getattr(module, f"fill_{leaf.name}")(parser)
-    add_logging(parser)
+    LOGGING.add(parser)
     args = parser.parse_args(argv)
     log = make_log(args)
     if getattr(args, "json", False):

@@ -57,8 +57,7 @@ class RunnerFlag(argparse.Action):
     """Collects runners in the order they are typed; each flag may be given several times."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
-        options.setdefault("nargs", 0)
-        super().__init__(option_strings, dest="runners", default=[], **options)
+        super().__init__(option_strings, dest, **{"nargs": 0, **options})
 
     def __call__(
         self,

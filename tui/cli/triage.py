@@ -13,14 +13,14 @@ from layerwise._tool.debugtools.triage.flow import STEPS, check_answers
 from layerwise._tool.debugtools.triage.spec import TriageSpec
 from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.options import common as options
-from layerwise._tool.tui.cli.options import compare as options_compare
-from layerwise._tool.tui.cli.options import run as options_run
-from layerwise._tool.tui.cli.options import trt as options_trt
+from layerwise._tool.tui.cli.options.common import MODEL, ONNX, RUNNERS
+from layerwise._tool.tui.cli.options.compare import COMPARE, THRESHOLDS
+from layerwise._tool.tui.cli.options.option import add
+from layerwise._tool.tui.cli.options.run import DATA, INFERENCE, JOB, ONNXRT
+from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.request.line import command_line
-from layerwise._tool.tui.cli.request.parser import parser as run_parser
 from layerwise._tool.tui.cli.request.to_spec import to_request
 from layerwise._tool.tui.cli.submit import exit_code, job_spec, run_detached, run_here, submit
 
@@ -42,15 +42,7 @@ def fill_triage(parser: Parser) -> None:
     )
     parser.own(group, "--ask", action="store_true", help="put each answer to me before going on")
     parser.own(group, "--tries", type=int, default=3, metavar="N", help="runs and seeds to try; 3")
-    options.add_runners(parser)
-    options.add_model(parser)
-    options_run.add_data(parser)
-    options_run.add_inference(parser)
-    options_compare.add_compare(parser)
-    options_run.add_onnxrt(parser)
-    options.add_onnx(parser)
-    options_run.add_job(parser)
-    options_trt.add_trt(parser)
+    add(parser, RUNNERS, MODEL, DATA, INFERENCE, COMPARE, THRESHOLDS, ONNXRT, ONNX, JOB, TRT)
 
 
 def run_triage(args: Namespace, log: Log) -> int:
@@ -91,8 +83,7 @@ def to_triage(args: Namespace) -> TriageSpec:
         raise UsageError("--tries must be 2 or more")
     answers = dict(_answer(text) for text in args.answer)
     check_answers(answers)
-    unset = vars(run_parser().parse_args([]))
-    request = to_request(Namespace(**{**unset, **vars(args)}))
+    request = to_request(args)
     output = str(current_folder() / args.output) if args.output else None
     return TriageSpec(compare=request.spec, answers=answers, ask=args.ask, tries=args.tries, output=output)
 
