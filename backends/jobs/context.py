@@ -60,8 +60,8 @@ class JobContext:
     def warn(self, text: str) -> None:
         self.writer.write("warning", text=text)
 
-    def row(self, table: str, row: dict[str, Any]) -> None:
-        """Add a finished row to a table. It survives whatever happens to this process afterwards."""
+    def row(self, table: str, row: object) -> None:
+        """Add a finished row (a msgspec Struct, or a dict) to a table. It survives whatever happens to this process."""
         if not self._taken_up:
             self.drop_rows()
         self.writer.write("row", table=table, row=row)

@@ -9,6 +9,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -115,6 +116,21 @@ def test_numpy_values_and_nan_survive(tmp_path: Path) -> None:
     row = next(read_events(tmp_path))["row"]
     assert (row["a"], row["b"], row["c"]) == (1.5, [0, 1, 2], math.inf)
     assert math.isnan(row["d"])
+
+
+class _Row(msgspec.Struct, omit_defaults=True):
+    tensor: str
+    error: float
+    shape: tuple[int, ...] = ()
+    note: str = ""
+
+
+def test_a_row_that_is_a_struct_is_written_as_an_object(tmp_path: Path) -> None:
+    row = _Row("y", np.float32("nan"), (np.int64(2), 3))  # type: ignore[arg-type]
+    EventWriter(tmp_path).write("row", table="layers", row=row)
+    (event,) = read_events(tmp_path)
+    assert math.isnan(event["row"].pop("error"))
+    assert event["row"] == {"tensor": "y", "shape": [2, 3]}
 
 
 def test_events_after_a_number(tmp_path: Path) -> None:
