@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.jobs.journal.events import JOURNAL, EventReader, EventWriter, last_number, read_events
 from layerwise._tool.backends.jobs.journal.json_lines import MAX_LINE
 from layerwise._tool.backends.jobs.journal.view import JobView
@@ -186,3 +187,8 @@ def test_a_line_that_is_written_while_the_journal_is_read_is_read(
         meanwhile()
     seen += [event["n"] for event in reader.read()]
     assert seen == list(range(1, 21))
+
+
+def test_rows_that_do_not_fit_their_type_are_left_out_and_unknown_fields_ignored() -> None:
+    broken: list[Any] = [{"tensor": 7, "error": 1.0}, {"tensor": "b"}, 3, None]
+    assert typed([{"tensor": "a", "error": 1, "of": "later"}, *broken], _Row) == [_Row("a", 1.0)]
