@@ -186,7 +186,7 @@ def run(job: JobSpec, folder: Path | None = None, attempt: int = 1, last: int = 
     context = Counting(folder, attempt, last)
     context.writer.write("state", state="queued", attempt=attempt)
     try:
-        result = find_action(job.action)(context)
+        result = msgspec.to_builtins(find_action(job.action)(context))
     except Killed:
         return folder, None
     finally:
@@ -227,8 +227,8 @@ def on_screens(folder: Path, job: JobSpec) -> Any:
         controller.take(event)
         if job.action == "compare":
             report.event(event)
-    listed = [_timeless(errors.table.row(place)) for place in range(len(errors.table))]
-    worst = (report.totals.worst or {}).get("tensor")
+    listed = [_timeless(msgspec.to_builtins(errors.table.row(place))) for place in range(len(errors.table))]
+    worst = report.totals.worst and report.totals.worst.tensor
     return [_timeless(row) for row in debug.rows], listed, (report.totals.rows, report.totals.failed, worst)
 
 
