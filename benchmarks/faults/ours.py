@@ -61,4 +61,4 @@ def run_action(action: str, spec: Any, table: str) -> Done:
             os.environ.pop("LAYERWISE_HOME")
             if before is not None:
                 os.environ["LAYERWISE_HOME"] = before
-    return Done(result, rows, seconds, cpu)
+    return Done(msgspec.to_builtins(result), rows, seconds, cpu)

@@ -229,8 +229,8 @@ def on_screens(folder: Path, job: JobSpec) -> Any:
         controller.take(event)
         if job.action == "compare":
             report.event(event)
-    listed = [_timeless(errors.table.row(place)) for place in range(len(errors.table))]
-    worst = (report.totals.worst or {}).get("tensor")
+    listed = [_timeless(msgspec.to_builtins(errors.table.row(place))) for place in range(len(errors.table))]
+    worst = report.totals.worst and report.totals.worst.tensor
     return [_timeless(row) for row in debug.rows], listed, (report.totals.rows, report.totals.failed, worst)
 
 
