@@ -67,6 +67,6 @@ def _reduced(*given: Any) -> "AbstractContextManager[Loadable]":
 
 def interactive(context: "JobContext") -> dict[str, Any]:
     """Answer requests, as `serve` says."""
-    from layerwise._tool.backends.jobs.interactive import serve
+    from layerwise._tool.backends.jobs.actions import serve
 
     return serve(context, REQUESTS)
