@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.jobs.journal.events import JOURNAL, EventReader, EventWriter, last_number, read_events
-from layerwise._tool.backends.jobs.journal.json_lines import MAX_LINE
+from layerwise._tool.backends.jobs.journal.json_lines import MAX_LINE, decode_line, encode_line
 from layerwise._tool.backends.jobs.journal.view import JobView
 
 _LINE = st.builds(
@@ -126,12 +126,19 @@ class _Row(msgspec.Struct, omit_defaults=True):
     note: str = ""
 
 
-def test_a_row_that_is_a_struct_is_written_as_an_object(tmp_path: Path) -> None:
-    row = _Row("y", np.float32("nan"), (np.int64(2), 3))  # type: ignore[arg-type]
-    EventWriter(tmp_path).write("row", table="layers", row=row)
-    (event,) = read_events(tmp_path)
-    assert math.isnan(event["row"].pop("error"))
-    assert event["row"] == {"tensor": "y", "shape": [2, 3]}
+@given(
+    st.builds(_Row, st.text(max_size=9), st.floats(), st.lists(st.integers(), max_size=3).map(tuple), note=st.text()),
+    st.sampled_from([None, np.float32("nan"), np.float64(0.1), np.bool_(True), -math.inf]),
+)
+def test_a_row_that_is_a_struct_is_written_as_the_object_it_stands_for(row: _Row, value: Any) -> None:
+    row = msgspec.structs.replace(row, error=row.error if value is None else value)
+    plain = {"tensor": row.tensor, "error": row.error, "shape": row.shape, "note": row.note}
+    meant = {key: field for key, field in plain.items() if key in ("tensor", "error") or field}
+    event = {"v": 1, "n": 1, "t": 1.5, "type": "row", "table": "layers"}
+    lines = [encode_line({**event, "row": fields}) for fields in (row, meant)]
+    assert all(line.isascii() and line.count(b"\n") == 1 for line in lines)
+    first, second = map(decode_line, lines)
+    assert repr(first) == repr(second) and first is not None
 
 
 def test_events_after_a_number(tmp_path: Path) -> None:
