@@ -4,6 +4,7 @@ from textual import on
 from textual.app import ComposeResult
 
 from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.debugtools.bench.rows import ProfileRow
 from layerwise._tool.tui.commands import command
 from layerwise._tool.tui.controllers.jobs import JobActions
 from layerwise._tool.tui.controllers.perf import BenchStarter, line_of_node, node_of_layer, yank_targets
@@ -91,10 +92,10 @@ class PerfScreen(JobTable, scope="perf"):
         return [(f"{len(self.perf.order):,} of {len(self.perf.rows):,}", "dim")]
 
     def detail(self, place: int, cells: int) -> list[Line]:
-        row = self.perf.rows[place] if place >= 0 else {}
+        row = self.perf.rows[place] if place >= 0 else None
         return detail_lines(row, self._error_of(row), cells)
 
-    def _error_of(self, row: dict[str, object]) -> str:
+    def _error_of(self, row: ProfileRow | None) -> str:
         error = self.session.errors.get(node_of_layer(self.session.index, row))
         if error is None:
             return ""
