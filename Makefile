@@ -41,7 +41,8 @@ lint: $(VENV)/.installed-dev
 check: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n $(JOBS)
 
-test: lint check
+test: $(VENV)/.installed-dev
+	@$(MAKE) --no-print-directory -j 2 lint check
 
 quick: lint
 	$(BIN)/python -m pytest -n $(QUICK_JOBS) --durations=0 --durations-min=5 -m "$(QUICK)"

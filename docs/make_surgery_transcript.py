@@ -35,10 +35,12 @@ class Transcript:
         self.lines += [line.replace(self._folder, "/tmp/case").rstrip() for line in lines]
 
     def step(self, step: Step, screen: str) -> None:
-        """What was pressed, and the screen that it led to."""
+        """What was pressed and, if asked for, the screen that it led to."""
         keys = "  ".join("ctrl+u" if key == CLEAR else key for key in step.keys)
         then = "; enter makes it" if step.change else ""
-        self.say("", f"pressed: {keys}{then}", "", *(f"  | {line}" for line in screen.rstrip().splitlines()))
+        self.say(f"pressed: {keys}{then}")
+        if "--screens" in sys.argv:
+            self.say("", *(f"  | {line}" for line in screen.rstrip().splitlines()), "")
 
 
 def tell(log: Transcript, name: str, family: Family, ways: Ways) -> bool:
@@ -100,4 +102,4 @@ def main(target: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]) if len(sys.argv) > 1 else TARGET))
+    sys.exit(main(next((Path(word) for word in sys.argv[1:] if word != "--screens"), TARGET)))

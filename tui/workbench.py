@@ -17,6 +17,7 @@ from layerwise._tool.backends.filesystem.files import absolute_path, user_path
 from layerwise._tool.backends.jobs.client import JobClient
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.tui.command_center import CommandCenter
 from layerwise._tool.tui.commands import command, in_scopes
 from layerwise._tool.tui.controllers.debugging import DebugController
@@ -61,7 +62,7 @@ def open_workbench(
     """
     workspace = Workspace(root)
     store = SessionStore(workspace.root)
-    state = AppState(workspace, JobClient(workspace), store.load(model), choose_glyphs())
+    state = AppState(workspace, JobClient(workspace, ACTIONS), store.load(model), choose_glyphs())
     if job is not None:
         state.session.set_compare_job(str(job))
         state.session.set_screen("errors")

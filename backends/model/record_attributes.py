@@ -7,7 +7,18 @@ import struct
 from typing import Any, NamedTuple
 
 from layerwise._tool.backends.model.structure import text
-from layerwise._tool.backends.model.wire import BYTES, FIXED32, VARINT, Field, Source, fields, float32, signed, varint
+from layerwise._tool.backends.model.wire import (
+    BYTES,
+    FIXED32,
+    VARINT,
+    Field,
+    Source,
+    WireError,
+    fields,
+    float32,
+    signed,
+    varint,
+)
 
 _HIGH_BYTES = bytes(range(0x80, 0x100))
 _FIELD_OF_KIND = {
@@ -27,6 +38,7 @@ _FIELD_OF_KIND = {
     14: 15,
 }
 _REPEATED = {7, 8, 9, 10, 11, 23, 15}
+_MESSAGES = {5, 6, 14, 22}
 _SCALAR_DEFAULTS: dict[int, Any] = {1: 0.0, 2: 0, 3: b""}
 
 
@@ -59,6 +71,8 @@ def read_attribute(data: bytes, start: int, end: int, limit: int) -> Attribute:
         elif number == 20 and item.wire == VARINT:
             kind = item.value
         else:
+            if number in _MESSAGES and number in found:
+                raise WireError(f"byte {item.at}: a tensor, graph or type of an attribute is in several parts")
             values, total = _values(data, item, limit)
             before = found.get(number, []) if number in _REPEATED else []
             found[number] = before + values[: max(0, limit - len(before))]

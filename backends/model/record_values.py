@@ -1,6 +1,7 @@
 """Types, shapes and tensors read from a structure's bytes, without the onnx package.
 
-Readers take the bytes and a span; they raise WireError where the bytes do not fit the format.
+Readers take the bytes and a span; they raise WireError where the bytes do not fit the format. A message given in
+several parts is all of them, one after the other.
 Message and field numbers: onnx.proto, https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
 """
 
@@ -13,6 +14,7 @@ from layerwise._tool.backends.model.wire import BYTES, MAX_DEPTH, VARINT, Source
 from layerwise._tool.backends.type_names import type_name
 
 Dim = int | str | None
+_TYPES = {1: "tensor", 4: "sequence", 5: "map", 7: "opaque", 8: "sparse", 9: "optional"}
 
 
 class Value(NamedTuple):
@@ -26,14 +28,14 @@ class Value(NamedTuple):
 
 def read_value(data: bytes, start: int, end: int) -> Value:
     """Return one value info."""
-    name, kind = "", ""
-    shape: tuple[Dim, ...] | None = None
+    name = ""
+    parts: list[bytes] = []
     for number, wire, _, begin, stop, _ in fields(Source(data), start, end):
         if number == 1 and wire == BYTES:
             name = text(data[begin:stop])
         elif number == 2 and wire == BYTES:
-            kind, shape = _type_of(data[begin:stop])
-    return Value(name, kind, shape)
+            parts.append(data[begin:stop])
+    return Value(name, *_type_of(b"".join(parts)))
 
 
 @lru_cache(4096)
@@ -46,40 +48,40 @@ def read_type(data: bytes, start: int, end: int, depth: int = 0) -> tuple[str, t
     """Return the name of a TypeProto and, for tensors, the shape (None if not stated)."""
     if depth > MAX_DEPTH:
         raise WireError(f"byte {start}: nested more than {MAX_DEPTH} levels deep")
-    result: tuple[str, tuple[Dim, ...] | None] = ("", None)
-    wrappers = {4: "sequence", 9: "optional"}
+    chosen, parts = 0, list[bytes]()
     for number, wire, _, begin, stop, _ in fields(Source(data), start, end):
-        if wire != BYTES:
-            continue
-        if number in (1, 8):
-            element, shape = _tensor_type(data, begin, stop)
-            name = type_name(element) if element else ""
-            result = (name if number == 1 else f"sparse({name})"), shape
-        elif number in wrappers or number == 5:
-            result = _nested_type(data, begin, stop, wrappers.get(number, "map"), depth), None
-        elif number == 7:
-            result = "opaque", None
-    return result
+        if number in _TYPES and wire == BYTES:
+            parts = [*parts, data[begin:stop]] if number == chosen else [data[begin:stop]]
+            chosen = number
+    of = b"".join(parts)
+    if chosen in (1, 8):
+        element, shape = _tensor_type(of)
+        name = type_name(element) if element else ""
+        return (name if chosen == 1 else f"sparse({name})"), shape
+    if chosen in (4, 5, 9):
+        return _nested_type(of, _TYPES[chosen], depth), None
+    return _TYPES.get(chosen, ""), None
 
 
-def _nested_type(data: bytes, start: int, end: int, wrapper: str, depth: int) -> str:
-    key, inner = "", "?"
-    for number, wire, _, begin, stop, value in fields(Source(data), start, end):
-        if wire == BYTES:
-            inner = read_type(data, begin, stop, depth + 1)[0] or "?"
-        elif number == 1 and wire == VARINT:
+def _nested_type(data: bytes, wrapper: str, depth: int) -> str:
+    key, inner, parts = "", 2 if wrapper == "map" else 1, list[bytes]()
+    for number, wire, _, begin, stop, value in fields(Source(data), 0, len(data)):
+        if number == inner and wire == BYTES:
+            parts.append(data[begin:stop])
+        elif wrapper == "map" and number == 1 and wire == VARINT:
             key = f"{type_name(value)}, "
-    return f"{wrapper}({key}{inner})"
+    of = b"".join(parts)
+    return f"{wrapper}({key}{read_type(of, 0, len(of), depth + 1)[0] or '?'})"
 
 
-def _tensor_type(data: bytes, start: int, end: int) -> tuple[int, tuple[Dim, ...] | None]:
+def _tensor_type(data: bytes) -> tuple[int, tuple[Dim, ...] | None]:
     element, dims = 0, None
-    for number, wire, _, begin, stop, value in fields(Source(data), start, end):
+    for number, wire, _, begin, stop, value in fields(Source(data), 0, len(data)):
         if number == 1 and wire == VARINT:
             element = value
         elif number == 2 and wire == BYTES:
             inner = fields(Source(data), begin, stop)
-            dims = tuple(_dim(data, f.start, f.end) for f in inner if f.number == 1 and f.wire == BYTES)
+            dims = (*(dims or ()), *(_dim(data, f.start, f.end) for f in inner if f.number == 1 and f.wire == BYTES))
     return element, dims
 
 
@@ -100,11 +102,14 @@ def read_initializer(data: bytes, span: Span) -> Tensor:
 
 def read_sparse_initializer(data: bytes, span: Span) -> Tensor:
     """Return a SparseTensorProto's values, with the dense shape."""
-    values, dims = Tensor(*span), []
+    parts, dims = list[bytes](), list[int]()
     for number, wire, _, begin, stop, value in fields(Source(data), *span):
         if number == 1 and wire == BYTES:
-            values = read_tensor(Source(data), begin, stop)[0]
+            parts.append(data[begin:stop])
         elif number == 3:
             dims += varints(data[begin:stop]) if wire == BYTES else [signed(value)]
+    of = b"".join(parts)
+    values = read_tensor(Source(of), 0, len(of))[0]
+    values.start, values.end = span
     values.dims, values.data = dims, None
     return values

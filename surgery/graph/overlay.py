@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from layerwise._tool.surgery.graph.ground import MAIN
 from layerwise._tool.surgery.graph.index import Numbers
+from layerwise._tool.surgery.graph.overlay_nodes import by_place
 from layerwise._tool.surgery.graph.overlay_tensors import OverlayTensors
-from layerwise._tool.surgery.graph.placing import by_place
 from layerwise._tool.surgery.graph.repeats import Repeat, find_repeats
 from layerwise._tool.surgery.graph.search import terms
 

@@ -9,11 +9,13 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.jobs.journal.events import JOURNAL, EventReader, EventWriter, last_number, read_events
 from layerwise._tool.backends.jobs.journal.json_lines import MAX_LINE
 from layerwise._tool.backends.jobs.journal.view import JobView
@@ -117,6 +119,21 @@ def test_numpy_values_and_nan_survive(tmp_path: Path) -> None:
     assert math.isnan(row["d"])
 
 
+class _Row(msgspec.Struct, omit_defaults=True):
+    tensor: str
+    error: float
+    shape: tuple[int, ...] = ()
+    note: str = ""
+
+
+def test_a_row_that_is_a_struct_is_written_as_an_object(tmp_path: Path) -> None:
+    row = _Row("y", np.float32("nan"), (np.int64(2), 3))  # type: ignore[arg-type]
+    EventWriter(tmp_path).write("row", table="layers", row=row)
+    (event,) = read_events(tmp_path)
+    assert math.isnan(event["row"].pop("error"))
+    assert event["row"] == {"tensor": "y", "shape": [2, 3]}
+
+
 def test_events_after_a_number(tmp_path: Path) -> None:
     writer = EventWriter(tmp_path)
     for i in range(5):
@@ -170,3 +187,8 @@ def test_a_line_that_is_written_while_the_journal_is_read_is_read(
         meanwhile()
     seen += [event["n"] for event in reader.read()]
     assert seen == list(range(1, 21))
+
+
+def test_rows_that_do_not_fit_their_type_are_left_out_and_unknown_fields_ignored() -> None:
+    broken: list[Any] = [{"tensor": 7, "error": 1.0}, {"tensor": "b"}, 3, None]
+    assert typed([{"tensor": "a", "error": 1, "of": "later"}, *broken], _Row) == [_Row("a", 1.0)]

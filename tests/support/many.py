@@ -78,7 +78,7 @@ def _call(program: str, line: list[str]) -> int:
 def _sanitize(words: list[str]) -> int:
     from layerwise._tool.surgery.sanitize.action import sanitize
     from layerwise._tool.tui.cli.direct import DirectContext
-    from layerwise._tool.tui.cli.log import make_log
+    from layerwise._tool.tui.cli.leaf import make_log
     from layerwise._tool.tui.cli.options.logging import LOGGING
     from layerwise._tool.tui.cli.parser import Parser
     from layerwise._tool.tui.cli.surgeon.common import open_file

@@ -4,9 +4,9 @@ from argparse import Namespace
 from typing import Any
 
 from layerwise._tool.backends.errors import MissingDependency
+from layerwise._tool.backends.log import Log
 from layerwise._tool.tui.cli.convert.command import tell
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.log import Log
 from layerwise._tool.tui.cli.options import model as options
 from layerwise._tool.tui.cli.options.common import NEEDED_MODEL, ONNX
 from layerwise._tool.tui.cli.options.option import add

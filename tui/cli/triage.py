@@ -4,15 +4,17 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import convert
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.filesystem.files import current_folder
+from layerwise._tool.backends.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.triage.flow import STEPS, check_answers
+from layerwise._tool.debugtools.triage.rows import StepRow, TriageResult
 from layerwise._tool.debugtools.triage.spec import TriageSpec
 from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log
 from layerwise._tool.tui.cli.options.common import MODEL, ONNX, RUNNERS
 from layerwise._tool.tui.cli.options.compare import COMPARE, THRESHOLDS
 from layerwise._tool.tui.cli.options.option import add
@@ -125,21 +127,21 @@ class TriageReport:
             level = LEVELS.get(str(event.get("level", kind)).upper(), WARNING if kind == "warning" else INFO)
             self.log.say(level, shown_lines(event.get("text")), source="tools")
         elif kind == "row" and event.get("table") == "steps":
-            self._step(event["row"])
+            self._step(convert(event["row"], StepRow))
         elif kind == "result":
-            self._result(event["data"])
+            self._result(convert(event["data"], TriageResult))
 
-    def _step(self, row: dict[str, Any]) -> None:
-        who = " (you)" if row["by"] == "user" else ""
-        self.log.info(f"    {row['answer']}{who}  ({row['seconds']:.1f} s)")
-        for line in row["evidence"]:
+    def _step(self, row: StepRow) -> None:
+        who = " (you)" if row.by == "user" else ""
+        self.log.info(f"    {row.answer}{who}  ({row.seconds:.1f} s)")
+        for line in row.evidence:
             self.log.continued(f"    {shown(line, 400)}")
-        if row["advice"]:
-            self.log.continued(f"    → {row['advice']}")
+        if row.advice:
+            self.log.continued(f"    → {row.advice}")
 
-    def _result(self, result: dict[str, Any]) -> None:
-        for suspect in result.get("suspects", [])[:3]:
-            where = f"#{suspect['i']} {shown(suspect['op'], 60)} {shown(suspect['node'], 120)}"
-            self.log.say(ERROR, f"suspect: {where}: {suspect['diagnosis']}")
-        for kind, path in result.get("files", {}).items():
+    def _result(self, result: TriageResult) -> None:
+        for suspect in result.suspects[:3]:
+            where = f"#{suspect.i} {shown(suspect.op, 60)} {shown(suspect.node, 120)}"
+            self.log.say(ERROR, f"suspect: {where}: {suspect.diagnosis}")
+        for kind, path in result.files.items():
             self.log.say(FINISH, f"{kind:<7} {shown(path, 1000)}")

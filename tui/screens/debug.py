@@ -18,7 +18,7 @@ from layerwise._tool.tui.presenters.debug_rows import heading, row_line
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.debug_found import DebugFound
 from layerwise._tool.tui.state.coalesce import Coalesce
-from layerwise._tool.tui.state.debugging import Row
+from layerwise._tool.tui.state.debugging import Shown
 from layerwise._tool.tui.state.questions import Question, read_question
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.detail_pane import DetailPane
@@ -45,7 +45,7 @@ class DebugRows:
 
     def row(self, i: int, cells: int) -> Line:
         debug = self._app.debug
-        return row_line(debug.search, debug.row_at(i), cells, self._app.glyphs)
+        return row_line(debug.row_at(i), cells, self._app.glyphs)
 
 
 class DebugScreen(DebugFound, scope="debug"):
@@ -85,7 +85,7 @@ class DebugScreen(DebugFound, scope="debug"):
     def on_resize(self, event: Resize) -> None:
         self.call_after_refresh(self._changed)
 
-    def row_in_view(self) -> Row:
+    def row_in_view(self) -> Shown | None:
         return self.debug.row_at(self._list.cursor)
 
     def job_in_view(self) -> JobView | None:
@@ -131,7 +131,7 @@ class DebugScreen(DebugFound, scope="debug"):
             lines = self._body(question, row, cells)
         else:
             lines = empty_lines(self.starter.ready(), cells, builds=self.starter.on_builds())
-        about = (self.debug.job, question.id if question else "", row.get("n"), self._list.cursor)
+        about = (self.debug.job, question.id if question else "", getattr(row, "n", None), self._list.cursor)
         last = max(0, len(lines) - body.size.height)
         top, self._shown = min(last, body.top) if about == self._shown else 0, about
         self._share_height(len(lines) + 1 if question else 0)
@@ -149,13 +149,12 @@ class DebugScreen(DebugFound, scope="debug"):
             share = min(share, len(self.debug.rows))
         self._list.styles.height = max(LEAST_ROWS, share)
 
-    def _body(self, question: Question | None, row: Row, cells: int) -> list[Line]:
+    def _body(self, question: Question | None, row: Shown | None, cells: int) -> list[Line]:
         """Where nothing waits for an answer, the row under the cursor in full, too."""
-        files = question.more.get("artifact") if question else None
-        paths = files.values() if isinstance(files, dict) else ()
-        sizes = {str(path): Path(path).stat().st_size for path in paths if Path(path).is_file()}
+        paths = question.beside.artifact.values() if question else ()
+        sizes = {path: Path(path).stat().st_size for path in paths if Path(path).is_file()}
         lines = body_lines(self.debug, question, cells, self.state.glyphs, sizes)
-        detail = row_detail(self.debug.search, row, cells) if question is None else []
+        detail = row_detail(row, cells) if question is None else []
         return [*lines, [], *detail] if lines and detail else lines or detail
 
     # ── keys that matter now ──

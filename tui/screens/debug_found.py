@@ -12,7 +12,7 @@ from layerwise._tool.tui.controllers.jobs import JobActions
 from layerwise._tool.tui.screens.answering import Answering
 from layerwise._tool.tui.screens.pick import Choice, PickScreen
 from layerwise._tool.tui.screens.searching import Searching
-from layerwise._tool.tui.state.debugging import Row
+from layerwise._tool.tui.state.debugging import Shown, StepRow, SuspectRow
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
@@ -25,8 +25,8 @@ class DebugFound(Answering, Searching, scope="debug"):
         self.debug = state.debug
         self._results = DebugResults(state)
 
-    def row_in_view(self) -> Row:
-        """The row under the cursor, empty if there is none."""
+    def row_in_view(self) -> Shown | None:
+        """The row under the cursor, None if there is none."""
         raise NotImplementedError
 
     @on(VirtualList.Selected, "#debug-rows")
@@ -44,8 +44,8 @@ class DebugFound(Answering, Searching, scope="debug"):
         self.post_message(self.Open("graph"))
 
     def _show_job(self) -> None:
-        jobs = self.row_in_view().get("jobs")
-        last = jobs[-1] if isinstance(jobs, list) and jobs else None
+        row = self.row_in_view()
+        last = row.jobs[-1] if isinstance(row, StepRow) and row.jobs else None
         view = next((view for view in self.state.jobs.views if view.id == last), None)
         page = JobActions(self.state).show(view) if view else ""
         if page:
@@ -74,9 +74,7 @@ class DebugFound(Answering, Searching, scope="debug"):
     def model_in_view(self) -> str | None:
         """The model of the question, else the one found so far."""
         question = self.asked()
-        artifact = question.more.get("artifact") if question else None
-        path = artifact.get("model") if isinstance(artifact, dict) else None
-        return str(path) if path else self.debug.model_path()
+        return (question.beside.artifact.get("model") if question else None) or self.debug.model_path()
 
     @command("debug.bundle", "write a repro bundle of what was found", keys="B", footer="bundle", line="bundle FOLDER")
     def bundle(self, folder: str = "") -> None:
@@ -97,9 +95,9 @@ class DebugFound(Answering, Searching, scope="debug"):
             self.run_work("debug-start", lambda: self._bundle(*picked))
 
     async def _bundle(self, nodes: list[int], folder: str) -> None:
-        iteration = self.row_in_view().get("iteration")
+        row = self.row_in_view()
         try:
-            number = iteration if isinstance(iteration, int) else 0
+            number = row.iteration if isinstance(row, SuspectRow) else 0
             self.state.say(await self._results.bundle(self.debug, nodes, number, folder), "good")
         except LayerwiseError as error:
             self.state.say(str(error), "bad")

@@ -1,8 +1,7 @@
 """What starts from a row of the layer error table: searches, a bundle, the way to the node."""
 
-from typing import Any
-
 from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.tui.commands import command
 from layerwise._tool.tui.controllers.debug_results import DebugResults
 from layerwise._tool.tui.controllers.node_errors import node_of_row
@@ -51,26 +50,22 @@ class ErrorSearches(Searching, scope="errors"):
         self.start_search("locate", then="its local errors join the table; 4 shows the suspects")
 
     def _tensor_in_view(self) -> str | None:
-        row = self._row_in_view()
-        return str(row["tensor"]) if row else None
-
-    def _row_in_view(self) -> dict[str, Any]:
         place = self.place_in_view()
-        return self.errors.table.row(place) if place >= 0 else {}
+        return self.errors.table.tensors[place] if place >= 0 else None
 
     @command("errors.bundle", "write a repro bundle of the row's node", keys="B", line="bundle FOLDER")
     def bundle(self, folder: str = "") -> None:
-        row = self._row_in_view()
-        if isinstance(row.get("i"), int) and row["i"] >= 0:
+        place = self.place_in_view()
+        if place >= 0 and (row := self.errors.table.row(place)).i >= 0:
             self.run_work("debug-start", lambda: self._bundle(row, folder))
         else:
             self.state.say("this row has no node")
 
-    async def _bundle(self, row: dict[str, Any], folder: str) -> None:
-        job, node, iteration = self.errors.job, int(row["i"]), int(row.get("iteration") or 0)
-        target = folder or f"bundle-{job}-{node}"
+    async def _bundle(self, row: LayerRow, folder: str) -> None:
+        job = self.errors.job
+        target = folder or f"bundle-{job}-{row.i}"
         try:
             compare = self.starter.compare()
-            self.state.say(await self._results.bundle_of(int(job), compare, [node], iteration, target), "good")
+            self.state.say(await self._results.bundle_of(int(job), compare, [row.i], row.iteration, target), "good")
         except LayerwiseError as error:
             self.state.say(str(error), "bad")

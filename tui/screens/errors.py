@@ -103,7 +103,7 @@ class ErrorsScreen(JobTable, ErrorSearches, scope="errors"):
         if place < 0:
             return []
         row = self.errors.table.row(place)
-        told = self.errors.evidence.get(str(row.get("tensor")), "")
+        told = self.errors.evidence.get(row.tensor, "")
         return [[(" ", ""), *line] for line in detail_lines(row, self.errors.facts.runners, cells, told)]
 
     @on(VirtualList.Highlighted)

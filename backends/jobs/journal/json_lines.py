@@ -22,12 +22,16 @@ _END_OF_BROKEN = b"#\n"  # also what lacks only its newline stays broken: it was
 def encode_line(value: dict[str, Any]) -> bytes:
     """One JSON object and its newline, ASCII only.
 
-    Numpy scalars and arrays become numbers and lists, NaN stays bare.
+    Numpy scalars and arrays become numbers and lists, msgspec Structs objects; NaN stays bare.
     """
     return _ENCODER.encode(value).encode("ascii") + b"\n"
 
 
 def _plain(value: Any) -> Any:
+    if hasattr(value, "__struct_fields__"):
+        from msgspec import to_builtins  # who writes no Struct does not load it
+
+        return to_builtins(value, enc_hook=_plain)
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, (set, frozenset, tuple)):

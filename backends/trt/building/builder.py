@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from layerwise._tool.backends.builds import Progress
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.filesystem.permissions import make_folder
@@ -14,7 +15,7 @@ from layerwise._tool.backends.scripts import call_script
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.building import config as configs
 from layerwise._tool.backends.trt.building.calibration import calibrated
-from layerwise._tool.backends.trt.building.monitor import Build, Progress, make_monitor
+from layerwise._tool.backends.trt.building.monitor import Build, make_monitor
 from layerwise._tool.backends.trt.building.network import Network, made_by, mark_outputs, parse_onnx, script_network
 from layerwise._tool.backends.trt.building.plugins import load_plugins
 from layerwise._tool.backends.trt.building.precision import by_flags, in_graph
@@ -24,7 +25,7 @@ from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.logger import Messages, make_logger
 from layerwise._tool.backends.trt.options import TrtOptions
 from layerwise._tool.backends.trt.recorder import make_recorder
-from layerwise._tool.backends.trt.store import Store
+from layerwise._tool.backends.trt.store import Store, runs_code
 from layerwise._tool.backends.trt.tactics.selection import recording
 from layerwise._tool.backends.trt.tactics.timing_cache import save_timing_cache, use_timing_cache
 
@@ -52,6 +53,8 @@ def build_engine(
 ) -> Built:
     """Build the engine that the options describe, or take it from the workspace where the same one was built.
 
+    Where code of the user's takes part it is built: nobody knows what that code read.
+
     `progress` (None: who hears of all builds of the process) may raise to end the build; the exception comes out of
     here. Raises MissingDependency without TensorRT, UsageError for options that do not fit the model or the version,
     LayerwiseError with TensorRT's own reasons.
@@ -70,6 +73,7 @@ class Builder:
         self.model, self.options, self.messages = model, options, messages
         self._recording = recording(self.trt, options)
         self.store = None if options.fresh or self._recording.wanted else store or Store(self.trt)
+        self._reuses = self.store is not None and not runs_code(options)
         self.told: list[str] = []
         self._build = Build(progress)
         self._calibrator: Any = None
@@ -78,19 +82,20 @@ class Builder:
     def run(self) -> Built:
         """The engine; saved where the options say so."""
         load_plugins(self.trt, self._logger, self.options.network.plugins)
-        known = self.store.find(self.model, self.options) if self.store and not self._writes() else None
+        kept = self.store if self._reuses else None
+        known = kept.find(self.model, self.options) if kept and not self._writes() else None
         if known is not None:
             self.told.append("The engine was built before with these options; it is taken from the workspace.")
             built = Built(known, 0.0, True, self.told)
         else:
             built = self._built()
-            if self.store:
-                self.store.keep(self.model, self.options, built.data)
+            if kept:
+                kept.keep(self.model, self.options, built.data)
         if self.options.save_engine:
             save_engine(built.data, Path(self.options.save_engine))
             built.path = Path(self.options.save_engine)
-        elif self.store:
-            built.path = self.store.place(self.model, self.options)
+        elif kept:
+            built.path = kept.place(self.model, self.options)
         return built
 
     def _writes(self) -> bool:

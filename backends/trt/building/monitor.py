@@ -2,40 +2,12 @@
 
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
+from layerwise._tool.backends.builds import OF_PROCESS, Progress
 from layerwise._tool.backends.errors import LayerwiseError
 
-Progress = Callable[[float, float | None, str], None]
 _AT_ONCE = 0.5
-
-
-def no_progress(done: float, total: float | None, text: str) -> None:
-    """Tell nobody."""
-
-
-class Listening:
-    """Who hears of the builds of this process that nobody else listens to, and whether they are to end."""
-
-    def __init__(self) -> None:
-        self.progress: Progress = no_progress
-        self.over = False
-
-
-OF_PROCESS = Listening()
-
-
-def hear(progress: Progress) -> None:
-    """Have `progress` hear of the builds of this process, from any thread; of those that are over at once it does not:
-    a search makes many.
-    """
-    OF_PROCESS.progress = progress
-
-
-def give_up() -> None:
-    """End the builds that go on in other threads, each at its next step."""
-    OF_PROCESS.over = True
 
 
 class Build:

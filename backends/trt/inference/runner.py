@@ -19,9 +19,9 @@ from layerwise._tool.backends.trt.building.builder import build_engine
 from layerwise._tool.backends.trt.inference.engine import Engine, load_engine, set_budget
 from layerwise._tool.backends.trt.inference.execution import Execution
 from layerwise._tool.backends.trt.inference.refit import restore_weights
-from layerwise._tool.backends.trt.library import cudart, tensorrt
+from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.logger import Messages
-from layerwise._tool.backends.trt.options import ENGINE_SUFFIXES, TrtOptions, trt_options
+from layerwise._tool.backends.trt.options import ENGINE_SUFFIXES, TrtOptions
 
 Array = NDArray[Any]
 
@@ -96,20 +96,6 @@ def _check_alike(found: Mapping[str, Array], other: Mapping[str, Array], number:
             raise LayerwiseError(f"context {number}, running at the same time, gives another '{shown(name, 80)}' than "
                                  "context 1 from the same input: the engine's contexts disturb each other, or it is "
                                  "not deterministic")  # fmt: skip
-
-
-def opened(spec: RunnerSpec, model: Loadable, *, name: str) -> RunnerBase:
-    """Open a runner of kind "trt", as `backends.trt.open_trt` says."""
-    from layerwise._tool.backends.trt.inference.late import LateRunner, needs_shapes
-    from layerwise._tool.backends.trt.inference.parts import PartRunner
-
-    options = trt_options(spec.options)
-    tensorrt(), cudart()
-    if options.part:
-        return PartRunner(spec, model, options, name)
-    if engine_path(options, model) is None and needs_shapes(model, options):
-        return LateRunner(spec, model, options, name)
-    return opened_now(spec, model, options, name)
 
 
 def opened_now(spec: RunnerSpec, model: Loadable, options: TrtOptions, name: str) -> TrtRunner:

@@ -9,8 +9,9 @@
 """
 
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -19,7 +20,9 @@ from layerwise._tool.backends.filesystem.files import MOST, atomic_write, read_f
 from layerwise._tool.backends.formats.json_text import check_values
 from layerwise._tool.backends.specs import Spec
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.logger import Messages
 
+Tell = Callable[[str], None]
 _KEY = re.compile(r"0x[0-9a-f]{32}")
 _TACTIC = re.compile(r"0x[0-9a-f]{1,16}")
 
@@ -78,3 +81,23 @@ def save_record(record: Record, path: Path) -> None:
         atomic_write(path, msgspec.json.format(msgspec.json.encode(record), indent=1))
     except OSError as error:
         raise LayerwiseError(f"{shown(str(path))} cannot be written: {error.strerror}") from None
+
+
+class Recording:
+    """What a build's options say of tactics: here, nothing.
+
+    gives_cache: the timing cache is its own. error: why a build could not go on.
+    """
+
+    wanted = gives_cache = False
+    error: LayerwiseError | None = None
+
+    def attach(self, config: Any, messages: Messages) -> None:
+        """Have the builder's choices recorded, replayed or narrowed."""
+
+    def again(self, config: Any) -> bool:
+        """Whether to build once more, now that it is known what the builder chooses."""
+        return False
+
+    def save(self, config: Any, tell: Tell) -> None:
+        """Write what was chosen, where the options say so."""

@@ -5,7 +5,7 @@ too, over the editable timing cache (`backends.trt.tactics.over_cache`).
 """
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,10 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.capabilities import able, lacks
 from layerwise._tool.backends.trt.logger import Messages
 from layerwise._tool.backends.trt.options import TrtOptions
-from layerwise._tool.backends.trt.tactics.record import Record, decode_record, read_bounded
+from layerwise._tool.backends.trt.tactics.over_cache import CacheRecording
+from layerwise._tool.backends.trt.tactics.record import Record, Recording, Tell, decode_record, read_bounded
 
 Replay = dict[str, dict[str, Any]]
-Tell = Callable[[str], None]
 
 
 def described(context: Any, algorithm: Any) -> dict[str, Any]:
@@ -73,26 +73,6 @@ def read_replay(path: Path) -> Replay:
     return found
 
 
-class Recording:
-    """What a build's options say of tactics: here, nothing.
-
-    gives_cache: the timing cache is its own. error: why a build could not go on.
-    """
-
-    wanted = gives_cache = False
-    error: LayerwiseError | None = None
-
-    def attach(self, config: Any, messages: Messages) -> None:
-        """Have the builder's choices recorded, replayed or narrowed."""
-
-    def again(self, config: Any) -> bool:
-        """Whether to build once more, now that it is known what the builder chooses."""
-        return False
-
-    def save(self, config: Any, tell: Tell) -> None:
-        """Write what was chosen, where the options say so."""
-
-
 def recording(trt: Any, options: TrtOptions) -> Recording:
     """What a build with these options does about tactics. BadFile, or UsageError for what this version cannot do."""
     if not (options.save_tactics or options.load_tactics or options.exclude_tactics):
@@ -110,8 +90,6 @@ def recording(trt: Any, options: TrtOptions) -> Recording:
     if able(trt, "algorithm_selector") and not records:
         loaded = [replays.get(option, {}) for option in named]
         return SelectorRecording(trt, options.save_tactics, *loaded)
-    from layerwise._tool.backends.trt.tactics.over_cache import CacheRecording
-
     return CacheRecording(trt, options, records.get("--load-tactics"), records.get("--exclude-tactics"))
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from layerwise._tool.backends.log import INFO, LEVELS, START, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
-from layerwise._tool.tui.cli.log import INFO, LEVELS, START, WARNING, Log
 
 Row = Mapping[str, Any]
 TOP = 15

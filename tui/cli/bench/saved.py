@@ -6,13 +6,13 @@ from typing import Any
 
 from layerwise._tool.backends.bench.trtexec_files import is_profile, read_profile, read_times
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.log import INFO, START, Log
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.bench.exports import read_latencies, read_report
 from layerwise._tool.debugtools.bench.significance import compare
 from layerwise._tool.debugtools.bench.statistics import statistics
 from layerwise._tool.tui.cli.bench.report import BenchReport, layer_lines
 from layerwise._tool.tui.cli.json_output import print_json
-from layerwise._tool.tui.cli.log import INFO, START, Log
 
 Row = Mapping[str, Any]
 PERCENTS = (90.0, 95.0, 99.0)

@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.table.report_lines import label, name, rule
 from layerwise._tool.tui.cli.json_output import print_json
-from layerwise._tool.tui.cli.log import Log
 from layerwise._tool.tui.cli.options.compare import COMPARE_NAMES, THRESHOLDS, metric_names
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.request.to_spec import tolerance
-from layerwise._tool.tui.cli.run.report_lines import label, name, rule
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.results.accuracy import AccuracyResult, AccuracyResults, Result, SimpleResult
@@ -41,9 +41,9 @@ def fill_accuracy(parser: Parser) -> None:
 
 def run_accuracy(args: Namespace, log: Log) -> int:
     """Check the file; 0 if all passes, 1 if not."""
-    from layerwise._tool.backends.results.accuracy import AccuracyResults
+    from layerwise._tool.backends.results.io import load_accuracy
 
-    saved = AccuracyResults.load(args.path)
+    saved = load_accuracy(args.path)
     metrics = metric_names(args.compare)
     present = {_metric(result) for result in saved.results} - {_NONE}
     missing = [metric for metric in metrics if metric not in present] if args.compare and present else []

@@ -6,10 +6,11 @@ from typing import Any
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.log import INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.checks.compatibility.spec import CompatibilitySpec
+from layerwise._tool.debugtools.compare.table.report_lines import name
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.log import INFO, LEVELS, WARNING, Log
 from layerwise._tool.tui.cli.options.common import NEEDED_MODEL, ONNX, RUNNERS
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.run import DATA, ONNXRT
@@ -19,7 +20,6 @@ from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.to_spec import given
 from layerwise._tool.tui.cli.run.command import gpus_for
-from layerwise._tool.tui.cli.run.report_lines import name
 from layerwise._tool.tui.cli.submit import job_spec, run_here
 
 _HEAD = ("nodes", "operator", "version", "types", "code", "reason")

@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 
+from layerwise._tool.backends.log import ERROR, INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.checks.lint.spec import LintSpec
+from layerwise._tool.debugtools.compare.table.report_lines import name
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.log import ERROR, INFO, LEVELS, WARNING, Log
 from layerwise._tool.tui.cli.options.common import NEEDED_MODEL, ONNX
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.run import DATA, ONNXRT
@@ -19,7 +20,6 @@ from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.to_spec import given
 from layerwise._tool.tui.cli.run.command import gpus_for
-from layerwise._tool.tui.cli.run.report_lines import name
 from layerwise._tool.tui.cli.submit import job_spec, run_here
 
 _LEVELS = {"exception": ERROR, "warning": WARNING, "info": INFO}

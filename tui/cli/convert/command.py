@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.log import LEVELS, WARNING, Log
 from layerwise._tool.backends.sizes import parse_size
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.backends.trt.options import ENGINE_SUFFIXES
@@ -15,7 +16,6 @@ from layerwise._tool.tui.cli.convert.engine import POOLED, engine_job
 from layerwise._tool.tui.cli.convert.options import add_conversions, quantize_spec
 from layerwise._tool.tui.cli.inspect.trt import picture_job
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.log import LEVELS, WARNING, Log
 from layerwise._tool.tui.cli.options.common import NEEDED_MODEL, ONNX
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.run import DATA

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.log import Log
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.debug.locate_report import LocateReport, document
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.log import Log
 from layerwise._tool.tui.cli.options.common import MODEL, ONNX, RUNNERS
 from layerwise._tool.tui.cli.options.compare import COMPARE, THRESHOLDS
 from layerwise._tool.tui.cli.options.option import add

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.log import Log
 from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
 from layerwise._tool.tui.cli.debug import options
 from layerwise._tool.tui.cli.debug.precision_report import PrecisionReport
 from layerwise._tool.tui.cli.debug.searching import run_prepared
 from layerwise._tool.tui.cli.debug.to_debug import debug_job, to_debug
-from layerwise._tool.tui.cli.log import Log
 from layerwise._tool.tui.cli.options.common import MODEL, ONNX, RUNNERS
 from layerwise._tool.tui.cli.options.compare import COMPARE, THRESHOLDS
 from layerwise._tool.tui.cli.options.option import add

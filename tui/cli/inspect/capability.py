@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.log import LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.engines.capability.spec import CapabilitySpec
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.log import LEVELS, WARNING, Log
 from layerwise._tool.tui.cli.options import model as options
 from layerwise._tool.tui.cli.options.common import ONNX
 from layerwise._tool.tui.cli.options.model import MODEL_FILE

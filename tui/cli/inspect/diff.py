@@ -4,9 +4,9 @@ from argparse import Namespace
 from pathlib import Path
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.log import INFO, Log
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.tui.cli.json_output import print_json
-from layerwise._tool.tui.cli.log import INFO, Log
 from layerwise._tool.tui.cli.options.compare import COMPARE_NAMES, THRESHOLDS, metric_names
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.parser import Parser

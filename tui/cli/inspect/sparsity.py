@@ -3,9 +3,9 @@
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
+from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.cli.json_output import print_json
-from layerwise._tool.tui.cli.log import Log
 from layerwise._tool.tui.cli.options.common import ONNX
 from layerwise._tool.tui.cli.options.model import MODEL_FILE
 from layerwise._tool.tui.cli.options.option import add

@@ -8,11 +8,11 @@ import msgspec
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.filesystem.temporary import temporary_folder
+from layerwise._tool.backends.log import LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.engines.inspect.spec import InspectSpec
 from layerwise._tool.tui.cli.direct import DirectContext
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.log import LEVELS, WARNING, Log
 from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.request.runners import trt_options
 from layerwise._tool.tui.cli.request.to_spec import given, model_path, wants_engine

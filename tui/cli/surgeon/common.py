@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.log import INFO, Log
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.sizes import parse_size
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.wire.pieces import THRESHOLD
-from layerwise._tool.tui.cli.log import INFO, Log
 from layerwise._tool.tui.cli.options import model as options
 from layerwise._tool.tui.cli.options.model import MODEL_FILE, READING
 from layerwise._tool.tui.cli.options.option import add

@@ -4,8 +4,8 @@ from argparse import Namespace
 from typing import Any
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.log import INFO, LEVELS, Log
 from layerwise._tool.backends.text import shown, shown_lines
-from layerwise._tool.tui.cli.log import INFO, LEVELS, Log
 from layerwise._tool.tui.cli.options import model as options
 from layerwise._tool.tui.cli.options.common import MODEL, NEEDED_MODEL
 from layerwise._tool.tui.cli.options.model import READING

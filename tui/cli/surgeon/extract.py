@@ -5,13 +5,13 @@ from argparse import Namespace
 from collections.abc import Container, Sequence
 from pathlib import Path
 
+from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.extract.ends import End
 from layerwise._tool.surgery.extract.wire import Parts
 from layerwise._tool.surgery.wire.graph import reading
 from layerwise._tool.surgery.wire.pieces import fits_in_one_file, save_pieces
-from layerwise._tool.tui.cli.log import Log
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.run import DATA
 from layerwise._tool.tui.cli.parser import Parser

@@ -4,8 +4,8 @@ from argparse import Namespace
 from typing import Any
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.log import INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
-from layerwise._tool.tui.cli.log import INFO, LEVELS, WARNING, Log
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.run import DATA
 from layerwise._tool.tui.cli.parser import Parser

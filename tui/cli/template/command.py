@@ -4,8 +4,8 @@ from argparse import Namespace
 from pathlib import Path
 
 from layerwise._tool.backends.errors import MissingDependency, UsageError
+from layerwise._tool.backends.log import Log, put
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.cli.log import Log, put
 from layerwise._tool.tui.cli.options import model as options
 from layerwise._tool.tui.cli.options.common import MARKING, MODEL, NEEDED_MODEL, ONNX
 from layerwise._tool.tui.cli.options.option import add

@@ -4,12 +4,12 @@ from argparse import Namespace
 from pathlib import Path
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.building.precision import reduces
 from layerwise._tool.backends.trt.options import TrtOptions
 from layerwise._tool.debugtools.compare.spec import CompareSpec
-from layerwise._tool.tui.cli.log import Log
 from layerwise._tool.tui.cli.options.common import MARKING, MODEL, ONNX
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.run import DATA
