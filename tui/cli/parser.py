@@ -53,6 +53,14 @@ def count(text: str) -> int:
     return value
 
 
+def seconds(text: str) -> float:
+    """The type of an option that is a length of time."""
+    value = float(text)
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is no length of time")
+    return value
+
+
 class RunnerFlag(argparse.Action):
     """Collects runners in the order they are typed; each flag may be given several times."""
 

@@ -18,7 +18,7 @@ from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.screens.pick import Choice, PickScreen
 from layerwise._tool.tui.state.presets import PRESETS
 from layerwise._tool.tui.state.run_fields import Field, fields
-from layerwise._tool.tui.state.run_form import RunForm, add_side, drop_side, get, put
+from layerwise._tool.tui.state.run_form import RunForm, add_side, drop_side, put
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.lines import LinesView
@@ -130,7 +130,7 @@ class RunScreen(Page, scope="run"):
             self._before = self._control.form
             edit = self.query_one("#run-edit", LineInput)
             edit.prompt = f" {field.label}: "
-            edit.set_value(get(self._control.form, field.key))
+            edit.set_value(field.text(self._control.form))
             self._show_hint(edit)
             self.add_class("editing")
             edit.focus()
@@ -175,7 +175,7 @@ class RunScreen(Page, scope="run"):
             self._control.use_preset(names[(at + step) % len(names)])
             self._changed()
         elif field.options:
-            at = field.options.index(get(form, field.key))
+            at = field.options.index(field.text(form))
             self._take(put(form, field.key, field.options[(at + step) % len(field.options)]))
         else:
             self._edit()

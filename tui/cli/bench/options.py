@@ -13,7 +13,7 @@ from layerwise._tool.tui.cli.options.common import MODEL, ONNX, RUNNERS
 from layerwise._tool.tui.cli.options.option import Group, Joint, Option, add, flag, many
 from layerwise._tool.tui.cli.options.run import DATA, ONNXRT, PLAIN_JOB
 from layerwise._tool.tui.cli.options.trt import TRT
-from layerwise._tool.tui.cli.parser import Parser, count, positive
+from layerwise._tool.tui.cli.parser import Parser, count, positive, seconds
 
 EXAMPLES = """examples:
   layerwise bench MODEL.onnx                                            onnxruntime on the CPU
@@ -28,13 +28,6 @@ EXAMPLES = """examples:
       --noDataTransfers --dumpProfile --exportTimes=times.json          trtexec's words
 
 Exit code: 0 timed, 1 it could not be, 2 wrong usage, 130 interrupted."""
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is no length of time")
-    return value
 
 
 def _percent(text: str) -> float:
@@ -79,15 +72,15 @@ MEASURING = Group(
     Option("--model", own=True, dest="model_option", metavar="MODEL", help=argparse.SUPPRESS),
     Option("--warm-up", "--warm-up-runs", field="plan.warm_up_runs", type=count, default=0, metavar="N",
            help="runs before that"),
-    Option("--warm-up-time", own=True, field="plan.warm_up", type=_seconds, default=0.2, metavar="S",
+    Option("--warm-up-time", own=True, field="plan.warm_up", type=seconds, default=0.2, metavar="S",
            help="seconds before that (0.2)"),
-    Option("--duration", own=True, field="plan.duration", type=_seconds, default=3.0, metavar="S",
+    Option("--duration", own=True, field="plan.duration", type=seconds, default=3.0, metavar="S",
            help="seconds to measure at least (3)"),
     Option("--iterations", "--iters", field="plan.iterations", type=positive, default=10, metavar="N",
            help="runs to measure at least (10)"),
     Option("--streams", own=True, field="plan.streams", type=positive, default=1, metavar="N",
            help="runs at the same time"),
-    Option("--idle-time", own=True, field="plan.idle", type=_seconds, default=0.0, metavar="S",
+    Option("--idle-time", own=True, field="plan.idle", type=seconds, default=0.0, metavar="S",
            help="seconds between two runs"),
     many("--batches", own=True, field="batches", type=positive, metavar="N",
          help="sizes for the inputs' dynamic first dimension, one bench each"),

@@ -20,7 +20,8 @@ from layerwise._tool.tui.cli.parser import RunnerFlag
 if TYPE_CHECKING:
     from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 
-_EVERY_HINT = {
+_MARKED = "marks!=outputs only"
+_OBSERVE_HINTS = {
     "executed": "as the runner really runs it",
     "every": "every tensor, unfused",
     "marked": "all marked at once, as Polygraphy",
@@ -114,18 +115,21 @@ MARKING = Group(
         "marks",
         many("--onnx-outputs", metavar="NAME", default=None,
              help="compare these tensors instead of the outputs: names, globs, or '*' for all"),
-        many("--onnx-exclude-outputs", "--exclude-outputs", metavar="NAME", help="leave these out: names or globs"),
+        many("--onnx-exclude-outputs", "--exclude-outputs", metavar="NAME", help="leave these out: names or globs",
+             form=InForm("except", "marks", key="exclude", hint="names or globs", empty="none", when=_MARKED)),
         many("--onnx-outputs-by-type", metavar="OP", default=None,
              help="compare the outputs of all nodes of these types instead"),
         flag("--mark-all", own=True, help="compare every tensor"),
         many("--mark", own=True, metavar="NAME", default=None,
+             form=InForm("names", "marks", key="names", hint="*Softmax* or exact names", when="marks=names"),
              help="compare these tensors besides the outputs: names or globs"),
         many("--mark-type", own=True, metavar="OP", default=None,
+             form=InForm("op types", "marks", key="op_types", hint="MatMul Softmax", when="marks=op types"),
              help="compare the outputs of all nodes of these types besides the outputs"),
         read=_marks, write=_mark_words,
     ),
     Option("--observe", own=True, field="observe", choices=("auto", "executed", "every", "marked"), default="auto",
-           form=InForm("observe", "marks", hint=_EVERY_HINT, when="marks!=outputs only"),
+           form=InForm("observe", "marks", hint=_OBSERVE_HINTS, when=_MARKED),
            help="executed: what the optimised graph really computes; every: every tensor of the model, unfused; "
            "marked: one optimised session with all marked tensors as outputs, as Polygraphy does (holds all of them "
            "at once); auto: as saved outputs were observed, else executed where only optimisation differs, else "

@@ -62,6 +62,11 @@ class Option:
     def options(self) -> "tuple[Option, ...]":
         return (self,)
 
+    @property
+    def single(self) -> bool:
+        """Whether it takes one value at most."""
+        return bool(self.settings.get("nargs", "?") == "?")
+
     def add(self, parser: Parser, group: argparse._ActionsContainer) -> None:
         """Declare it to argparse."""
         (parser.own if self.own else _plain_add)(group, *self.flags, **self.settings)
@@ -79,7 +84,7 @@ class Option:
         if self.on is not None:
             return [self.flags[0]] if value == (self.on if self.parse is None else self.parse(self.on)) else []
         shown = value if self.show is None else self.show(value)
-        if "nargs" not in self.settings or isinstance(shown, str):
+        if self.single:
             return glued(self.flags[0], str(shown))
         return many_words(self.flags[0], shown) or ([self.flags[0]] if self.settings["nargs"] == "*" else [])
 

@@ -100,6 +100,7 @@ DATA = Group(
     Joint(
         "feeds.script",
         Option("--data-loader-script", metavar="FILE[:FUNCTION]",
+               form=InForm("script", "feeds", key="script", hint="file.py or file.py:function", when="source=script"),
                help="a script whose load_data() yields feed dicts"),
         Option("--data-loader-func-name", own=True, metavar="NAME", help="the function in that script"),
         read=lambda args: data_script(args)[0], write=_script_words,
