@@ -22,13 +22,13 @@ from layerwise._tool.surgery.graph.search import terms
 class Overlay(OverlayTensors):
     """One state of the graph, with the interface of an index."""
 
-    def with_ghosts(self, before: Self, removed: Iterable[int]) -> Self:
+    def with_removed(self, before: Self, removed: Iterable[int]) -> Self:
         """The same with the nodes `removed` of another state between the others, to look at."""
-        ghosts = list(removed)
+        gone = list(removed)
         shown = copy(self)
-        shown.own = {**self.own, **{node: before.own[node] for node in ghosts if node in before.own}}
+        shown.own = {**self.own, **{node: before.own[node] for node in gone if node in before.own}}
         shown._scope_of = {**before._scope_of, **self._scope_of}
-        wanted = np.isin(before.order, ghosts)
+        wanted = np.isin(before.order, gone)
         numbers = np.concatenate([self.order, before.order[wanted]])
         places = np.concatenate([self.places, before.places[wanted]])
         shown.order, shown.places = by_place(numbers, places)
