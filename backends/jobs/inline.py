@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from layerwise._tool.backends.jobs.journal.events import Event
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.jobs.processes.supervise import Supervision
 

@@ -9,6 +9,7 @@ import msgspec
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.jobs.inline import run_inline
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.gpus import visible_gpus
 from layerwise._tool.backends.jobs.workspace.store import Workspace
@@ -66,12 +67,12 @@ class SubJobs:
         problem = summary or ("" if view.state == "done" else view.state)
         return Done(view.id, view.result or {}, rows, problem)
 
-    def _listener(self, rows: dict[str, list[dict[str, Any]]], title: str) -> Callable[[dict[str, Any]], None]:
-        def listen(event: dict[str, Any]) -> None:
+    def _listener(self, rows: dict[str, list[dict[str, Any]]], title: str) -> Callable[[Event], None]:
+        def listen(event: Event) -> None:
             if event["type"] == "row":
                 rows.setdefault(event["table"], []).append(event["row"])
             elif event["type"] == "progress":
                 unit = str(event.get("unit", ""))
-                self._context.progress(event["done"], event["total"], unit, title)
+                self._context.progress(event["done"] or 0, event["total"], unit, title)
 
         return listen

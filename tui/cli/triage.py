@@ -7,6 +7,7 @@ import msgspec
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.filesystem.files import current_folder
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.triage.flow import STEPS, check_answers
 from layerwise._tool.debugtools.triage.spec import TriageSpec
@@ -18,11 +19,10 @@ from layerwise._tool.tui.cli.options import compare as options_compare
 from layerwise._tool.tui.cli.options import run as options_run
 from layerwise._tool.tui.cli.options import trt as options_trt
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.parser import parser as run_parser
 from layerwise._tool.tui.cli.request.to_spec import to_request
-from layerwise._tool.tui.cli.submit import exit_code, job_spec, run_detached, run_here, submit
+from layerwise._tool.tui.cli.submit import exit_code, job_spec, run_detached, run_here, run_shown, submit
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
@@ -66,13 +66,7 @@ def run_triage(args: Namespace, log: Log) -> int:
         print_json(collector.document(args.command, code) | {"steps": collector.tables.get("steps", [])})
         return code
     report = TriageReport(log)
-    with progress(log) as show:
-
-        def listen(event: dict[str, Any]) -> None:
-            show(event)
-            report.event(event)
-
-        return run_here(job, listen, log)
+    return run_shown(job, report.event, log)
 
 
 def _attended(job: "JobSpec", log: Log) -> int:
@@ -128,7 +122,7 @@ class TriageReport:
     def __init__(self, log: Log) -> None:
         self.log = log
 
-    def event(self, event: dict[str, Any]) -> None:
+    def event(self, event: Event) -> None:
         kind = event.get("type")
         if kind in ("log", "warning"):
             level = LEVELS.get(str(event.get("level", kind)).upper(), WARNING if kind == "warning" else INFO)

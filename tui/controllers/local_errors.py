@@ -1,10 +1,13 @@
 """Local errors of the comparison on view: the rows of a locate job of the same sides join its rows."""
 
+from typing import Any
+
 import msgspec
 
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.debugtools.compare.spec import CompareSpec
-from layerwise._tool.tui.controllers.following import Event, Follower
+from layerwise._tool.tui.controllers.following import Follower
 from layerwise._tool.tui.state.debugging import compare_of
 from layerwise._tool.tui.state.shared import AppState
 
@@ -67,7 +70,7 @@ class LocalErrors(Follower):
         elif kind == "state" and event.get("state") in ("failed", "cancelled", "lost"):
             self.state.locating = f"job {self._job}, locate: {event['state']}"
 
-    def _take_row(self, table: str, row: Event) -> None:
+    def _take_row(self, table: str, row: dict[str, Any]) -> None:
         if table == "layers":
             self.state.table.join(row)
         elif table == "suspects":

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.debugtools.compare.pairing.left_out import unasked
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.state.error_filter import parse_filter
@@ -34,7 +35,7 @@ class RunFacts:
     tolerance: str = ""
     warning: str = ""
     result: dict[str, Any] | None = None
-    card: dict[str, Any] | None = None
+    card: Event | None = None
 
     @property
     def live(self) -> bool:

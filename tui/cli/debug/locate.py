@@ -17,12 +17,11 @@ from layerwise._tool.tui.cli.options import compare as options_compare
 from layerwise._tool.tui.cli.options import run as options_run
 from layerwise._tool.tui.cli.options import trt as options_trt
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.parser import parser as run_parser
 from layerwise._tool.tui.cli.request.to_spec import to_request
 from layerwise._tool.tui.cli.run.command import gpus_for
-from layerwise._tool.tui.cli.submit import job_spec, run_detached, run_here
+from layerwise._tool.tui.cli.submit import job_spec, run_detached, run_here, run_shown
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
@@ -79,13 +78,7 @@ def run_locate(args: Namespace, log: Log) -> int:
         print_json(document(collector, args.command, code))
         return code
     report = LocateReport(log, spec)
-    with progress(log) as show:
-
-        def listen(event: dict[str, object]) -> None:
-            show(event)
-            report.event(event)
-
-        return run_here(job, listen, log)
+    return run_shown(job, report.event, log)
 
 
 def to_locate(args: Namespace) -> LocateSpec:

@@ -6,6 +6,7 @@ more than a few, only the failures are printed as they come and the rest is coun
 
 from typing import Any
 
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.text import shown_lines
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.cli.log import INFO, LEVELS, WARNING, Log
@@ -33,7 +34,7 @@ class CompareReport:
         self._said: set[tuple[str, object]] = set()
         self._held: list[tuple[int, str]] = []
 
-    def event(self, event: dict[str, Any]) -> None:
+    def event(self, event: Event) -> None:
         kind = event.get("type")
         if kind == "row":
             self._row(str(event.get("table")), event["row"])
