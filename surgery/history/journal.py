@@ -5,7 +5,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -13,11 +12,24 @@ from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.backends.text import shown
 
-Line = dict[str, Any]
+
+class Line(msgspec.Struct, omit_defaults=True):
+    """One line of a history, version `log`: the model's path and key; an edit that was made, as JSON, and its parent;
+    or where another one (`at`) became the current one. t: seconds since 1970.
+    """
+
+    log: int | None = None
+    model: str | None = None
+    key: str | None = None
+    id: int | None = None
+    parent: int | None = None
+    edit: dict[str, object] | None = None
+    at: int | None = None
+    t: float = 0.0
 
 
 class Journal:
-    """take: is given each line (a JSON object) once, others' and one's own, in the file's order.
+    """take: is given each line once, others' and one's own, in the file's order.
 
     A line counts once its newline is on file; torn and foreign lines are skipped. Lines are not synced: they outlive
     any process, not a loss of power.

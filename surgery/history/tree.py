@@ -123,7 +123,7 @@ class History:
             number = max(self.entries, default=ROOT) + 1
             if edit.heavy:
                 self._record(number, structure)
-            append({"id": number, "parent": parent, "edit": msgspec.to_builtins(edit), "t": time.time()})
+            append(Line(id=number, parent=parent, edit=msgspec.to_builtins(edit), t=time.time()))
         self._keep(number, structure)
         return structure
 
@@ -148,7 +148,7 @@ class History:
             self._keep(number, structure)
         if number != self.at:
             with self._journal.writing(self._head()) as append:
-                append({"at": number, "t": time.time()})
+                append(Line(at=number, t=time.time()))
         return structure
 
     def save(self, path: Path) -> None:
@@ -165,17 +165,17 @@ class History:
     # The file
 
     def _head(self) -> Line:
-        return {"log": 1, "model": str(self._states[ROOT].base or ""), "key": self.path.stem}
+        return Line(log=1, model=str(self._states[ROOT].base or ""), key=self.path.stem)
 
     def _take(self, line: Line) -> None:
-        with suppress(UsageError, KeyError, TypeError, ValueError):  # a line that is not ours
-            if "edit" in line:
-                entry = Entry(int(line["id"]), int(line["parent"]), edit_from(line["edit"]), float(line["t"]))
+        with suppress(UsageError, TypeError, ValueError):  # a line that is not ours
+            if line.edit is not None and line.id is not None and line.parent is not None:
+                entry = Entry(line.id, line.parent, edit_from(line.edit), line.t)
                 if entry.id > ROOT and entry.id not in self.entries and self._is_known(entry.parent):
                     self.entries[entry.id] = entry
                     self._arrive(entry.id)
-            elif "at" in line and self._is_known(int(line["at"])):
-                self._arrive(int(line["at"]))
+            elif line.at is not None and self._is_known(line.at):
+                self._arrive(line.at)
 
     def _is_known(self, number: int) -> bool:
         return number == ROOT or number in self.entries

@@ -1,9 +1,10 @@
 """The lint report, in Polygraphy's JSON: which nodes pass, which fail, and every finding."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 
 class Level(StrEnum):
@@ -23,9 +24,10 @@ class Source(StrEnum):
     STRUCTURE = "onnx_graphsurgeon"
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One finding. nodes: the names of those it is about, none if it is about the model; op: of the first."""
+class Entry(Struct, frozen=True):
+    """One finding, a row of the table lint. nodes: names of those it is about, none if it is about the model; op: of
+    the first.
+    """
 
     level: Level
     source: Source
@@ -37,6 +39,18 @@ class Entry:
         """Polygraphy's fields."""
         fields: dict[str, Any] = {"level": str(self.level), "source": str(self.source), "message": self.message}
         return {**fields, "nodes": list(self.nodes)} if self.nodes else fields
+
+
+class LintResult(Struct):
+    """What lint comes to. passing, failing, unjudged: nodes; entries: findings; report: path; seconds: it took."""
+
+    passed: bool = False
+    passing: int = 0
+    failing: int = 0
+    unjudged: int = 0
+    entries: int = 0
+    report: str = ""
+    seconds: float = 0.0
 
 
 class Report:

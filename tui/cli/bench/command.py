@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,9 +14,8 @@ from layerwise._tool.tui.cli.bench.report import BenchReport
 from layerwise._tool.tui.cli.bench.to_spec import Request, model_of, to_bench
 from layerwise._tool.tui.cli.json_output import Collector, print_json
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.run.command import gpus_for
-from layerwise._tool.tui.cli.submit import job_spec, run_detached, run_here
+from layerwise._tool.tui.cli.submit import job_spec, run_detached, run_here, run_shown
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
@@ -57,13 +56,7 @@ def bench_job(request: Request, args: Namespace) -> "JobSpec":
 
 def _report(job: "JobSpec", args: Namespace, log: Log) -> int:
     report = BenchReport(log, args.top)
-    with progress(log) as show:
-
-        def listen(event: dict[str, Any]) -> None:
-            show(event)
-            report.event(event)
-
-        return run_here(job, listen, log)
+    return run_shown(job, report.event, log)
 
 
 def _json(job: "JobSpec", args: Namespace, log: Log) -> int:

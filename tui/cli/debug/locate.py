@@ -18,11 +18,10 @@ from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.run import DATA, INFERENCE, JOB, ONNXRT
 from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.to_spec import to_request
 from layerwise._tool.tui.cli.run.command import gpus_for
-from layerwise._tool.tui.cli.submit import job_spec, run_detached, run_here
+from layerwise._tool.tui.cli.submit import job_spec, run_detached, run_here, run_shown
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
@@ -71,13 +70,7 @@ def run_locate(args: Namespace, log: Log) -> int:
         print_json(document(collector, args.command, code))
         return code
     report = LocateReport(log, spec)
-    with progress(log) as show:
-
-        def listen(event: dict[str, object]) -> None:
-            show(event)
-            report.event(event)
-
-        return run_here(job, listen, log)
+    return run_shown(job, report.event, log)
 
 
 def to_locate(args: Namespace) -> LocateSpec:

@@ -2,12 +2,13 @@
 
 from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.filesystem.temporary import temporary_folder
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.log import LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.engines.inspect.spec import InspectSpec
@@ -34,7 +35,7 @@ def describe_trt(args: Namespace, show: list[str], log: Log) -> int:
     out = DirectContext({}, log)
     with progress(log) as told:
 
-        def listen(event: dict[str, Any]) -> None:
+        def listen(event: Event) -> None:
             told(event)
             kind, level = event.get("type"), str(event.get("level", event.get("type")))
             if kind == "log" and level == "out":

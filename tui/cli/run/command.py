@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.log import Log, put
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.cli import values
@@ -47,7 +48,7 @@ def run_report(spec: CompareSpec, job: "JobSpec", log: Log) -> int:
     report: CompareReport | None = None
     with progress(log) as show:
 
-        def listen(event: dict[str, object]) -> None:
+        def listen(event: Event) -> None:
             nonlocal report
             if report is None:  # imported while the worker starts
                 from layerwise._tool.tui.cli.run.report import CompareReport
