@@ -1,4 +1,4 @@
-"""Files that a model refers to: only regular ones, and only inside their folder."""
+"""Files that a model refers to: only regular ones, and only inside its folder."""
 
 import stat
 from pathlib import Path
@@ -9,10 +9,10 @@ from layerwise._tool.backends.text import shown
 
 
 def external_file(model: Path, folder: Path, tensor: str, place: External) -> tuple[Path, int]:
-    """Return the file at `place` and the number of bytes there, checked to exist inside `folder`.
+    """Return the file and byte count of a location, checked to exist inside `folder`.
 
     folder: resolved, without symbolic links. BadFile, naming `model`, for absolute paths, "..", links that
-    leave the folder, what is no regular file, and bytes beyond a file's end.
+    leave the folder, non-regular files, and bytes beyond a file's end.
     """
     quoted = f"external data {shown(place.location, 200)!r} of tensor {shown(tensor, 200)!r}"
     parts = Path(place.location).parts

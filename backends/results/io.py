@@ -1,4 +1,4 @@
-"""Opening saved data of any kind: run results, accuracy results, feed dicts."""
+"""Opens saved data of any kind: run results, accuracy results, feed dicts."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def is_single_file(path: str | os.PathLike[str]) -> bool:
 
 
 def iteration_files(folder: Path) -> list[Path]:
-    """A folder's per-iteration files in order. BadFile if there is none."""
+    """Return a folder's per-iteration files in order. BadFile if there is none."""
     files = sorted(folder.glob("*.json"))
     if not files:
         raise BadFile(folder, "holds no per-iteration .json files")
@@ -52,12 +52,12 @@ class DumpedArray:
         return self.reader.shape(self.name)
 
     def array(self) -> Array:
-        """The tensor, mapped from the file."""
+        """Return the tensor, memory-mapped."""
         return self.reader.array(self.name)
 
 
 def load_any(path: Path) -> Any:
-    """Open a file or a folder of per-iteration files, reading no array yet.
+    """Open a file or a folder of per-iteration files, without reading arrays.
 
     Returns RunResults, AccuracyResults, or a list of feed dicts (name -> array or Stored). BadFile says what
     is wrong with which file.
@@ -76,7 +76,7 @@ def load_any(path: Path) -> Any:
 
 
 def load_json(path: Path) -> Any:
-    """Open one JSON file of Polygraphy's."""
+    """Open one of Polygraphy's JSON files."""
     return load(path, DECODERS)
 
 

@@ -1,4 +1,4 @@
-"""Latencies in numbers, as trtexec counts them (TensorRT's samples/common/sampleReporting.cpp)."""
+"""Latency statistics as trtexec computes them (TensorRT's samples/common/sampleReporting.cpp)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,17 +10,17 @@ Floats = NDArray[np.float64]
 
 
 def percentile(ordered: Floats, percent: float) -> float:
-    """The value of sorted `ordered` that `percent` of all do not exceed: always one of them, as in trtexec, whose
-    single precision decides at whole numbers.
+    """Return the value of sorted `ordered` that `percent` of all do not exceed: an element, never interpolated. Uses
+    single precision like trtexec, which matters at whole numbers.
     """
     excluded = int((np.float32(1) - np.float32(percent) / np.float32(100)) * np.float32(len(ordered)))
     return float(ordered[max(len(ordered) - 1 - excluded, 0)])
 
 
 def statistics(values: Sequence[float] | Floats, percents: Sequence[float]) -> dict[str, Any]:
-    """Minimum, maximum, mean, median, percentiles (by their number as text) and coefficient of variation (percent).
+    """Return minimum, maximum, mean, median, percentiles (keyed by number as text) and coefficient of variation (%).
 
-    Same unit as `values`, of which there must be one at least.
+    Same unit as `values`, which must not be empty.
     """
     ordered = np.sort(np.asarray(values, np.float64))
     mean = float(ordered.mean())

@@ -1,4 +1,4 @@
-"""An If whose condition is a constant is replaced by the branch that it takes."""
+"""Replaces an If whose condition is constant by the branch that it takes."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from layerwise._tool.surgery.rewrite.rewiring import making, reading
 
 
 def flattened(graph: Graph, folder: Path | None) -> Graph:
-    """Return the graph with the branches of its decided Ifs in their place, until none is left."""
+    """Return the graph with all Ifs with constant conditions replaced by their branches."""
     while True:
         decided = next((node for node in graph.nodes if _branch(graph, node, folder) is not None), None)
         if decided is None:
@@ -50,8 +50,9 @@ def _inlined(graph: Graph, node: onnx.NodeProto, branch: onnx.GraphProto) -> Gra
 
 
 def _new_names(graph: Graph, body: Graph, node: onnx.NodeProto) -> dict[str, str]:
-    """What tensors of the branch are called outside it: the If's outputs by their names, the others as they are where
-    that is free."""
+    """Return names of the branch's tensors outside it: the If's outputs by their names, the others unchanged if
+    unused.
+    """
     names: dict[str, str] = {}
     for i, value in enumerate(body.outputs):
         if i < len(node.output) and node.output[i] and body.defines(value.name):

@@ -1,5 +1,4 @@
-"""Building the index of a model: read the structure, infer shapes, write columns. Runs in a job, never in
-the app."""
+"""Builds the index of a model: reads the structure, infers shapes, writes columns. Runs in a job, never in the app."""
 
 import gc
 from collections.abc import Callable
@@ -33,10 +32,10 @@ FIRST_SYMBOL = -2
 def build_index(
     model: ModelFile, folder: Path, progress: Progress | None = None, shape_inference: bool = True
 ) -> GraphIndex:
-    """Index `model` into `folder` (made if need be) and open the index.
+    """Index `model` into `folder` (created if necessary) and open the index.
 
-    progress(done, total) counts steps. Shapes that cannot be inferred are left unknown and said in
-    meta["warnings"]. BadFile if the model's bytes do not fit the format.
+    progress(done, total) counts steps. Shapes that cannot be inferred stay unknown, with a message in meta["warnings"].
+    BadFile if the model's bytes do not fit the format.
     """
     report = progress or (lambda done, total: None)
     report(0, _STEPS)
@@ -65,7 +64,7 @@ def build_index(
 
 
 class _Writer:
-    """Turns what was collected into columns."""
+    """Converts what was collected to columns."""
 
     def __init__(self, collected: Collector, model: ModelFile) -> None:
         self._collected = collected
@@ -136,7 +135,7 @@ class _Writer:
         return self._files.setdefault(name, len(self._files))
 
     def _edges(self) -> Columns:
-        """Who reads each tensor, and each node's parents and children, every list in ascending order."""
+        """Return the readers of each tensor, and each node's parents and children, every list in ascending order."""
         tensors = self._collected.tensors
         consumers: list[list[int]] = [[] for _ in tensors]
         parents: list[list[int]] = []

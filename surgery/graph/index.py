@@ -1,5 +1,4 @@
-"""The index of a model's graph: read-only, memory-mapped, opened in about a millisecond. Imports NumPy
-only."""
+"""The index of a model's graph: read-only, memory-mapped, opened in about a millisecond. Imports only NumPy."""
 
 import os
 from contextlib import suppress

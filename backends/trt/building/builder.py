@@ -1,4 +1,4 @@
-"""Building engines: network, config and profiles to a serialised engine."""
+"""Builds engines: from network, config and profiles to a serialised engine."""
 
 import time
 from contextlib import AbstractContextManager, nullcontext
@@ -31,8 +31,8 @@ from layerwise._tool.backends.trt.tactics.timing_cache import save_timing_cache,
 
 @dataclass
 class Built:
-    """A serialised engine. seconds: of the build, 0 where it was there already; told: what a user should know; path: of
-    a file that it is kept in, if it is.
+    """A serialised engine. seconds: build time, 0 if it was cached; told: messages for the user; path: of its file, if
+    it has one.
     """
 
     data: bytes
@@ -50,17 +50,17 @@ def build_engine(
     messages: Messages | None = None,
     store: Store | None = None,
 ) -> Built:
-    """Build the engine that the options describe, or take it from the workspace where the same one was built.
+    """Build the engine that the options describe, or return the cached one from the workspace.
 
-    `progress` (None: who hears of all builds of the process) may raise to end the build; the exception comes out of
-    here. Raises MissingDependency without TensorRT, UsageError for options that do not fit the model or the version,
+    `progress` (None: the process-wide listener) may raise to end the build; the exception is re-raised
+    here. Raises MissingDependency without TensorRT, UsageError for options that do not match the model or the version,
     LayerwiseError with TensorRT's own reasons.
     """
     return Builder(model, options, progress, messages or Messages(), store).run()
 
 
 class Builder:
-    """One build, from the model to the bytes."""
+    """One build, from the model to the serialised engine."""
 
     def __init__(
         self, model: Loadable, options: TrtOptions, progress: Progress | None, messages: Messages, store: Store | None
@@ -76,7 +76,7 @@ class Builder:
         self._logger, self._recorder = make_logger(self.trt, messages), make_recorder(self.trt, messages)
 
     def run(self) -> Built:
-        """The engine; saved where the options say so."""
+        """Return the engine, saved if the options say so."""
         load_plugins(self.trt, self._logger, self.options.network.plugins)
         known = self.store.find(self.model, self.options) if self.store and not self._writes() else None
         if known is not None:
@@ -94,7 +94,7 @@ class Builder:
         return built
 
     def _writes(self) -> bool:
-        """Whether a file is wanted that only a build writes."""
+        """Return whether a file is requested that only a build writes."""
         config = self.options.config
         calibrates = config.int8 and config.calibration_cache and not Path(config.calibration_cache).is_file()
         return bool(self.options.save_timing_cache or calibrates)
@@ -106,7 +106,7 @@ class Builder:
         return Built(data, time.perf_counter() - start, False, self.told)
 
     def network(self) -> Network:
-        """The network alone, plugins loaded."""
+        """Return the network alone, with plugins loaded."""
         load_plugins(self.trt, self._logger, self.options.network.plugins)
         return self._network()
 
@@ -183,7 +183,7 @@ class Builder:
 
 
 def save_engine(data: bytes, path: Path) -> None:
-    """Write an engine, whole or not at all. LayerwiseError if that cannot be."""
+    """Write an engine atomically. LayerwiseError if that fails."""
     try:
         make_folder(path.parent)
         atomic_write(path, data)

@@ -1,4 +1,4 @@
-"""How far a build is, and its end when somebody gives up."""
+"""Progress of builds, and their cancellation."""
 
 import threading
 import time
@@ -12,11 +12,11 @@ _AT_ONCE = 0.5
 
 
 def no_progress(done: float, total: float | None, text: str) -> None:
-    """Tell nobody."""
+    """Ignore progress."""
 
 
 class Listening:
-    """Who hears of the builds of this process that nobody else listens to, and whether they are to end."""
+    """The process-wide listener for builds without one of their own, and whether to end them."""
 
     def __init__(self) -> None:
         self.progress: Progress = no_progress
@@ -27,22 +27,22 @@ OF_PROCESS = Listening()
 
 
 def hear(progress: Progress) -> None:
-    """Have `progress` hear of the builds of this process, from any thread; of those that are over at once it does not:
-    a search makes many.
+    """Make `progress` listen to the builds of this process, from any thread, except very short ones: a search makes
+    many.
     """
     OF_PROCESS.progress = progress
 
 
 def give_up() -> None:
-    """End the builds that go on in other threads, each at its next step."""
+    """End the builds in other threads, each at its next step."""
     OF_PROCESS.over = True
 
 
 class Build:
-    """Phases of a build as TensorRT's progress monitor hears them, from any of its threads.
+    """Phases of a build as reported by TensorRT's progress monitor, from any of its threads.
 
-    Whatever `progress` raises (a cancelled job among it) ends the build at its next step; it is kept in `error`, since
-    an exception must not pass through TensorRT. progress: None is the listener of the process.
+    Whatever `progress` raises (also a job's cancellation) ends the build at its next step; it is kept in `error`, since
+    an exception must not pass through TensorRT. progress: None is the process-wide listener.
     """
 
     def __init__(self, progress: Progress | None = None) -> None:
@@ -58,7 +58,7 @@ class Build:
             self._phases[phase] = (f"{above} > {phase}" if above else phase, steps)
 
     def step(self, phase: str, step: int) -> bool:
-        """One step is done; whether to go on."""
+        """Report a completed step; return whether to continue."""
         with self._lock:
             path, steps = self._phases.get(phase, (phase, 0))
             if self.error is None:
@@ -79,7 +79,7 @@ class Build:
 
 
 def make_monitor(trt: Any, build: Build) -> Any:
-    """An IProgressMonitor that tells `build`. Keep it until the build is over."""
+    """Return an IProgressMonitor that reports to `build`. Keep it until the build is over."""
 
     class Monitor(trt.IProgressMonitor):  # type: ignore[misc]
         def __init__(self) -> None:

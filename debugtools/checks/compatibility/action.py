@@ -1,4 +1,4 @@
-"""The job action `compatibility`: which backends take a model, operator by operator."""
+"""The job action `compatibility`: which backends support a model, operator by operator."""
 
 import time
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ def compatibility(context: "JobContext") -> dict[str, Any]:
     """Probe the backends that `context.params` names (a CompatibilitySpec).
 
     Rows of the table operators: backend (its number), op, domain, version, types, code, nodes, first, reason. Rows of
-    the table backends: backend, name, kind, available, takes, ran, reason, nodes, seconds. Result: passed (all take
+    the table backends: backend, name, kind, available, takes, ran, reason, nodes, seconds. Result: passed (all support
     the model), backends (the rows).
     """
     try:
@@ -61,7 +61,7 @@ def _backend(number: int, spec: RunnerSpec, subject: Subject, context: "JobConte
 
 
 def backend_name(spec: RunnerSpec) -> str:
-    """How a backend is called in the table: its kind, and the providers of onnxruntime."""
+    """Return a backend's label in the table: its kind, and onnxruntime's providers."""
     providers = "+".join(shown(provider, 40) for provider in spec.providers) or "cpu"
     return f"onnxrt ({providers})" if spec.kind == "onnxrt" else {"reference": "onnx"}.get(spec.kind, spec.kind)
 

@@ -1,10 +1,10 @@
-"""What to probe, as a plain value."""
+"""The request for a compatibility check, as a plain value."""
 
 from layerwise._tool.backends.specs import FeedSpec, ModelOptions, RunnerSpec, Spec
 
 
 class CompatibilitySpec(Spec, frozen=True):
-    """A model and the backends that are asked whether they take it."""
+    """A model and the backends to probe."""
 
     model: str
     model_options: ModelOptions = ModelOptions()

@@ -1,4 +1,4 @@
-"""The job action `lint`: is a model sound, and if not, which of its nodes are at fault?"""
+"""The job action `lint`: is a model valid, and if not, which of its nodes are at fault?"""
 
 import json
 import time
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def lint(context: "JobContext") -> dict[str, Any]:
     """Lint the model that `context.params` describes (a LintSpec).
 
-    Each finding is a row of the table lint: level, source, message, nodes, op. The report is artifacts/lint.json, and
-    what `output` names. Result: passed; passing, failing, unjudged, entries (counts); report (its path); seconds.
+    Each finding is a row of the table lint: level, source, message, nodes, op. The report goes to artifacts/lint.json,
+    and to `output`. Result: passed; passing, failing, unjudged, entries (counts); report (its path); seconds.
     """
     started = time.perf_counter()
     try:

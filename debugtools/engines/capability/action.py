@@ -1,4 +1,4 @@
-"""The job action `capability`: what TensorRT's parser takes of a model, and the parts as models."""
+"""The job action `capability`: what TensorRT's parser supports of a model, and the parts as models."""
 
 import re
 from collections.abc import Sequence
@@ -30,11 +30,11 @@ _PART = re.compile(r"(un)?supported_subgraph-nodes-\d+-\d+\.onnx(\.data)?")
 
 
 def capability(context: "JobContext") -> dict[str, Any]:
-    """Ask TensorRT for the model that `context.params` (a CapabilitySpec) names.
+    """Query TensorRT about the model that `context.params` (a CapabilitySpec) names.
 
-    Result: supported; folder, and results (the file with the summary) where it is not; summary; refusals (node, name,
+    Result: supported; if not, folder, and results (the file with the summary); summary; refusals (node, name,
     op, reason, stack); parts (file, first, last, nodes, supported, operators, reason); largest (the file of the largest
-    part that is taken, or None). Raises MissingDependency without TensorRT, BadFile for what is no model.
+    supported part, or None). Raises MissingDependency without TensorRT, BadFile for a file that is not a model.
     """
     try:
         spec = msgspec.convert(context.params, CapabilitySpec)
@@ -52,7 +52,7 @@ def capability(context: "JobContext") -> dict[str, Any]:
 
 
 class _Partitioned:
-    """A model that is not taken as it is."""
+    """A model that is not supported as a whole."""
 
     def __init__(
         self, spec: CapabilitySpec, whole: Whole, support: Support, refusals: list[Refusal], context: "JobContext"
@@ -93,7 +93,7 @@ class _Partitioned:
         }  # fmt: skip
 
     def _reason(self, part: Part) -> str:
-        """Why a part is not taken: what was said of its nodes in the whole, else of the part alone."""
+        """Return why a part is unsupported: the reasons for its nodes in the whole model, else for the part alone."""
         inside = set(part.nodes)
         told = [refusal.reason for refusal in self.refusals if refusal.node in inside and not refusal.stack]
         told = told or [refusal.reason for refusal in self.support.refusals(self.whole.part_model(part))]

@@ -9,7 +9,7 @@ _TITLE = "===== Summary ====="
 
 
 def refusal_table(refusals: Sequence[Refusal]) -> str:
-    """Why the parser refuses the model: function stack, operator, node, reason."""
+    """Return why the parser rejects the model: function stack, operator, node, reason."""
     groups: dict[str, list[Refusal]] = {}
     for refusal in refusals:
         groups.setdefault(" -> ".join(refusal.stack), []).append(refusal)
@@ -18,7 +18,7 @@ def refusal_table(refusals: Sequence[Refusal]) -> str:
 
 
 def part_table(reasons: Mapping[tuple[str, str], Sequence[tuple[int, int]]]) -> str:
-    """Parts that are not taken, by operator and reason: how many there are, first node and the one after the last."""
+    """Return unsupported parts by operator and reason: their number, first node and the one after the last."""
     rows = [(op, str(len(spans)), reason, str([list(span) for span in spans]))
             for (op, reason), spans in reasons.items()]  # fmt: skip
     return _table(("Operator", "Count", "Reason", "Nodes"), rows)

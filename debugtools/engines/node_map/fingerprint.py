@@ -1,8 +1,8 @@
-"""Finding a tensor among others by its values alone.
+"""Finds a tensor among others by its values alone.
 
-An engine never gives the very bits of another backend, so a tensor is known by how close it is: of those of its shape
-(axes of size 1 aside) the nearest, if it is near and no other is nearly as near. Tensors with the same values (what
-Reshape and Identity give) are one place: the first of them that is not taken. Constant tensors tell nothing.
+An engine's results are not bit-equal to another backend's, so a tensor is recognised by distance: among those of its
+shape (ignoring axes of size 1) the nearest, if it is near and no other is nearly as near. Tensors with equal values
+(from Reshape and Identity) count as one: the first unused one. Constant tensors are ignored.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _ALIKE = 1e-9
 
 @dataclass(frozen=True)
 class Match:
-    """The tensor that a value is. distance: of the largest value. alike: others that have the same values."""
+    """The tensor recognised for a value. distance: relative to the largest value. alike: others with equal values."""
 
     name: str
     distance: float
@@ -30,7 +30,7 @@ class Match:
 
 
 class Known:
-    """Tensors with names, as prints. One that was found is not found again where another is as good."""
+    """Tensors with names and fingerprints. One that was matched is not used again if another is as good."""
 
     def __init__(self, prints: Mapping[str, Print]) -> None:
         self._by_shape: dict[tuple[int, ...], dict[str, Print]] = {}
@@ -40,7 +40,7 @@ class Known:
         self._taken: set[str] = set()
 
     def find(self, array: Array) -> Match | None:
-        """The tensor that an array is; None where none is near, or several are."""
+        """Return the tensor that an array is; None if none is near, or several are."""
         mine = fingerprint(np.squeeze(array))
         if mine is None or not _tells(mine):
             return None
