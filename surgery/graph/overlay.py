@@ -1,7 +1,7 @@
-"""A changed graph laid over the index of the file it came from: shown at once, whatever the size of the graph.
+"""A changed graph on top of the index of its file, displayed immediately whatever its size.
 
-Nodes of the file keep their numbers, changed ones too; new ones get numbers after the file's, the same ones in every
-state of the graph. What a state costs grows with what was changed, besides one pass over the nodes' identities.
+Nodes of the file keep their numbers, even if changed; new ones are numbered after the file's, identically in every
+state of the graph. A state costs time proportional to the changes, plus one pass over the nodes' identities.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ class Overlay(OverlayTensors):
     """One state of the graph, with the interface of an index."""
 
     def with_ghosts(self, before: Self, removed: Iterable[int]) -> Self:
-        """The same with the nodes `removed` of another state between the others, to look at."""
+        """Return the same with the nodes `removed` of another state in between, for a preview."""
         ghosts = list(removed)
         shown = copy(self)
         shown.own = {**self.own, **{node: before.own[node] for node in ghosts if node in before.own}}
@@ -35,7 +35,7 @@ class Overlay(OverlayTensors):
         return shown
 
     def repeats(self) -> list[Repeat]:
-        """As of the file, without blocks in which something is changed."""
+        """Return the repeats of the file, without blocks that contain changes."""
         tokens, live = self._base.alike
         n_file, own, gone = self._base.n_nodes, self.own, self.gone
         mine = np.array([node >= n_file or node in own or node in gone for node in self.order.tolist()], np.bool_)
@@ -46,7 +46,7 @@ class Overlay(OverlayTensors):
     def _name_at(self, place: int) -> str:
         return self.node_name(int(self.order[place]))
 
-    # Ways through the graph
+    # Graph traversal
 
     def parents(self, node: int) -> list[int]:
         read = [*self.node_inputs(node), *self.node_captures(node)]
@@ -63,7 +63,7 @@ class Overlay(OverlayTensors):
         return np.flatnonzero(self.reach(self.children(node))).astype(np.int32)
 
     def reach(self, nodes: Iterable[int]) -> NDArray[np.bool_]:
-        """Mask over node numbers: `nodes`, and all that depend on them."""
+        """Return a mask over node numbers: `nodes`, and all that depend on them."""
         at, below = self.ground.below
         more: dict[int, list[int]] = {}
         for own in self.own:
@@ -110,7 +110,7 @@ class Overlay(OverlayTensors):
         return next((t for t in known if t >= 0 and self.tensor_kind(t) != "missing"), -1)
 
     def search(self, query: str) -> Numbers:
-        """As an index's, in the order in which nodes are shown."""
+        """As for an index, in display order."""
         found = set(self._base.search(query).tolist()) - self.own.keys()
         found |= {number for number in self.own if self._matches(number, query)}
         return self.order[np.isin(self.order, list(found))]

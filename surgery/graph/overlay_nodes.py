@@ -1,4 +1,4 @@
-"""The nodes of a changed graph: those of the file by their numbers, new ones after them."""
+"""The nodes of a changed graph: the file's by their numbers, followed by new ones."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -26,8 +26,8 @@ Type = tuple[str, tuple[Dim, ...] | None]
 class OverlayNodes(GraphIndex):
     """One state of the graph; this part knows its nodes, bodies and functions.
 
-    own: nodes that are not as in the file, by number. gone: the file's nodes that are no more. places: for each node of
-    `order` what it is sorted by. types: what is known of the main graph's tensors besides what the graph says.
+    own: nodes that differ from the file, by number. gone: the file's nodes that were removed. places: sort key of each
+    node of `order`. types: known types of the main graph's tensors in addition to declared ones.
     """
 
     def __init__(self, ground: Ground, state: "Structure", types: Mapping[str, Type] | None = None) -> None:
@@ -49,7 +49,7 @@ class OverlayNodes(GraphIndex):
         self.meta = self._described()
 
     def _take_main(self) -> NDArray[np.bool_]:
-        """Number the main graph's new nodes; returns which of the file's nodes are still there."""
+        """Number the main graph's new nodes; return which of the file's nodes remain."""
         ground = self.ground
         lost, new = difference(ground.structure.nodes, self.state.nodes)
         free = {ground.numbers[id(node)] for node in lost}
@@ -63,7 +63,7 @@ class OverlayNodes(GraphIndex):
         return alive
 
     def _drop_inner(self, alive: NDArray[np.bool_]) -> None:
-        """The nodes of bodies go with their owner; in a changed body those go that it does not have any more."""
+        """Remove the nodes of bodies whose owner was removed, and removed nodes of changed bodies."""
         scopes, inner = self._base.meta["scopes"], self._inner
         if len(scopes) < 2:
             return
@@ -99,7 +99,7 @@ class OverlayNodes(GraphIndex):
     # Graphs
 
     def graph(self, scope: int) -> "Graph":
-        """The main graph, a body or a function of this state. KeyError where there is none."""
+        """Return the main graph, a body or a function of this state. KeyError if there is none."""
         if scope == MAIN:
             return self.state
         found = self._inner.graphs.get(scope) or self.ground.graph(scope)
@@ -108,7 +108,7 @@ class OverlayNodes(GraphIndex):
         return found
 
     def _changed(self, scope: int) -> "Graph | None":
-        """As `graph`, None for a body or function that is as in the file."""
+        """Like `graph`, but None for a body or function that equals the file's."""
         return self.state if scope == MAIN else self._inner.graphs.get(scope)
 
     def bodies(self, node: int) -> list[int]:
@@ -121,17 +121,17 @@ class OverlayNodes(GraphIndex):
     # Nodes
 
     def number(self, node: "onnx.NodeProto") -> int:
-        """The number of a node of the main graph or of a changed body or function, -1 for any other."""
+        """Return the number of a node of the main graph or of a changed body or function, -1 for any other."""
         own = self._numbers.get(id(node), -1)
         own = own if own >= 0 else self.ground.numbers.get(id(node), -1)
         return own if own >= 0 else self._inner.number(node)
 
     def proto(self, node: int) -> "onnx.NodeProto | None":
-        """A node of this state, or of the file, as a proto."""
+        """Return a node of this state, or of the file, as a proto."""
         return self.own.get(node) or self._inner.protos.get(node) or self.ground.proto(node)
 
     def label(self, node: int) -> str:
-        """What edits of the graph that the node stands in find it by."""
+        """Return the name by which edits of the node's graph find it."""
         proto = self.proto(node)
         return "" if proto is None else self.graph(self.node_scope(node)).label(proto)
 
@@ -176,5 +176,5 @@ class OverlayNodes(GraphIndex):
         return [attribute_text(data, (0, len(data))) for data in parts]
 
     def has(self, node: int) -> bool:
-        """Whether this state has the node of that number."""
+        """Return whether this state has the node with that number."""
         return node in self.own or (node < self._base.n_nodes and bool(self._alive[node]))

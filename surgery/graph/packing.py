@@ -10,13 +10,12 @@ from layerwise._tool.surgery.graph.columns import Columns
 
 
 def int32(values: Iterable[int]) -> NDArray[np.int32]:
-    """Numbers as a column of int32."""
+    """Return numbers as a column of int32."""
     return np.fromiter(values, np.int32)
 
 
 def lists(name: str, rows: Sequence[Sequence[int]], dtype: np.dtype[Any] | None = None) -> Columns:
-    """Rows of different lengths as two columns: `<name>_at` (where each row starts, one more at the end)
-    and `<name>`."""
+    """Return rows of different lengths as two columns: `<name>_at` (start of each row, plus the end) and `<name>`."""
     lengths = np.fromiter((len(row) for row in rows), np.int64, len(rows))
     at = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     flat = np.fromiter((v for row in rows for v in row), dtype or np.dtype(np.int32), int(at[-1]))
@@ -24,6 +23,6 @@ def lists(name: str, rows: Sequence[Sequence[int]], dtype: np.dtype[Any] | None 
 
 
 def sorted_by(names: list[str], scopes: list[int]) -> NDArray[np.int32]:
-    """Row numbers sorted by name (UTF-8), then scope: for finding a name by bisection."""
+    """Return row numbers sorted by name (UTF-8), then scope, for binary search by name."""
     keys = [name.encode() for name in names]
     return int32(sorted(range(len(names)), key=lambda i: (keys[i], scopes[i])))

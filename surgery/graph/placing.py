@@ -1,4 +1,4 @@
-"""In which order the nodes of an edited graph are shown."""
+"""The display order of the nodes of an edited graph."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +18,9 @@ _STEP, _INNER_STEP = 1e-6, 1e-9
 
 
 def in_order(overlay: "OverlayNodes", alive: NDArray[np.bool_]) -> tuple[Numbers, Places]:
-    """The file's nodes as its index has them, new ones right after what they read or before what reads them.
+    """Return the file's nodes in the order of the index, new ones right after what they read or before their readers.
 
-    alive: which of the file's nodes are still there. Returns the nodes, and what they are sorted by.
+    alive: which of the file's nodes remain. Returns the nodes, and their sort keys.
     """
     keys = _Keys(overlay)
     for number, node in overlay.own.items():
@@ -34,13 +34,13 @@ def in_order(overlay: "OverlayNodes", alive: NDArray[np.bool_]) -> tuple[Numbers
 
 
 def by_place(numbers: NDArray[Any], places: Places) -> tuple[Numbers, Places]:
-    """Nodes and what they are sorted by, sorted."""
+    """Return nodes and their sort keys, sorted."""
     order = np.argsort(places, kind="stable")
     return numbers[order].astype(np.int32), places[order]
 
 
 class _Keys:
-    """What the new nodes are sorted by, among the numbers of the file's nodes."""
+    """Sort keys of the new nodes, between the numbers of the file's nodes."""
 
     def __init__(self, overlay: "OverlayNodes") -> None:
         self._overlay, self._n_file = overlay, overlay.ground.index.n_nodes
@@ -58,13 +58,13 @@ class _Keys:
             self.of[number] = min(below) - step if below else self._start(scope) + step
 
     def _above(self, graph: "Graph", node: "onnx.NodeProto") -> list[float]:
-        """Where what it reads ends."""
+        """Return the position after everything it reads."""
         makers = (graph.lookups.makers.get(name) for name in node.input)
         numbers = (self._overlay.number(maker) for maker in makers if maker is not None)
         return [self._end(number) for number in numbers if number < self._n_file or number in self.of]
 
     def _below(self, graph: "Graph", node: "onnx.NodeProto") -> list[int]:
-        """The file's nodes that read what it makes."""
+        """Return the file's nodes that read its outputs."""
         readers = (reader for name in node.output for reader in graph.lookups.readers.get(name, ()))
         return [number for number in map(self._overlay.number, readers) if 0 <= number < self._n_file]
 
@@ -72,7 +72,7 @@ class _Keys:
         return self.of[number] if number in self.of else float(self._overlay.ground.after(number))
 
     def _start(self, scope: int) -> float:
-        """Where nodes go that read nothing and are not read: behind the main graph, the first in a body or function."""
+        """Return the position of unconnected nodes: after the main graph, or first in a body or function."""
         ground = self._overlay.ground
         nodes = ground.index.scope_nodes(scope)
         if not scope:

@@ -1,4 +1,4 @@
-"""Do the operators of a model mean the same in two opsets? By their schemas, as the model uses them."""
+"""Decides by schema whether the operators of a model, as used, mean the same in two opsets."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ Formals = Sequence[defs.OpSchema.FormalParameter]
 
 
 def changed_operators(model: onnx.ModelProto, start: int, to: int) -> list[str]:
-    """Operators that differ between two opsets, as the model uses them, in more than the types they take."""
+    """Return operators that differ between two opsets, as the model uses them, in more than their supported types."""
     nodes = [node for graph in all_graphs(model) for node in graph.node if not node.domain]
     return sorted({shown(node.op_type, 60) for node in nodes if not _same_but_for_types(node, start, to)})
 
@@ -30,7 +30,7 @@ def _same_but_for_types(node: onnx.NodeProto, start: int, to: int) -> bool:
 
 
 def _attributes_fit(old: defs.OpSchema, new: defs.OpSchema, used: set[str]) -> bool:
-    """Those of both opsets are equal, those of one are not used."""
+    """Attributes of both opsets are equal, those of only one are unused."""
     common = old.attributes.keys() & new.attributes.keys()
     return used <= common and all(_told(old.attributes[name]) == _told(new.attributes[name]) for name in common)
 
@@ -40,7 +40,7 @@ def _told(attribute: "defs.OpSchema.Attribute") -> object:
 
 
 def _formals_fit(old: Formals, new: Formals, names: Sequence[str]) -> bool:
-    """What is given is taken, at the same place, and nothing that is wanted is not given."""
+    """Given inputs and outputs exist at the same position, and required ones are given."""
     variadic = defs.OpSchema.FormalParameterOption.Variadic
     if any(formal.option == variadic for formal in (*old, *new)):
         return [formal.option for formal in old] == [formal.option for formal in new]
@@ -50,7 +50,7 @@ def _formals_fit(old: Formals, new: Formals, names: Sequence[str]) -> bool:
 
 
 def is_default(node: onnx.NodeProto, attribute: onnx.AttributeProto, version: int) -> bool:
-    """Return whether the attribute says what that opset says without it."""
+    """Return whether the attribute has its default value in that opset."""
     try:
         known = defs.get_schema(node.op_type, version, "").attributes.get(attribute.name)
     except (defs.SchemaError, TypeError):  # TypeError: a version beyond 2^31

@@ -82,8 +82,7 @@ class Linter:
         self.report.add(Level.WARNING, Source.LOADER, text)
 
     def _schemas(self, pieces: Pieces, names: list[str]) -> None:
-        """Report nodes that violate their operator's schema where onnxruntime did not complain or did not get so far.
-        """
+        """Report nodes that violate their operator's schema if onnxruntime did not complain or did not get so far."""
         for position, text in check_nodes(pieces.model, pieces.graph):
             if not self.report.mentions(names[position]):
                 op = pieces.nodes[position].op_type
