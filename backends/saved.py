@@ -51,7 +51,7 @@ class SavedRunner(RunnerBase):
 
 
 def open_saved(spec: RunnerSpec, model: Loadable | None = None, *, name: str = "") -> SavedRunner:
-    """Open the saved outputs that `spec.results` names (a file or a folder); no model is needed.
+    """Open the saved outputs that `spec.results` names (a file or a folder); no model is necessary.
 
     The default name is that of the saved runner. UsageError if there is no runner
     `spec.results_index`; BadFile if it is not a results file, or has no iteration of it.

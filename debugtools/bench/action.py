@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 def bench(context: "JobContext") -> dict[str, Any]:
     """Time what `context.params` describes (a BenchSpec).
 
-    Rows of the table runs (one per runner and batch size: runner, batch, streams, runs, seconds, qps,
-    items_per_second, warm_ups, latency and phases: milliseconds as `statistics`), of profile (as `profile_rows`, with
-    runner and batch) and of comparisons (name, reference, words, and `Comparison`). Result: passed, and all runs and
-    comparisons again, with what they were measured on.
+    Rows of the table runs (one per runner and batch size: runner, batch, streams, runs, seconds, qps, items_per_second,
+    warm_ups, latency and phases: milliseconds as in `statistics`), of profile (as in `profile_rows`, with runner and
+    batch) and of comparisons (name, reference, words, and `Comparison`). Result: passed, and all runs and comparisons
+    again, with the environment.
     """
     try:
         spec = msgspec.convert(context.params, BenchSpec)

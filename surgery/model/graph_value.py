@@ -91,7 +91,7 @@ class Graph:
 
     @property
     def is_function(self) -> bool:
-        """Whether it is a function, which has no initializers of its own and no types."""
+        """Whether it is a function, without initializers of its own and types."""
         return isinstance(self.frame, onnx.FunctionProto)
 
     @property

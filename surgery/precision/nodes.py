@@ -164,7 +164,7 @@ class Rewrite:
             self._low_node(new, slots)
 
     def _constant(self, node: onnx.NodeProto) -> bool:
-        """A constant that nodes need in low form becomes a low constant of its own."""
+        """A constant that nodes need in low form becomes a separate low constant."""
         if node.op_type != "Constant" or node.domain or node.output[0] not in self.plan.needs_low:
             return False
         name = node.output[0]

@@ -36,7 +36,7 @@ def unbounded_tensors(model: onnx.ModelProto) -> list[str]:
 
 
 def _has_new_size(node: onnx.NodeProto, shapes: Mapping[str, Dims | None], known: set[int | str | None]) -> bool:
-    """Return whether an output's shape is unknown, or has a dimension that no earlier tensor has; adds it to `known`."""
+    """Return whether an output has an unknown shape or a dimension that earlier tensors lack; adds it to `known`."""
     new = False
     for name in filter(None, node.output):
         dims = shapes.get(name)

@@ -29,9 +29,9 @@ class Profile:
 
 @dataclass(frozen=True)
 class EngineView:
-    """An engine, read. memory: bytes of device memory that a context takes, of the largest profile. weights: bytes of
-    all weights, None where this version does not say; streamable: of those that may be streamed. layers: those of each
-    profile, in one list where the engine does not tell them apart. formats: how inputs and outputs lie in memory, by
+    """An engine's contents. memory: bytes of device memory that a context needs, for the largest profile. weights:
+    bytes of all weights, None if this version does not report them; streamable: of those that can be streamed. layers:
+    per profile, in one list if the engine does not separate them. formats: memory formats of inputs and outputs, by
     name. facts: how it was built.
     """
 
