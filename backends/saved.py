@@ -8,7 +8,8 @@ import msgspec
 from numpy.typing import NDArray
 
 from layerwise._tool.backends.errors import BadFile, UsageError
-from layerwise._tool.backends.results.inference import IterationResult, RunResults
+from layerwise._tool.backends.results.inference import IterationResult
+from layerwise._tool.backends.results.io import load_results
 from layerwise._tool.backends.runner import Loadable, RunnerBase, check_names
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.tensors import TensorInfo
@@ -58,7 +59,7 @@ def open_saved(spec: RunnerSpec, model: Loadable | None = None, *, name: str = "
     """
     if not spec.results:
         raise UsageError("a saved side needs the path of its results (--load-outputs)")
-    results = RunResults.load(spec.results)
+    results = load_results(spec.results)
     names = results.keys()
     if not 0 <= spec.results_index < len(results):
         there = ", ".join(shown(key, 80) for key in names) or "none"
@@ -73,7 +74,7 @@ def every_saved(spec: RunnerSpec) -> list[RunnerSpec]:
     """Return one spec per runner in the file if `results_index` is -1; any other spec unchanged."""
     if spec.kind != "saved" or spec.results_index != -1 or not spec.results:
         return [spec]
-    count = len(RunResults.load(spec.results))
+    count = len(load_results(spec.results))
     if not count:
         raise BadFile(Path(spec.results), "holds no runner")
     return [msgspec.structs.replace(spec, results_index=index) for index in range(count)]

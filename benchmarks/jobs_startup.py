@@ -27,13 +27,15 @@ from layerwise._tool.backends.jobs.client import JobClient  # noqa: E402
 from layerwise._tool.backends.jobs.journal.events import read_events  # noqa: E402
 from layerwise._tool.backends.jobs.spec import JobSpec  # noqa: E402
 from layerwise._tool.backends.jobs.workspace.store import Workspace  # noqa: E402
+from layerwise._tool.debugtools import ACTIONS  # noqa: E402
 
 INLINE = """
 import json, sys
 from layerwise._tool.backends.jobs.inline import run_inline
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
-run_inline(JobSpec(action="test_rows", params={"n": 1}), lambda event: None, Workspace())
+from layerwise._tool.debugtools import ACTIONS
+run_inline(JobSpec(action="test_rows", params={"n": 1}), lambda event: None, Workspace(), ACTIONS)
 """
 
 
@@ -139,7 +141,7 @@ def _line(name: str, seconds: list[float]) -> str:
 
 async def measure(repeat: int, idle: float) -> list[str]:
     home = Workspace()
-    client = JobClient(home)
+    client = JobClient(home, ACTIONS)
     lines = [
         _line("bare Python", [bare_python() for _ in range(repeat)]),
         _line("command line -> worker's first row", [inline_first_row(home) for _ in range(repeat)]),

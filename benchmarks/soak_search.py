@@ -33,6 +33,7 @@ from layerwise._tool.backends.jobs.journal.events import read_events
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec
 
@@ -113,7 +114,7 @@ class Search:
         spec = JobSpec(action=kind.action, params=msgspec.to_builtins(kind.spec), cpus=0)
         if kind.runs is not None:
             kind.runs.unlink(missing_ok=True)
-        self.job = asyncio.run(JobClient(home).submit(spec))
+        self.job = asyncio.run(JobClient(home, ACTIONS).submit(spec))
 
     def run(self) -> Ended:
         """See it through to its end."""
@@ -123,7 +124,7 @@ class Search:
             view = self._home.view(self.job)
             if view.state == "done":
                 break
-            asyncio.run(JobClient(self._home).retry(self.job))
+            asyncio.run(JobClient(self._home, ACTIONS).retry(self.job))
         found = [sorted(node["node"] for node in entry["nodes"]) for entry in (view.result or {})["found"]]
         rows = list(self._verdicts())
         runs = len(self._kind.runs.read_text().splitlines()) if self._kind.runs else 0
@@ -143,7 +144,7 @@ class Search:
                 answered = view.question["id"]
                 model = onnx.load(view.question["question"]["artifact"]["model"])
                 word = "bad" if any(node.name in FAULTS for node in model.graph.node) else "good"
-                asyncio.run(JobClient(self._home).reply(self.job, answered, {"answer": word}))
+                asyncio.run(JobClient(self._home, ACTIONS).reply(self.job, answered, {"answer": word}))
             if time.monotonic() > deadline and self._shoot():
                 return
             time.sleep(0.005)

@@ -52,30 +52,30 @@ class Step(NamedTuple):
     checked: Seen | None = None
 
 
-def ghost(text: str) -> bool:
+def preview(text: str) -> bool:
     return "enter applies" in text
 
 
 def checked(text: str) -> bool:
-    return ghost(text) and "looking at it" not in text and "being inferred" not in text
+    return preview(text) and "looking at it" not in text and "being inferred" not in text
 
 
 def edits(count: int) -> Seen:
     told = f" {count} edit" if count else "as the file"
-    return lambda text: told in text and not ghost(text)
+    return lambda text: told in text and not preview(text)
 
 
 def steps(place: int, done: int) -> Iterator[Step]:
     """One round of keys at a node, after which there are two edits more than `done`."""
-    yield Step("d      look at a deletion", f":goto {place}\r", "d", ghost, checked)
+    yield Step("d      look at a deletion", f":goto {place}\r", "d", preview, checked)
     yield Step("u      leave it", "", "u", edits(done))
-    yield Step("d      look again", "", "d", ghost, checked)
+    yield Step("d      look again", "", "d", preview, checked)
     yield Step("enter  make it", "", "\r", edits(done + 1))
     yield Step("u      undo", "", "u", edits(done))
     yield Step("ctrl+r redo", "", "\x12", edits(done + 1))
-    yield Step("i Abs  look at an insertion", f":goto {place + 5}\riAbs", "\r", ghost, checked)
+    yield Step("i Abs  look at an insertion", f":goto {place + 5}\riAbs", "\r", preview, checked)
     yield Step("enter  make it", "", "\r", edits(done + 2))
-    yield Step("o      look at an output", f":goto {place + 9}\r", "o", ghost, checked)
+    yield Step("o      look at an output", f":goto {place + 9}\r", "o", preview, checked)
     yield Step("u      leave it", "", "u", edits(done + 2))
 
 

@@ -30,11 +30,30 @@ def pages() -> Iterator[tuple[str, str]]:
     pictures = sorted((ROOT / "docs" / "screens").glob("*-120x40.svg"))
     shown = (f"## {path.stem.removesuffix('-120x40')}\n\n![{path.stem}](screens/{path.name})\n" for path in pictures)
     yield "pictures.md", "# Pictures of the app\n\nAt 120 columns and 40 rows, on the demo pair.\n\n" + "\n".join(shown)
+    yield "options.md", options_page()
     raw = sorted((ROOT / "docs" / "evidence").glob("*.txt"))
     yield "evidence.md", "# Raw output\n\n" + "".join(f"- [{path.name}](evidence/{path.name})\n" for path in raw)
     scripts = sorted((ROOT / "examples").glob("*.py"))
     texts = (f"## {path.name}\n\n```python\n{path.read_text(encoding='utf-8')}```\n" for path in scripts)
     yield "examples.md", "# Examples in Python\n\n" + "\n".join(texts)
+
+
+def options_page() -> str:
+    """The options of `layerwise run`, group by group, from their declarations."""
+    from layerwise._tool.tui.cli.options.option import options_of
+    from layerwise._tool.tui.cli.request.parser import RUN
+
+    text = "# Options of run\n\nMade from the declarations in `tui/cli/options/`; `layerwise run --help` prints them.\n"
+    for group in RUN:
+        text += f"\n## {group.title}\n\n{group.description or ''}\n\n"
+        text += "| option | value | meaning | Run form | in a generated script |\n|---|---|---|---|---|\n"
+        for option in options_of(group):
+            flags = ", ".join(f"`{flag}`" for flag in option.flags)
+            value = " ".join(option.settings.get("choices", ())) or option.settings.get("metavar") or ""
+            script = "" if option.script in ("", "*") else f"`{option.script}`"
+            cells = (flags, value, option.settings.get("help", ""), option.form.label if option.form else "", script)
+            text += "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+    return text
 
 
 def _from_root(name: str) -> str:

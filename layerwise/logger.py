@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import NoReturn
 
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.tui.cli.log import LEVELS, Log, Text
+from layerwise._tool.backends.log import LEVELS, Log, Text
 
 
 class LogMode(IntEnum):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from layerwise._tool.tui.cli import registry
-from layerwise._tool.tui.cli.options.common import add_logging
+from layerwise._tool.tui.cli.options.logging import LOGGING
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.registry import COMMANDS, Branch, Leaf
 
@@ -55,7 +55,7 @@ def test_a_line_of_the_documentation_is_understood(line: str) -> None:
     leaf, arguments = leaf_of(shlex.split(line)[1:])
     parser = Parser(line, leaf.summary)
     getattr(importlib.import_module(leaf.module, registry.__package__), f"fill_{leaf.name}")(parser)
-    add_logging(parser)
+    LOGGING.add(parser)
     parser.parse_args(arguments)
 
 

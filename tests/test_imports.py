@@ -1,8 +1,10 @@
 """What a face does not use, it does not import: start-up time and crash isolation depend on it."""
 
 import ast
+import graphlib
 import importlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -64,8 +66,8 @@ assert len(onnx.shape_inference.infer_shapes(model).graph.value_info) == len(mod
 
 def test_everything_the_faces_print_goes_through_the_places_that_escape() -> None:
     """Names come from models, files and command lines: what prints them makes them harmless, in three places alone."""
-    doors = {"tui/cli/log.py", "tui/cli/json_output.py", "tui/__main__.py"}
-    for path in [*ROOT.glob("tui/**/*.py"), *ROOT.glob("layerwise/**/*.py")]:
+    doors = {"backends/log.py", "tui/cli/json_output.py", "tui/__main__.py"}
+    for path in [ROOT / "backends/log.py", *ROOT.glob("tui/**/*.py"), *ROOT.glob("layerwise/**/*.py")]:
         calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
         prints = {"print", "sys.stdout.write", "sys.stderr.write", "os.write"} & set(map(ast.unparse, calls))
         assert not prints or str(path.relative_to(ROOT)) in doors, path
@@ -77,6 +79,97 @@ def test_only_one_place_quotes_for_the_shell() -> None:
     named = {str(path.relative_to(ROOT)) for floor in (*FLOORS, "layerwise")
              for path in ROOT.glob(f"{floor}/**/*.py") if re.search(r"\bshlex\b", path.read_text())}  # fmt: skip
     assert named == {"backends/shell.py", "tui/state/run_trt.py"}  # the latter reads groups between semicolons
+
+
+def imports_in(folder: Path) -> dict[str, set[str]]:
+    """Each module of the package in `folder`, with those that it imports anywhere: at the top, in a function,
+    or for the type checker alone.
+    """
+    found = (Path(place, name) for place, _, names in os.walk(folder, followlinks=True) for name in names)
+    paths = {
+        ".".join(path.relative_to(folder.parent).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in found
+        if path.suffix == ".py"
+    }
+    imports: dict[str, set[str]] = {}
+    for module, path in paths.items():
+        named = []
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                named += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                assert node.module is not None and not node.level, f"{path}:{node.lineno}: a relative import"
+                inner = [f"{node.module}.{alias.name}" for alias in node.names]
+                named += [name if name in paths else node.module for name in inner]
+        imports[module] = {name for name in named if name in paths} - {module}
+    return imports
+
+
+def circle_in(imports: dict[str, set[str]]) -> list[str]:
+    """Modules of which each imports the next and the last is the first; [] if there is no such circle."""
+    try:
+        graphlib.TopologicalSorter(imports).prepare()
+    except graphlib.CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_module_imports_one_that_imports_it() -> None:
+    imports = imports_in(ROOT / "layerwise")
+    assert len(imports) > 800
+    assert circle_in(imports) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["import p.room.one", "def f():\n    from p.room import one", "if TYPE_CHECKING:\n    from p.room.one import x"],
+)
+def test_a_circle_is_found_however_it_is_closed(tmp_path: Path, line: str) -> None:
+    for name, text in {
+        "p/__init__": "",
+        "p/room/one": "from p import two",
+        "p/two": "import p.three",
+        "p/three": "",
+    }.items():
+        path = tmp_path / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert circle_in(imports_in(tmp_path / "p")) == []
+    (tmp_path / "p/three.py").write_text(line)
+    assert set(circle_in(imports_in(tmp_path / "p"))) == {"p.room.one", "p.two", "p.three"}
+
+
+def names_above(floor: str, text: str) -> list[str]:
+    """Strings of a module of `floor`, docstrings left out, that name a module of a package above it."""
+    above = re.compile(rf"\b(?:{'|'.join(FLOORS[FLOORS.index(floor) + 1 :])})\.\w")
+    tree = ast.parse(text)
+    described = {
+        id(statement.value)
+        for node in ast.walk(tree)
+        for statement in (getattr(node, "body", None) if isinstance(getattr(node, "body", None), list) else [])
+        if isinstance(statement, ast.Expr)
+    }
+    constants = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in described)
+    return [node.value for node in constants if isinstance(node.value, str) and above.search(node.value)]
+
+
+@pytest.mark.parametrize("floor", FLOORS[:-1])
+def test_no_string_names_a_module_of_a_package_above(floor: str) -> None:
+    assert {str(path): found for path in ROOT.glob(f"{floor}/**/*.py")
+            if (found := names_above(floor, path.read_text(encoding="utf-8")))} == {}  # fmt: skip
+
+
+def test_a_module_of_a_package_above_is_found_in_a_string() -> None:
+    text = '''
+"""Not debugtools.docstring."""
+PLACES = {"a": "layerwise._tool.debugtools.convert.engine:build", "b": "surgery.cut", "tui": "no surgery"}
+def f():
+    """Nor tui.docstring."""
+    return import_module(f"layerwise._tool.tui.{NAME}.app")
+'''
+    assert names_above("backends", text) == ["layerwise._tool.debugtools.convert.engine:build", "surgery.cut"]
+    assert names_above("surgery", text) == ["layerwise._tool.debugtools.convert.engine:build"]
+    assert names_above("debugtools", text.replace("{NAME}.", "")) == ["layerwise._tool.tui.app"]
 
 
 @pytest.mark.parametrize("name", FLOORS)

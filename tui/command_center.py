@@ -4,13 +4,24 @@ from collections import deque
 
 from textual import on
 from textual.app import App
+from textual.dom import DOMNode
 from textual.events import Event, Key
-from textual.widget import Widget
 
-from layerwise._tool.tui.commands import Command, Commanded, command, going_on, in_scopes, key_name
-from layerwise._tool.tui.controllers.command_line import line_completions, parse_line
+from layerwise._tool.tui.commands import (
+    Command,
+    Commanded,
+    command,
+    completions,
+    going_on,
+    in_scopes,
+    key_name,
+    line_completions,
+    parse_line,
+    run_command,
+    scopes_of,
+)  # fmt: skip
 from layerwise._tool.tui.controllers.yank import yank
-from layerwise._tool.tui.presenters.help import command_rows
+from layerwise._tool.tui.presenters.bars import command_rows
 from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.screens.pick import Choice, PickScreen
 from layerwise._tool.tui.state.shared import AppState
@@ -85,21 +96,17 @@ class CommandCenter(Commanded, App[None], scope="global"):
 
     def scopes(self) -> tuple[str, ...]:
         """Where a command may come from now: the page in front, the list in focus, the app."""
-        focused = self.focused.SCOPE if isinstance(self.focused, Commanded) else ""
-        return (*self.page.own_scopes(), *(scope for scope in (focused,) if scope), "global")
+        return (*self.page.SCOPES, *scopes_of(self.focused), "global")
 
     async def run_anywhere(self, found: Command, text: str = "") -> None:
-        """Run a command on the object of its scope."""
-        await self._owner(found).run_own_command(found, text)
+        """Run a command on the widget of its scope."""
+        await run_command(self.owner(found), found, text)
 
-    def _owner(self, found: Command) -> Commanded:
-        nearest: Widget | None = self.focused
-        while nearest is not None:
-            if isinstance(nearest, Commanded) and found.scope in nearest.own_scopes():
-                return nearest
-            nearest = nearest.parent if isinstance(nearest.parent, Widget) else None
-        here = [widget for widget in (self.page, *self.page.query()) if isinstance(widget, Commanded)]
-        return next((widget for widget in here if found.scope in widget.own_scopes()), self)
+    def owner(self, found: Command) -> DOMNode:
+        """The widget that has a command: the nearest around the focus, else one of the page, else the app."""
+        around = self.focused.ancestors_with_self if self.focused is not None else []
+        here = (*around, self.page, *self.page.query())
+        return next((node for node in here if found.scope in scopes_of(node)), self)
 
     @command("app.help", "keys and commands of this screen", keys="question_mark", footer="help", line="help")
     def show_help(self) -> None:
@@ -121,7 +128,7 @@ class CommandCenter(Commanded, App[None], scope="global"):
     async def _run_picked(self, picked: object) -> None:
         if not isinstance(picked, Command):
             return
-        if picked.scope in self.page_names() and picked.scope not in self.page.own_scopes():
+        if picked.scope in self.page_names() and picked.scope not in self.page.SCOPES:
             await self.show_page(picked.scope)
         if " " in picked.line:
             self._ask_line(f"{picked.verb} ")
@@ -156,7 +163,7 @@ class CommandCenter(Commanded, App[None], scope="global"):
         self.page.main_widget().focus()
 
     def complete_line(self, value: str) -> list[str]:
-        return line_completions(value, self.scopes(), lambda found, text: self._owner(found).completions(found, text))
+        return line_completions(value, self.scopes(), lambda found, text: completions(self.owner(found), found, text))
 
     def on_page_yank(self, message: Page.Yank) -> None:
         self.state.say(*yank(message.copy, self.state.workspace.root, self.copy_to_clipboard))

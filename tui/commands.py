@@ -1,21 +1,24 @@
 """The one registry of commands: key bindings, footer, palette, `:` line and help all read it.
 
-A class declares its commands beside their handlers:
+A class declares its commands beside their handlers: a group of commands, which a page has beside its widgets,
 
-    class ErrorsScreen(Page, scope="errors"):
-        @command("errors.sort", "sort by the next column", keys="s", footer="sort", line="sort COLUMN")
-        def sort(self, text: str = "") -> None: ...
+    class ErrorSearches(Commands, scope="errors"):
+        @command("errors.reduce", "the smallest part that fails", keys="d", footer="reduce", line="reduce")
+        def reduce(self) -> None: ...
 
-Scopes: "global" (the app), "list" (the virtual list in focus), or a screen's name.
+or the page, the list or the app itself. Scopes: "global" (the app), "list" (the virtual list in focus), or a screen's
+name.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
 from textual.binding import Binding
+from textual.events import Key
 
+from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.lifetime import while_it_stays
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -29,6 +32,7 @@ class Command:
     footer: short word for the footer, empty keeps it out.
     line: how it is typed on the `:` line, `verb ARGUMENT`; the handler then gets the text after the verb.
     complete: method of the same object that gives completions of the argument for a prefix.
+    group: the class of that object.
     """
 
     id: str
@@ -38,6 +42,7 @@ class Command:
     line: str = ""
     complete: str = ""
     scope: str = "global"
+    group: type = object
     method: str = ""
 
     @property
@@ -78,41 +83,83 @@ def command(
     return declare
 
 
-class Commanded:
-    """Mixin, before a Textual class: its decorated methods enter the registry and become its bindings."""
+def declare(owner: type, scope: str) -> None:
+    """Enter the decorated methods of a class into the registry."""
+    for member in vars(owner).values():
+        if hasattr(member, "_command"):
+            REGISTRY[member._command.id] = replace(member._command, scope=scope, group=owner)
 
-    SCOPE: ClassVar[str] = ""
+
+def bind(widget: type, scopes: tuple[str, ...]) -> None:
+    """Give a widget's class the keys of the commands of `scopes`, nearest first; before Textual sees the class."""
+    widget.SCOPES = scopes  # type: ignore[attr-defined]
+    widget.BINDINGS = [*vars(widget).get("BINDINGS", []), *_bindings(in_scopes(scopes))]  # type: ignore[attr-defined]
+
+
+class Commands:
+    """A group of commands, which is given what they act on. Its decorated methods enter the registry."""
 
     def __init_subclass__(cls, scope: str = "", **kwargs: Any) -> None:
-        if scope:
-            cls.SCOPE = scope
-        declared = [
-            replace(member._command, scope=cls.SCOPE) for member in vars(cls).values() if hasattr(member, "_command")
-        ]
-        REGISTRY.update((found.id, found) for found in declared)
-        own = list(vars(cls).get("BINDINGS", []))
-        cls.BINDINGS = own + list(_bindings(declared))  # type: ignore[attr-defined]
+        declare(cls, scope)
         super().__init_subclass__(**kwargs)
 
-    def own_scopes(self) -> tuple[str, ...]:
-        """Scopes whose commands it has, nearest first."""
-        return (self.SCOPE,)
+    async def take_key(self, event: Key) -> bool:
+        """Handle a key before the bindings see it; false leaves it to them."""
+        return False
+
+    def footer_keys(self) -> list[Command]:
+        """Keys that mean something right now only, for footer and help."""
+        return []
+
+    def completions(self, found: Command, prefix: str) -> list[str]:
+        """Arguments of a command of the group that start with (or contain) `prefix`."""
+        return offers(self, found, prefix)
+
+
+class Commanded:
+    """Mixin, before a Textual class: a widget that is a group of commands itself, and has their keys."""
+
+    SCOPES: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, scope: str = "", **kwargs: Any) -> None:
+        declare(cls, scope)
+        if scope:
+            bind(cls, (scope,))
+        super().__init_subclass__(**kwargs)
 
     async def action_run_command(self, id: str) -> None:
         """Textual's entry: a bound key was pressed."""
-        await self.run_own_command(REGISTRY[id])
+        await run_command(self, REGISTRY[id])
 
-    async def run_own_command(self, found: Command, text: str = "") -> None:
-        """Call the handler of `found`, with the argument when it takes one, and wait for it if it is async."""
-        handler = getattr(self, found.method)
-        with while_it_stays(self):  # type: ignore[arg-type]
-            done = handler(text) if " " in found.line else handler()
-            if inspect.isawaitable(done):
-                await done
 
-    def completions(self, found: Command, prefix: str) -> list[str]:
-        """Arguments of `found` that start with (or contain) `prefix`; empty when it has no completion."""
-        return list(getattr(self, found.complete)(prefix)) if found.complete else []
+def scopes_of(widget: object) -> tuple[str, ...]:
+    """Scopes whose commands a widget has, nearest first."""
+    return getattr(widget, "SCOPES", ())
+
+
+def group_of(widget: object, found: Command) -> Any:
+    """The widget, or the group of it, whose method a command is."""
+    return next(group for group in (widget, *getattr(widget, "groups", ())) if isinstance(group, found.group))
+
+
+async def run_command(widget: Any, found: Command, text: str = "") -> None:
+    """Call the handler of `found`, with the argument when it takes one, and wait for it if it is async."""
+    handler = getattr(group_of(widget, found), found.method)
+    with while_it_stays(widget):
+        done = handler(text) if " " in found.line else handler()
+        if inspect.isawaitable(done):
+            await done
+
+
+def completions(widget: object, found: Command, prefix: str) -> list[str]:
+    """Arguments of a command of a widget that start with (or contain) `prefix`; empty when it has no completion."""
+    group = group_of(widget, found)
+    return group.completions(found, prefix) if isinstance(group, Commands) else offers(group, found, prefix)
+
+
+def offers(group: object, found: Command, prefix: str) -> list[str]:
+    """What the method says that the command names for it."""
+    return list(getattr(group, found.complete)(prefix)) if found.complete else []
 
 
 def _bindings(declared: Iterable[Command]) -> Iterator[Binding]:
@@ -155,3 +202,26 @@ def by_verb(verb: str, scopes: Iterable[str]) -> Command | None:
     if exact:
         return exact[0]
     return starting[0] if len({found.verb for found in starting}) == 1 else None
+
+
+def parse_line(text: str, scopes: Sequence[str]) -> tuple[Command | None, str]:
+    """The command and its argument. Nothing typed gives None. Raises ValueError with a sentence for the user."""
+    verb, _, argument = text.strip().partition(" ")
+    if not verb:
+        return None, ""
+    found = by_verb(verb, scopes)
+    if found is None:
+        raise ValueError(f"no command {shown(verb, 40)}; `:help` lists them, tab completes")
+    return found, argument.strip()
+
+
+def line_completions(
+    text: str, scopes: Sequence[str], arguments: Callable[[Command, str], list[str]], limit: int = 50
+) -> list[str]:
+    """Whole lines that continue `text`: a verb, or an argument of the verb typed."""
+    verb, space, argument = text.lstrip().partition(" ")
+    if not space:
+        verbs = {found.verb: " " in found.line for found in in_scopes(scopes) if found.line}
+        return [name + " " * takes_more for name, takes_more in sorted(verbs.items()) if name.startswith(verb)]
+    found = by_verb(verb, scopes)
+    return [f"{verb} {offer}" for offer in arguments(found, argument)[:limit]] if found else []

@@ -17,6 +17,7 @@ from layerwise._tool.backends.filesystem.files import absolute_path, user_path
 from layerwise._tool.backends.jobs.client import JobClient
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.tui.command_center import CommandCenter
 from layerwise._tool.tui.commands import command, in_scopes
 from layerwise._tool.tui.controllers.debugging import DebugController
@@ -25,6 +26,7 @@ from layerwise._tool.tui.controllers.jobs import JobsController
 from layerwise._tool.tui.controllers.local_errors import LocalErrors
 from layerwise._tool.tui.controllers.opening import open_model
 from layerwise._tool.tui.controllers.perf import PerfController
+from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.keymaps import read_keymap, use_keymap
 from layerwise._tool.tui.leaving import SessionKeeper, on_end_signals, terminal_is_there
 from layerwise._tool.tui.presenters.glyphs import choose_glyphs
@@ -61,14 +63,14 @@ def open_workbench(
     """
     workspace = Workspace(root)
     store = SessionStore(workspace.root)
-    state = AppState(workspace, JobClient(workspace), store.load(model), choose_glyphs())
+    state = AppState(workspace, JobClient(workspace, ACTIONS), store.load(model), choose_glyphs())
     if job is not None:
         state.session.set_compare_job(str(job))
         state.session.set_screen("errors")
     return Workbench(state, store, before)
 
 
-class Frame(Screen[None]):
+class MainScreen(Screen[None]):
     """Textual paints a whole screen again when the focus moves; ours has nothing that shows it."""
 
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
@@ -90,6 +92,7 @@ class Workbench(CommandCenter, scope="global"):
         self._before = before
         self._pages: dict[str, Page] = {}
         self._keeper = SessionKeeper(state, store)
+        self._controllers = Controllers(state)
         self.next_model: Path | None = None
         for palette in PALETTES.values():
             self.register_theme(textual_theme(palette))
@@ -106,7 +109,7 @@ class Workbench(CommandCenter, scope="global"):
         return ""
 
     def get_default_screen(self) -> Screen[None]:
-        return Frame(id="_default")
+        return MainScreen(id="_default")
 
     def compose(self) -> ComposeResult:
         yield TitleBar(self.state)
@@ -143,14 +146,14 @@ class Workbench(CommandCenter, scope="global"):
         """Bring the page called `name` to the front, mounting it the first time."""
         page = self._pages.get(name)
         if page is None:
-            page = self._pages[name] = next(kind for kind in PAGES if name == kind.SCOPE)(self.state)
+            page = self._pages[name] = next(kind for kind in PAGES if name == kind.SCOPE)(self.state, self._controllers)
             await self.query_one("#pages").mount(page)
         for other in self._pages.values():
             other.display = other is page
         self.query_one(TabBar).show(name)
         self.state.session.set_screen(name)
         page.shown_again()
-        page.call_after_refresh(page.laid_out)
+        page.call_after_refresh(page.paint)
         page.main_widget().focus()
         self._show_footer()
 

@@ -9,11 +9,10 @@ from typing import Any, BinaryIO
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.filesystem.files import WholeOrNothing, atomic_writer
 from layerwise._tool.backends.filesystem.folders import whole_folder
-from layerwise._tool.backends.formats.dumps import DumpWriter
+from layerwise._tool.backends.formats.dumps import FEEDS_FORMAT, DumpWriter
 from layerwise._tool.backends.formats.json_arrays import as_array
 from layerwise._tool.backends.formats.json_format import save, write_value
 from layerwise._tool.backends.results.inference import Stored
-from layerwise._tool.backends.results.io import FEEDS_FORMAT, is_single_file
 from layerwise._tool.backends.results.writer import check_empty_folder
 from layerwise._tool.backends.text import shown
 
@@ -36,7 +35,7 @@ class FeedsWriter(WholeOrNothing):
             raise UsageError(f"cannot write {shown(str(path))}: its folder does not exist")
         if self._target.suffix == ".safetensors":
             self._dump = DumpWriter(self._target)
-        elif is_single_file(self._target):
+        elif self._target.suffix:
             self._stream = self._stack.enter_context(atomic_writer(self._target))
         else:
             check_empty_folder(self._target)

@@ -14,9 +14,9 @@ from pathlib import Path
 from layerwise._tool.backends.errors import placing
 from layerwise._tool.backends.filesystem.permissions import make_folder, usual_folder_mode, usual_mode
 from layerwise._tool.backends.filesystem.temporary import ASIDE, TemporaryFolder, job_folder, name_beside
-from layerwise._tool.backends.jobs.folder import FOLDERS
 
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+FOLDERS = "folders.jsonl"  # in the folder of a job: see backends.jobs.folder
 _ledger: Path | None = None
 _earlier: list[object] = []
 

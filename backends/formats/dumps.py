@@ -46,8 +46,11 @@ _NAMES = {
 _TYPES = {code: name for name, code in _NAMES.items()}
 EXTRA = "layerwise.dtypes"
 MAX_HEADER = 100_000_000  # the format's own limit
-ROOM = 256 << 10  # bytes reserved before the first tensor: a header of some 2000
-LARGE = 4 << 20  # bytes of tensors from which on the reserved space does not matter
+ROOM = 256 << 10  # bytes before the first tensor: a header of some 2000
+LARGE = 4 << 20  # bytes of tensors from which on that room does not matter
+RESULTS_FORMAT = "layerwise.results.1"
+FEEDS_FORMAT = "layerwise.feeds.1"
+OBSERVED = "layerwise.observed"
 
 
 class DumpWriter(WholeOrNothing):

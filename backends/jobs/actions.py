@@ -1,4 +1,8 @@
-"""What jobs can do: names and where the code is, resolved only inside the worker.
+"""Actions by name, resolved only inside the worker.
+
+Who starts jobs names the module that offers their actions: its `ACTIONS` (name -> "module:function"), `AHEAD` (what
+most of them import, which a spare worker does before it has a job), and `hand_over`, which gives the packages below
+what they need from it. This module offers what needs nothing from above.
 
 LAYERWISE_EXTRA_ACTIONS and LAYERWISE_EXTRA_REQUESTS ("name=module:function,…") add more, for tests and
 plugins.
@@ -9,61 +13,27 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.jobs.context import JobContext
 
-ACTIONS: dict[str, str] = {
-    "compare": "layerwise._tool.debugtools.compare.action:compare",
-    "locate": "layerwise._tool.debugtools.locate.action:locate",
-    "debug_reduce": "layerwise._tool.debugtools.search.driver.action:debug_reduce",
-    "debug_bisect": "layerwise._tool.debugtools.search.driver.action:debug_bisect",
-    "debug_repeat": "layerwise._tool.debugtools.search.driver.action:debug_repeat",
-    "debug_build": "layerwise._tool.debugtools.search.builds.action:debug_build",
-    "debug_precision": "layerwise._tool.debugtools.search.precision.action:debug_precision",
-    "bench": "layerwise._tool.debugtools.bench.action:bench",
-    "lint": "layerwise._tool.debugtools.checks.lint.action:lint",
-    "capability": "layerwise._tool.debugtools.engines.capability.action:capability",
-    "compatibility": "layerwise._tool.debugtools.checks.compatibility.action:compatibility",
-    "convert": "layerwise._tool.debugtools.convert.action:convert",
-    "build_engine": "layerwise._tool.debugtools.convert.engine:build",
-    "plugins": "layerwise._tool.surgery.plugins.action:plugins",
-    "diff": "layerwise._tool.debugtools.diff.action:diff",
-    "tensor_view": "layerwise._tool.debugtools.compare.tensor_view:tensor_view",
-    "index": "layerwise._tool.surgery.graph.action:action_index",
-    "inspect_model": "layerwise._tool.surgery.inspect.action:action_inspect_model",
-    "inspect_trt": "layerwise._tool.debugtools.engines.inspect.action:inspect_trt",
-    "inspect_data": "layerwise._tool.backends.saved_data.actions:action_inspect_data",
-    "data_concat": "layerwise._tool.backends.saved_data.actions:action_data_concat",
-    "data_merge": "layerwise._tool.backends.saved_data.actions:action_data_merge",
-    "sanitize": "layerwise._tool.surgery.sanitize.action:sanitize",
-    "run_shapes": "layerwise._tool.surgery.types.by_running:run_shapes",
-    "bundle": "layerwise._tool.debugtools.bundle.action:bundle",
-    "triage": "layerwise._tool.debugtools.triage.action:triage",
-    "edit": "layerwise._tool.debugtools.edits.action:edit",
-    "interactive": "layerwise._tool.backends.jobs.interactive:serve",
-}
-
-REQUESTS: dict[str, str] = {
-    "weight_statistics": "layerwise._tool.surgery.weights.statistics:answer_weights",
-    "edit_types": "layerwise._tool.surgery.history.requests:answer_types",
-    "edit_result": "layerwise._tool.surgery.history.requests:answer_result",
-    "edit_write": "layerwise._tool.surgery.history.requests:answer_write",
-    "edit_script": "layerwise._tool.surgery.history.requests:answer_script",
-    "edit_check": "layerwise._tool.surgery.history.requests:answer_check",
-    "edit_effect": "layerwise._tool.debugtools.edits.effect:answer_effect",
-}
+ACTIONS = {"interactive": f"{__name__}:serve"}
+AHEAD: tuple[str, ...] = ()
+_IDLE = 300.0
 
 
-def find_action(name: str) -> Callable[..., Any]:
-    """The function of an action. Raises UsageError when there is none of that name."""
-    return _find(name, ACTIONS, "LAYERWISE_EXTRA_ACTIONS", "action")
+def hand_over() -> None:
+    """Nothing is needed."""
 
 
-def find_request(name: str) -> Callable[..., Any]:
-    """The function that answers a request to an interactive worker. Raises UsageError when there is none."""
-    return _find(name, REQUESTS, "LAYERWISE_EXTRA_REQUESTS", "request")
+def find_action(name: str, actions: str) -> Callable[..., Any]:
+    """The function of an action that the module `actions` offers. Raises UsageError when there is none of that name."""
+    offering = importlib.import_module(actions)
+    offering.hand_over()
+    return find(name, offering.ACTIONS, "LAYERWISE_EXTRA_ACTIONS", "action")
 
 
-def _find(name: str, table: Mapping[str, str], variable: str, word: str) -> Callable[..., Any]:
+def find(name: str, table: Mapping[str, str], variable: str, word: str) -> Callable[..., Any]:
+    """The function that a table, or the environment `variable`, has under a name. UsageError when neither has."""
     extra = dict(part.split("=", 1) for part in os.environ.get(variable, "").split(",") if "=" in part)
     place = {**table, **extra}.get(name)
     if place is None:
@@ -71,3 +41,28 @@ def _find(name: str, table: Mapping[str, str], variable: str, word: str) -> Call
     module, _, function = place.partition(":")
     found: Callable[..., Any] = getattr(importlib.import_module(module), function)
     return found
+
+
+def serve(context: JobContext, requests: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The action of a warm worker: answer requests until none came for `idle` seconds (a parameter of the job, 300 by
+    default), or until the process that the parameter `beside` names has ended. requests: name -> "module:function".
+
+    A handler is called as `handler(context, params)` and returns a dict; it may keep what is costly to make
+    again, an open model for example, in module state. Its answer is a row of table "answers": {"id", "ok",
+    "data" or "error"}.
+    """
+    answered = 0
+    for request in context.replies(float(context.params.get("idle", _IDLE)), int(context.params.get("beside", 0))):
+        context.row("answers", {"id": request.get("id"), **_answer(context, request, requests or {})})
+        answered += 1
+    return {"answered": answered}
+
+
+def _answer(context: JobContext, request: dict[str, Any], requests: Mapping[str, str]) -> dict[str, Any]:
+    try:
+        handler = find(str(request.get("request")), requests, "LAYERWISE_EXTRA_REQUESTS", "request")
+        return {"ok": True, "data": handler(context, request.get("params") or {})}
+    except LayerwiseError as error:
+        return {"ok": False, "error": str(error)}
+    except Exception as error:
+        return {"ok": False, "error": f"{type(error).__name__}: {error}"}

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError, refusal
 from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise._tool.backends.jobs import OWN
 from layerwise._tool.backends.jobs.folder import JOURNAL, LOCK, REPLIES
 from layerwise._tool.backends.jobs.journal.events import Event
 from layerwise._tool.backends.jobs.journal.json_lines import MAX_LINE, LineWriter, encode_line
@@ -29,13 +30,17 @@ _BATCH = 256
 
 
 class JobClient:
-    """Jobs of one workspace (the user's own by default), used from one loop. Any number may share it."""
+    """Jobs of one workspace (the user's own by default), used from one loop. Any number may share it.
 
-    def __init__(self, workspace: Workspace | None = None) -> None:
+    actions: the module that offers the actions of its jobs.
+    """
+
+    def __init__(self, workspace: Workspace | None = None, actions: str = OWN) -> None:
         self.workspace = workspace or Workspace()
+        self._actions = actions
         self._hub = Hub()
         self._views: dict[int, JobView] = {}
-        self._prestarted = Prestarted(self.workspace.jobs)
+        self._prestarted = Prestarted(actions, self.workspace.jobs)
 
     def keep_warm(self, after: float) -> None:
         """Have processes ready for the next job `after` seconds from now, and again after each one."""
@@ -55,7 +60,7 @@ class JobClient:
     async def _begin(self, make: Callable[[T], tuple[Path, int]], what: T) -> int:
         """Shield it: a job that is made and not started would be held by our lock for ever."""
         folder, lock = await asyncio.to_thread(make, what)
-        await asyncio.to_thread(_start, folder, lock, self._prestarted.pop())
+        await asyncio.to_thread(_start, self._actions, folder, lock, self._prestarted.pop())
         return int(folder.name)
 
     async def list(self) -> Views:
@@ -151,8 +156,10 @@ class JobClient:
         raise LayerwiseError(f"the worker ended before it answered: {summary} (`layerwise jobs show {job}`)")
 
     async def prune(self, jobs: Iterable[int] | None = None, *, keep: int = 0, older_than: float = 0.0) -> Removed:
-        """Remove jobs that have ended; returns their ids and the bytes they took (see Workspace.prune)."""
-        return await asyncio.to_thread(self.workspace.prune, jobs, keep=keep, older_than=older_than)
+        """Remove jobs that have ended; returns their ids and the bytes they took (see `prune`)."""
+        from layerwise._tool.backends.jobs.workspace.prune import prune
+
+        return await asyncio.to_thread(prune, self.workspace, jobs, keep=keep, older_than=older_than)
 
     def close(self) -> None:
         """Stop watching, and end the processes that wait for a job. Jobs go on."""
@@ -198,10 +205,10 @@ def _spilled(folder: Path, entry: dict[str, Any]) -> dict[str, Any]:
     return {"type": entry["type"], "attempt": entry["attempt"], "spill": name}
 
 
-def _start(folder: Path, lock: int, pair: WarmPair | None) -> None:
+def _start(actions: str, folder: Path, lock: int, pair: WarmPair | None) -> None:
     try:
         if pair is None or not pair.take(folder, lock):
-            spawn_detached(python("supervisor", str(folder)), keep=[lock])
+            spawn_detached(python("supervisor", actions, str(folder)), keep=[lock])
     except OSError as error:
         raise LayerwiseError(f"job {folder.name} could not be started: {refusal(error) or error}") from error
     finally:

@@ -43,7 +43,7 @@ class JobContext:
     @property
     def spec(self) -> Any:
         """The job's JobSpec."""
-        from layerwise._tool.backends.jobs.workspace.store import load_spec
+        from layerwise._tool.backends.jobs.spec import load_spec
 
         return load_spec(self.folder)
 
@@ -60,8 +60,8 @@ class JobContext:
     def warn(self, text: str) -> None:
         self.writer.write("warning", text=text)
 
-    def row(self, table: str, row: dict[str, Any]) -> None:
-        """Add a finished row to a table. It survives whatever happens to this process afterwards."""
+    def row(self, table: str, row: object) -> None:
+        """Add a finished row (a msgspec Struct, or a dict) to a table. It survives whatever happens to this process."""
         if not self._taken_up:
             self.drop_rows()
         self.writer.write("row", table=table, row=row)
@@ -142,11 +142,11 @@ class JobContext:
             return f"{', '.join(changed)} changed since attempt {earlier.attempt}"
         return f"what attempt {earlier.attempt} ran changed meanwhile" if earlier.mixed else ""
 
-    def ask(self, question: dict[str, Any]) -> dict[str, Any]:
+    def ask(self, question: object) -> dict[str, Any]:
         """Put a question to whoever looks at the job, and wait for the answer, for days if need be.
 
-        question: "text", what is asked; "choices", the words that answer it (none: any text does); all else is shown
-        with it. The app and `layerwise attach` answer {"answer": word}.
+        question: a Struct or dict with "text", what is asked, and "choices", the words that answer it (none: any text
+        does); all else is shown with it. The app and `layerwise attach` answer {"answer": word}.
         """
         self._questions += 1
         name = f"{self.attempt}.{self._questions}"

@@ -25,7 +25,6 @@ REPLIES = "replies.jsonl"
 LOG = "log.txt"
 LOCK = "lock"
 TEMPORARY = "temporary"
-FOLDERS = "folders.jsonl"
 JOURNAL = "events.jsonl"
 ARTIFACTS = "artifacts"
 MAX_ID = 10**15 - 1

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from layerwise._tool.backends.jobs import OWN
 from layerwise._tool.backends.jobs.journal.events import Event
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.jobs.processes.supervise import Supervision
@@ -18,18 +19,21 @@ if TYPE_CHECKING:
 _SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
-def run_inline(spec: "JobSpec", on_event: Callable[[Event], None], workspace: "Workspace") -> JobView:
+def run_inline(
+    spec: "JobSpec", on_event: Callable[[Event], None], workspace: "Workspace", actions: str = OWN
+) -> JobView:
     """Make a job, see it through, tell `on_event` of every event as it comes, and return the job as it ended.
 
     SIGINT and SIGTERM cancel the job (a second one kills it); SIGHUP does not. Call it from the main thread for
     that; from any other thread signals are left alone. `on_event` is called in a thread of its
-    own: a slow one holds up nothing, and what it raises is raised here once the job has ended.
+    own: a slow one holds up nothing, and what it raises is raised here once the job has ended. `actions` is the module
+    that offers the job's action.
     """
     with ExitStack() as stack:
         with _held_back():
             folder, lock = workspace.create(spec)
             stack.callback(os.close, lock)
-            supervision = Supervision(folder, lock, on_event)
+            supervision = Supervision(folder, lock, actions, on_event)
             stack.callback(supervision.close)
             stack.enter_context(_signals(supervision))
         supervision.run()

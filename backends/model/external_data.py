@@ -1,11 +1,27 @@
-"""Files that a model refers to: only regular ones, and only inside its folder."""
+"""Where a model's weights lie. Files that it refers to: only regular ones, and only inside their folder."""
 
 import stat
 from pathlib import Path
+from typing import NamedTuple
 
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.model.structure import External
 from layerwise._tool.backends.text import shown
+
+
+class WeightRef(NamedTuple):
+    """Location of an initializer's values: `nbytes` bytes at `offset` of `file`, little-endian, as in raw_data.
+
+    offset is -1 if they are not contiguous there (typed fields, strings, none): use ModelFile.array.
+    dtype: TensorProto.DataType.
+    """
+
+    name: str
+    dtype: int
+    dims: tuple[int, ...]
+    file: Path
+    offset: int
+    nbytes: int
 
 
 def external_file(model: Path, folder: Path, tensor: str, place: External) -> tuple[Path, int]:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.filesystem.files import open_regular
-from layerwise._tool.backends.model.external_data import external_file
+from layerwise._tool.backends.model.external_data import WeightRef, external_file
 from layerwise._tool.backends.model.protos import all_tensors, parse_model
 from layerwise._tool.backends.model.structure import Cutter, External, Tensor, has_graph
 from layerwise._tool.backends.model.wire import Source, WireError, pread_all
@@ -22,21 +22,6 @@ if TYPE_CHECKING:
 
 _PROTOBUF_LIMIT = (1 << 31) - 1
 _CHUNK = 1 << 22
-
-
-class WeightRef(NamedTuple):
-    """Location of an initializer's values: `nbytes` bytes at `offset` of `file`, little-endian, as in raw_data.
-
-    offset is -1 if they are not contiguous there (typed fields, strings, none): use ModelFile.array.
-    dtype: TensorProto.DataType.
-    """
-
-    name: str
-    dtype: int
-    dims: tuple[int, ...]
-    file: Path
-    offset: int
-    nbytes: int
 
 
 class ModelFile:
@@ -125,7 +110,7 @@ class ModelFile:
 
     def _location(self, file: Path) -> str:
         location = file.relative_to(self.folder).as_posix()
-        if not location.isprintable():  # no engine accepts it, and protobuf requires UTF-8
+        if not location.isprintable():  # no engine takes it, and protobuf wants UTF-8
             raise BadFile(self.path, f"rename {shown(location)!r}: its name is not plain text")
         return location
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layerwise._tool.backends.errors import BadFile, LayerwiseError
-from layerwise._tool.backends.model.file import WeightRef
+from layerwise._tool.backends.model.external_data import WeightRef
 from layerwise._tool.backends.model.packing import unpack
 from layerwise._tool.backends.tensors import DType, dtype_name, dtype_row
 from layerwise._tool.backends.text import shown

@@ -6,10 +6,9 @@ A verdict is derived from the metrics and the thresholds, except for the element
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
-from layerwise._tool.backends.errors import BadFile, UsageError
+from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.text import shown
 
 CLASS = "polygraphy_class"
@@ -235,17 +234,6 @@ class AccuracyResults:
     def to_json(self) -> dict[str, Any]:
         """Polygraphy's fields."""
         return {"lst": self.results, CLASS: "AccuracyResults"}
-
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> "AccuracyResults":
-        """Read saved accuracy results. BadFile names the file and the reason."""
-        from layerwise._tool.backends.results.inference import describe
-        from layerwise._tool.backends.results.io import load_any
-
-        loaded = load_any(Path(path))
-        if not isinstance(loaded, AccuracyResults):
-            raise BadFile(path, f"holds {describe(loaded)}, not saved accuracy results")
-        return loaded
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save them as JSON that Polygraphy reads."""

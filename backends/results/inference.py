@@ -3,12 +3,11 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
-from layerwise._tool.backends.errors import BadFile, UsageError
+from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.text import shown
 
 Array = NDArray[Any]
@@ -100,19 +99,6 @@ class RunResults:
                 else:
                     joined.append(name, iterations)
         return joined
-
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> "RunResults":
-        """Open results: a JSON file, a folder with one JSON file per iteration, or our .safetensors.
-
-        No array is read yet. BadFile names the file and the reason.
-        """
-        from layerwise._tool.backends.results.io import load_any
-
-        loaded = load_any(Path(path))
-        if not isinstance(loaded, RunResults):
-            raise BadFile(path, f"holds {describe(loaded)}, not saved outputs (RunResults)")
-        return loaded
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save as .json (readable by Polygraphy), .safetensors, or, without an extension, as a folder."""

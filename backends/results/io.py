@@ -5,25 +5,19 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from layerwise._tool.backends.errors import BadFile
-from layerwise._tool.backends.formats.dumps import DumpReader
+from layerwise._tool.backends.formats.dumps import FEEDS_FORMAT, OBSERVED, RESULTS_FORMAT, DumpReader
 from layerwise._tool.backends.formats.json_format import load
 from layerwise._tool.backends.formats.npy import Array
 from layerwise._tool.backends.formats.npz import read_npz
+from layerwise._tool.backends.results.accuracy import AccuracyResults
 from layerwise._tool.backends.results.accuracy_json import DECODERS as ACCURACY_DECODERS
-from layerwise._tool.backends.results.inference import IterationResult, RunResults, StoredOutputs
+from layerwise._tool.backends.results.inference import IterationResult, RunResults, StoredOutputs, describe
 from layerwise._tool.backends.text import shown
 
-RESULTS_FORMAT = "layerwise.results.1"
-FEEDS_FORMAT = "layerwise.feeds.1"
-OBSERVED = "layerwise.observed"
-
-
-def is_single_file(path: str | os.PathLike[str]) -> bool:
-    """Polygraphy's rule: a path with an extension is a file, one without is a folder of iterations."""
-    return Path(path).suffix != ""
+Kind = TypeVar("Kind")
 
 
 def iteration_files(folder: Path) -> list[Path]:
@@ -54,6 +48,26 @@ class DumpedArray:
     def array(self) -> Array:
         """Return the tensor, memory-mapped."""
         return self.reader.array(self.name)
+
+
+def load_results(path: str | os.PathLike[str]) -> RunResults:
+    """Open results: a JSON file, a folder with one JSON file an iteration, or our .safetensors.
+
+    No array is read yet. BadFile names the file and the reason.
+    """
+    return _load_kind(path, RunResults, "saved outputs (RunResults)")
+
+
+def load_accuracy(path: str | os.PathLike[str]) -> AccuracyResults:
+    """Read saved accuracy results. BadFile names the file and the reason."""
+    return _load_kind(path, AccuracyResults, "saved accuracy results")
+
+
+def _load_kind(path: str | os.PathLike[str], kind: type[Kind], words: str) -> Kind:
+    loaded = load_any(Path(path))
+    if not isinstance(loaded, kind):
+        raise BadFile(path, f"holds {describe(loaded)}, not {words}")
+    return loaded
 
 
 def load_any(path: Path) -> Any:

@@ -10,7 +10,6 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.filesystem.files import WholeOrNothing
 from layerwise._tool.backends.filesystem.folders import is_free
 from layerwise._tool.backends.formats.npy import Array
-from layerwise._tool.backends.results.io import is_single_file
 from layerwise._tool.backends.results.sinks import DumpSink, FolderSink, JsonSink, Sink
 from layerwise._tool.backends.text import shown
 
@@ -68,7 +67,7 @@ def open_results_writer(path: str | os.PathLike[str], runners: Sequence[str]) ->
         raise UsageError(f"cannot write {shown(str(path))}: its folder does not exist")
     if target.suffix == ".safetensors":
         return ResultsWriter(DumpSink(target, runners))
-    if is_single_file(target):
+    if target.suffix:  # Polygraphy's rule: without an extension it is a folder of iterations
         return ResultsWriter(JsonSink(target, runners))
     check_empty_folder(target)
     return ResultsWriter(FolderSink(target, runners))

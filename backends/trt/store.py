@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from layerwise._tool import VERSION
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.backends.jobs.workspace.store import Workspace
@@ -35,14 +36,20 @@ class Store:
         self.timing_cache = folder / "timing" / f"{key}.cache"
 
     def key(self, model: Loadable, options: TrtOptions) -> str:
-        """Return the hash of model (its external data by size and time), options, TensorRT version and GPU."""
+        """The hash of all that an engine is made of.
+
+        Model, external data and the files that options name, by content; options; versions of TensorRT and Layerwise;
+        GPU. Whatever scripts read is not in it: see `runs_code`.
+        """
         fields = msgspec.to_builtins(options)
         kept = {name: value for name, value in fields.items() if name not in _NOT_BUILT}
         data = model.read()
         digest = hashlib.sha256(data)
-        beside = [*_external(data, model.data_folder()), *_named(options)]
-        facts = [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in beside if path.is_file()]
-        digest.update(json.dumps([self._device, kept, facts], sort_keys=True).encode())
+        for path in [*_external(data, model.data_folder()), *_named(options)]:
+            if path.is_file():
+                with path.open("rb") as stream:
+                    kept[f"file {path}"] = hashlib.file_digest(stream, "blake2b").hexdigest()
+        digest.update(json.dumps([self._device, VERSION, kept], sort_keys=True).encode())
         return digest.hexdigest()
 
     def find(self, model: Loadable, options: TrtOptions) -> bytes | None:
@@ -112,13 +119,19 @@ def _external(data: bytes, folder: Path | None) -> list[Path]:
     return [folder / name for name in sorted(found)]
 
 
+def runs_code(options: TrtOptions) -> bool:
+    """Whether code of the user's takes part in a build: it may import, read and ask for what no key can hold."""
+    calibration = options.config.calibration
+    scripts = [options.network.function, options.config.config_script, options.config.config_postprocess,
+               calibration and calibration.script]  # fmt: skip
+    return any((*scripts, options.network.postprocess, options.network.plugins))
+
+
 def _named(options: TrtOptions) -> list[Path]:
-    """Return the files that the options name."""
-    scripts = [options.config.config_script, options.config.config_postprocess, *options.network.postprocess]
-    files = [options.load_timing_cache, options.config.calibration_cache, *options.network.plugins]
+    """The files that options name, but for scripts."""
+    files = [options.load_timing_cache, options.load_tactics, options.exclude_tactics, options.config.calibration_cache]
     if options.config.calibration is not None:
-        files += [*options.config.calibration.files, options.config.calibration.script]
-    files += [f"{text.partition('.py:')[0]}.py" if text and ".py:" in text else text for text in scripts]
+        files += options.config.calibration.files
     return [Path(name) for name in files if name]
 
 

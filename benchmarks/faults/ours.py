@@ -16,6 +16,7 @@ from layerwise._tool.backends.jobs.journal.events import read_events
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.backends.specs import FeedSpec, OptimizationLevel, RunnerSpec
+from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 
 
@@ -50,7 +51,7 @@ def run_action(action: str, spec: Any, table: str) -> Done:
             job = JobSpec(action=action, params=msgspec.to_builtins(spec))
             folder, lock = Workspace().create(job)
             os.close(lock)
-            function = find_action(action)
+            function = find_action(action, ACTIONS)
             started, before_cpu = time.perf_counter(), time.process_time()
             result = function(JobContext(folder, 1))
             seconds, cpu = time.perf_counter() - started, time.process_time() - before_cpu
@@ -60,4 +61,4 @@ def run_action(action: str, spec: Any, table: str) -> Done:
             os.environ.pop("LAYERWISE_HOME")
             if before is not None:
                 os.environ["LAYERWISE_HOME"] = before
-    return Done(result, rows, seconds, cpu)
+    return Done(msgspec.to_builtins(result), rows, seconds, cpu)

@@ -18,6 +18,7 @@ from layerwise._tool.backends.jobs.client import JobClient
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.debugtools import ACTIONS
 
 ENDED_WITHIN = 120.0
 
@@ -116,7 +117,7 @@ class Comparison:
             self._complain(f"{sum(missing.values())} finished rows are gone")
 
     def _retry(self) -> None:
-        asyncio.run(JobClient(self._home).retry(self._job.view().id))
+        asyncio.run(JobClient(self._home, ACTIONS).retry(self._job.view().id))
 
     def _complain(self, text: str) -> None:
         self._wrong.append(f"comparison {self._plan.number} {text}")

@@ -15,6 +15,7 @@ from layerwise._tool.backends.jobs.inline import run_inline
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 from layerwise._tool.surgery.demo import make_demo
 
@@ -23,7 +24,7 @@ def soak(spec: JobSpec, planned: list[Plan], together: int, say: Callable[[str],
     """Run the comparisons of a plan in the workspace that LAYERWISE_HOME names; returns what went wrong."""
     home = Workspace()
     start = time.monotonic()
-    first = run_inline(spec, lambda event: None, home)
+    first = run_inline(spec, lambda event: None, home, ACTIONS)
     if first.state != "done":
         return [f"the undisturbed run is {first.state}: {first.card}"]
     reference = Reference(time.monotonic() - start, frozenset(rows_of(first.folder)))

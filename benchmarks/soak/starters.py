@@ -12,7 +12,7 @@ import asyncio, sys, msgspec
 from layerwise._tool.backends.jobs.client import JobClient
 from layerwise._tool.backends.jobs.spec import JobSpec
 async def main():
-    client = JobClient()
+    client = JobClient(actions=ACTIONS)
     job = await client.submit(msgspec.json.decode(sys.argv[1], type=JobSpec))
     async for event in client.events(job):
         pass
@@ -23,7 +23,7 @@ import sys, msgspec
 from layerwise._tool.backends.jobs.inline import run_inline
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
-run_inline(msgspec.json.decode(sys.argv[1], type=JobSpec), lambda event: None, Workspace())
+run_inline(msgspec.json.decode(sys.argv[1], type=JobSpec), lambda event: None, Workspace(), ACTIONS)
 """
 
 

@@ -1,6 +1,6 @@
 """The job action `bench`: times a model, layer by layer if requested."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -9,16 +9,11 @@ from layerwise._tool.debugtools.bench.spec import BenchSpec
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
+    from layerwise._tool.debugtools.bench.rows import BenchResult
 
 
-def bench(context: "JobContext") -> dict[str, Any]:
-    """Time what `context.params` describes (a BenchSpec).
-
-    Rows of the table runs (one per runner and batch size: runner, batch, streams, runs, seconds, qps, items_per_second,
-    warm_ups, latency and phases: milliseconds as in `statistics`), of profile (as in `profile_rows`, with runner and
-    batch) and of comparisons (name, reference, words, and `Comparison`). Result: passed, and all runs and comparisons
-    again, with the environment.
-    """
+def bench(context: "JobContext") -> "BenchResult":
+    """Time what `context.params` describes (a BenchSpec). Rows of the tables runs, profile and comparisons."""
     try:
         spec = msgspec.convert(context.params, BenchSpec)
     except msgspec.ValidationError as error:

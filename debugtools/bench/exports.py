@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import ValidationError, convert, to_builtins
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from layerwise._tool.backends.bench.timed import Timing
@@ -16,6 +18,7 @@ from layerwise._tool.backends.errors import BadFile, LayerwiseError
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.formats.json_text import read_json
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.bench.rows import BenchResult, ProfileRow, RunRow, SavedReport, SavedRun
 
 FORMAT = "layerwise bench 1"
 _COLUMNS = ("runner", "batch", "streams", "runs", "seconds", "qps", "items_per_second")
@@ -25,7 +28,7 @@ _COLUMNS = ("runner", "batch", "streams", "runs", "seconds", "qps", "items_per_s
 class Run:
     """One runner at one batch size: its row in the table runs, its timings, and the phases they separate."""
 
-    row: Mapping[str, Any]
+    row: RunRow
     timings: Sequence[Timing]
     phases: tuple[str, ...]
 
@@ -53,13 +56,12 @@ def times_text(path: str, run: Run) -> str:
     return _csv(["start_ms", "latency_ms", *(f"{name}_ms" for name in run.phases)], rows)
 
 
-def profile_text(path: str, rows: Sequence[Mapping[str, Any]], count: int) -> str:
+def profile_text(path: str, rows: Sequence[ProfileRow], count: int) -> str:
     """Return the text of `--export-profile`: trtexec's JSON, or CSV with a line per layer."""
     if _is_csv(path):
         names = ("i", "name", "op", "provider", "node", "calls", "mean_ms", "median_ms", "total_ms", "percent")
-        return _csv(names, [[row[name] for name in names] for row in rows])
-    layers = [ProfileLayer(str(row["name"]), row["mean_ms"], row["median_ms"], row["percent"], row["total_ms"])
-              for row in rows]  # fmt: skip
+        return _csv(names, [[getattr(row, name) for name in names] for row in rows])
+    layers = [ProfileLayer(row.name, row.mean_ms, row.median_ms, row.percent, row.total_ms) for row in rows]
     return write_profile(layers, count)
 
 
@@ -72,23 +74,24 @@ def output_text(outputs: Mapping[str, NDArray[Any]]) -> str:
     return json.dumps(rows)
 
 
-def report_text(path: str, result: Mapping[str, Any], runs: Sequence[Run], layers: Sequence[Mapping[str, Any]]) -> str:
+def report_text(path: str, result: BenchResult, runs: Sequence[Run], layers: Sequence[ProfileRow]) -> str:
     """Return the text of `-o`: everything, as JSON to compare with later, or CSV with a line per run."""
     if _is_csv(path):
         return _summary(runs)
-    measured = [{**run.row, "latency_ms": [round(value, 6) for value in run.latencies]} for run in runs]
-    return json.dumps({"format": FORMAT, **result, "runs": measured, "layers": list(layers)}, indent=1)
+    measured = [SavedRun(**asdict(run.row), latency_ms=[round(value, 6) for value in run.latencies]) for run in runs]
+    report = SavedReport(**asdict(result) | {"runs": measured}, layers=list(layers), format=FORMAT)
+    return json.dumps(to_builtins(report), indent=1)
 
 
 def _summary(runs: Sequence[Run]) -> str:
-    percents = list(runs[0].row["latency"]["percentiles"]) if runs else []
+    percents = list(runs[0].row.latency.percentiles) if runs else []
     figures = ("min", "mean", "median", "max", "cov")
     names = [*_COLUMNS, *(f"{name}_ms" for name in figures[:-1]), "cov_percent", *(f"p{name}_ms" for name in percents)]
     lines = []
     for run in runs:
-        latency = run.row["latency"]
-        lines.append([*(run.row[name] for name in _COLUMNS), *(latency[name] for name in figures),
-                      *(latency["percentiles"][name] for name in percents)])  # fmt: skip
+        row, latency = run.row, run.row.latency
+        lines.append([*(getattr(row, name) for name in _COLUMNS), *(getattr(latency, name) for name in figures),
+                      *(latency.percentiles[name] for name in percents)])  # fmt: skip
     return _csv(names, lines)
 
 
@@ -102,26 +105,22 @@ def read_latencies(path: Path, batch: int | None) -> tuple[str, list[float]]:
     report = read_report(path)
     if report is None:
         return shown(path.name, 60), read_times(path).latency
-    runs = report["runs"]
-    run = next((run for run in runs if run.get("batch") == batch), runs[0])
-    return f"{shown(path.name, 60)} ({shown(str(run.get('runner')), 60)})", run["latency_ms"]
+    run = next((run for run in report.runs if run.batch == batch), report.runs[0])
+    return f"{shown(path.name, 60)} ({shown(run.runner, 60)})", run.latency_ms
 
 
-def read_report(path: Path) -> dict[str, Any] | None:
+def read_report(path: Path) -> SavedReport | None:
     """Return a report written by `-o`, None for other files. BadFile if it is not JSON, or a broken report."""
     report = read_json(path)
     if not isinstance(report, dict):
         return None
-    if report.get("format") != FORMAT or not _sound(report.get("runs")):
+    try:
+        found = convert(report, SavedReport)
+    except ValidationError:
+        found = None
+    if found is None or found.format != FORMAT or not found.runs or not all(run.latency_ms for run in found.runs):
         raise BadFile(path, "is no report of a bench that this version can read")
-    return report
-
-
-def _sound(runs: object) -> bool:
-    return isinstance(runs, list) and bool(runs) and all(
-        isinstance(run, dict) and isinstance(run.get("latency_ms"), list) and run["latency_ms"]
-        and all(isinstance(value, int | float) for value in run["latency_ms"]) for run in runs
-    )  # fmt: skip
+    return found
 
 
 def _is_csv(path: str) -> bool:

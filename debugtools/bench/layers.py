@@ -12,10 +12,11 @@ from layerwise._tool.backends.bench.onnxrt_profile import LayerTime
 from layerwise._tool.backends.model.protos import parse_model
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.tensors import dtype_name
+from layerwise._tool.debugtools.bench.rows import ProfileRow
 from layerwise._tool.surgery.model.structure import node_label
 
 _LISTED = re.compile(r" \+ |, |\.\.\.|PWN\(|ForeignNode\[")
-_BLOCKED = "_nchwc"  # suffixes that onnxruntime adds to the name of a node, or of its tensor, for a blocked layout
+_BLOCKED = "_nchwc"  # what onnxruntime adds to a node's name, or to its tensor's, where the layout is blocked
 
 
 @dataclass(frozen=True)
@@ -65,21 +66,19 @@ def with_names(model: Loadable) -> Loadable:
 
 
 def profile_rows(
-    layers: Sequence[LayerTime], executed: onnx.ModelProto | None, origins: Origins
-) -> list[dict[str, Any]]:
-    """Return rows of the table profile, in order of execution: times in milliseconds; percent: share of the
-    `typical_ms` of all layers.
-    """
+    runner: str, batch: int | None, layers: Sequence[LayerTime], executed: onnx.ModelProto | None, origins: Origins
+) -> list[ProfileRow]:
+    """Rows of the table profile, in the order of execution."""
     total = sum(layer.typical_ms for layer in layers) or 1.0
     outputs = {node.name: list(node.output) for node in executed.graph.node} if executed is not None else {}
     rows = []
     for i, layer in enumerate(layers):
         place = origins.place(layer.name, outputs.get(layer.name, []))
-        rows.append({
-            "i": i, "name": layer.name, "op": layer.op or place.op, "provider": layer.provider, "tensor": place.tensor,
-            "node": place.node, "calls": layer.calls, "mean_ms": layer.mean_ms, "median_ms": layer.median_ms,
-            "total_ms": sum(layer.runs_ms), "typical_ms": layer.typical_ms, "percent": layer.typical_ms / total * 100,
-        })  # fmt: skip
+        rows.append(ProfileRow(
+            runner=runner, batch=batch, i=i, name=layer.name, op=layer.op or place.op, provider=layer.provider,
+            tensor=place.tensor, node=place.node, calls=layer.calls, mean_ms=layer.mean_ms, median_ms=layer.median_ms,
+            total_ms=sum(layer.runs_ms), typical_ms=layer.typical_ms, percent=layer.typical_ms / total * 100,
+        ))  # fmt: skip
     return rows
 
 

@@ -9,6 +9,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.bench.exports import profile_text, write
 from layerwise._tool.debugtools.bench.layers import Origins, layer_information, profile_rows, read_graph
 from layerwise._tool.debugtools.bench.profile_child import profile
+from layerwise._tool.debugtools.bench.rows import ProfileRow
 from layerwise._tool.debugtools.bench.spec import BenchSpec
 
 if TYPE_CHECKING:
@@ -20,9 +21,9 @@ class Profiling:
 
     def __init__(self, context: "JobContext", spec: BenchSpec, names: list[str]) -> None:
         self._context, self._spec, self._names = context, spec, names
-        self._rows: list[dict[str, Any]] = []
+        self._rows: list[ProfileRow] = []
 
-    def run(self, batch: int | None) -> list[dict[str, Any]]:
+    def run(self, batch: int | None) -> list[ProfileRow]:
         """Profile every runner at a batch size; return the rows. Warns of runners that cannot be profiled."""
         for number, name in enumerate(self._names):
             self._context.progress(number, len(self._names), "profiles", name)
@@ -36,7 +37,7 @@ class Profiling:
         folder = self._context.artifacts / f"profile-{number}"
         found = profile(self._spec, number, batch, folder)
         executed, origins = read_graph(found.graph), Origins(self._model(number))
-        rows = [{"runner": name, "batch": batch, **row} for row in profile_rows(found.layers, executed, origins)]
+        rows = profile_rows(name, batch, found.layers, executed, origins)
         exports = self._spec.exports
         if not self._rows and exports.profile:
             write(exports.profile, profile_text(exports.profile, rows, len(found.layers[0].runs_ms)))

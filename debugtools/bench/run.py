@@ -4,13 +4,14 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.bench.loop import Measured, Plan, Tick, measure
 from layerwise._tool.backends.bench.timed import Subject, Timed
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.debugtools.bench.exports import Run, output_text, read_latencies, report_text, times_text, write
 from layerwise._tool.debugtools.bench.profiling import Profiling
+from layerwise._tool.debugtools.bench.rows import BenchResult, ComparisonRow, ProfileRow, RunRow
 from layerwise._tool.debugtools.bench.significance import compare
 from layerwise._tool.debugtools.bench.spec import BenchSpec
 from layerwise._tool.debugtools.bench.statistics import statistics
@@ -40,11 +41,11 @@ class BenchRun:
             raise UsageError("there is nothing to time: name a runner, such as --onnxrt")
         self.names = labels(spec.runners)
         self.runs: list[Run] = []
-        self.comparisons: list[dict[str, Any]] = []
+        self.comparisons: list[ComparisonRow] = []
         self.opening: dict[str, float] = {}
         self._said: set[str] = set()
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> BenchResult:
         """Run everything; return the result."""
         saved = Path(self.spec.against) if self.spec.against else None
         against = {batch: read_latencies(saved, batch) for batch in self._batches()} if saved else {}
@@ -125,16 +126,15 @@ class BenchRun:
         timings, phases = found.timings(), streams[0].phases
         percents = self.spec.percentiles
         latencies = [(timing[1] - timing[0]) * 1000 for timing in timings]
-        row = {
-            "runner": self.names[number], "batch": batch, "streams": len(streams), "runs": found.runs,
-            "seconds": found.seconds, "warm_ups": found.warm_ups, "qps": found.runs / found.seconds,
-            "items_per_second": found.runs * (batch or 1) / found.seconds,
-            "latency": statistics(latencies, percents),
-            "phases": {
+        row = RunRow(
+            runner=self.names[number], batch=batch, streams=len(streams), runs=found.runs, seconds=found.seconds,
+            warm_ups=found.warm_ups, qps=found.runs / found.seconds,
+            items_per_second=found.runs * (batch or 1) / found.seconds, latency=statistics(latencies, percents),
+            phases={
                 name: statistics([timing[2 + place] * 1000 for timing in timings], percents)
                 for place, name in enumerate(phases)
             },
-        }  # fmt: skip
+        )  # fmt: skip
         if found.cut:
             self._warn(f"{self.names[number]}: ended after {found.runs} runs, the most that are kept")
         for line in average_lines(latencies, self.spec.average_runs):
@@ -142,26 +142,24 @@ class BenchRun:
         self.runs.append(Run(row, timings, phases))
         self.context.row("runs", row)
 
-    # ── results ──
+    # ── what comes of it ──
 
     def _compare(self, batch: int | None, against: tuple[str, list[float]] | None) -> None:
         """Compare each runner with the last one, and all of them with saved results."""
         runs = self.runs[-len(self.names) :]
-        pairs = [(run, str(runs[-1].row["runner"]), runs[-1].latencies) for run in runs[:-1]]
+        pairs = [(run, runs[-1].row.runner, runs[-1].latencies) for run in runs[:-1]]
         pairs += [(run, *against) for run in runs] if against is not None else []
         for run, reference, latencies in pairs:
-            found = compare(run.latencies, latencies)
-            name = str(run.row["runner"])
-            row = {"name": name, "reference": reference, "batch": batch, **found.as_row(),
-                   "words": found.words(name, reference)}  # fmt: skip
+            row = compare(run.latencies, latencies).row(run.row.runner, reference, batch)
             self.comparisons.append(row)
             self.context.row("comparisons", row)
 
-    def _finish(self, layers: list[dict[str, Any]]) -> dict[str, Any]:
-        result = {
-            "passed": True, "runs": [dict(run.row) for run in self.runs], "comparisons": self.comparisons,
-            "opening_seconds": self.opening, "measured_on": describe(self.spec, self.spec.runners[0]),
-        }  # fmt: skip
+    def _finish(self, layers: list[ProfileRow]) -> BenchResult:
+        measured_on = describe(self.spec, self.spec.runners[0])
+        result = BenchResult(
+            runs=[run.row for run in self.runs], comparisons=self.comparisons, opening_seconds=self.opening,
+            measured_on=measured_on,
+        )  # fmt: skip
         exports = self.spec.exports
         if self.runs and exports.times:
             write(exports.times, times_text(exports.times, self.runs[0]))

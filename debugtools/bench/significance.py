@@ -8,10 +8,12 @@ percentile interval) and by the Mann-Whitney U test with the normal approximatio
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
+from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
+
+from layerwise._tool.debugtools.bench.rows import ComparisonRow
 
 Floats = NDArray[np.float64]
 BATCHES = 50
@@ -33,8 +35,10 @@ class Comparison:
     p: float
     verdict: str
 
-    def as_row(self) -> dict[str, Any]:
-        return asdict(self)
+    def row(self, name: str, reference: str, batch: int | UnsetType | None = UNSET) -> ComparisonRow:
+        return ComparisonRow(
+            name=name, reference=reference, batch=batch, **asdict(self), words=self.words(name, reference)
+        )
 
     def words(self, name: str, reference: str) -> str:
         """Return the verdict as a sentence."""

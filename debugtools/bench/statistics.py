@@ -1,10 +1,11 @@
 """Latency statistics as trtexec computes them (TensorRT's samples/common/sampleReporting.cpp)."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from layerwise._tool.debugtools.bench.rows import Statistics
 
 Floats = NDArray[np.float64]
 
@@ -17,15 +18,10 @@ def percentile(ordered: Floats, percent: float) -> float:
     return float(ordered[max(len(ordered) - 1 - excluded, 0)])
 
 
-def statistics(values: Sequence[float] | Floats, percents: Sequence[float]) -> dict[str, Any]:
-    """Return minimum, maximum, mean, median, percentiles (keyed by number as text) and coefficient of variation (%).
-
-    Same unit as `values`, which must not be empty.
-    """
+def statistics(values: Sequence[float] | Floats, percents: Sequence[float]) -> Statistics:
+    """The statistics of `values`, of which there must be one at least, in their unit."""
     ordered = np.sort(np.asarray(values, np.float64))
     mean = float(ordered.mean())
-    return {
-        "min": float(ordered[0]), "max": float(ordered[-1]), "mean": mean, "median": float(np.median(ordered)),
-        "percentiles": {f"{percent:g}": percentile(ordered, percent) for percent in percents},
-        "cov": float(ordered.std() / mean * 100) if mean else 0.0,
-    }  # fmt: skip
+    shares = {f"{percent:g}": percentile(ordered, percent) for percent in percents}
+    cov = float(ordered.std() / mean * 100) if mean else 0.0
+    return Statistics(float(ordered[0]), float(ordered[-1]), mean, float(np.median(ordered)), shares, cov)

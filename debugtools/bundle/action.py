@@ -98,7 +98,7 @@ def _write(context: "JobContext", spec: BundleSpec, subject: Subject) -> Path:
 
 def _named(subject: Subject, i: int) -> str:
     node = subject.describe(i)
-    return f"{node['op']} {node['node']}"
+    return f"{node.op} {node.node}"
 
 
 def _measure(subject: Subject, artifact: Artifact) -> tuple[dict[str, Rule], dict[str, Any]]:
@@ -119,5 +119,5 @@ def _measure(subject: Subject, artifact: Artifact) -> tuple[dict[str, Rule], dic
         if name in made
     }
     worst = max(found, key=lambda name: found[name].rel_l2 or 0.0, default=None)
-    numbers = measured(worst, found[worst]) if worst is not None else {}
+    numbers = msgspec.to_builtins(measured(worst, found[worst])) if worst is not None else {}
     return {name: result.rule for name, result in found.items()}, numbers

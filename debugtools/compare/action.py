@@ -1,18 +1,19 @@
 """The job action `compare`: from a CompareSpec to the rows of the layer table and a verdict."""
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.debugtools.compare.rows import CompareResult
 from layerwise._tool.debugtools.compare.spec import CompareSpec, resumed_tables
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
 
-def compare(context: "JobContext") -> dict[str, Any]:
+def compare(context: "JobContext") -> CompareResult:
     """Run the comparison that `context.params` describes (a CompareSpec).
 
     Emits rows of the tables inputs, runs, layers and (where something was not finite) validate; returns the
@@ -25,7 +26,7 @@ def compare(context: "JobContext") -> dict[str, Any]:
     return context.resumed(lambda: _prepared(context, spec), resumed_tables(spec))
 
 
-def _prepared(context: "JobContext", spec: CompareSpec) -> dict[str, Any]:
+def _prepared(context: "JobContext", spec: CompareSpec) -> CompareResult:
     with ExitStack() as stack:
         if spec.model_options.fp16:
             from layerwise._tool.debugtools.compare.sides.half import converted
@@ -34,7 +35,7 @@ def _prepared(context: "JobContext", spec: CompareSpec) -> dict[str, Any]:
         return _compare(context, spec)
 
 
-def _compare(context: "JobContext", spec: CompareSpec) -> dict[str, Any]:
+def _compare(context: "JobContext", spec: CompareSpec) -> CompareResult:
     if spec.model_options.save_onnx is not None:
         from layerwise._tool.debugtools.compare.sides.save_model import save_model
 

@@ -4,9 +4,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from layerwise._tool.backends.feeds.sources import make_feeds
+from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown
@@ -14,9 +15,17 @@ from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
 from layerwise._tool.debugtools.compare.memory import peak
 from layerwise._tool.debugtools.compare.observing.iteration import Observer
 from layerwise._tool.debugtools.compare.observing.sequence import in_sequence
-from layerwise._tool.debugtools.compare.pairing.left_out import NotCompared
 from layerwise._tool.debugtools.compare.pairing.saved_names import RenamedOutputs
 from layerwise._tool.debugtools.compare.plots.drawing import Plots
+from layerwise._tool.debugtools.compare.rows import (
+    CompareResult,
+    EngineFileRow,
+    InputsRow,
+    LayerRow,
+    NotCompared,
+    RunRow,
+    TensorInfo,
+)
 from layerwise._tool.debugtools.compare.sides.common_feeds import common_feeds
 from layerwise._tool.debugtools.compare.sides.marks import idle_exclusions, shown_outputs
 from layerwise._tool.debugtools.compare.sides.same_feeds import same_feeds
@@ -24,8 +33,7 @@ from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.table.comparison import Array, Enough, Feed, Frame
 from layerwise._tool.debugtools.compare.table.layer_rows import ObservedRows
-from layerwise._tool.debugtools.compare.table.layers import Row
-from layerwise._tool.debugtools.compare.table.outcome import Outcome, row_key
+from layerwise._tool.debugtools.compare.table.outcome import Outcome
 from layerwise._tool.debugtools.compare.table.output_rows import plain_rows
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Places
@@ -66,7 +74,7 @@ class ComparisonRun:
     ) -> None:
         self._stack.__exit__(kind, error, trace)
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> CompareResult:
         """Run all iterations and return the job's result."""
         setup = self.setup
         other = next((side for side in self.model_sides if side.model is not setup.model), None)
@@ -114,7 +122,7 @@ class ComparisonRun:
         file = side.runner.engine_file
         if file is not None and (side.index, file) not in self._noted:
             self._noted.add((side.index, file))
-            self.context.row("engines", {"runner": side.name, "index": side.index, "path": file})
+            self.context.row("engines", EngineFileRow(side.name, side.index, str(file)))
 
     def _feeds(self) -> Iterator[Feed]:
         own = next((side for side in self.model_sides if not side.own_model), next(iter(self.model_sides), None))
@@ -154,9 +162,9 @@ class ComparisonRun:
     def _iteration(self, number: int, feed: Feed, results: list[IterationResult]) -> None:
         frame = self.frame
         self.outcome.iteration(number)
-        self.comparer.begin(row for row in frame.done.values() if row["iteration"] == number)
+        self.comparer.begin(row for row in frame.done.values() if row.iteration == number)
         frame.savers.feed(number, feed)
-        self.context.row("inputs", {"iteration": number, "inputs": _described(feed)})
+        self.context.row("inputs", InputsRow(number, _described(feed)))
         for side, result in zip(self.sides, results, strict=True):
             self._tell_run(number, side, result)
         if self.setup.observing:
@@ -169,8 +177,8 @@ class ComparisonRun:
             self._warn_unknown(results)
 
     def _tell_run(self, number: int, side: Side, result: IterationResult) -> None:
-        row = {"iteration": number, "runner": side.name, "index": side.index, "runtime": result.runtime}
-        self.context.row("runs", row | {"outputs": _described(result.outputs)})
+        outputs = _described(result.outputs)
+        self.context.row("runs", RunRow(number, side.name, side.index, result.runtime, outputs))
         plain = isinstance(side, ModelSide) and not (self.setup.observing and self.frame.observed(side) == "marked")
         if plain or (self.frame.validator and not isinstance(side, ModelSide)):
             for name in shown_outputs(self.spec.marks, result.outputs):
@@ -185,23 +193,23 @@ class ComparisonRun:
         for text in (*self.comparer.tolerances.unknown_names(names), *idle):
             self.context.warn(text)
 
-    def _emit(self, row: Row, result: Comparison, a: Array, b: Array) -> None:
+    def _emit(self, row: LayerRow, result: Comparison, a: Array, b: Array) -> None:
         self.context.row("layers", row)
         self._count(row)
-        first, second = (self.sides[i].name for i in row["pair"])
+        first, second = (self.sides[i].name for i in row.pair)
         if self.spec.save_accuracy or self.spec.check_average:
-            self.accuracy.add(row["iteration"], (first, second), row["tensor"], result)
+            self.accuracy.add(row.iteration, (first, second), row.tensor, result)
         self.plots.draw(row, (first, second), a, b)
         if self.spec.fail_fast and result.passed is False:
             raise Enough
 
     def _resume(self) -> None:
         """Rows that an earlier attempt of the job finished are not made again, unless files are made with them."""
-        for row in self.context.previous_rows("layers"):
-            self.frame.done[row_key(row)] = row
+        for row in typed(self.context.previous_rows("layers"), LayerRow):
+            self.frame.done[row.key] = row
             self._count(row)
 
-    def _count(self, row: Row) -> None:
+    def _count(self, row: LayerRow) -> None:
         self.outcome.add(row)
         self.frame.left_out.row(row)
 
@@ -214,43 +222,44 @@ class ComparisonRun:
             )
         return used
 
-    def _result(self) -> dict[str, Any]:
+    def _result(self) -> CompareResult:
         self.accuracy_results = self.accuracy.results()
         if self.spec.save_accuracy:
             self.accuracy_results.save(self.spec.save_accuracy)
         result = self.outcome.result(time.perf_counter() - self.started)
         if self.spec.check_average:
-            result["averages"] = self.accuracy.averages()
-            result["passed"] = self.accuracy_results.passed and not self.outcome.bare()
+            result.averages = self.accuracy.averages()
+            result.passed = self.accuracy_results.passed and not self.outcome.bare()
         if self.frame.validator:
-            result["valid"] = self.frame.validator.verdict()
-            result["passed"] = result["passed"] and result["valid"]
-        result["peak_memory"] = self._peak()
-        result["canary"] = self.observed.canary.report()
+            result.valid = self.frame.validator.verdict()
+            result.passed = result.passed and result.valid
+        result.peak_memory = self._peak()
+        result.canary = self.observed.canary.report()
         plan = self.observed.plan
-        result["skipped"] = plan.skipped if plan else []
-        result["unmatched"] = plan.unmatched if plan else []
-        return result | self._left_out()
+        result.skipped = plan.skipped if plan else []
+        result.unmatched = plan.unmatched if plan else []
+        result.nothing_compared, result.not_compared = self._nothing_compared(), list(self.frame.left_out)
+        return result
 
-    def _left_out(self) -> dict[str, Any]:
-        """Tell what was not compared. nothing_compared: a sentence for each pair that has no verdict therefore."""
+    def _nothing_compared(self) -> list[str]:
+        """Tell what was not compared, and return a sentence for each pair that has no verdict therefore."""
         left, bare = self.frame.left_out, self.outcome.bare()
         for text in left.warnings() if len(bare) < len(self.pairs) else ():
             self.context.warn(text)
         nothing = [left.nothing([side.name for side in self.sides], pair) for pair in bare]
         for text in nothing:
             self.context.log(text, "error")
-        return {"nothing_compared": nothing, "not_compared": left.listed()}
+        return nothing
 
 
 def _megabytes(count: int) -> str:
     return f"{count / 1e6:.0f} MB"
 
 
-def _described(arrays: Mapping[str, Array]) -> list[dict[str, Any]]:
+def _described(arrays: Mapping[str, Array]) -> list[TensorInfo]:
     """Names, types and shapes; those of a file without reading its arrays."""
     kinds = arrays.described() if isinstance(arrays, RenamedOutputs) else _kinds(arrays)
-    return [{"name": name, "dtype": dtype, "shape": list(shape)} for name, dtype, shape in kinds]
+    return [TensorInfo(*kind) for kind in kinds]
 
 
 def _kinds(arrays: Mapping[str, Array]) -> Iterator[tuple[str, str, tuple[int, ...]]]:

@@ -11,11 +11,11 @@ from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
 from layerwise._tool.debugtools.compare.arithmetic.tensor_values import tensor_values
+from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.run import ComparisonRun
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 from layerwise._tool.debugtools.compare.table.comparison import Enough
-from layerwise._tool.debugtools.compare.table.layers import Row
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
@@ -60,7 +60,7 @@ class _Quiet:
 
     def log(self, text: str, level: str = "info") -> None: ...
 
-    def row(self, table: str, row: dict[str, Any]) -> None: ...
+    def row(self, table: str, row: object) -> None: ...
 
     def progress(self, done: float, total: float | None, unit: str = "", text: str = "") -> None: ...
 
@@ -74,7 +74,7 @@ class TensorRun(ComparisonRun):
     def __init__(self, context: "JobContext", view: ViewSpec) -> None:
         self.view = view
         self.skipped, feeds = feeds_from(view.compare.feeds, view.iteration)
-        self._row: Row = {}
+        self._row: LayerRow | None = None
         self._data: dict[str, Any] = {}
         first, second = view.pair
         if not (0 <= first < len(view.compare.runners) and 0 <= second < len(view.compare.runners)):
@@ -96,20 +96,17 @@ class TensorRun(ComparisonRun):
     def values(self) -> dict[str, Any]:
         """Run until the tensor is there."""
         self.run()
-        if not self._row:
+        if self._row is None:
             raise LayerwiseError(f"{shown(self.view.tensor, 200)} did not come out again on both sides")
-        return {"row": self._row, **self._data}
+        return {"row": msgspec.to_builtins(self._row), **self._data}
 
-    def _emit(self, row: Row, result: Comparison, a: Array, b: Array) -> None:
-        if row["tensor"] != self.view.tensor or row["iteration"] != self.skipped:
+    def _emit(self, row: LayerRow, result: Comparison, a: Array, b: Array) -> None:
+        if row.tensor != self.view.tensor or row.iteration != self.skipped:
             return
-        atol, rtol = (row[key] if given is None else given for key, given in self._tolerances())
-        self._row = row
+        view, self._row = self.view, row
+        atol, rtol = (row.atol if view.atol is None else view.atol), (row.rtol if view.rtol is None else view.rtol)
         self._data = tensor_values(a, b, float(atol or 0.0), float(rtol or 0.0))
         raise Enough
-
-    def _tolerances(self) -> list[tuple[str, float | None]]:
-        return [("atol", self.view.atol), ("rtol", self.view.rtol)]
 
 
 def _observing(view: ViewSpec) -> dict[str, Any]:

@@ -1,17 +1,18 @@
 """The job action `locate`: from a LocateSpec to the rows of the layer table with local errors, and the suspects."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.debugtools.locate.rows import LocateResult
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
 
-def locate(context: "JobContext") -> dict[str, Any]:
+def locate(context: "JobContext") -> LocateResult:
     """Find the nodes whose own error explains the difference of the two sides of `context.params` (a LocateSpec).
 
     Emits rows of the tables layers and suspects; returns the suspects, worst first. LayerwiseError for what the user
@@ -24,7 +25,7 @@ def locate(context: "JobContext") -> dict[str, Any]:
     return context.resumed(lambda: _locate(context, spec), ["layers", "feeds"])
 
 
-def _locate(context: "JobContext", spec: LocateSpec) -> dict[str, Any]:
+def _locate(context: "JobContext", spec: LocateSpec) -> LocateResult:
     from layerwise._tool.backends.trt.store import forget_candidates
     from layerwise._tool.debugtools.compare.sides.setup import Setup
 

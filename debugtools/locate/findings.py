@@ -2,19 +2,19 @@
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.tensors import is_floating
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.memory import peak
+from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
-from layerwise._tool.debugtools.compare.table.layers import Row
 from layerwise._tool.debugtools.engines.node_map.layers import Mapped
 from layerwise._tool.debugtools.locate.crowd import Crowd
 from layerwise._tool.debugtools.locate.differences import Differences
 from layerwise._tool.debugtools.locate.evidence import evidence
 from layerwise._tool.debugtools.locate.part import Part
+from layerwise._tool.debugtools.locate.rows import LocateResult, SuspectRow
 from layerwise._tool.debugtools.locate.suspects import Suspect, Suspects, suspect_row
 
 _PRODUCTS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul", "Einsum", "LSTM", "GRU", "RNN", "Attention"})
@@ -35,17 +35,17 @@ class Findings:
         self._tensors = 0
         self.engine: list[Mapped] = []
 
-    def add(self, row: Row, suspect: Suspect | None) -> None:
+    def add(self, row: LayerRow, suspect: Suspect | None) -> None:
         """Take in one tensor."""
-        name = row["tensor"]
-        if row["local"] is not None and is_floating(row["dtype"][0]):
-            self._crowd.add(row["op"], row["local"], off=row["diagnosis"] == "kernel")
+        name = row.tensor
+        if isinstance(row.local, float) and is_floating(row.dtype[0]):
+            self._crowd.add(row.op, row.local, off=row.diagnosis == "kernel")
         if suspect is not None:
             self._suspects.add(suspect)
             if suspect.failure:
                 self._failures.append(suspect.failure)
-        if name in self._graph_outputs and (row["size"] or row["passed"] is not True):
-            self._outputs[name] = self._outputs.get(name, True) and row["passed"] is True
+        if name in self._graph_outputs and (row.size or row.passed is not True):
+            self._outputs[name] = self._outputs.get(name, True) and row.passed is True
 
     @cached_property
     def _graph_outputs(self) -> frozenset[str]:
@@ -76,11 +76,11 @@ class Findings:
             ):
                 yield f"output {shown(name, 120)!r} is not in the reference: it is not compared"
 
-    def rows(self, top: int) -> list[Row]:
+    def rows(self, top: int) -> list[SuspectRow]:
         """Rows of table `suspects`, worst first."""
         return [self._row(suspect, outputs) for suspect, outputs in self._chosen()[:top]]
 
-    def _row(self, suspect: Suspect, outputs: list[str]) -> Row:
+    def _row(self, suspect: Suspect, outputs: list[str]) -> SuspectRow:
         own, told = self._suspect.own(suspect.tensor), self._differences
         like = self._crowd.told(suspect.place.op) if suspect.word == "kernel" else ""
         lines = [*([like] if like else []), *self._tf32(suspect), *self._layers(suspect)]
@@ -107,13 +107,13 @@ class Findings:
             return None
         return Differences(Part.model(mine), Part.model(theirs), lambda name: theirs.own(mine.common(name)))
 
-    def result(self, rows: list[Row]) -> dict[str, Any]:
-        """The fields of the job's result; passed: something was found; level: how far most nodes are off, 0 if few."""
-        return {
-            "passed": bool(rows), "suspects": rows, "n_suspects": len(self._chosen()), "tensors": self._tensors,
-            "stopped": self._stopped, "outputs_differ": not all(self._outputs.values()),
-            "summary": self._summary(rows), "level": self._crowd.level, "peak_memory": peak(),
-        }  # fmt: skip
+    def result(self, rows: list[SuspectRow], seconds: float, runners: list[str]) -> LocateResult:
+        """The job's result."""
+        return LocateResult(
+            passed=bool(rows), suspects=rows, n_suspects=len(self._chosen()), tensors=self._tensors,
+            stopped=self._stopped, outputs_differ=not all(self._outputs.values()), summary=self._summary(rows),
+            level=self._crowd.level, peak_memory=peak(), seconds=seconds, runners=runners,
+        )  # fmt: skip
 
     def _chosen(self) -> list[tuple[Suspect, list[str]]]:
         return self._crowd.standing_out(self._worth_telling())
@@ -124,12 +124,12 @@ class Findings:
         told = [found for found in ranked if found[0].word != "clean"]
         return ranked if told or self._stopped or not all(self._outputs.values()) else []
 
-    def _summary(self, rows: list[Row]) -> str:
+    def _summary(self, rows: list[SuspectRow]) -> str:
         level = self._crowd.level
         usual = f"; most nodes are off by about {level:.2g}: it computes in lower precision" if level else ""
         if rows:
             first = rows[0]
-            return f"{first['diagnosis']} at #{first['i']} {first['op']} {first['node']}: {first['evidence']}{usual}"
+            return f"{first.diagnosis} at #{first.i} {first.op} {first.node}: {first.evidence}{usual}"
         if level:
             return f"no node stands out{usual}, and the errors add up (see `layerwise debug precision`)"
         if self._stopped:

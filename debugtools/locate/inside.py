@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import onnx
@@ -13,7 +13,6 @@ from layerwise._tool.backends.tensors import dtype_name, to_onnx
 from layerwise._tool.debugtools.compare.observing.canary import same_bits
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 from layerwise._tool.debugtools.compare.sides.stream import SessionPool
-from layerwise._tool.debugtools.compare.table.layers import Row
 from layerwise._tool.debugtools.locate.diagnosis import diagnose
 from layerwise._tool.debugtools.locate.differences import Differences
 from layerwise._tool.debugtools.locate.errors import error_of
@@ -22,6 +21,7 @@ from layerwise._tool.debugtools.locate.local import LocalRuns
 from layerwise._tool.debugtools.locate.part import Part
 from layerwise._tool.debugtools.locate.points import Point
 from layerwise._tool.debugtools.locate.reference import Reference
+from layerwise._tool.debugtools.locate.rows import Inside, SuspectRow
 from layerwise._tool.debugtools.locate.suspects import Suspect, Suspects, suspect_row
 from layerwise._tool.debugtools.locate.trips import MOST_TRIPS, Body, trips
 from layerwise._tool.debugtools.locate.walk import Met, Walk
@@ -34,20 +34,6 @@ Values = Mapping[str, Array]
 _NONE, _SMALL, _BEYOND = range(3)
 _DEEPEST = 8
 _TOLD = 3
-
-
-@dataclass
-class Inside:
-    """What was found in a body. trip: counted from 0; note: why nothing was found."""
-
-    body: str = ""
-    trip: int = 0
-    rows: list[Row] = field(default_factory=list)
-    note: str = ""
-
-    def as_row(self) -> Row:
-        """The field `inside` of a suspect's row."""
-        return {"body": self.body, "trip": self.trip, "suspects": self.rows, "note": self.note}
 
 
 @dataclass(frozen=True)
@@ -69,13 +55,13 @@ class Pair:
         return {**self.mine.weights(self.node), **given}, {**self.theirs.weights(self.other), **renamed}
 
 
-def enter(pair: Pair, suspect: Suspect, walk: Walk, depth: int = 0) -> Row | None:
+def enter(pair: Pair, suspect: Suspect, walk: Walk, depth: int = 0) -> Inside | None:
     """Look into the node that makes the tensor last met, if it has a body; the suspect's `inside`."""
     if pair.node.op_type not in CONTROL_FLOW:
         return None
     if len(suspect.region) > 1:
-        return Inside(note="the tensor is made by several nodes; the body is not looked into").as_row()
-    return look_inside(pair, walk.inputs(suspect.tensor), depth).as_row()
+        return Inside(note="the tensor is made by several nodes; the body is not looked into")
+    return look_inside(pair, walk.inputs(suspect.tensor), depth)
 
 
 def look_inside(pair: Pair, values: Values, depth: int = 0) -> Inside:
@@ -150,7 +136,7 @@ def _divergence(both: Sequence[Body], feeds: tuple[Values, Values]) -> int:
 
 def _locate(
     mine: Part, theirs: Part, feeds: tuple[Values, Values], rename: Callable[[str], str], depth: int
-) -> list[Row]:
+) -> list[SuspectRow]:
     """Rows of the body's suspects, worst first."""
     suspects = Suspects()
     with ExitStack() as stack:

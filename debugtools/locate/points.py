@@ -6,8 +6,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from layerwise._tool.debugtools.compare.sides.executed import Blocked
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
+from layerwise._tool.debugtools.compare.sides.stream import Blocked
 
 Array = NDArray[Any]
 

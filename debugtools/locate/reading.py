@@ -5,17 +5,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import SAFETY
+from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.engine import asked_types
-from layerwise._tool.debugtools.compare.table.layers import Ledger, Row, layer_row
+from layerwise._tool.debugtools.compare.table.layers import Ledger, layer_row
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Place
 from layerwise._tool.debugtools.locate.diagnosis import diagnose
 from layerwise._tool.debugtools.locate.errors import Error, error_from, error_of
 from layerwise._tool.debugtools.locate.grounds import Grounds
 from layerwise._tool.debugtools.locate.inside import enter
+from layerwise._tool.debugtools.locate.rows import Inside
 from layerwise._tool.debugtools.locate.sums import sum_bound
 from layerwise._tool.debugtools.locate.suspects import Suspect
 from layerwise._tool.debugtools.locate.walk import Met, Walk
@@ -47,7 +51,7 @@ class Reader:
         self._errors: dict[str, float] = {}
         self._shapes = {name: array.shape for name, array in walk.feed.items()}
 
-    def read(self, met: Met) -> tuple[Row, Suspect | None]:
+    def read(self, met: Met) -> tuple[LayerRow, Suspect | None]:
         """Return the tensor's row, and what there is to suspect."""
         place, region = self._comparer.places.place(met.name), self._grounds.region(met.name)
         self._shapes[self._comparer.sides[0].own(met.name)] = met.reference.shape
@@ -57,7 +61,8 @@ class Reader:
         if word == "propagated" and self._only_whole(accumulated, region):
             word = "kernel"
         row = self._row(met, place, result, judged)
-        row |= {"local": local.rel if local else None, "local_abs": local.abs if local else None, "diagnosis": word}
+        own = (local.rel, local.abs) if local else (None, None)
+        row = structs.replace(row, local=own[0], local_abs=own[1], diagnosis=word)
         suspect = Suspect(
             place,
             met.name,
@@ -82,7 +87,7 @@ class Reader:
         seen = self._mode == "executed" and self._comparer.sides[0].spec.kind == "trt"
         return seen and accumulated is not None and self._inputs(region) <= accumulated.bound
 
-    def _inside(self, met: Met, suspect: Suspect) -> Row | None:
+    def _inside(self, met: Met, suspect: Suspect) -> Inside | None:
         """What is at fault in the node's body, where that was asked for."""
         pair = self._grounds.pair(met.name) if self._bodies and self._mode != "executed" else None
         return enter(pair, suspect, self._walk) if pair else None
@@ -92,7 +97,7 @@ class Reader:
         differs = self._grounds.same_runner and found.local is not None and found.local.rel > 0
         return differs or found.word not in ("clean", "propagated")
 
-    def _row(self, met: Met, place: Place, result: Comparison, judged: Judged) -> Row:
+    def _row(self, met: Met, place: Place, result: Comparison, judged: Judged) -> LayerRow:
         other = self._comparer.sides[1].own(met.name)
         return layer_row(self._iteration, (0, 1), met.name, other, self._mode, place, result, judged)
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -12,21 +12,23 @@ from numpy.typing import NDArray
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.feeds.sources import make_feeds
+from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.memory import Limits, keep_for_reuse, keep_nothing_back, limits, peak, resident
+from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.common_feeds import common_feeds
 from layerwise._tool.debugtools.compare.sides.engine import check_engine_side
 from layerwise._tool.debugtools.compare.sides.same_feeds import same_feeds
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide, Side
 from layerwise._tool.debugtools.compare.sides.stream import SessionPool
-from layerwise._tool.debugtools.compare.table.outcome import row_key
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Places
 from layerwise._tool.debugtools.locate import executed
 from layerwise._tool.debugtools.locate.findings import Findings
 from layerwise._tool.debugtools.locate.grounds import Grounds
 from layerwise._tool.debugtools.locate.reading import Reader
+from layerwise._tool.debugtools.locate.rows import LocateResult
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ class LocateRun:
         self._pools = SessionPool(keep), SessionPool(keep)
         places = Places(setup.model, True, other_model(self.suspect, self.reference))
         self._comparer = Comparer(spec.compare, setup.sides, places, lambda *_: None)
-        self._done = {row_key(row) for row in context.previous_rows("layers")}
+        self._done = {row.key for row in typed(context.previous_rows("layers"), LayerRow)}
         self._grounds: Grounds | None = None
         self.findings = Findings(self.suspect, self.reference)
 
@@ -65,7 +67,7 @@ class LocateRun:
     ) -> None:
         self._stack.__exit__(kind, error, trace)
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> LocateResult:
         """Run all iterations and return the job's result."""
         for number, feed in enumerate(self._feeds()):
             feeds = self._fitted(feed)
@@ -116,7 +118,7 @@ class LocateRun:
         self.suspect.observe(trace.begin(feed))
         self.findings.engine = trace.layers
         for layer in trace.layers:
-            self.context.row("engine", asdict(layer))
+            self.context.row("engine", layer)
         nodes = {i for layer in trace.layers for i in layer.nodes}
         by_value = f", {len(trace.by_value)} by their values" if trace.by_value else ""
         self.context.log(
@@ -132,7 +134,7 @@ class LocateRun:
             reader = Reader(number, self._comparer, grounds, walk, self.suspect.model.cut, mode, self.spec.bodies)
             for done, met in enumerate(walk, 1):
                 row, suspect = reader.read(met)
-                if row_key(row) not in self._done:
+                if row.key not in self._done:
                     self.context.row("layers", row)
                 self.findings.add(row, suspect)
                 self.context.progress(done, len(grounds.points), "tensors", met.name)
@@ -152,14 +154,14 @@ class LocateRun:
             return "saved"
         return "executed" if self.suspect.observed.executed else "every"
 
-    def _result(self) -> dict[str, Any]:
+    def _result(self) -> LocateResult:
         for text in [*self.findings.unmatched(), *self._over_budget()]:
             self.context.warn(text)
         rows = self.findings.rows(self.spec.top)
         for row in rows:
             self.context.row("suspects", row)
         seconds = time.perf_counter() - self.started
-        return self.findings.result(rows) | {"seconds": seconds, "runners": [side.name for side in self.setup.sides]}
+        return self.findings.result(rows, seconds, [side.name for side in self.setup.sides])
 
     def _over_budget(self) -> Iterator[str]:
         budget, used = self.spec.compare.memory_budget, peak()

@@ -2,17 +2,18 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
 
 from layerwise._tool.debugtools.compare.table.places import Place
 from layerwise._tool.debugtools.locate.diagnosis import Word
 from layerwise._tool.debugtools.locate.errors import Error
+from layerwise._tool.debugtools.locate.rows import Inside, NodeRow, SuspectRow
 from layerwise._tool.surgery.precision.plan import node_label
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
-
-Row = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -21,7 +22,7 @@ class Suspect:
 
     local: None if the node failed on the reference's inputs, with `failure`. region: positions of the nodes that make
     the tensor from tensors that both sides have. inputs: the largest relative error of what they read. inside: what
-    is at fault in the body of a control-flow node, as `Inside.as_row` has it.
+    is at fault in the body of a control-flow node.
     """
 
     place: Place
@@ -34,7 +35,7 @@ class Suspect:
     iteration: int
     inputs: float = 0.0
     failure: str = ""
-    inside: Row | None = None
+    inside: Inside | None = None
 
     @property
     def rank(self) -> tuple[int, float, int, int]:
@@ -74,15 +75,14 @@ class Suspects:
         return [(suspect, list(self._outputs[suspect.place.i])) for suspect in worst]
 
 
-def suspect_row(suspect: Suspect, outputs: list[str], cut: "GraphCut", evidence: list[str]) -> Row:
+def suspect_row(suspect: Suspect, outputs: list[str], cut: "GraphCut", evidence: list[str]) -> SuspectRow:
     """Return the row of table `suspects`; cut: the suspect's model."""
     local, accumulated, place = suspect.local, suspect.accumulated, suspect.place
     label = place.node or (node_label(cut.nodes[place.i]) if place.i >= 0 else suspect.tensor)
-    return {
-        "i": place.i, "node": label, "op": place.op, "outputs": outputs, "tensor": suspect.tensor,
-        "iteration": suspect.iteration,
-        "local": local.rel if local else None, "local_abs": local.abs if local else None,
-        "accumulated": accumulated.rel if accumulated else None, "amplification": suspect.amplification,
-        "diagnosis": suspect.word, "evidence": "; ".join(evidence),
-        "region": [{"i": i, "node": node_label(cut.nodes[i]), "op": cut.nodes[i].op_type} for i in suspect.region],
-    } | ({"inside": suspect.inside} if suspect.inside else {})  # fmt: skip
+    return SuspectRow(
+        i=place.i, node=label, op=place.op, outputs=outputs, tensor=suspect.tensor, iteration=suspect.iteration,
+        local=local.rel if local else None, local_abs=local.abs if local else None,
+        accumulated=accumulated.rel if accumulated else None, amplification=suspect.amplification,
+        diagnosis=suspect.word, evidence="; ".join(evidence), inside=suspect.inside or UNSET,
+        region=[NodeRow(i, node_label(cut.nodes[i]), cut.nodes[i].op_type) for i in suspect.region],
+    )  # fmt: skip

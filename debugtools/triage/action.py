@@ -3,15 +3,17 @@
 import shutil
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.debugtools.triage.finding import Case, Finding
 from layerwise._tool.debugtools.triage.flow import END, FIRST, STEPS, check_answers, follow
 from layerwise._tool.debugtools.triage.place import Place
 from layerwise._tool.debugtools.triage.report import write_reports
+from layerwise._tool.debugtools.triage.rows import StepRow, TriageResult
 from layerwise._tool.debugtools.triage.spec import TriageSpec
 from layerwise._tool.debugtools.triage.steps import MEASURES
 from layerwise._tool.debugtools.triage.subjobs import SubJobs
@@ -19,10 +21,8 @@ from layerwise._tool.debugtools.triage.subjobs import SubJobs
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
-Row = dict[str, Any]
 
-
-def triage(context: "JobContext") -> dict[str, Any]:
+def triage(context: "JobContext") -> TriageResult:
     """Find out what kind of fault `context.params` (a TriageSpec) describes.
 
     Emits a row of table steps for each step taken; returns the way, the verdict and the files written. Steps that an
@@ -43,9 +43,9 @@ class Triage:
 
     def __init__(self, context: "JobContext", spec: TriageSpec) -> None:
         self.context, self.spec = context, spec
-        self.earlier = context.previous_rows("steps")
+        self.earlier = typed(context.previous_rows("steps"), StepRow)
         self.case = Case(spec, SubJobs(context, spec.compare), self._place())
-        self.rows: list[Row] = []
+        self.rows: list[StepRow] = []
         self._asks = spec.ask
 
     def _place(self) -> Place:
@@ -60,7 +60,7 @@ class Triage:
             raise LayerwiseError(f"{self.spec.output or work} cannot be made: {error.strerror}") from error
         return place
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> TriageResult:
         """Take steps until the way ends."""
         started = time.monotonic()
         name = self._taken()
@@ -68,23 +68,22 @@ class Triage:
             name = self._step(name)
         paths = write_reports(self.case, self.rows, self.context.raw)
         last = self.rows[-1]
-        return {
-            "passed": bool(self.case.data("report", "bundle")),
-            "way": [[row["step"], row["answer"]] for row in self.rows],
-            "end": last["step"], "advice": last["advice"], "files": paths, "seconds": time.monotonic() - started,
-            "suspects": self.case.data("extract", "suspects") or [],
-        }  # fmt: skip
+        return TriageResult(
+            passed=bool(self.case.data("report", "bundle")), way=[(row.step, row.answer) for row in self.rows],
+            end=last.step, advice=last.advice, files=paths, seconds=time.monotonic() - started,
+            suspects=self.case.suspects,
+        )  # fmt: skip
 
     def _taken(self) -> str:
         """Take in the steps of earlier attempts; the step to go on with."""
         name = FIRST
         for row in self.earlier:
-            if row["step"] != name:
+            if row.step != name:
                 break
             self.rows.append(row)
-            data = self.case.place.known(row["data"])
-            self.case.findings[name] = Finding(row["answer"], row["evidence"], row["jobs"], data)
-            name = follow(name, row["answer"])
+            data = self.case.place.known(row.data)
+            self.case.findings[name] = Finding(row.answer, row.evidence, row.jobs, data)
+            name = follow(name, row.answer)
         return name
 
     def _step(self, name: str) -> str:
@@ -115,11 +114,10 @@ class Triage:
 
     def _tell(self, name: str, found: Finding, by: str, seconds: float) -> None:
         step = STEPS[name]
-        row = {
-            "step": name, "title": step.title, "question": step.question, "answer": found.answer, "by": by,
-            "evidence": self.case.place.told(found.evidence), "jobs": found.jobs,
-            "data": self.case.place.told(found.data), "seconds": seconds,
-            "next": step.answers[found.answer], "advice": step.advice.get(found.answer, ""),
-        }  # fmt: skip
+        row = StepRow(
+            step=name, title=step.title, question=step.question, answer=found.answer, by=by,
+            evidence=self.case.place.told(found.evidence), jobs=found.jobs, data=self.case.place.told(found.data),
+            seconds=seconds, next=step.answers[found.answer], advice=step.advice.get(found.answer, ""),
+        )  # fmt: skip
         self.rows.append(row)
         self.context.row("steps", row)

@@ -1,19 +1,18 @@
 """The second half of the flowchart: the failing part is cut out, made small, and written down."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
-from layerwise._tool.debugtools.bundle.culprits import culprits
 from layerwise._tool.debugtools.bundle.spec import BundleSpec
 from layerwise._tool.debugtools.compare.sides.engine import asked_types
+from layerwise._tool.debugtools.locate.rows import LocateResult, SuspectRow
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 from layerwise._tool.debugtools.search.precision.engines import full
 from layerwise._tool.debugtools.search.spec import DebugSpec
 from layerwise._tool.debugtools.triage.finding import Case, Finding, failed, outputs_told
 from layerwise._tool.debugtools.triage.measure import plain
-from layerwise._tool.debugtools.triage.subjobs import Done
+from layerwise._tool.debugtools.triage.subjobs import Bundled, Done, Reduced
 
 _SHOWN = 3
 
@@ -21,35 +20,35 @@ _SHOWN = 3
 def extract(case: Case) -> Finding:
     """Does the node that is wrong by itself fail when it stands alone?"""
     spec = LocateSpec(compare=plain(case.spec.compare))
-    done = case.jobs.run("locate", msgspec.to_builtins(spec), "which layer is wrong by itself?")
-    suspects = done.result.get("suspects") or []
+    done = case.jobs.run("locate", spec, "which layer is wrong by itself?", LocateResult)
+    suspects = done.result.suspects
     if not suspects:
         why = done.problem or "no node is wrong by itself: the fault grows over several, or sits in what is fused"
         return Finding("no", [why], [done.job])
     told = [_told(suspect) for suspect in suspects[:_SHOWN]]
-    nodes = culprits(done.result)
+    nodes = [node.i for node in suspects[0].region] or [suspects[0].i]
     found = _bundle(case, nodes, "does the layer fail on its own?")
-    told.append(found.problem or str(found.result.get("summary", "")))
-    alone = bool(found.result.get("passed"))
-    data = {"suspects": suspects, "bundle": found.result.get("path") if alone else None, "nodes": nodes}
+    told.append(found.problem or found.result.summary)
+    alone, listed = found.result.passed, msgspec.to_builtins(suspects)
+    data = {"suspects": listed, "bundle": found.result.path if alone else None, "nodes": nodes}
     return Finding("yes" if alone else "no", told, [done.job, found.job], data)
 
 
-def _told(suspect: dict[str, Any]) -> str:
-    return f"#{suspect['i']} {suspect['op']} {suspect['node']}: {suspect['diagnosis']}; {suspect['evidence']}"
+def _told(suspect: SuspectRow) -> str:
+    return f"#{suspect.i} {suspect.op} {suspect.node}: {suspect.diagnosis}; {suspect.evidence}"
 
 
 def reduce(case: Case) -> Finding:
     """Is there a smaller model that still fails?"""
     compare = plain(case.spec.compare)
     spec = DebugSpec(compare=compare, output=str(case.folder / "reduced.onnx"))
-    done = case.jobs.run("debug_reduce", msgspec.to_builtins(spec), "reduce")
-    found = done.result.get("found") or []
-    told = [done.problem or str(done.result.get("summary", ""))]
-    if not found or not done.result.get("verified"):
+    done = case.jobs.run("debug_reduce", spec, "reduce", Reduced)
+    found = done.result.found
+    told = [done.problem or done.result.summary]
+    if not found or not done.result.verified:
         return Finding("no", told, [done.job])
-    nodes = culprits(done.result)
-    return Finding("yes", told, [done.job], {"nodes": nodes, "model": found[0].get("path")})
+    nodes = [node.i for node in found[0].nodes]
+    return Finding("yes", told, [done.job], {"nodes": nodes, "model": found[0].path})
 
 
 def check(case: Case) -> Finding:
@@ -79,13 +78,13 @@ def report(case: Case) -> Finding:
         return Finding("yes", [f"the bundle of the failing layer: {made}"], data={"bundle": made})
     nodes: Sequence[int] = case.data("reduce", "nodes") or []
     done = _bundle(case, nodes, "write the repro bundle")
-    path = done.result.get("path")
-    told = [done.problem or f"{path}: {done.result.get('summary', '')}"]
+    path = done.result.path
+    told = [done.problem or f"{path}: {done.result.summary}"]
     return Finding("yes" if path else "no", told, [done.job], {"bundle": path})
 
 
-def _bundle(case: Case, nodes: Sequence[int], title: str) -> Done:
+def _bundle(case: Case, nodes: Sequence[int], title: str) -> Done[Bundled]:
     taken = case.place.bundles()
     target = case.folder / (f"bundle-{taken + 1}" if taken else "bundle")
     spec = BundleSpec(compare=plain(case.spec.compare), nodes=list(nodes), output=str(target))
-    return case.jobs.run("bundle", msgspec.to_builtins(spec), title)
+    return case.jobs.run("bundle", spec, title, Bundled)

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.backends.trt.variants import built_anew, loads_engine
+from layerwise._tool.debugtools.compare.rows import CompareResult
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 from layerwise._tool.debugtools.triage.finding import Case, Finding, failed, outputs_told
-from layerwise._tool.debugtools.triage.subjobs import Done
+from layerwise._tool.debugtools.triage.subjobs import Done, Sanitized
 from layerwise._tool.surgery.sanitize.action import SanitizeJob
 from layerwise._tool.surgery.sanitize.steps import SanitizeSpec
 
@@ -46,12 +46,12 @@ def sanitize(case: Case) -> Finding:
         what=SanitizeSpec(fold=True, cleanup=True),
         external_data_dir=options.external_data_dir, ignore_external_data=options.ignore_external_data,
     )  # fmt: skip
-    made = case.jobs.run("sanitize", msgspec.to_builtins(job), "sanitise the model")
+    made = case.jobs.run("sanitize", job, "sanitise the model", Sanitized)
     if made.problem:
         return Finding("yes", [f"the model could not be sanitised: {made.problem}"], [made.job])
     runners = [replace(suspect, model=path), *spec.runners[1:]]
     done = case.jobs.compare(replace(plain(spec), runners=runners), "does the sanitised model fail?")
-    told = [f"{made.result.get('before')} nodes became {made.result.get('after')}", *outputs_told(done)]
+    told = [f"{made.result.before} nodes became {made.result.after}", *outputs_told(done)]
     return Finding("yes" if failed(done) else "no", told, [made.job, done.job], {"model": path})
 
 
@@ -74,7 +74,7 @@ def inputs(case: Case) -> Finding:
     return Finding("no", told, [done.job for done in runs])
 
 
-def _with_feeds(case: Case, feeds: FeedSpec, title: str) -> Done:
+def _with_feeds(case: Case, feeds: FeedSpec, title: str) -> Done[CompareResult]:
     return case.jobs.compare(replace(plain(case.spec.compare), feeds=feeds), title)
 
 
@@ -92,9 +92,9 @@ def intermittent(case: Case) -> Finding:
     return Finding(answer, told, [done.job for done in runs], {"failures": sum(map(failed, runs)), "runs": len(runs)})
 
 
-def _numbers(done: Done) -> Iterator[tuple[str, str, str]]:
-    for row in done.rows.get("layers", []):
-        yield row["tensor"], repr(row.get("max_abs")), repr(row.get("rel_l2"))
+def _numbers(done: Done[CompareResult]) -> Iterator[tuple[str, str, str]]:
+    for row in done.layers:
+        yield row.tensor, repr(row.max_abs), repr(row.rel_l2)
 
 
 def repeat(case: Case) -> Finding:
@@ -109,10 +109,9 @@ def layerwise(case: Case) -> Finding:
     """Every tensor as an output: does it fail still, and did looking move the outputs?"""
     spec = replace(plain(case.spec.compare), marks=MarkSpec(everything=True))
     done = case.jobs.compare(spec, "every tensor an output")
-    canary = done.result.get("canary") or {}
-    told = [*outputs_told(done), *([canary["text"]] if canary.get("text") else [])]
-    first = done.result.get("first_bad")
+    canary, first = done.result.canary, done.result.first_bad
+    told = [*outputs_told(done), *([canary.text] if canary else [])]
     if first:
-        told.append(f"first bad: #{first['i']} {first['op']} {first['node']}: {first['finding'] or 'over tolerance'}")
-    visible = failed(done) and not done.problem and canary.get("ok", True)
+        told.append(f"first bad: #{first.i} {first.op} {first.node}: {first.finding or 'over tolerance'}")
+    visible = failed(done) and not done.problem and (canary is None or canary.ok)
     return Finding("yes" if visible else "no", told, [done.job], {"compare_job": done.job})

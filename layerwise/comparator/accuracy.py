@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from layerwise._tool.backends.results import accuracy as floor
+from layerwise._tool.backends.results.io import load_accuracy
 from layerwise.logger import G_LOGGER
 
 Pair = tuple[str, str]
@@ -92,7 +93,7 @@ class AccuracyResults(list[AccuracyResult]):
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "AccuracyResults":
         """Read saved accuracy results. BadFile names the file and the reason."""
-        return from_floor(floor.AccuracyResults.load(path))
+        return from_floor(load_accuracy(path))
 
 
 def from_floor(found: floor.AccuracyResults) -> AccuracyResults:

@@ -18,9 +18,9 @@ from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, co
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances
 from layerwise._tool.debugtools.compare.pairing.counterparts import counterparts
 from layerwise._tool.debugtools.compare.spec import MetricName, ToleranceSpec
+from layerwise._tool.debugtools.compare.table import report_lines
 from layerwise._tool.debugtools.compare.table.layers import layer_row
 from layerwise._tool.debugtools.compare.table.places import Place
-from layerwise._tool.tui.cli.run import report_lines
 from layerwise.comparator.accuracy import CompareResult, Found
 from layerwise.comparator.struct import IterationResult
 from layerwise.logger import G_LOGGER

@@ -6,6 +6,7 @@ from typing import Any, Union
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.results import inference as floor
+from layerwise._tool.backends.results.io import load_results
 from layerwise._tool.backends.text import shown
 
 
@@ -121,7 +122,7 @@ class RunResults:
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "RunResults":
         """Read saved results. BadFile names the file and the reason."""
-        return RunResults.from_floor(floor.RunResults.load(path))
+        return RunResults.from_floor(load_results(path))
 
     def to_floor(self) -> floor.RunResults:
         """As the floors below have them."""

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.model.file import WeightRef
+from layerwise._tool.backends.model.external_data import WeightRef
 from layerwise._tool.backends.model.record_attributes import Attribute, read_attribute
 from layerwise._tool.backends.model.record_values import read_initializer, read_type
 from layerwise._tool.backends.model.records import Span, read_graph

@@ -1,7 +1,8 @@
-"""Stores indexes and finds them without reading the model.
+"""Where indexes are kept, and how one is found without reading the model.
 
-A model file's (device, inode, size, mtime) names a small file that holds the name of the index's folder. That name is a
-hash of the structure and of the model's path, so that a model with only a new mtime keeps its index. Without NumPy.
+A model file's (device, inode, size, times of content and inode) names a small file that holds the name of the
+index's folder. That name is a hash of the structure and of the model's path, so that a model that was only touched
+keeps its index. No NumPy here.
 """
 
 import hashlib
@@ -59,7 +60,7 @@ def _file_key(path: Path, external_data_dir: str | None, ignore_external_data: b
         status = Path(path).stat()
     except (OSError, ValueError) as error:
         raise BadFile(path, getattr(error, "strerror", None) or str(error)) from error
-    place = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+    place = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     where = (
         os.path.realpath(path),
         external_data_dir and os.path.realpath(external_data_dir),

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from layerwise._tool.surgery.graph.ground import MAIN
 from layerwise._tool.surgery.graph.index import Numbers
+from layerwise._tool.surgery.graph.overlay_nodes import by_place
 from layerwise._tool.surgery.graph.overlay_tensors import OverlayTensors
-from layerwise._tool.surgery.graph.placing import by_place
 from layerwise._tool.surgery.graph.repeats import Repeat, find_repeats
 from layerwise._tool.surgery.graph.search import terms
 
@@ -22,13 +22,13 @@ from layerwise._tool.surgery.graph.search import terms
 class Overlay(OverlayTensors):
     """One state of the graph, with the interface of an index."""
 
-    def with_ghosts(self, before: Self, removed: Iterable[int]) -> Self:
-        """Return the same with the nodes `removed` of another state in between, for a preview."""
-        ghosts = list(removed)
+    def with_removed(self, before: Self, removed: Iterable[int]) -> Self:
+        """The same with the nodes `removed` of another state between the others, to look at."""
+        gone = list(removed)
         shown = copy(self)
-        shown.own = {**self.own, **{node: before.own[node] for node in ghosts if node in before.own}}
+        shown.own = {**self.own, **{node: before.own[node] for node in gone if node in before.own}}
         shown._scope_of = {**before._scope_of, **self._scope_of}
-        wanted = np.isin(before.order, ghosts)
+        wanted = np.isin(before.order, gone)
         numbers = np.concatenate([self.order, before.order[wanted]])
         places = np.concatenate([self.places, before.places[wanted]])
         shown.order, shown.places = by_place(numbers, places)
@@ -46,7 +46,7 @@ class Overlay(OverlayTensors):
     def _name_at(self, place: int) -> str:
         return self.node_name(int(self.order[place]))
 
-    # Graph traversal
+    # Ways through the graph
 
     def parents(self, node: int) -> list[int]:
         read = [*self.node_inputs(node), *self.node_captures(node)]

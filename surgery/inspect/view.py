@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.errors import BadFile, LayerwiseError
-from layerwise._tool.backends.model.file import ModelFile, WeightRef
+from layerwise._tool.backends.model.external_data import WeightRef
+from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.model.record_attributes import Attribute, read_attribute
 from layerwise._tool.backends.model.record_values import (
     Value,

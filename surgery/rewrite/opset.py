@@ -6,7 +6,7 @@ ONNX defines by simpler ones (Gelu, LayerNormalization) are expanded.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import onnx
@@ -18,12 +18,12 @@ from layerwise._tool.backends.model.protos import all_graphs, inferred
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.rewrite.inlining import inlined, written_out
-from layerwise._tool.surgery.rewrite.opset_fit import changed_operators, is_default, unknown_attributes
 from layerwise._tool.surgery.saving.streamed import is_external
 
 _NO_WAY = re.compile(r"No (?:Adapter|Previous|Schema).*")
 _FLATTENED = frozenset({"Softmax", "LogSoftmax", "Hardmax"})  # before 13 they flatten the dimensions after their axis
 _STANDARD = ("", "ai.onnx")
+Formals = Sequence[defs.OpSchema.FormalParameter]
 
 
 def convert_opset(structure: Structure, version: int, note: Callable[[str], None] = lambda text: None) -> Structure:
@@ -170,3 +170,61 @@ def _relabelled(model: onnx.ModelProto, to: int) -> onnx.ModelProto:
 
 def _opset(model: onnx.ModelProto) -> int:
     return next((entry.version for entry in model.opset_import if not entry.domain), 1)
+
+
+def changed_operators(model: onnx.ModelProto, start: int, to: int) -> list[str]:
+    """Return operators that differ between two opsets, as the model uses them, in more than their supported types."""
+    nodes = [node for graph in all_graphs(model) for node in graph.node if not node.domain]
+    return sorted({shown(node.op_type, 60) for node in nodes if not _same_but_for_types(node, start, to)})
+
+
+def _same_but_for_types(node: onnx.NodeProto, start: int, to: int) -> bool:
+    try:
+        old, new = (defs.get_schema(node.op_type, version, "") for version in (start, to))
+    except (defs.SchemaError, TypeError):  # TypeError: a version beyond 2^31
+        return False
+    if old.since_version == new.since_version:
+        return True
+    fits = _formals_fit(old.inputs, new.inputs, node.input) and _formals_fit(old.outputs, new.outputs, node.output)
+    stated = {attribute.name for attribute in node.attribute if not is_default(node, attribute, start)}
+    return fits and not new.deprecated and _attributes_fit(old, new, stated)
+
+
+def _attributes_fit(old: defs.OpSchema, new: defs.OpSchema, used: set[str]) -> bool:
+    """Attributes of both opsets are equal, those of only one are unused."""
+    common = old.attributes.keys() & new.attributes.keys()
+    return used <= common and all(_told(old.attributes[name]) == _told(new.attributes[name]) for name in common)
+
+
+def _told(attribute: "defs.OpSchema.Attribute") -> object:
+    return attribute.type, attribute.required, attribute.default_value.SerializeToString()
+
+
+def _formals_fit(old: Formals, new: Formals, names: Sequence[str]) -> bool:
+    """Given inputs and outputs exist at the same position, and required ones are given."""
+    variadic = defs.OpSchema.FormalParameterOption.Variadic
+    if any(formal.option == variadic for formal in (*old, *new)):
+        return [formal.option for formal in old] == [formal.option for formal in new]
+    wanted = [formal.option == defs.OpSchema.FormalParameterOption.Single for formal in new]
+    given = [bool(name) for name in names]
+    return len(given) <= len(new) and all(not want or (i < len(given) and given[i]) for i, want in enumerate(wanted))
+
+
+def is_default(node: onnx.NodeProto, attribute: onnx.AttributeProto, version: int) -> bool:
+    """Return whether the attribute has its default value in that opset."""
+    try:
+        known = defs.get_schema(node.op_type, version, "").attributes.get(attribute.name)
+    except (defs.SchemaError, TypeError):  # TypeError: a version beyond 2^31
+        return False
+    if known is None or not known.default_value.type:
+        return False
+    return bool(helper.get_attribute_value(known.default_value) == helper.get_attribute_value(attribute))
+
+
+def unknown_attributes(node: onnx.NodeProto, version: int) -> list[onnx.AttributeProto]:
+    """Return the attributes that the operator does not have in that opset."""
+    try:
+        known = {} if node.domain else defs.get_schema(node.op_type, version, "").attributes
+    except (defs.SchemaError, TypeError):  # TypeError: a version beyond 2^31
+        return []
+    return [] if node.domain else [attribute for attribute in node.attribute if attribute.name not in known]

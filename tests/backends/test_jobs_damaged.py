@@ -18,6 +18,7 @@ from support.jobs import alive, jobs_home, pids_of, run, submit, until, wait_for
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.jobs.client import JobClient
 from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.prune import prune
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.tui.__main__ import main
 
@@ -174,7 +175,7 @@ class Beside:
         """Lists, prunes and retries change nothing."""
         for look in (self.home.list_jobs, Workspace().list_jobs):
             assert [view.state for view in look() if view.id == self.job] == ["running"], what
-        assert self.home.prune()[0] == [] and self.home.prune([self.job])[0] == [], what
+        assert prune(self.home)[0] == [] and prune(self.home, [self.job])[0] == [], what
         with pytest.raises(LayerwiseError, match=r"is running|is damaged"):
             self.home.reopen(self.job)
         assert all(map(alive, self.pids)), what
@@ -222,7 +223,7 @@ def test_a_job_in_the_line_outlives_its_lock_file(jobs_home: Workspace, monkeypa
     for how in damage.REPLACED:
         damage.replace(jobs_home.folder(job) / "lock", how)
         assert {view.id: view.state for view in jobs_home.list_jobs()} == {blocker: "running", job: "queued"}, how
-        assert jobs_home.prune([job])[0] == []
+        assert prune(jobs_home, [job])[0] == []
     damage.clear(jobs_home.folder(job) / "lock")
     asyncio.run(JobClient(jobs_home).cancel(blocker))
     wait_for(jobs_home, job, "done")

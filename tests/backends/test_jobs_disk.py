@@ -11,6 +11,7 @@ from support.jobs import events_of, jobs_home, row_of, run, submit, until, wait_
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.jobs.client import JobClient
 from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.prune import prune
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home", "small_disk"]
@@ -78,7 +79,7 @@ def test_the_disk_is_filled_by_somebody_else(full_home: Workspace) -> None:
     with pytest.raises(LayerwiseError, match="no space left"):
         full_home.reopen(job)
     before = [event["row"]["i"] for event in events_of(full_home, job) if event["type"] == "row"]
-    assert full_home.prune([removable])[0] == [removable]
+    assert prune(full_home, [removable])[0] == [removable]
     (full_home.root / "ballast").unlink()
     asyncio.run(JobClient(full_home).retry(job))
     until(lambda: full_home.view(job).counts["layers"] > len(before))

@@ -9,13 +9,15 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.jobs.journal.events import JOURNAL, EventReader, EventWriter, last_number, read_events
-from layerwise._tool.backends.jobs.journal.json_lines import MAX_LINE
+from layerwise._tool.backends.jobs.journal.json_lines import MAX_LINE, decode_line, encode_line
 from layerwise._tool.backends.jobs.journal.view import JobView
 
 _LINE = st.builds(
@@ -117,6 +119,28 @@ def test_numpy_values_and_nan_survive(tmp_path: Path) -> None:
     assert math.isnan(row["d"])
 
 
+class _Row(msgspec.Struct, omit_defaults=True):
+    tensor: str
+    error: float
+    shape: tuple[int, ...] = ()
+    note: str = ""
+
+
+@given(
+    st.builds(_Row, st.text(max_size=9), st.floats(), st.lists(st.integers(), max_size=3).map(tuple), note=st.text()),
+    st.sampled_from([None, np.float32("nan"), np.float64(0.1), np.bool_(True), -math.inf]),
+)
+def test_a_row_that_is_a_struct_is_written_as_the_object_it_stands_for(row: _Row, value: Any) -> None:
+    row = msgspec.structs.replace(row, error=row.error if value is None else value)
+    plain = {"tensor": row.tensor, "error": row.error, "shape": row.shape, "note": row.note}
+    meant = {key: field for key, field in plain.items() if key in ("tensor", "error") or field}
+    event = {"v": 1, "n": 1, "t": 1.5, "type": "row", "table": "layers"}
+    lines = [encode_line({**event, "row": fields}) for fields in (row, meant)]
+    assert all(line.isascii() and line.count(b"\n") == 1 for line in lines)
+    first, second = map(decode_line, lines)
+    assert repr(first) == repr(second) and first is not None
+
+
 def test_events_after_a_number(tmp_path: Path) -> None:
     writer = EventWriter(tmp_path)
     for i in range(5):
@@ -170,3 +194,8 @@ def test_a_line_that_is_written_while_the_journal_is_read_is_read(
         meanwhile()
     seen += [event["n"] for event in reader.read()]
     assert seen == list(range(1, 21))
+
+
+def test_rows_that_do_not_fit_their_type_are_left_out_and_unknown_fields_ignored() -> None:
+    broken: list[Any] = [{"tensor": 7, "error": 1.0}, {"tensor": "b"}, 3, None]
+    assert typed([{"tensor": "a", "error": 1, "of": "later"}, *broken], _Row) == [_Row("a", 1.0)]

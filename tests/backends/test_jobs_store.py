@@ -13,6 +13,7 @@ from layerwise._tool.backends.jobs.journal.events import EventWriter
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.waiting.hub import FOLDER
 from layerwise._tool.backends.jobs.waiting.watch import Watch
+from layerwise._tool.backends.jobs.workspace.prune import prune
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home"]
@@ -41,7 +42,7 @@ def test_ids_of_many_processes(jobs_home: Workspace) -> None:
 
 def test_ids_are_not_given_twice(jobs_home: Workspace) -> None:
     ids = _finished(jobs_home, 3)
-    assert jobs_home.prune([3])[0] == [3]
+    assert prune(jobs_home, [3])[0] == [3]
     assert _finished(jobs_home, 1) == [4]
     assert ids == [1, 2, 3]
 
@@ -96,11 +97,11 @@ def test_disk_use_and_prune(jobs_home: Workspace) -> None:
     row_of(jobs_home, live, "layers")
     (jobs_home.folder(1) / "artifacts" / "large").write_bytes(b"\1" * 1_000_000)
     assert 1_000_000 <= jobs_home.view(1).bytes_on_disk < 1_100_000
-    removed, freed = jobs_home.prune(keep=2)
+    removed, freed = prune(jobs_home, keep=2)
     assert (removed, freed >= 1_000_000) == ([1], True)
-    assert jobs_home.prune(older_than=3600.0) == ([], 0)
-    assert jobs_home.prune([live]) == ([], 0)
-    assert jobs_home.prune()[0] == [2, 3]
+    assert prune(jobs_home, older_than=3600.0) == ([], 0)
+    assert prune(jobs_home, [live]) == ([], 0)
+    assert prune(jobs_home)[0] == [2, 3]
     assert jobs_home.ids() == [live]
     assert [view.id for view in jobs_home.list_jobs()] == [live]
 
@@ -110,7 +111,7 @@ def test_prune_removes_what_was_left_half_made(jobs_home: Workspace) -> None:
         (jobs_home.jobs / name).mkdir()
     os.utime(jobs_home.jobs / "7", (0, 0))
     assert jobs_home.list_jobs() == []
-    jobs_home.prune()
+    prune(jobs_home)
     assert not (jobs_home.jobs / "7").exists()
     assert not (jobs_home.jobs / ".trash-3-1").exists()
 

@@ -15,6 +15,7 @@ from polygraphy.comparator import RunResults as TheirResults
 from layerwise._tool.backends.filesystem import unnamed_files as unnamed
 from layerwise._tool.backends.formats.dumps import DumpReader, DumpWriter
 from layerwise._tool.backends.results.inference import IterationResult, RunResults
+from layerwise._tool.backends.results.io import load_results
 
 LARGE = 300_000  # float64 elements: 2.4 MB
 
@@ -60,7 +61,7 @@ def test_large_results_come_back_and_polygraphy_reads_them(folder: Path, name: s
     path.write_text("what was there before")
     wanted.save(path)
     assert [entry.name for entry in folder.iterdir()] == [name]
-    loaded = [RunResults.load(path)] + ([TheirResults.load(str(path))] if name == "out.json" else [])
+    loaded = [load_results(path)] + ([TheirResults.load(str(path))] if name == "out.json" else [])
     for found in loaded:
         for (_, got), (_, its) in zip(found.items(), wanted.items(), strict=True):
             for a, b in zip(got, its, strict=True):

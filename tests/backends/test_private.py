@@ -12,11 +12,13 @@ from support.other_user import OTHER, entries, loose, needs_root, open_place
 from support.writers import WAYS, forked
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.jobs import OWN
 from layerwise._tool.backends.jobs.client import send
 from layerwise._tool.backends.jobs.inline import run_inline
 from layerwise._tool.backends.jobs.processes import supervise
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.leases import leases_root
+from layerwise._tool.backends.jobs.workspace.prune import prune
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.tui.state.session import SessionStore
 
@@ -77,7 +79,7 @@ def _use(root: Path, folder: Path, umask: int) -> int:
     view = run(home, "spill", {"files": 3})
     send(view.folder, {"type": "reply", "attempt": 1, "data": "x" * 10_000})
     assert len(home.list_jobs()) == len(USED) + 3
-    home.prune([1])
+    prune(home, [1])
     _, lock = home.reopen(view.id)
     os.close(lock)
     home.view(view.id)
@@ -222,7 +224,7 @@ def test_a_planted_job_is_never_run(
         until(pid.exited)
         pid.bury()
     else:
-        assert jobs_home.prune()[0] == [good]
+        assert prune(jobs_home)[0] == [good]
     assert not (tmp_path / "ran").exists()
     assert run(jobs_home, "rows").state == "done"
 
@@ -240,5 +242,5 @@ def test_lines_of_another_user_are_not_read(jobs_home: Workspace, name: str, for
     if name == "events.jsonl":
         assert events_of(jobs_home, view.id) == []
     else:
-        assert supervise.Supervision(view.folder, lock).run() == "done"
+        assert supervise.Supervision(view.folder, lock, OWN).run() == "done"
     os.close(lock)

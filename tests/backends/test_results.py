@@ -23,6 +23,7 @@ from layerwise._tool.backends.results.accuracy import (
     SimpleResult,
 )
 from layerwise._tool.backends.results.inference import IterationResult, RunResults, Stored, StoredOutputs
+from layerwise._tool.backends.results.io import load_accuracy, load_results
 from layerwise._tool.backends.results.writer import open_results_writer
 
 NAMES_OF_RUNNERS = ("onnxrt-runner-N0-11/20/26-22:48:09", 'b "quoted"\n')
@@ -70,7 +71,7 @@ def test_the_json_is_byte_for_byte_polygraphys(tmp_path: Path, iterations: int) 
 def test_all_formats_come_back(tmp_path: Path, target: str) -> None:
     results = make()
     results.save(tmp_path / target)
-    loaded = RunResults.load(tmp_path / target)
+    loaded = load_results(tmp_path / target)
     assert_same(loaded, results)
     assert loaded[0][1].runner_name == NAMES_OF_RUNNERS[0]
     assert loaded[NAMES_OF_RUNNERS[1]] is loaded[1]
@@ -81,7 +82,7 @@ def test_all_formats_come_back(tmp_path: Path, target: str) -> None:
 def test_every_type_keeps_its_name(tmp_path: Path, target: str, name: str) -> None:
     results = RunResults([("r", [IterationResult({"x": sample(name)}, 1.0, "r")])])
     results.save(tmp_path / target)
-    outputs = RunResults.load(tmp_path / target)[0][0].outputs
+    outputs = load_results(tmp_path / target)[0][0].outputs
     assert isinstance(outputs, StoredOutputs) and isinstance(outputs.stored["x"], Stored)
     assert outputs.stored["x"].dtype == name
     assert same(np.asarray(outputs["x"]), sample(name))
@@ -95,7 +96,7 @@ def test_polygraphy_reads_ours_and_we_its(tmp_path: Path) -> None:
     for number, one in enumerate(joined.split()):
         (tmp_path / "theirs").mkdir(exist_ok=True)
         one.save(str(tmp_path / "theirs" / f"{number:010d}.json"))
-    assert_same(RunResults.load(tmp_path / "theirs"), results)
+    assert_same(load_results(tmp_path / "theirs"), results)
 
 
 def test_runners_may_interleave(tmp_path: Path) -> None:
@@ -108,7 +109,7 @@ def test_runners_may_interleave(tmp_path: Path) -> None:
                         writer.add(iteration, runner, name, results[runner][iteration].outputs[name])
                 for runner in (1, 0):
                     writer.finish(iteration, runner, results[runner][iteration].runtime)
-        assert_same(RunResults.load(tmp_path / target), results)
+        assert_same(load_results(tmp_path / target), results)
 
 
 @pytest.mark.parametrize("target", ["a.json", "a.safetensors", "folder"])
@@ -153,13 +154,13 @@ def test_large_results_need_little_memory(tmp_path: Path) -> None:
     script = (
         "import resource, sys, numpy as np\n"
         "from layerwise._tool.backends.results.writer import open_results_writer\n"
-        "from layerwise._tool.backends.results.inference import RunResults\n"
+        "from layerwise._tool.backends.results.io import load_results\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "with open_results_writer(sys.argv[1], ['a', 'b']) as writer:\n"
         "    for k in range(100):\n"
         "        for r in (0, 1): writer.add(0, r, str(k), np.full(1 << 17, k, np.float64))\n"
         "    for r in (0, 1): writer.finish(0, r, 0.1)\n"
-        "total = sum(a.nbytes for _, its in RunResults.load(sys.argv[1]).items() for a in its[0].outputs.values())\n"
+        "total = sum(a.nbytes for _, its in load_results(sys.argv[1]).items() for a in its[0].outputs.values())\n"
         "print(total, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
     )
     command = [sys.executable, "-c", script, str(tmp_path / "big.json")]
@@ -172,14 +173,14 @@ def test_large_results_need_little_memory(tmp_path: Path) -> None:
 def test_other_files_are_named_for_what_they_are(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("[]")
     with pytest.raises(BadFile, match="not saved outputs"):
-        RunResults.load(tmp_path / "a.json")
+        load_results(tmp_path / "a.json")
     make().save(tmp_path / "b.json")
     with pytest.raises(BadFile, match="not saved accuracy"):
-        AccuracyResults.load(tmp_path / "b.json")
+        load_accuracy(tmp_path / "b.json")
     with pytest.raises(UsageError, match="onnxrt-runner-N0"):
         make()["absent"]
     with pytest.raises(BadFile, match="No such file"):
-        RunResults.load(tmp_path / "absent.json")
+        load_results(tmp_path / "absent.json")
 
 
 def test_joining_runs_matches_runners_by_name() -> None:
@@ -209,7 +210,7 @@ def test_accuracy_results_go_both_ways(tmp_path: Path) -> None:
         assert mine.stats(("a", "b")) == other.stats(("a", "b"))
     theirs.save(str(tmp_path / "b.json"))
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
-    again = AccuracyResults.load(tmp_path / "b.json")
+    again = load_accuracy(tmp_path / "b.json")
     again.save(tmp_path / "c.json")
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "c.json").read_bytes()
 
@@ -236,11 +237,11 @@ def test_the_sample_of_real_polygraphy_reads(tmp_path: Path) -> None:
     """The real tool's own run: written by it, read by us, written by us, read by it."""
     command = [sys.executable, "-c", REAL_RUN, str(tmp_path)]
     subprocess.run(command, check=True, timeout=120, capture_output=True, env={**os.environ})
-    results = RunResults.load(tmp_path / "outputs.json")
+    results = load_results(tmp_path / "outputs.json")
     assert len(results) == 2 and len(results[0]) == 2
     results.save(tmp_path / "again.json")
     assert json.loads((tmp_path / "again.json").read_text()) == json.loads((tmp_path / "outputs.json").read_text())
-    assert AccuracyResults.load(tmp_path / "accuracy.json").passed
+    assert load_accuracy(tmp_path / "accuracy.json").passed
 
 
 REAL_RUN = """

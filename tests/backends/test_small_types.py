@@ -14,6 +14,7 @@ from support.comparing import ORT, REFERENCE, run_compare
 from layerwise._tool.backends.feeds.sources import save_feeds
 from layerwise._tool.backends.model.packing import pack
 from layerwise._tool.backends.results.inference import IterationResult, RunResults
+from layerwise._tool.backends.results.io import load_results
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.backends.stats import array_stats
@@ -69,7 +70,7 @@ def test_backends_and_files_agree_on_any_number_of_elements(tmp_path: Path, kind
         for suffix in ("json", "safetensors"):
             golden = folder / f"golden.{suffix}"
             run_compare(CompareSpec(model=model, runners=[ORT], feeds=inputs, save_outputs=str(golden)))
-            assert np.array_equal(RunResults.load(golden)[0][0].outputs["y"].astype(np.float32), array)
+            assert np.array_equal(load_results(golden)[0][0].outputs["y"].astype(np.float32), array)
             saved = RunnerSpec(kind="saved", results=str(golden))
             for name, feed in (("same", True), ("other", False)):
                 feeds = FeedSpec(files=[str(folder / f"{name}.safetensors")])

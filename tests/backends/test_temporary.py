@@ -13,6 +13,7 @@ from support.writers import SYSTEMS, WAYS, kill_points, lines_of, write, write_s
 
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.jobs.processes import supervise
+from layerwise._tool.backends.jobs.workspace.prune import prune
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home"]
@@ -155,7 +156,7 @@ def test_what_a_lost_job_left_goes(
             os.close(lock)
         assert sweeper == "prune" or names(place) - {"place/out.json"} == before
         jobs_home.view(number)
-        jobs_home.prune()
+        prune(jobs_home)
         assert names(place) - {"place/out.json"} == before
         remove(place / "out.json")
 

@@ -20,6 +20,7 @@ from layerwise._tool.backends.jobs.inline import run_inline
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.debugtools import ACTIONS
 
 QUICK = {"warm_up": 0.0, "duration": 0.0, "iterations": 20}
 CPU = [{"kind": "onnxrt", "threads": 1}]
@@ -39,7 +40,7 @@ def bench(model: Path, **params: Any) -> tuple[JobView, Rows, list[str]]:
             said.append(event["text"])
 
     given = {"model": str(model), "runners": CPU, "plan": QUICK, **params}
-    return run_inline(JobSpec(action="bench", params=given), listen, Workspace()), rows, said
+    return run_inline(JobSpec(action="bench", params=given), listen, Workspace(), ACTIONS), rows, said
 
 
 @pytest.fixture(scope="module")
@@ -198,7 +199,7 @@ def test_a_model_that_is_none_is_said(tmp_path: Path) -> None:
 def test_a_bench_without_end_is_cancelled_like_any_job(chain: Path, jobs_home: Workspace, streams: int) -> None:
     plan = {**QUICK, "duration": 3600.0, "streams": streams}
     spec = JobSpec(action="bench", params={"model": str(chain), "runners": CPU, "plan": plan})
-    client = JobClient(jobs_home)
+    client = JobClient(jobs_home, ACTIONS)
     job = asyncio.run(client.submit(spec))
     until(lambda: any(event["type"] == "progress" for event in events_of(jobs_home, job)), 60)
     asyncio.run(client.cancel(job))

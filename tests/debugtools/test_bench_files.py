@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +19,8 @@ from layerwise._tool.backends.bench.trtexec_files import (
     write_times,
 )
 from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.debugtools.bench.exports import read_report
+from layerwise._tool.debugtools.bench.rows import ROWS
 
 NEW = """[
   { "startEnqMs" : 0.1, "endEnqMs" : 0.3, "startH2dMs" : 0.1, "endH2dMs" : 0.2, "startComputeMs" : 0.2,
@@ -164,3 +167,37 @@ def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
     for read in (read_times, read_profile, lambda path: read_onnxrt(path, 0)):
         with pytest.raises(BadFile, match="No such file"):
             read(tmp_path / "none.json")
+
+
+FIGURES = {"min": 1.0, "max": 4.0, "mean": 2.0, "median": 1.5, "percentiles": {"90": 3.0, "99": 4.0}, "cov": 12.5}
+RUN = {
+    "runner": "onnxrt", "batch": 2, "streams": 1, "runs": 3, "seconds": 0.5, "warm_ups": 4, "qps": 6.0,
+    "items_per_second": 12.0, "latency": FIGURES, "phases": {"compute": FIGURES},
+}  # fmt: skip
+LAYER = {
+    "runner": "onnxrt", "batch": 2, "i": 0, "name": "/fc/Add", "op": "Add", "provider": None, "tensor": "y",
+    "node": "/fc/Add", "calls": 3, "mean_ms": 0.5, "median_ms": 0.4, "total_ms": 1.5, "typical_ms": 0.45,
+    "percent": 100.0,
+}  # fmt: skip
+COMPARED = {
+    "name": "onnxrt", "reference": "trt", "batch": 2, "ratio": 1.0, "low": 0.9, "high": 1.1, "p": 0.5,
+    "verdict": "no difference", "words": "onnxrt against trt: no difference",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("table", "row"), [("runs", RUN), ("profile", LAYER), ("comparisons", COMPARED)])
+def test_rows_of_before_are_read_and_written_again_as_they_were(table: str, row: dict[str, Any]) -> None:
+    assert msgspec.to_builtins(msgspec.convert(row | {"of_later": 1}, ROWS[table])) == row
+
+
+def test_a_report_of_before_is_read(tmp_path: Path) -> None:
+    told = {"format": "layerwise bench 1", "passed": True, "runs": [RUN | {"latency_ms": [1.0, 2.0, 3.0]}],
+            "comparisons": [COMPARED], "opening_seconds": {"onnxrt": 0.1}, "measured_on": {"model": "m.onnx"},
+            "layers": [LAYER]}  # fmt: skip
+    path = tmp_path / "bench.json"
+    path.write_text(json.dumps(told))
+    report = read_report(path)
+    assert report is not None and msgspec.to_builtins(report) == told
+    path.write_text(json.dumps(told | {"runs": [RUN | {"latency_ms": []}]}))
+    with pytest.raises(BadFile):
+        read_report(path)

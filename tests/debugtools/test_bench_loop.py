@@ -138,11 +138,11 @@ def test_it_does_what_a_loop_written_by_hand_does(tmp_path: Path) -> None:
 @given(LATENCIES, st.lists(st.floats(0, 100), min_size=1, max_size=5))
 def test_percentiles_are_measured_values_in_order(values: list[float], percents: list[float]) -> None:
     found = statistics(values, sorted(percents))
-    listed = list(found["percentiles"].values())
+    listed = list(found.percentiles.values())
     assert listed == sorted(listed) and set(listed) <= set(values)
-    assert found["min"] <= found["median"] <= found["max"]
-    assert found["min"] == min(values) and found["max"] == max(values)
-    assert found == statistics(values[::-1], sorted(percents)) or found["mean"] == pytest.approx(np.mean(values))
+    assert found.min <= found.median <= found.max
+    assert found.min == min(values) and found.max == max(values)
+    assert found == statistics(values[::-1], sorted(percents)) or found.mean == pytest.approx(np.mean(values))
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_percentiles_are_measured_values_in_order(values: list[float], percents:
 def test_percentiles_are_trtexecs(count: int, percent: float, place: int) -> None:
     """By sampleReporting.cpp's findPercentile, worked out in single precision."""
     found = statistics(list(range(count)), [percent])
-    assert found["percentiles"] == {f"{percent}": place}
+    assert found.percentiles == {f"{percent}": place}
 
 
 # ── significance ──

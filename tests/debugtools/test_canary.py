@@ -14,7 +14,7 @@ def told(observed: np.ndarray, rule: Rule) -> tuple[bool, str]:
     canary.verdicts("y", True, (observed, PLAIN), rule)
     report = canary.report()
     assert report is not None
-    return report["ok"], report["text"]
+    return report.ok, report.text
 
 
 def test_a_verdict_that_flips_by_rounding_alone_is_flagged_as_that() -> None:

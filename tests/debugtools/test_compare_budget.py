@@ -12,6 +12,7 @@ from support.comparing import OFF, ORT
 from layerwise._tool.backends.jobs.inline import run_inline
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 
 MB = 1 << 20
@@ -37,7 +38,7 @@ def large_chain(path: Path) -> str:
 
 def run(spec: CompareSpec) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     events: list[dict[str, Any]] = []
-    view = run_inline(JobSpec(action="compare", params=msgspec.to_builtins(spec)), events.append, Workspace())
+    view = run_inline(JobSpec(action="compare", params=msgspec.to_builtins(spec)), events.append, Workspace(), ACTIONS)
     assert view.state == "done", view
     assert view.result is not None
     return view.result, events

@@ -15,7 +15,7 @@ from support.layers import chain, overflowing
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.jobs.journal.events import EventWriter
-from layerwise._tool.backends.results.inference import RunResults
+from layerwise._tool.backends.results.io import load_results
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.debugtools.compare import memory
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
@@ -78,7 +78,7 @@ def test_streamed_tensors_are_those_of_the_unsegmented_run(
         )
         done = run_compare(spec)
     assert not list((done.folder / "artifacts").rglob("*.raw"))
-    outputs = RunResults.load(saved)[0][0].outputs
+    outputs = load_results(saved)[0][0].outputs
     rng = np.random.RandomState(1)
     feed = {name: rng.random_sample((SIDE, SIDE)).astype(np.float32) for name in ("x", "y")}
     names = sorted(outputs)
@@ -119,7 +119,7 @@ def test_the_canary_tells_whether_looking_moved_the_outputs(model: str) -> None:
 def test_layers_of_a_file_are_a_side(model: str, faulty: RunnerSpec, tmp_path: Path) -> None:
     path = str(tmp_path / "golden.json")
     run_compare(CompareSpec(model=model, runners=[ORT], marks=ALL, save_outputs=path))
-    assert set(RunResults.load(path)[0][0].outputs) == {"a", "b", "c", "y", "z"}
+    assert set(load_results(path)[0][0].outputs) == {"a", "b", "c", "y", "z"}
     saved = RunnerSpec(kind="saved", results=path)
     done = run_compare(CompareSpec(model=model, runners=[faulty, saved], marks=ALL))
     assert {row["mode"] for row in done.table()} == {"saved"} and done.result["n_rows"] == 5
@@ -198,7 +198,7 @@ def test_one_runner_can_be_observed_and_validated_alone(tmp_path: Path) -> None:
     )
     assert done.result["passed"] is False
     assert {row["tensor"] for row in done.table("validate")} == {"sq16", "sq", "s", "y"}
-    assert len(RunResults.load(saved)[0][0].outputs) == 6
+    assert len(load_results(saved)[0][0].outputs) == 6
 
 
 def test_tolerance_from_the_dtype_scales_with_the_values(model: str) -> None:
@@ -225,4 +225,4 @@ def test_stopping_at_the_first_failure_leaves_whole_files(model: str, faulty: Ru
     path = str(tmp_path / "layers.json")
     done = run_compare(CompareSpec(model=model, runners=[faulty, ORT], marks=ALL, fail_fast=True, save_outputs=path))
     assert done.result["n_failed"] == 1 and done.table()[-1]["tensor"] == "b"
-    assert {"a", "b"} <= set(RunResults.load(path)[0][0].outputs)
+    assert {"a", "b"} <= set(load_results(path)[0][0].outputs)

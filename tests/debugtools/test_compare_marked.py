@@ -22,8 +22,9 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.jobs.inline import run_inline
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
-from layerwise._tool.backends.results.inference import RunResults
+from layerwise._tool.backends.results.io import load_results
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 
 ALL = MarkSpec(everything=True)
@@ -115,7 +116,7 @@ def test_rows_saved_values_and_canary_are_those_of_the_session(
     shapes = {"image": (1, 3, 16, 16)} if convolutions else {"x": (SIDE, SIDE), "y": (SIDE, SIDE)}
     feed = {name: random.random_sample(shape).astype(np.float32) for name, shape in shapes.items()}
     plain, marked = marked_outputs(model, feed)
-    outputs = RunResults.load(saved)[0][0].outputs
+    outputs = load_results(saved)[0][0].outputs
     assert {row["tensor"] for row in done.table()} == set(outputs) == set(marked)
     assert all(outputs[name].tobytes() == marked[name].tobytes() for name in marked)
     with np.errstate(all="ignore"):
@@ -148,7 +149,7 @@ def test_saved_outputs_remember_how_they_were_observed_and_auto_follows(
         model=str(tmp_path / "model.onnx"), runners=[ORT, REFERENCE], marks=ALL, feeds=FeedSpec(iterations=2)
     )
     first = run_compare(msgspec.structs.replace(spec, observe=observe, save_outputs=path))
-    results = RunResults.load(path)
+    results = load_results(path)
     assert [it.observed for it in results[0]] == [observe] * 2 and results[1][0].observed == "every"
     saved = RunnerSpec(kind="saved", results=path)
     again = run_compare(msgspec.structs.replace(spec, runners=[ORT, saved], tolerance=EXACT))
@@ -160,7 +161,7 @@ def test_plain_outputs_say_nothing_and_change_nothing(tmp_path: Path) -> None:
     onnx.save(conv_net(16, 32), tmp_path / "model.onnx")
     path = str(tmp_path / "out.json")
     run_compare(CompareSpec(model=str(tmp_path / "model.onnx"), runners=[ORT], save_outputs=path))
-    assert RunResults.load(path)[0][0].observed == "" and "observed" not in Path(path).read_text()
+    assert load_results(path)[0][0].observed == "" and "observed" not in Path(path).read_text()
     saved = RunnerSpec(kind="saved", results=path)
     done = run_compare(CompareSpec(model=str(tmp_path / "model.onnx"), runners=[ORT, saved], marks=ALL))
     assert {row["mode"] for row in done.table()} == {"saved"} and done.result["passed"] is True
@@ -187,7 +188,7 @@ def test_a_graph_input_handed_through_is_saved_and_compared(tmp_path: Path) -> N
         )
     )
     assert {row["tensor"]: row["mode"] for row in done.table()} == {"x": "plain", "y": "marked"}
-    assert set(RunResults.load(path)[0][0].outputs) == {"x", "y"}
+    assert set(load_results(path)[0][0].outputs) == {"x", "y"}
 
 
 def test_one_tensor_is_looked_at_among_all_that_were_marked(golden: Path) -> None:
@@ -196,7 +197,7 @@ def test_one_tensor_is_looked_at_among_all_that_were_marked(golden: Path) -> Non
     row = max(run_compare(spec).table(), key=lambda row: row["max_abs"])
     assert row["max_abs"] > 0
     view = {"compare": msgspec.to_builtins(spec), "tensor": row["tensor"], "mode": row["mode"]}
-    done = run_inline(JobSpec(action="tensor_view", params=view), lambda event: None, Workspace())
+    done = run_inline(JobSpec(action="tensor_view", params=view), lambda event: None, Workspace(), ACTIONS)
     assert done.result is not None and done.result["row"]["max_abs"] == row["max_abs"]
 
 

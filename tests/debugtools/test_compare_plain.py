@@ -10,8 +10,7 @@ from support.layers import chain
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.jobs.journal.events import EventWriter
-from layerwise._tool.backends.results.accuracy import AccuracyResults
-from layerwise._tool.backends.results.inference import RunResults
+from layerwise._tool.backends.results.io import load_accuracy, load_results
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 
@@ -105,7 +104,7 @@ def test_an_absent_lpips_fails_with_what_to_install(model: str) -> None:
 def test_outputs_are_saved_and_serve_as_a_side(model: str, tmp_path: Path, name: str) -> None:
     path = str(tmp_path / name)
     run_compare(CompareSpec(model=model, runners=[ORT], feeds=FeedSpec(iterations=2), save_outputs=path))
-    assert set(RunResults.load(path)[0][1].outputs) == {"y", "z"}
+    assert set(load_results(path)[0][1].outputs) == {"y", "z"}
     saved = RunnerSpec(kind="saved", results=path)
     done = run_compare(CompareSpec(model=model, runners=[OFF, saved], feeds=FeedSpec(iterations=2)))
     assert done.result["passed"] is True and done.result["n_rows"] == 4
@@ -126,7 +125,7 @@ def test_inputs_and_accuracy_are_saved(model: str, other: RunnerSpec, tmp_path: 
         save_accuracy=str(tmp_path / "accuracy.json"),
     )
     run_compare(spec)
-    loaded = AccuracyResults.load(tmp_path / "accuracy.json")
+    loaded = load_accuracy(tmp_path / "accuracy.json")
     assert loaded.passed is False and len(loaded.results) == 2
     assert (tmp_path / "blob" / "0000000000" / "x.bin").stat().st_size == 64
     again = run_compare(
@@ -193,7 +192,7 @@ def test_validation_finds_what_is_not_finite(tmp_path: Path) -> None:
 def test_outputs_must_have_the_same_names_or_be_mapped(model: str, tmp_path: Path) -> None:
     path = tmp_path / "out.json"
     run_compare(CompareSpec(model=model, runners=[ORT], save_outputs=str(path)))
-    renamed = RunResults.load(path)
+    renamed = load_results(path)
     result = renamed[0][0]
     result.outputs = {f"new_{name}": array for name, array in result.outputs.items()}
     renamed.save(tmp_path / "renamed.json")

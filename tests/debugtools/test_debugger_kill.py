@@ -17,6 +17,7 @@ from layerwise._tool.backends.jobs.client import JobClient
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec
 
@@ -50,7 +51,7 @@ def test_a_check_in_flight_dies_with_the_worker_and_is_done_again(
         output="reduced.onnx",
     )  # fmt: skip
     job = JobSpec(action="debug_reduce", params=msgspec.to_builtins(spec), cpus=0, cwd=str(tmp_path))
-    number = asyncio.run(JobClient(jobs_home).submit(job))
+    number = asyncio.run(JobClient(jobs_home, ACTIONS).submit(job))
     until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
     hanging, before = int((tmp_path / "pid").read_text()), verdicts(jobs_home, number)
     assert len(before) == 2
@@ -58,7 +59,7 @@ def test_a_check_in_flight_dies_with_the_worker_and_is_done_again(
     wait_for(jobs_home, number, "failed")
     until(lambda: not Path(f"/proc/{hanging}").exists(), 5.0)
     (tmp_path / "go").touch()
-    asyncio.run(JobClient(jobs_home).retry(number))
+    asyncio.run(JobClient(jobs_home, ACTIONS).retry(number))
     view = wait_for(jobs_home, number, "done", seconds=60)
     after = verdicts(jobs_home, number)
     assert after[: len(before)] == before
@@ -74,7 +75,9 @@ def test_a_candidate_that_brings_the_worker_down_is_skipped(jobs_home: Workspace
     slow = [RunnerSpec(kind="reference"), RunnerSpec(kind="onnxrt", threads=1, model=str(good))]
     spec = DebugSpec(compare=CompareSpec(model=str(bad), runners=slow), mode="linear")
     number = asyncio.run(
-        JobClient(jobs_home).submit(JobSpec(action="debug_reduce", params=msgspec.to_builtins(spec), cwd=str(tmp_path)))
+        JobClient(jobs_home, ACTIONS).submit(
+            JobSpec(action="debug_reduce", params=msgspec.to_builtins(spec), cwd=str(tmp_path))
+        )
     )
 
     def trying() -> str:
@@ -86,7 +89,7 @@ def test_a_candidate_that_brings_the_worker_down_is_skipped(jobs_home: Workspace
     assert "SIGSEGV" in wait_for(jobs_home, number, "failed").card["summary"]
     key = trying()
     assert key not in [row["key"] for row in verdicts(jobs_home, number)]
-    asyncio.run(JobClient(jobs_home).retry(number))
+    asyncio.run(JobClient(jobs_home, ACTIONS).retry(number))
     view = wait_for(jobs_home, number, "done", seconds=90)
     (skipped,) = [row for row in verdicts(jobs_home, number) if row["key"] == key]
     assert skipped["verdict"] == "skip" and "SIGSEGV" in skipped["note"]

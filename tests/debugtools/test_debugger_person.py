@@ -20,6 +20,7 @@ from support.terminal import Terminal
 from layerwise._tool.backends.jobs.client import JobClient
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.search.spec import DebugSpec
 
@@ -53,7 +54,7 @@ class Answering:
 
     def answer(self, question: dict[str, Any], word: str) -> None:
         self.asked.append(question)
-        asyncio.run(JobClient(self._home).reply(self._job, question["id"], {"answer": word}))
+        asyncio.run(JobClient(self._home, ACTIONS).reply(self._job, question["id"], {"answer": word}))
 
     def rest(self) -> None:
         """Answer truly to the end."""
@@ -63,7 +64,7 @@ class Answering:
 
 def start(home: Workspace, spec: DebugSpec, what: str = "reduce") -> int:
     job = JobSpec(action=f"debug_{what}", params=msgspec.to_builtins(spec), cpus=0, cwd=str(Path.cwd()))
-    return asyncio.run(JobClient(home).submit(job))
+    return asyncio.run(JobClient(home, ACTIONS).submit(job))
 
 
 @pytest.fixture(autouse=True)

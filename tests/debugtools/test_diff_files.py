@@ -20,6 +20,7 @@ from layerwise._tool.backends.jobs.context import JobContext
 from layerwise._tool.backends.jobs.journal.events import read_events
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.debugtools.compare.spec import ToleranceSpec
 from layerwise._tool.debugtools.diff.action import diff_files
 from layerwise._tool.debugtools.diff.files import diff_bytes
@@ -270,7 +271,7 @@ def test_the_job_says_the_same_as_the_command(saved: Path) -> None:
         JobSpec(action="diff", params={"a": str(saved / "a.json"), "b": str(saved / "b.json")})
     )
     os.close(lock)
-    result = find_action("diff")(JobContext(folder, 1))
+    result = find_action("diff", ACTIONS)(JobContext(folder, 1))
     assert (result["passed"], result["kind"]) == (False, "results")
     assert [entry["tensor"] for entry in result["differences"]["changed"]] == ["x"]
     texts = [event["text"] for event in read_events(folder) if event["type"] == "log"]

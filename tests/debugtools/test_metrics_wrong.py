@@ -17,6 +17,7 @@ from polygraphy.json import from_json, to_json
 from support.polycompare import polygraphy_says
 
 from layerwise._tool.backends.results.inference import IterationResult, RunResults
+from layerwise._tool.backends.results.io import load_results
 from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 
@@ -51,7 +52,7 @@ def test_bfloat16_keeps_its_type(tmp_path: object) -> None:
     assert from_json(to_json({"x": a}))["x"].dtype.kind == "V"
     path = f"{tmp_path}/outputs.json"
     RunResults([("r", [IterationResult({"x": a}, 0.1, "r")])]).save(path)
-    back = RunResults.load(path)["r"][0].outputs["x"]
+    back = load_results(path)["r"][0].outputs["x"]
     assert back.dtype == a.dtype
     assert compare_arrays(back, a, Rule()).passed is True
 

@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support.debugging import as_read
 
 from layerwise._tool.backends.feeds.sources import save_feeds
 from layerwise._tool.backends.jobs import identity
@@ -22,13 +23,14 @@ from layerwise._tool.backends.jobs.journal.events import read_events
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.log import CRITICAL, Log
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools import ACTIONS as OFFERED
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
 from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec
 from layerwise._tool.tui.cli.json_output import Collector
-from layerwise._tool.tui.cli.log import CRITICAL, Log
 from layerwise._tool.tui.cli.run.report import CompareReport
 from layerwise._tool.tui.controllers.errors import ErrorsController
 from layerwise._tool.tui.state.debugging import DebugState
@@ -186,7 +188,7 @@ def run(job: JobSpec, folder: Path | None = None, attempt: int = 1, last: int = 
     context = Counting(folder, attempt, last)
     context.writer.write("state", state="queued", attempt=attempt)
     try:
-        result = find_action(job.action)(context)
+        result = as_read(find_action(job.action, OFFERED)(context))
     except Killed:
         return folder, None
     finally:
@@ -227,16 +229,17 @@ def on_screens(folder: Path, job: JobSpec) -> Any:
         controller.take(event)
         if job.action == "compare":
             report.event(event)
-    listed = [_timeless(errors.table.row(place)) for place in range(len(errors.table))]
-    worst = (report.totals.worst or {}).get("tensor")
+    listed = [_timeless(msgspec.to_builtins(errors.table.row(place))) for place in range(len(errors.table))]
+    worst = report.totals.worst and report.totals.worst.tensor
     return [_timeless(row) for row in debug.rows], listed, (report.totals.rows, report.totals.failed, worst)
 
 
 _SAME = ("layers", "verdicts", "precision")
 
 
-def _timeless(row: dict[str, Any]) -> str:
-    return json.dumps({key: value for key, value in row.items() if key not in ("seconds", "by", "n")}, sort_keys=True)
+def _timeless(row: object) -> str:
+    fields = msgspec.to_builtins(row).items()
+    return json.dumps({key: value for key, value in fields if key not in ("seconds", "by", "n")}, sort_keys=True)
 
 
 @pytest.fixture
@@ -321,7 +324,7 @@ def test_what_changes_while_a_job_runs_gives_no_verdict(
         os.close(lock)
         context = Changing(folder, 1, lambda change=change, way=way: change(way))
         with pytest.raises(LayerwiseError, match="changed while the job ran"):
-            find_action(name)(context)
+            find_action(name, OFFERED)(context)
         _, again = run(job, folder, 2)
         fresh, expected = run(job)
         assert essence(again) == essence(expected)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
-from support.debugging import Searched, job_folder
+from support.debugging import Searched, as_read, job_folder
 from support.jobs import events_of, jobs_home, kill, pids_of, until, wait_for
 from support.models import from_text, if_model, mlp, string_model
 
@@ -28,13 +28,16 @@ from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.backends.reference.evaluate import Evaluation
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.debugtools.compare.spec import CompareSpec, ToleranceSpec
 from layerwise._tool.debugtools.search.precision.action import debug_precision
 from layerwise._tool.debugtools.search.precision.effect import effects, enough, sensitivities
 from layerwise._tool.debugtools.search.precision.frontier import frontier
 from layerwise._tool.debugtools.search.precision.measure import Measured
 from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
+from layerwise._tool.debugtools.search.rows import Numbers, VerdictRow
 from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec
+from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 from layerwise._tool.surgery.cut.segments import GraphCut
 from layerwise._tool.surgery.demo import demo_feed, demo_model
 from layerwise._tool.surgery.precision.nodes import emulate_precision
@@ -90,7 +93,7 @@ def search(spec: PrecisionSpec, folder: Path | None = None, attempt: int = 1) ->
     folder = folder or job_folder(spec, "precision")  # type: ignore[arg-type]
     context = JobContext(folder, attempt)
     context.writer.write("state", state="running", attempt=attempt)
-    return Searched(debug_precision(context), list(read_events(folder)), folder)
+    return Searched(as_read(debug_precision(context)), list(read_events(folder)), folder)
 
 
 def passes(outputs: dict[str, Any], golden: dict[str, Any], tolerance: float = 2e-2) -> bool:
@@ -128,13 +131,14 @@ def test_enough_leaves_no_more_than_is_allowed(values: list[float], allowed: flo
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 20), st.floats(0, 1) | st.just(math.nan)), max_size=20))
 def test_the_frontier_is_of_points_that_nothing_beats(points: list[tuple[int, float]]) -> None:
-    rows = [{"nodes": kept, "verdict": "bad", "measured": {"tensor": "y", "rel_l2": error}} for kept, error in points]
+    measured = [(kept, Numbers(tensor="y", rel_l2=error)) for kept, error in points]
+    rows = [VerdictRow(n=0, nodes=kept, verdict=Verdict.BAD, measured=numbers) for kept, numbers in measured]
     chosen = frontier(rows, 20)
-    best = [math.inf if point["rel_l2"] is None else point["rel_l2"] for point in chosen]
+    best = [math.inf if point.rel_l2 is None else point.rel_l2 for point in chosen]
     assert best == sorted(best, reverse=True) and len(set(best)) == len(best)
-    assert [point["low"] for point in chosen] == sorted({point["low"] for point in chosen}, reverse=True)
+    assert [point.low for point in chosen] == sorted({point.low for point in chosen}, reverse=True)
     for kept, error in points:
-        assert math.isnan(error) or any(p["kept"] <= kept and (p["rel_l2"] or 0.0) <= error for p in chosen)
+        assert math.isnan(error) or any(p.kept <= kept and (p.rel_l2 or 0.0) <= error for p in chosen)
 
 
 # The search
@@ -338,14 +342,14 @@ def test_a_killed_search_goes_on_where_it_was(
     feed = {"x": np.random.default_rng(1).standard_normal((4, 16)).astype(np.float32) * 4}
     spec = spec_of(tmp_path, troubled(), feed, check=check)
     job = JobSpec(action="debug_precision", params=msgspec.to_builtins(spec), cpus=0, cwd=str(tmp_path))
-    number = asyncio.run(JobClient(jobs_home).submit(job))
+    number = asyncio.run(JobClient(jobs_home, ACTIONS).submit(job))
     until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip(), 60)
     kill(pids_of(jobs_home, number)[0])
     wait_for(jobs_home, number, "failed")
     before = rows_of(jobs_home, number, "verdicts")
     assert len(before) == 3
     (tmp_path / "go").touch()
-    asyncio.run(JobClient(jobs_home).retry(number))
+    asyncio.run(JobClient(jobs_home, ACTIONS).retry(number))
     view = wait_for(jobs_home, number, "done", seconds=60)
     after = rows_of(jobs_home, number, "verdicts")
     assert after[: len(before)] == before and kept_names(view.result) == NEEDED

@@ -16,12 +16,13 @@ from layerwise._tool.backends.jobs.inline import run_inline
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.debugtools.compare.arithmetic.tensor_values import CHUNK, WORST, tensor_values
 from layerwise._tool.debugtools.compare.tensor_view import feeds_from
 
 
 def look(params: dict[str, Any]) -> Any:
-    return run_inline(JobSpec(action="tensor_view", params=params), lambda event: None, Workspace())
+    return run_inline(JobSpec(action="tensor_view", params=params), lambda event: None, Workspace(), ACTIONS)
 
 
 @given(hnp.arrays(np.float32, st.integers(1, 60)), st.data())

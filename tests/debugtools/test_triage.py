@@ -18,6 +18,7 @@ from support.jobs import events_of, jobs_home, kill, pids_of, until, wait_for
 from layerwise._tool.backends.jobs.client import JobClient, send
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.debugtools.triage.flow import END, FIRST, STEPS
 
 __all__ = ["jobs_home"]
@@ -139,7 +140,7 @@ def params(pair: Path, ask: bool) -> dict[str, object]:
 
 
 def test_a_killed_triage_goes_on_where_it_was(pair: Path, jobs_home: Workspace) -> None:
-    client = JobClient(jobs_home)
+    client = JobClient(jobs_home, ACTIONS)
     job = asyncio.run(client.submit(JobSpec(action="triage", params=params(pair, ask=True), cpus=0)))
 
     def answered(step: str, answer: str) -> None:

@@ -47,7 +47,7 @@ def run_compare(spec: CompareSpec, folder: Path | None = None, attempt: int = 1)
         os.close(lock)
     context = JobContext(folder, attempt)
     try:
-        result = compare(context)
+        result = msgspec.to_builtins(compare(context))
     finally:
         context.writer.close()
     return Compared(result, list(read_events(folder)), folder)

@@ -1,5 +1,6 @@
 """Models with planted faults, and searches run as their job actions do, in this process, with a real job folder."""
 
+import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from onnx import numpy_helper
 
 from layerwise._tool.backends.jobs.context import JobContext
 from layerwise._tool.backends.jobs.journal.events import read_events
+from layerwise._tool.backends.jobs.journal.json_lines import encode_line
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.backends.specs import RunnerSpec
@@ -23,7 +25,7 @@ from layerwise._tool.debugtools.search.driver.action import debug_bisect, debug_
 from layerwise._tool.debugtools.search.spec import DebugSpec
 
 ORT = RunnerSpec(kind="onnxrt", threads=1)
-ACTIONS: dict[str, Callable[[JobContext], dict[str, Any]]] = {
+ACTIONS: dict[str, Callable[[JobContext], object]] = {
     "reduce": debug_reduce, "bisect": debug_bisect, "repeat": debug_repeat, "build": debug_build,
 }  # fmt: skip
 
@@ -48,6 +50,12 @@ class Searched:
         return "\n".join(event["text"] for event in self.events if event["type"] == kind)
 
 
+def as_read(result: object) -> dict[str, Any]:
+    """What an action returned, as its journal has it."""
+    read: dict[str, Any] = json.loads(encode_line({"data": result}))["data"]
+    return read
+
+
 def job_folder(spec: DebugSpec | BuildsSpec, what: str) -> Path:
     folder, lock = Workspace().create(JobSpec(action=f"debug_{what}", params=msgspec.to_builtins(spec)))
     os.close(lock)
@@ -62,7 +70,7 @@ def search(
     context = JobContext(folder, attempt)
     context.writer.write("state", state="running", attempt=attempt)
     try:
-        result = ACTIONS[what](context)
+        result = as_read(ACTIONS[what](context))
     finally:
         context.writer.close()
     return Searched(result, list(read_events(folder)), folder)

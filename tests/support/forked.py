@@ -30,25 +30,25 @@ sys.exit(int(asked.recv(16)))
 class ForkedWorker(WorkerProcess):
     """A worker that is a fork of this process, with the guard that every worker has."""
 
-    def __init__(self, folder: Path, attempt: int, env: Mapping[str, str], keep: Sequence[int]) -> None:
+    def __init__(self, actions: str, folder: Path, attempt: int, env: Mapping[str, str], keep: Sequence[int]) -> None:
         self.pid = os.fork()
         if self.pid == 0:
             try:
-                _become_worker(folder, attempt, env, keep)
+                _become_worker(actions, folder, attempt, env, keep)
             finally:  # no descriptor left, say: it must not go on as a second command
                 os._exit(1)
         os.setpgid(self.pid, self.pid)
         self._guarded({**env, TAG: str(folder)})
 
 
-def _become_worker(folder: Path, attempt: int, env: Mapping[str, str], keep: Sequence[int]) -> NoReturn:
+def _become_worker(actions: str, folder: Path, attempt: int, env: Mapping[str, str], keep: Sequence[int]) -> NoReturn:
     os.setpgid(0, 0)
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
     os.environ.update({**env, TAG: str(folder)})
     _write_to(folder / LOG)
-    work(folder, attempt, list(keep))
+    work(actions, folder, attempt, list(keep))
 
 
 def run_line(words: list[str], tools: Path | None = None) -> int:

@@ -26,7 +26,7 @@ from layerwise._tool.backends.jobs.workspace.store import Workspace
 T = TypeVar("T")
 TESTS = Path(__file__).parents[1]
 _TAG = b"LAYERWISE_JOB="
-_JOBS = "layerwise._tool.backends.jobs."
+_PROCESSES = "layerwise._tool.backends.jobs.processes."
 
 
 def until(check: Callable[[], T], seconds: float = 15.0) -> T:
@@ -98,11 +98,11 @@ def waiting_pair(home: Workspace) -> tuple[int, int] | None:
     modules = {}
     for line in processes_of(home):
         pid, *words = line.split()
-        modules |= {int(pid): word for word in words if word.startswith(_JOBS) and not _has_a_job(int(pid))}
+        modules |= {int(pid): word for word in words if word.startswith(_PROCESSES) and not _has_a_job(int(pid))}
     # a child of the supervisor bears its command line until it is what it will be: only the spare's parent counts
-    spares = [pid for pid, module in modules.items() if module == f"{_JOBS}processes.spare_worker"]
+    spares = [pid for pid, module in modules.items() if module == f"{_PROCESSES}spare_worker"]
     pairs = [(spare, _parent(spare)) for spare in spares]
-    return next((pair for pair in pairs if modules.get(pair[1]) == f"{_JOBS}processes.warm_supervisor"), None)
+    return next((pair for pair in pairs if modules.get(pair[1]) == f"{_PROCESSES}warm_supervisor"), None)
 
 
 def _parent(pid: int) -> int:

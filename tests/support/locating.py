@@ -55,7 +55,7 @@ def run_locate(spec: LocateSpec, folder: Path | None = None, attempt: int = 1) -
     if folder is None:
         folder, lock = Workspace().create(JobSpec(action="locate", params=msgspec.to_builtins(spec)))
         os.close(lock)
-    result = locate(JobContext(folder, attempt))
+    result = msgspec.to_builtins(locate(JobContext(folder, attempt)))
     return Located(result, list(read_events(folder)), folder)
 
 

@@ -78,8 +78,8 @@ def _call(program: str, line: list[str]) -> int:
 def _sanitize(words: list[str]) -> int:
     from layerwise._tool.surgery.sanitize.action import sanitize
     from layerwise._tool.tui.cli.direct import DirectContext
-    from layerwise._tool.tui.cli.log import make_log
-    from layerwise._tool.tui.cli.options.common import add_logging
+    from layerwise._tool.tui.cli.leaf import make_log
+    from layerwise._tool.tui.cli.options.logging import LOGGING
     from layerwise._tool.tui.cli.parser import Parser
     from layerwise._tool.tui.cli.surgeon.common import open_file
     from layerwise._tool.tui.cli.surgeon.fold import folded_here
@@ -87,7 +87,7 @@ def _sanitize(words: list[str]) -> int:
 
     parser = Parser("layerwise surgeon sanitize")
     fill_sanitize(parser)
-    add_logging(parser)
+    LOGGING.add(parser)
     args = parser.parse_args(words)
     log = make_log(args)
     with open_file(args, log) as file:

@@ -10,7 +10,7 @@ from layerwise._tool.debugtools.compare.action import compare
 EXTRA_ACTIONS = "compare=support.slowcompare:slow_compare"
 
 
-def slow_compare(context: JobContext) -> dict[str, Any]:
+def slow_compare(context: JobContext) -> object:
     """The action `compare`, slowed down."""
     pause = float(os.environ.get("LAYERWISE_TEST_PAUSE", "0.02"))
     write = context.row

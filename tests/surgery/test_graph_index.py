@@ -1,3 +1,4 @@
+import os
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -295,6 +296,21 @@ def test_the_action_builds_once_and_again_when_the_model_changes(tmp_path: Path)
     index_file = next(Path(third["folder"]).iterdir())
     index_file.write_bytes(index_file.read_bytes()[:200])
     assert action_index(context)["built"], "a damaged index is built anew"
+
+
+def test_a_model_changed_in_place_with_size_and_time_kept_is_read_anew(tmp_path: Path) -> None:
+    path, cache = tmp_path / "m.onnx", tmp_path / "cache"
+    path.write_bytes(mlp().SerializeToString())
+    action_index(Context(params={"path": str(path), "cache": str(cache)}))
+    assert has_index(index_folder(cache, path))
+    state, name = path.stat(), mlp().graph.node[0].output[0].encode()
+    with path.open("r+b") as file:
+        data = file.read()
+        file.seek(data.index(name))
+        file.write(name[:-1] + b"~")
+    while path.stat().st_ctime_ns == state.st_ctime_ns or path.stat().st_mtime_ns != state.st_mtime_ns:
+        os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))  # until the clock has ticked
+    assert not has_index(index_folder(cache, path))
 
 
 def test_copies_in_other_places_have_indexes_of_their_own(tmp_path: Path) -> None:

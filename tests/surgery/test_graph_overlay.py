@@ -104,7 +104,7 @@ def test_what_lies_between_two_states(tmp_path: Path) -> None:
     assert affected(before, deleted, found) == deleted.state.output_names
     again = delta(deleted, before)
     assert again.added == found.removed and not again.removed
-    shown = deleted.with_ghosts(before, found.removed)
+    shown = deleted.with_removed(before, found.removed)
     assert shown.order.tolist() == before.order.tolist()
 
 

@@ -103,7 +103,7 @@ def test_an_overlay_says_of_inner_graphs_what_an_index_says(edits: list[tuple[in
     assert set(overlays[-1].order.tolist()) == {n for n in range(overlays[-1].n_nodes) if overlays[-1].has(n)}
     for before, after in pairwise(overlays):
         found = delta(before, after)
-        shown = after.with_ghosts(before, found.removed)
+        shown = after.with_removed(before, found.removed)
         assert {*before.order.tolist(), *after.order.tolist()} == set(shown.order.tolist())
         assert len(facts(shown)) <= len(shown.order)
     assert facts(Overlay(ground, ground.structure)) == facts(ground.index)

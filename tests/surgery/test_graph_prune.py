@@ -12,6 +12,7 @@ from layerwise._tool.backends.jobs.folder import disk_use
 from layerwise._tool.backends.jobs.inline import run_inline
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.surgery.graph.cache import has_index, index_folder
 from layerwise._tool.surgery.graph.index import GraphIndex
 from layerwise._tool.surgery.graph.names import INDEX_FILE
@@ -25,7 +26,7 @@ def models(tmp_path: Path) -> list[Path]:
     for number in range(3):
         path = tmp_path / f"m{number}.onnx"
         path.write_bytes(mlp(layers=number + 1).SerializeToString())
-        run_inline(JobSpec(action="index", params={"path": str(path)}), lambda event: None, Workspace())
+        run_inline(JobSpec(action="index", params={"path": str(path)}), lambda event: None, Workspace(), ACTIONS)
         paths.append(path)
         opened(path, 1000.0 * (3 - number))
     return paths
@@ -66,7 +67,7 @@ def test_the_least_recently_opened_go_first_where_there_is_too_much(models: list
 
 def test_a_model_whose_index_is_gone_gets_a_new_one(models: list[Path]) -> None:
     prune_indexes(Workspace().cache, most=0)
-    run_inline(JobSpec(action="index", params={"path": str(models[0])}), lambda event: None, Workspace())
+    run_inline(JobSpec(action="index", params={"path": str(models[0])}), lambda event: None, Workspace(), ACTIONS)
     assert has_index(folder_of(models[0]))
 
 

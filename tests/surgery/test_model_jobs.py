@@ -10,6 +10,7 @@ from layerwise._tool.backends.jobs.inline import run_inline
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.cache import has_index, index_folder
 from layerwise._tool.surgery.inspect.text import describe_model
@@ -17,7 +18,7 @@ from layerwise._tool.surgery.inspect.text import describe_model
 
 def run(action: str, **params: Any) -> tuple[Any, list[dict[str, Any]]]:
     events: list[dict[str, Any]] = []
-    view = run_inline(JobSpec(action=action, params=params), events.append, Workspace())
+    view = run_inline(JobSpec(action=action, params=params), events.append, Workspace(), ACTIONS)
     return view, events
 
 

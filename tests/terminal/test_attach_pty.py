@@ -14,9 +14,9 @@ from support.terminal import Terminal
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.jobs.client import JobClient
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.log import Log
 from layerwise._tool.tui.cli.asking import Asker
 from layerwise._tool.tui.cli.follow import Follower
-from layerwise._tool.tui.cli.log import Log
 from layerwise._tool.tui.cli.progress import NoBar
 from layerwise._tool.tui.state.questions import Question
 

@@ -15,6 +15,7 @@ from support.terminal import Terminal, app
 
 from layerwise._tool.backends.jobs.client import JobClient
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.tui.controllers.run import compare_job
 
 LAYERS = 100
@@ -30,7 +31,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def compared(pair: tuple[Path, Path]) -> Path:
     """The wrong model, compared with the right one in this test's workspace."""
     home = Workspace()
-    job = asyncio.run(JobClient(home).submit(compare_job(compare_spec(pair[1], pair[0]))))
+    job = asyncio.run(JobClient(home, ACTIONS).submit(compare_job(compare_spec(pair[1], pair[0]))))
     wait_for(home, job, "done", seconds=60)
     return pair[1]
 

@@ -13,6 +13,8 @@ from layerwise._tool.backends.trt.building.builder import build_engine
 from layerwise._tool.backends.trt.options import (
     ConfigOptions, NetworkOptions, ProfileSpec, RunOptions, TrtOptions, to_dict
 )
+from layerwise._tool.debugtools.actions import hand_over
+hand_over()
 rng = np.random.default_rng(0)
 def value(name, shape, kind=TensorProto.FLOAT):
     return helper.make_tensor_value_info(name, kind, shape)

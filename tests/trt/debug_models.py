@@ -17,12 +17,14 @@ from onnx import helper, numpy_helper
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.backends.trt.options import ConfigOptions, NetworkOptions, TrtOptions, to_dict
+from layerwise._tool.debugtools.actions import hand_over
 from layerwise._tool.debugtools.compare.spec import CompareSpec, ToleranceSpec
 from layerwise._tool.debugtools.search.spec import DebugSpec, FlakySpec
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
-from support.debugging import search, job_folder
+from support.debugging import as_read, search, job_folder
 from support.locating import run_locate
+hand_over()
 OPERATORS = ("Abs", "Neg", "Tanh", "Softplus", "Exp", "Sqrt")
 HERE = Path.cwd()
 def chain(*operators, names=True):

@@ -135,6 +135,52 @@ print(Store(trt, gpu="A").key(model, options) == Store(trt, gpu="A").key(model, 
     assert said.splitlines() == ["[False, True] False", "False", "False", "False", "True"]
 
 
+def test_an_engine_that_a_script_took_part_in_is_built_anew(scenario: RunIn) -> None:
+    said = scenario("""
+import os
+from pathlib import Path
+Path("level.py").write_text("LEVEL = 1")
+Path("code.py").write_text(
+    "import os, level\\nlevels = []\\n"
+    "def postprocess_config(builder, network, config): config.builder_optimization_level = level.LEVEL\\n"
+    "def postprocess(network): network.name = os.environ.get('NAME', 'none')\\n"
+)
+model = conv(1)
+for options in (
+    TrtOptions(config=ConfigOptions(config_postprocess="code.py")),
+    TrtOptions(network=NetworkOptions(postprocess=["code.py"])),
+):
+    told = [build_engine(model, options).cached for _ in range(2)]
+    print(told, build_engine(model, options).path)
+""")
+    assert said.splitlines() == ["[False, False] None"] * 2
+
+
+def test_weights_kept_outside_and_named_files_count_by_content(scenario: RunIn) -> None:
+    said = scenario("""
+import os
+import onnx
+from pathlib import Path
+from layerwise._tool.backends.trt.store import Store
+proto = onnx.load_from_string(conv(1).read())
+onnx.save(proto, "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+Path("t.cache").write_bytes(b"12345678")
+options = TrtOptions(load_timing_cache="t.cache")
+def key():
+    return Store(trt, gpu="A").key(Loadable(path=Path("m.onnx")), options)
+keys = [key()]
+for name in ("w.bin", "t.cache"):
+    state = os.stat(name)
+    data = bytearray(Path(name).read_bytes())
+    data[1] ^= 1
+    Path(name).write_bytes(data)
+    os.utime(name, ns=(state.st_atime_ns, state.st_mtime_ns))
+    keys.append(key())
+print(len(set(keys)), key() == keys[-1])
+""")
+    assert said.strip() == "3 True"
+
+
 def test_progress_is_told_and_ends_a_build(scenario: RunIn) -> None:
     said = scenario("""
 steps = []
@@ -157,12 +203,12 @@ def test_a_build_in_a_thread_is_heard_of_and_given_up(scenario: RunIn) -> None:
         """
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from layerwise._tool.backends.trt.building.monitor import give_up, hear
+from layerwise._tool.backends.builds import OF_PROCESS
 heard = threading.Event()
-hear(lambda done, total, text: heard.set())
+OF_PROCESS.progress = lambda done, total, text: heard.set()
 found = ThreadPoolExecutor(1).submit(error_of, lambda: opened(conv(1)))
 print(heard.wait(20))
-give_up()
+OF_PROCESS.over = True
 print(found.result(20))
 """,
         LAYERWISE_FAKE_TRT_FAULTS='{"waits": "never"}',

@@ -10,7 +10,7 @@ import pytest
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.trt.capabilities import CAPABILITIES, lacks
 from layerwise._tool.backends.trt.options import TrtOptions, to_dict, trt_options
-from layerwise._tool.tui.cli.options.trt import add_trt
+from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.request.parser import parser
 from layerwise._tool.tui.cli.request.to_spec import to_request
@@ -79,7 +79,7 @@ def test_options_that_are_none_are_told(line: str, told: str) -> None:
 def trt_flags() -> list[str]:
     """The first spelling of every option in the group of TensorRT's."""
     made = Parser("layerwise run")
-    add_trt(made)
+    TRT.add(made)
     return sorted({action.option_strings[0] for action in made._actions} - {"-h"})
 
 

@@ -16,7 +16,7 @@ def lowered(suspect, model=None, low="float16", mode="ddmin", atol=4e-3, **more)
     spec = PrecisionSpec(search=DebugSpec(compare=compare, output=str(HERE / "mixed.onnx"), mode=mode), low=low, **more)
     context = JobContext(job_folder(spec, "precision"), 1)
     context.writer.write("state", state="running", attempt=1)
-    return debug_precision(context)
+    return as_read(debug_precision(context))
 def kept(result):
     return sorted(node["node"] for node in result["found"][0]["nodes"])
 """

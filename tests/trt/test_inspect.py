@@ -25,7 +25,7 @@ from layerwise._tool.backends.trt.logger import Messages
 from layerwise._tool.debugtools.engines.inspect.document import engine_document, network_document
 from layerwise._tool.debugtools.engines.inspect.text import engine_lines, network_lines
 from layerwise._tool.backends.trt.building.builder import Builder
-from layerwise._tool.backends.trt.building.monitor import no_progress
+from layerwise._tool.backends.builds import no_progress
 SHOW = ["layers", "attrs", "weights"]
 def built(model=None, verbosity="detailed", *profiles, **config):
     options = TrtOptions(profiles=list(profiles) or [range_of(1, 2, 4)], fresh=True,

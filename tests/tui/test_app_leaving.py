@@ -8,10 +8,11 @@ import pytest
 from support.big_graph import chain_model
 from textual.worker import WorkerFailed
 
-from layerwise._tool.tui.commands import in_scopes
+from layerwise._tool.tui.commands import in_scopes, run_command
 from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.state.signal import Signal
+from layerwise._tool.tui.widgets.following import run_latest, run_work
 from layerwise._tool.tui.widgets.lines import LineWidget
 from layerwise._tool.tui.workbench import PAGES, Workbench, open_workbench
 
@@ -69,7 +70,7 @@ def test_work_that_ends_while_its_page_goes(tmp_path: Path, monkeypatch: pytest.
                 ended.append("painted")
 
         async with app.run_test(size=(120, 40)) as pilot:
-            on_page(app).run_latest("painting", paint)
+            run_latest(on_page(app), "painting", paint)
             await pilot.pause()
             monkeypatch.setattr(LineWidget, "on_unmount", lambda _: going.set(), raising=False)
 
@@ -87,7 +88,7 @@ def test_work_that_finds_no_place_on_a_page_that_stays_is_an_error(tmp_path: Pat
             on_page(app).query_one("#nowhere")
 
         async with app.run_test(size=(120, 40)) as pilot:
-            on_page(app).run_work("painting", paint)
+            run_work(on_page(app), "painting", paint)
             await pilot.pause()
 
     with pytest.raises(WorkerFailed, match="nowhere"):
@@ -104,7 +105,7 @@ def test_keys_for_pages_that_come_while_the_screen_goes(tmp_path: Path, monkeypa
         app = open_workbench(model, tmp_path / "home")
 
         def press(widget: LineWidget) -> None:
-            pressed.extend(asyncio.ensure_future(app.run_own_command(found)) for found in shown)
+            pressed.extend(asyncio.ensure_future(run_command(app, found)) for found in shown)
 
         async with app.run_test(size=(120, 40)):
             monkeypatch.setattr(LineWidget, "on_unmount", press, raising=False)

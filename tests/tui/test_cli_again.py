@@ -12,6 +12,7 @@ from support.models import mlp
 
 from layerwise._tool.backends.jobs.processes import supervise
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.debugtools import ACTIONS
 
 _SIDES = "bad.onnx --reference-model good.onnx --onnxrt"
 COMMANDS = {
@@ -49,7 +50,7 @@ def test_what_was_removed_is_made_again(tmp_path: Path, command: str, monkeypatc
     passed = (home.view(job).result or {}).get("passed")
     shutil.rmtree(made) if made.is_dir() else made.unlink()
     folder, lock = home.reopen(job)
-    state = supervise.Supervision(folder, lock).run()
+    state = supervise.Supervision(folder, lock, ACTIONS).run()
     os.close(lock)
     view = home.view(job)
     assert (state, view.attempt, (view.result or {}).get("passed")) == ("done", 2, passed), view.card

@@ -16,7 +16,7 @@ from layerwise._tool.tui.cli.debug.bisect import fill_bisect
 from layerwise._tool.tui.cli.debug.reduce import fill_reduce
 from layerwise._tool.tui.cli.debug.repeat import fill_repeat
 from layerwise._tool.tui.cli.debug.to_debug import debug_job, to_debug
-from layerwise._tool.tui.cli.options.common import add_logging
+from layerwise._tool.tui.cli.options.logging import LOGGING
 from layerwise._tool.tui.cli.parser import Parser
 
 FILLS = {"reduce": fill_reduce, "bisect": fill_bisect, "repeat": fill_repeat}
@@ -38,7 +38,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def parsed(what: str, line: str):  # type: ignore[no-untyped-def]
     parser = Parser(f"layerwise debug {what}")
     FILLS[what](parser)
-    add_logging(parser)
+    LOGGING.add(parser)
     args = parser.parse_args(line.split())
     args.words = ["layerwise", "debug", what, *line.split()]
     return args, to_debug(args, what)

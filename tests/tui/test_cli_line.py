@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from layerwise._tool.backends.specs import FeedSpec, ModelOptions, RunnerSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
+from layerwise._tool.tui.cli.options.option import Option, options_of
 from layerwise._tool.tui.cli.request.line import command_line
-from layerwise._tool.tui.cli.request.parser import parser
+from layerwise._tool.tui.cli.request.parser import RUN, parser
 from layerwise._tool.tui.cli.request.to_spec import to_request
 
 PARSER = parser()
@@ -153,3 +154,28 @@ def test_line_and_spec_say_the_same(spec: CompareSpec) -> None:
 def test_plain_requests_give_plain_lines(line: str) -> None:
     words = ["layerwise", "run", *line.split()]
     assert command_line(parsed(words)) == words
+
+
+SAMPLES = {
+    "--rename": "a=b c=d", "--input-shapes": "x:[1,2] y:[3]", "--val-range": "[0,1] x:[2,3]", "--error-quantile": "0.5",
+    "--provider-options": "cuda:device_id=1", "--graph-optimization-level": "ORT_ENABLE_BASIC",
+    "--postprocess": "y:top-5", "--check-error-stat": "max y:mean", "--trt-min-shapes": "x:[1] --trt-max-shapes x:[8]",
+    "--trt-opt-shapes": "x:[1] --trt-opt-shapes x:[2]", "--trt-max-shapes": "x:[4]", "--pool-limit": "dla_sram:4M",
+    "--layer-precisions": "a:half", "--tensor-dtypes": "x:half", "--tensor-formats": "x:[linear,chw4]",
+    "--precision-constraints": "obey", "--weight-streaming-budget": "50%", "--memory-budget": "2G",
+    "--external-data-size-threshold": "2M", "--workspace": "2G", "--data-loader-script": "load.py:mine",
+    "--data-loader-func-name": "mine --data-loader-script load.py", "--runner": "onnxrt,threads=2",
+    "--model-type": "onnx", "--tolerance": "auto", "--allocation-strategy": "runtime",
+}  # fmt: skip
+COMMON = ["layerwise", "run", "M.onnx", "--trt", "--onnxrt", "--data-loader-backend-module", "numpy"]
+OPTIONS = [option for option in options_of(*RUN) if option.flags[0] not in ("--tf", "model_file")]
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.flags[0])
+def test_each_option_is_written_as_it_was_read(option: Option) -> None:
+    name, choices = option.flags[0], option.settings.get("choices")
+    bare = option.on is not None or (option.dest == "runners" and "nargs" not in option.settings)
+    value = SAMPLES.get(name) or (choices[-1] if choices else "3")
+    spec = parsed([*COMMON, name, *([] if bare else value.split())])
+    assert parsed(command_line(spec)) == spec
+    assert not option.field or spec != parsed(COMMON)

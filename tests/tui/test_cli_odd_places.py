@@ -13,6 +13,7 @@ from support.models import mlp
 
 from layerwise._tool.backends.jobs.processes.supervise import time_running
 from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.prune import prune
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.tui.__main__ import main
 from layerwise._tool.tui.presenters.glyphs import UNICODE
@@ -178,4 +179,4 @@ def test_no_duration_is_negative(workspace: Path, capsys: pytest.CaptureFixture[
         assert not re.search(r"\s-\d", text), text
         assert view.ended is not None and view.started is not None and view.ended >= view.started
         assert time_running(view.folder, view.attempt)[0] >= 0.0
-    assert len(home.prune()[0]) == 40
+    assert len(prune(home)[0]) == 40

@@ -11,12 +11,12 @@ from support.big_graph import chain_model
 
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.tui import workbench
-from layerwise._tool.tui.commands import REGISTRY, by_verb, going_on, in_scopes
-from layerwise._tool.tui.controllers.command_line import line_completions, parse_line
+from layerwise._tool.tui.commands import REGISTRY, by_verb, going_on, group_of, in_scopes, line_completions, parse_line
 from layerwise._tool.tui.controllers.yank import CLIPBOARD_LIMIT, Copy, block_copy, yank
 from layerwise._tool.tui.keymaps import read_keymap
 from layerwise._tool.tui.presenters.bars import footer_line
 from layerwise._tool.tui.presenters.text import plain, width
+from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.workbench import PAGES, open_workbench
 
 ROOT = Path(workbench.__file__).parent
@@ -31,7 +31,7 @@ def test_every_command_has_a_handler_on_an_object_of_its_scope(tmp_path: Path) -
             for page in PAGES:
                 await app.show_page(page.SCOPE)
                 for found in in_scopes((page.SCOPE, "list", "global")):
-                    assert callable(getattr(app._owner(found), found.method)), found
+                    assert callable(getattr(group_of(app.owner(found), found), found.method)), found
 
     asyncio.run(owners())
 
@@ -109,3 +109,26 @@ def test_no_private_name_of_ours_hides_one_of_textuals() -> None:
     for path in [*ROOT.glob("screens/*.py"), *ROOT.glob("widgets/*.py"), *ROOT.glob("*.py")]:
         ours = set(re.findall(r"self\.(_[a-z]\w+)(?:: [^=\n]+)? = ", path.read_text()))
         assert not ours & hidden, path
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_built_of_parts_and_derives_from_no_other(page: type[Page]) -> None:
+    ours = [base for base in page.__mro__[1:] if base.__module__.startswith("layerwise")]
+    assert ours == [Page]
+
+
+def test_state_holds_no_controllers(tmp_path: Path) -> None:
+    model = chain_model(tmp_path / "m.onnx", 7)
+
+    async def held() -> set[str]:
+        app = open_workbench(model, tmp_path / "home")
+        async with app.run_test(size=(120, 40)):
+            for page in PAGES:
+                await app.show_page(page.SCOPE)
+            parts = [app.state, *(vars(app.state).values())]
+            values = [value for part in parts if hasattr(part, "__dict__") for value in vars(part).values()]
+            return {type(value).__module__ for value in values}
+
+    found = asyncio.run(held())
+    assert any(".tui.state." in module for module in found)
+    assert not {module for module in found if re.search(r"\.tui\.(controllers|screens|widgets|workbench)", module)}

@@ -43,13 +43,13 @@ def test_answers_undo_and_the_machines_end(pair: tuple[Path, Path]) -> None:
         await answer(bench)
         await bench.see("question 2 of about")
         await answer(bench, right=False)
-        assert [row["by"] for row in debug.counting] == ["person"] * 3
+        assert [row.by for row in debug.counting] == ["person"] * 3
         await bench.press("u")
         await bench.see("undone", "question 2 of about")
         await answer(bench)
         await bench.press("a")
         await bench.see(CULPRIT, "o opens the model found", "enter show  o open model  B bundle")
-        assert [row["by"] for row in debug.counting][-1] == "comparison"
+        assert [row.by for row in debug.counting][-1] == "comparison"
         await bench.press("o")
         assert bench.app.next_model is not None and bench.app.next_model.name == "reduced.onnx"
 

@@ -5,7 +5,10 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import convert
 
+from layerwise._tool.backends.jobs.journal.schema import UNEXPECTED
+from layerwise._tool.debugtools.search.rows import VerdictRow
 from layerwise._tool.tui.presenters.band import band_line, cell_states, pointer_line
 from layerwise._tool.tui.presenters.debug import body_lines
 from layerwise._tool.tui.presenters.debug_detail import row_detail
@@ -13,7 +16,7 @@ from layerwise._tool.tui.presenters.debug_head import head_lines
 from layerwise._tool.tui.presenters.debug_rows import heading, row_line
 from layerwise._tool.tui.presenters.glyphs import ASCII, UNICODE
 from layerwise._tool.tui.presenters.text import plain, width
-from layerwise._tool.tui.state.debugging import DebugState
+from layerwise._tool.tui.state.debugging import DebugState, Shown, StepRow, SuspectRow
 from layerwise._tool.tui.state.questions import Question, read_question
 
 STATES = ["good", "bad", "unknown", "skipped", "asked"]
@@ -81,7 +84,7 @@ def test_a_search_in_lines() -> None:
     assert head[1] == "suspect onnxruntime cuda   reference onnxruntime cpu"
     assert "#184 Add layer.6/Add" in head[3]
     assert "38 nodes  reads a, b  gives c" in body_of(debug)
-    rows = [plain(row_line("bisect", row, 100, UNICODE)) for row in debug.rows]
+    rows = [plain(row_line(row, 100, UNICODE)) for row in debug.rows]
     assert "✓ good" in rows[0] and "#90" in rows[0] and "person" in rows[0]
     assert "✗ bad" in rows[1] and "max abs 0.0021" in rows[1] and "12 elements over" in rows[1]
     assert plain(heading("bisect", 100)).index("verdict") == rows[0].index("✓")
@@ -107,9 +110,9 @@ def test_the_head_fits_whatever_the_sides_are_called(one: str, other: str, cells
 
 def test_an_undone_verdict_stays_and_counts_no_more() -> None:
     debug = searching({"type": "row", "table": "verdicts", "row": {"n": 1, "undo": True}})
-    assert [row["n"] for row in debug.rows] == [1, 2] and [row["n"] for row in debug.counting] == [2]
+    assert len(debug.rows) == 2 and [row.n for row in debug.counting] == [2]
     assert debug.answered == 0
-    assert "✓ undone" in plain(row_line("bisect", debug.rows[0], 100, UNICODE))
+    assert "✓ undone" in plain(row_line(debug.rows[0], 100, UNICODE))
 
 
 def test_a_question_shows_artifact_measurement_and_keys() -> None:
@@ -159,19 +162,40 @@ def test_a_suspect_and_a_step_in_full() -> None:
         "accumulated": 0.2, "amplification": None, "outputs": ["z"], "evidence": "weight w7 is not the reference's",
         "region": [{"i": 13, "node": "n13"}, {"i": 14, "node": "n14"}],
     }  # fmt: skip
-    text = "\n".join(plain(line) for line in row_detail("locate", suspect, 80))
+    text = "\n".join(plain(line) for line in row_detail(convert(suspect, SuspectRow), 80))
     for part in ("#14 MatMul n14", "off by more than", "weight w7", "local 0.2 (max abs 0.1)", "#13 n13, #14 n14"):
         assert part in text
     step = {"title": "Input data", "question": "Does it?", "answer": "no", "by": "user", "seconds": 0.2,
             "evidence": ["5 seeds fail"], "advice": "take real data"}  # fmt: skip
-    text = "\n".join(plain(line) for line in row_detail("triage", step, 80))
+    text = "\n".join(plain(line) for line in row_detail(convert(step, StepRow), 80))
     assert all(part in text for part in ("Input data: Does it?", "no (you, 0.2 s)", "5 seeds fail", "take real data"))
 
 
-@pytest.mark.parametrize("search", ["locate", "triage", "reduce"])
-@given(row=st.dictionaries(st.sampled_from(["i", "op", "node", "verdict", "title", "answer", "diagnosis", "by", "n"]),
-                           st.one_of(st.text(max_size=300), st.integers(), st.none())))  # fmt: skip
-def test_rows_from_anywhere_stay_one_harmless_line(search: str, row: dict[str, object]) -> None:
-    lines = [row_line(search, row, 80, UNICODE), *row_detail(search, row, 80)]
+TEXTS = st.text(max_size=300)
+NAMED = dict.fromkeys(["op", "node", "title", "question", "answer", "diagnosis", "by", "advice", "note"], TEXTS)
+PLACES = st.one_of(st.none(), st.integers(0, 1 << 53))
+
+
+@pytest.mark.parametrize("kind", [SuspectRow, StepRow, VerdictRow])
+@given(texts=st.fixed_dictionaries(NAMED), i=PLACES, measured=st.fixed_dictionaries({"tensor": TEXTS, "note": TEXTS}))
+def test_rows_from_anywhere_stay_one_harmless_line(
+    kind: type[Shown], texts: dict[str, str], i: int | None, measured: dict[str, str]
+) -> None:
+    row = convert({**texts, "i": i, "n": 1, "verdict": "skip", "measured": measured}, kind)
+    lines = [row_line(row, 80, UNICODE), *row_detail(row, 80)]
     assert not any(ord(character) < 32 for line in lines for character in plain(line))
     assert all(width(line) <= 80 for line in lines)
+
+
+DAMAGED = [
+    {"n": 3}, {"n": -1, "verdict": "good"}, {"n": 3, "verdict": "odd"}, [], None, {"undo": True},
+    {"n": 3, "verdict": "good", "measured": {"over": "many"}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", DAMAGED)
+def test_a_damaged_verdict_is_left_out_and_the_others_stay(row: object) -> None:
+    debug = searching()
+    with pytest.raises(UNEXPECTED):
+        debug.take({"type": "row", "table": "verdicts", "row": row})
+    assert [row.n for row in debug.counting] == [1, 2]

@@ -23,7 +23,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 async def to_the_bad_layer(bench: Bench) -> None:
     await bench.press("colon", *"sort local", "enter")
     errors, page = bench.app.state.errors, bench.app.query_one(ErrorsScreen)
-    await bench.until(lambda: errors.table.tensors[errors.place(0)] == BAD and page.place_in_view() == errors.place(0))
+    await bench.until(lambda: errors.table.tensors[errors.place(0)] == BAD and page.table.place == errors.place(0))
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])

@@ -5,12 +5,15 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.debugtools.compare.rows import CanaryReport, LayerRow, RowSummary
+from layerwise._tool.debugtools.locate.rows import SuspectRow
 from layerwise._tool.tui.presenters.error_detail import detail_lines, row_text
 from layerwise._tool.tui.presenters.errors import head_lines, heading, minimap_cell, row_line
 from layerwise._tool.tui.presenters.glyphs import ASCII, UNICODE
@@ -18,11 +21,11 @@ from layerwise._tool.tui.presenters.jobs import detail_lines as job_lines
 from layerwise._tool.tui.presenters.text import plain, width
 from layerwise._tool.tui.state.error_filter import parse_filter
 from layerwise._tool.tui.state.error_table import PASSED, UNKNOWN, ErrorTable
-from layerwise._tool.tui.state.errors import CLEAN, FOUND, SORTS, WRONG, ErrorsState
+from layerwise._tool.tui.state.errors import CLEAN, FOUND, SORTS, WRONG, ErrorsState, RunResult
 from layerwise._tool.tui.state.packed_rows import BLOCK, PackedRows
 
 
-def layer(i: int, **fields: Any) -> dict[str, Any]:
+def layer(i: int, **fields: Any) -> LayerRow:
     row = {
         "iteration": 0,
         "pair": [0, 1],
@@ -43,10 +46,10 @@ def layer(i: int, **fields: Any) -> dict[str, Any]:
         "nan": [0, 0],
         "inf": [0, 0],
     }
-    return {**row, **fields}
+    return msgspec.convert({**row, **fields}, LayerRow)
 
 
-def state_of(*rows: dict[str, Any]) -> ErrorsState:
+def state_of(*rows: LayerRow) -> ErrorsState:
     state = ErrorsState()
     state.open("7")
     for row in rows:
@@ -146,7 +149,7 @@ def test_each_sort_puts_the_worst_first_and_reverses() -> None:
     assert state.place(0) == 4
 
 
-def located(i: int, local: float, word: str) -> dict[str, Any]:
+def located(i: int, local: float, word: str) -> LayerRow:
     return layer(i, local=local, local_abs=2 * local, diagnosis=word)
 
 
@@ -161,7 +164,7 @@ def test_local_errors_join_the_rows_before_they_come_or_after() -> None:
     state.table.join(located(9, 1.0, "kernel"))  # the comparison has no such row
     state.table.add(layer(2, passed=False, finding="propagated"))
     state.refresh()
-    assert [state.table.row(place)["local"] for place in range(3)] == [1e-7, 0.25, 3e-7]
+    assert [state.table.row(place).local for place in range(3)] == [1e-7, 0.25, 3e-7]
     assert state.table.numbers("local_abs").tolist() == [2e-7, 0.5, 6e-7]
     assert [line.split()[-1] for line in lines_of(state, 76)] == ["ok", "kernel", "propagated"]
     assert shown(state, "local>1e-3 and diagnosis==kernel") == [1]
@@ -170,7 +173,7 @@ def test_local_errors_join_the_rows_before_they_come_or_after() -> None:
     state.sort_by("local")
     assert [int(state.table.numbers("i")[place]) for place in state.order] == [1, 2, 0]
     state.table.add(layer(1, passed=False, max_abs=7.0))  # reported again: what was joined stays
-    assert (state.table.row(1)["local"], state.table.row(1)["max_abs"]) == (0.25, 7.0)
+    assert (state.table.row(1).local, state.table.row(1).max_abs) == (0.25, 7.0)
     assert state.table.numbers("local")[1] == 0.25
 
 
@@ -180,8 +183,9 @@ def test_a_suspect_is_told_apart_from_what_is_off_like_all_others() -> None:
         state.table.join(located(i, 2e-4, "kernel"))
     assert state.table.at_fault().tolist() == [False, True, True, True]
     state.table.imprecise = True
-    state.accuse({"i": 2, "op": "Add", "node": "n", "outputs": ["/layer.2/out"], "diagnosis": "ill-conditioned",
-                  "evidence": "it grows"})  # fmt: skip
+    state.accuse(
+        SuspectRow(i=2, op="Add", node="n", outputs=["/layer.2/out"], diagnosis="ill-conditioned", evidence="it grows")
+    )
     state.refresh()
     assert state.table.at_fault().tolist() == [False, False, True, False]
     assert [line.split()[-1] for line in lines_of(state, 120)] == ["ok", "failed", "ill-conditioned", "failed"]
@@ -210,14 +214,14 @@ def test_first_bad_and_leaps() -> None:
     assert state.next_leap(-1, 1) == 2
     assert state.next_leap(2, 1) == -1
     assert state.next_leap(4, -1) == 2
-    state.facts.result = {"first_bad": {"tensor": "/layer.2/out", "iteration": 0}}
+    state.facts.result = RunResult(first_bad=RowSummary(tensor="/layer.2/out"))
     assert state.table.tensors[state.first_bad()] == "/layer.2/out"
 
 
 def test_a_row_reported_again_replaces_the_old_one() -> None:
     state = state_of(layer(0), layer(1), layer(0, max_abs=9.0, passed=False))
     assert len(state.order) == 2
-    assert state.table.row(0)["max_abs"] == 9.0
+    assert state.table.row(0).max_abs == 9.0
     assert state.counts() == (1, 1, 0)
 
 
@@ -241,12 +245,12 @@ def test_many_rows_stay_quick_and_small() -> None:
     state.minimap(20)
     assert time.process_time() - began < 0.5
     assert 0 < len(state.order) < 20_000
-    assert state.table.row(12_345)["i"] == 12_345
+    assert state.table.row(12_345).i == 12_345
 
 
-@given(st.lists(st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=9)), max_size=3 * BLOCK))
+@given(st.lists(st.builds(layer, st.integers(0, 9), tensor=st.text(max_size=9)), max_size=3 * BLOCK))
 @settings(max_examples=20, deadline=None)
-def test_packed_rows_give_back_what_they_took(rows: list[dict[str, Any]]) -> None:
+def test_packed_rows_give_back_what_they_took(rows: list[LayerRow]) -> None:
     packed = PackedRows()
     for row in rows:
         packed.append(row)
@@ -274,7 +278,7 @@ def test_the_head_says_who_how_far_and_whether_looking_moved_it() -> None:
     text = "\n".join(plain(line) for line in head_lines(state, 78, UNICODE))
     assert "onnxrt cpu  against  onnxrt cuda" in text
     assert "5 of 9" in text and "2 ✗" in text and "tolerance auto" in text
-    state.facts.result = {"canary": {"ok": False, "moved": 0.25}}
+    state.facts.result = RunResult(canary=CanaryReport(False, 0.25))
     assert "canary moved 0.25" in "\n".join(plain(line) for line in head_lines(state, 78, UNICODE))
 
 
@@ -285,13 +289,14 @@ def test_the_head_says_what_was_not_compared(count: int, nothing: list[str]) -> 
     state.facts.state = "done"
     item = {"tensor": "z", "reason": "no counterpart", "text": "b does not give it", "layer": False}
     quiet = [item | {"reason": "excluded"}, item | {"layer": True}, item | {"reason": "random"}]
-    state.facts.result = {"nothing_compared": nothing, "not_compared": [*quiet, *[item] * count]}
+    result = {"nothing_compared": nothing, "not_compared": [*quiet, *[item] * count]}
+    state.facts.result = msgspec.convert(result, RunResult)
     lines = [plain(line) for line in head_lines(state, 78, UNICODE)]
     assert (f"{count} not compared" in "\n".join(lines)) == (count > 0)
     assert any("nothing was compared of a and b" in line for line in lines) == bool(nothing)
     view = SimpleNamespace(
         id=3, attempt=1, counts={}, warnings=0, reason="", progress=None, folder="f", card=None, damage="",
-        result=state.facts.result,
+        result=result,
     )  # fmt: skip
     told = "\n".join(plain(line) for line in job_lines(view, None, None, 100, UNICODE))  # type: ignore[arg-type]
     assert told.count("not compared  z: b does not give it") == min(count, 5)
@@ -299,12 +304,14 @@ def test_the_head_says_what_was_not_compared(count: int, nothing: list[str]) -> 
 
 
 def test_a_tensor_without_elements_has_no_verdict() -> None:
-    state = state_of(*(row | {"size": size, "passed": True} for row, size in zip(FIVE, (0, 4, 0, 4, 0), strict=True)))
+    state = state_of(
+        *(msgspec.structs.replace(row, size=size, passed=True) for row, size in zip(FIVE, (0, 4, 0, 4, 0), strict=True))
+    )
     assert state.table.verdicts().tolist() == [UNKNOWN, PASSED, UNKNOWN, PASSED, UNKNOWN]
 
 
 def test_the_detail_of_a_row_shows_both_sides_and_never_obeys_names() -> None:
-    stats = {"mean": 1.0, "std": 2.0, "min": -1.0, "max": 3.0, "avg_magnitude": 1.5}
+    stats = {"mean": 1.0, "std": 2.0, "min": -1.0, "max": 3.0, "avg_magnitude": 1.5, "argmin": [0], "argmax": [1]}
     row = layer(2, tensor="\x1b[2Jx", stats=[stats, stats], nan=[0, 3], required={"abs": 0.5, "rel": 0.1})
     text = "\n".join(plain(line) for line in detail_lines(row, ["a", "b"], 100))
     assert "\\x1b[2Jx" in text and "\x1b" not in text

@@ -19,7 +19,7 @@ from layerwise._tool.tui.presenters.neighbours import UP, joints, neighbourhood,
 from layerwise._tool.tui.presenters.node_detail import NodeDetail
 from layerwise._tool.tui.presenters.text import clip, fit, merge, plain, spread, width, wrap_runs
 from layerwise._tool.tui.state.graph import History, NodeRows
-from layerwise._tool.tui.state.marks import MarkCost, tensor_bytes
+from layerwise._tool.tui.state.mark_cost import MarkCost, tensor_bytes
 from layerwise._tool.tui.state.session import NodeError
 
 DIAMOND = """

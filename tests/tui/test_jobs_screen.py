@@ -11,7 +11,9 @@ from support.jobs import jobs_home
 
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.prune import prune
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.tui.controllers.run import compare_job
 from layerwise._tool.tui.presenters.glyphs import ASCII, UNICODE
 from layerwise._tool.tui.presenters.jobs import card_lines, card_text, heading, row_line, summary
@@ -174,7 +176,7 @@ def test_a_comparison_that_was_started_before_opens_its_table(tmp_path: Path) ->
     async def before() -> int:
         from layerwise._tool.backends.jobs.client import JobClient
 
-        client = JobClient(Workspace())
+        client = JobClient(Workspace(), ACTIONS)
         job = await client.submit(compare_job(compare_spec(wrong, right)))
         await client.wait(job)
         client.close()
@@ -202,7 +204,7 @@ def test_what_was_on_view_and_was_pruned_is_forgotten(tmp_path: Path) -> None:
         state = bench.app.state
         first = await bench.compare(compare_spec(pair[1], pair[0]))
         second = await bench.compare(compare_spec(pair[1], pair[0]))
-        state.workspace.prune([second])
+        prune(state.workspace, [second])
         await bench.until(lambda: state.session.compare_job == str(first))
         await bench.see(f"job {second}, the comparison on view, was removed")
         await bench.press("2")
@@ -213,5 +215,5 @@ def test_what_was_on_view_and_was_pruned_is_forgotten(tmp_path: Path) -> None:
         await bench.see("the comparison on view, was removed")
 
     with_bench(pair[1], story)
-    Workspace().prune()
+    prune(Workspace())
     with_bench(pair[1], again)

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import onnx
 import pytest
@@ -24,6 +25,7 @@ from layerwise._tool.backends.shell import shell_line, shell_words
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.debugtools.bench.spec import BenchSpec
 from layerwise._tool.debugtools.bundle.readme import readme
+from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 from layerwise._tool.debugtools.triage.finding import Case
 from layerwise._tool.debugtools.triage.place import Place
@@ -155,7 +157,7 @@ def test_all_that_can_be_copied_in_the_app(bash: Bash) -> None:
     bench = BenchSpec(model="m.onnx", raw_inputs=dict.fromkeys(NAMES[50:100], "x"))
     for i, name in enumerate(NAMES):
         row = {"i": i, **dict.fromkeys(("node", "tensor", "op", "layer", "note", "name"), name)}
-        place = errors.table.add(row)
+        place = errors.table.add(msgspec.convert(row, LayerRow))
         for copy in (*error_copies(errors, place), *bench_copies(bench, row)):
             if copy.what != "command" or not i:
                 lines.append(copy.line)

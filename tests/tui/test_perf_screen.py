@@ -24,7 +24,7 @@ def page(bench: Bench) -> PerfScreen:
 
 def layer(bench: Bench) -> str:
     """The name of the layer under the cursor."""
-    return str(bench.app.state.perf.row_at(page(bench).main_widget().cursor)["name"])
+    return str(bench.app.state.perf.row_at(page(bench).main_widget().cursor).name)
 
 
 async def timed(bench: Bench, model: Path, **options: object) -> None:
@@ -44,7 +44,7 @@ def test_the_slowest_layers_and_the_way_to_their_operator(pair: tuple[Path, Path
         await bench.see("[6 Perf]", "no bench of this model yet")
         await timed(bench, pair[0])
         await bench.see(f"done: {2 * LAYERS} layers", "onnxrt cpu, 1 threads", "median", "p99")
-        shares = [perf.row_at(line)["percent"] for line in range(len(perf.order))]
+        shares = [perf.row_at(line).percent for line in range(len(perf.order))]
         assert shares == sorted(shares, reverse=True) and sum(shares) == pytest.approx(100)
         assert perf.so_far[-1] == pytest.approx(100) and perf.so_far == sorted(perf.so_far)
         await bench.press("j", "j")
@@ -92,7 +92,7 @@ def test_filter_and_sort(pair: tuple[Path, Path]) -> None:
         await timed(bench, pair[0])
         await bench.press("6", "slash", *"op:Tanh", "enter")
         await bench.see(f"{LAYERS} of {2 * LAYERS}")
-        assert {perf.row_at(line)["op"] for line in range(LAYERS)} == {"Tanh"}
+        assert {perf.row_at(line).op for line in range(LAYERS)} == {"Tanh"}
         await bench.press("s")
         assert perf.sort == "graph" and perf.order == sorted(perf.order)
         await bench.press("S")

@@ -164,7 +164,8 @@ SIDES = st.builds(SideForm, **dict.fromkeys(SideForm.__struct_fields__, TEXT) | 
 FORMS = st.builds(
     RunForm,
     sides=st.lists(SIDES, max_size=3),
-    **{name: TEXT for name in RunForm.__struct_fields__ if name != "sides"},  # type: ignore[arg-type]
+    **{name: TEXT for name in RunForm.__struct_fields__ if name not in ("sides", "more")},  # type: ignore[arg-type]
+    more=st.dictionaries(TEXT, TEXT, max_size=2),
 )
 
 

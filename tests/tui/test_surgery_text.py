@@ -11,11 +11,11 @@ from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.surgery.edits.nodes import DeleteNodes, InsertNode
 from layerwise._tool.surgery.edits.operands import Constant
 from layerwise._tool.surgery.graph.build import build_index
-from layerwise._tool.tui.controllers.edit_desk import EditDesk
+from layerwise._tool.tui.controllers.edited_model import EditedModel
 from layerwise._tool.tui.presenters.changes import heading, pair_lines, side_row
 from layerwise._tool.tui.presenters.edit_history import branch_row, branches
-from layerwise._tool.tui.presenters.ghost import ghost_lines, step_lines
 from layerwise._tool.tui.presenters.glyphs import ASCII, UNICODE
+from layerwise._tool.tui.presenters.preview import preview_lines, step_lines
 from layerwise._tool.tui.presenters.surgery_status import edited_text, effect_text
 from layerwise._tool.tui.presenters.text import plain, width
 from layerwise._tool.tui.state.changes import Gap, SideRows
@@ -25,32 +25,32 @@ from layerwise._tool.tui.state.surgery import Check, Step, SurgeryState
 RELU = "/encoder/layer.1/Relu"
 
 
-def opened(path: Path, root: Path) -> EditDesk:
+def opened(path: Path, root: Path) -> EditedModel:
     with ModelFile(path) as file:
-        return EditDesk(path, build_index(file, root / "index"), root)
+        return EditedModel(path, build_index(file, root / "index"), root)
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> EditDesk:
+def edited(tmp_path: Path) -> EditedModel:
     return opened(chain_model(tmp_path / "chain.onnx", 70), tmp_path)
 
 
-def node(desk: EditDesk, name: str) -> int:
-    return desk.overlay().find_node(name)
+def node(edited: EditedModel, name: str) -> int:
+    return edited.overlay().find_node(name)
 
 
-def test_what_is_typed_becomes_edits(desk: EditDesk) -> None:
-    here = [node(desk, RELU)]
-    (found,) = desk.words("insert", "Clip with -1 with 6:float32 before", here)
+def test_what_is_typed_becomes_edits(edited: EditedModel) -> None:
+    here = [node(edited, RELU)]
+    (found,) = edited.words("insert", "Clip with -1 with 6:float32 before", here)
     assert isinstance(found, InsertNode)
     assert (found.op, found.tensor, found.readers) == ("Clip", "/encoder/layer.1/Add_output_0", (RELU,))
     assert found.operands == (Constant(values=-1), Constant(values=6))
-    (found,) = desk.words("insert", "com.x:Gelu alpha=0.5 on x", here)
+    (found,) = edited.words("insert", "com.x:Gelu alpha=0.5 on x", here)
     assert isinstance(found, InsertNode)
     assert (found.domain, found.op, found.tensor, found.attributes) == ("com.x", "Gelu", "x", {"alpha": 0.5})
-    (found,) = desk.words("delete", "/encoder/layer.2/Mul", here)
+    (found,) = edited.words("delete", "/encoder/layer.2/Mul", here)
     assert found == DeleteNodes(nodes=("/encoder/layer.2/Mul",))
-    (found,) = desk.words("edit", "bypass ops=Relu,Tanh", here)
+    (found,) = edited.words("edit", "bypass ops=Relu,Tanh", here)
     assert found.describe() == "bypass all Relu, Tanh"
 
 
@@ -63,54 +63,56 @@ def test_what_is_typed_becomes_edits(desk: EditDesk) -> None:
         ("edit", "set-batch size", "write field=value"), ("edit", "set-batch nope=1", "unknown field"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_meant_is_said(desk: EditDesk, verb: str, text: str, reason: str) -> None:
+def test_what_cannot_be_meant_is_said(edited: EditedModel, verb: str, text: str, reason: str) -> None:
     with pytest.raises(UsageError, match=reason):
-        desk.words(verb, text, [node(desk, RELU)])
+        edited.words(verb, text, [node(edited, RELU)])
 
 
-def test_names_operators_and_fields_are_completed(desk: EditDesk) -> None:
-    here = [node(desk, RELU)]
-    assert "LeakyRelu" in desk.complete("replace", "Leaky", here)
-    assert desk.complete("insert", "LeakyRelu al", here) == ["LeakyRelu alpha="]
-    assert desk.complete("insert", "Add with layer.9/Tanh", here) == ["Add with /encoder/layer.9/Tanh_output_0"]
-    assert desk.complete("delete", "layer.9/T", here) == ["/encoder/layer.9/Tanh"]
-    assert "set-batch" in desk.complete("edit", "set-b", here)
-    assert "delete-node nodes=/encoder/layer.9/Tanh" in desk.complete("edit", "delete-node nodes=layer.9/T", here)
-    assert desk.complete("extract", "x ", here)[-1].endswith("->") or desk.complete("extract", "x -", here) == ["x ->"]
+def test_names_operators_and_fields_are_completed(edited: EditedModel) -> None:
+    here = [node(edited, RELU)]
+    assert "LeakyRelu" in edited.complete("replace", "Leaky", here)
+    assert edited.complete("insert", "LeakyRelu al", here) == ["LeakyRelu alpha="]
+    assert edited.complete("insert", "Add with layer.9/Tanh", here) == ["Add with /encoder/layer.9/Tanh_output_0"]
+    assert edited.complete("delete", "layer.9/T", here) == ["/encoder/layer.9/Tanh"]
+    assert "set-batch" in edited.complete("edit", "set-b", here)
+    assert "delete-node nodes=/encoder/layer.9/Tanh" in edited.complete("edit", "delete-node nodes=layer.9/T", here)
+    assert edited.complete("extract", "x ", here)[-1].endswith("->") or edited.complete("extract", "x -", here) == [
+        "x ->"
+    ]
 
 
 @pytest.mark.parametrize("cells", [78, 118])
-def test_a_change_before_it_is_made(desk: EditDesk, cells: int) -> None:
-    ghost = desk.attempt(desk.words("delete", "", [node(desk, RELU)]))
-    assert "being followed" in "".join(plain(line) for line in ghost_lines(ghost, None, cells, UNICODE))
-    desk.follow(ghost)
-    lines = [plain(line) for line in ghost_lines(ghost, None, cells, UNICODE)]
+def test_a_change_before_it_is_made(edited: EditedModel, cells: int) -> None:
+    preview = edited.attempt(edited.words("delete", "", [node(edited, RELU)]))
+    assert "being followed" in "".join(plain(line) for line in preview_lines(preview, None, cells, UNICODE))
+    edited.follow(preview)
+    lines = [plain(line) for line in preview_lines(preview, None, cells, UNICODE)]
     text = "\n".join(lines)
     assert all(cell_len(line) <= cells for line in lines)
     assert f"removed  -1  Relu {RELU}" in text and "reads /encoder/layer.1/Add_output_0" in text
     assert "1 of 1 outputs" in text and "being inferred" in text and "enter applies" in lines[0]
     check = Check(["Relu: no"], [("t", "float32 1x2", "float16 1x2")])
-    text = "\n".join(plain(line) for line in ghost_lines(ghost, check, cells, UNICODE))
+    text = "\n".join(plain(line) for line in preview_lines(preview, check, cells, UNICODE))
     assert "broken: Relu: no" in text and "work in progress" in text and "t f32 1x2 becomes f16 1x2" in text
-    failed = "\n".join(plain(line) for line in ghost_lines(ghost, Check(failed="gone"), cells, UNICODE))
+    failed = "\n".join(plain(line) for line in preview_lines(preview, Check(failed="gone"), cells, UNICODE))
     assert "could not be checked: gone" in failed
-    assert all(plain(line).isascii() for line in ghost_lines(ghost, check, cells, ASCII))
+    assert all(plain(line).isascii() for line in preview_lines(preview, check, cells, ASCII))
 
 
 def test_names_that_steer_a_terminal_are_shown_not_obeyed(tmp_path: Path) -> None:
-    desk = opened(hostile_model(tmp_path / "hostile.onnx"), tmp_path)
+    edited = opened(hostile_model(tmp_path / "hostile.onnx"), tmp_path)
     for place in range(3):
-        nodes = [int(desk.overlay().order[place])]
+        nodes = [int(edited.overlay().order[place])]
         try:
-            ghost = desk.attempt(desk.words("delete", "", nodes))
+            preview = edited.attempt(edited.words("delete", "", nodes))
         except LayerwiseError as error:
             assert "\x1b" not in str(error)
             continue
-        for line in [*ghost_lines(ghost, None, 100, UNICODE), *step_lines(ghost, 100, UNICODE)]:
+        for line in [*preview_lines(preview, None, 100, UNICODE), *step_lines(preview, 100, UNICODE)]:
             assert not set(plain(line)) & {"\x1b", "\n", "\x9b", "\x07"}
 
 
-def test_the_history_is_a_tree(desk: EditDesk) -> None:
+def test_the_history_is_a_tree(edited: EditedModel) -> None:
     state = SurgeryState(Session(None))
     state.steps = [Step(0, -1, "", 0), Step(1, 0, "one", 1), Step(2, 1, "two", 2), Step(3, 0, "three", 3)]
     state.opened, state.head, state.saved = True, 3, 2
@@ -125,10 +127,10 @@ def test_the_history_is_a_tree(desk: EditDesk) -> None:
     assert all(plain(branch_row(branch, state, 70, ASCII)).isascii() for branch in found)
 
 
-def test_two_states_side_by_side(desk: EditDesk) -> None:
-    ghost = desk.attempt(desk.words("delete", "", [node(desk, RELU)]))
-    desk.apply(ghost)
-    sides = desk.states(0, 1)
+def test_two_states_side_by_side(edited: EditedModel) -> None:
+    preview = edited.attempt(edited.words("delete", "", [node(edited, RELU)]))
+    edited.apply(preview)
+    sides = edited.states(0, 1)
     rows = SideRows(sides)
     assert "1 only left, 1 changed" in plain(heading(sides, 100, UNICODE)[0])
     assert isinstance(rows.rows[0], Gap) and rows.next(-1, 1) is not None
@@ -150,11 +152,11 @@ def test_whether_outputs_moved_is_said() -> None:
     assert "nothing was compared" in effect_text(nothing)
 
 
-def test_a_log_is_read_with_what_does_not_fit(desk: EditDesk, tmp_path: Path) -> None:
-    desk.apply(desk.attempt(desk.words("delete", "", [node(desk, RELU)])))
+def test_a_log_is_read_with_what_does_not_fit(edited: EditedModel, tmp_path: Path) -> None:
+    edited.apply(edited.attempt(edited.words("delete", "", [node(edited, RELU)])))
     log = tmp_path / "log.json"
-    assert desk.write_log(log) == 1
+    assert edited.write_log(log) == 1
     with pytest.raises(UsageError, match="there already"):
-        desk.write_log(log)
-    edits, misfits = desk.fitting(desk.read_log(log))
+        edited.write_log(log)
+    edits, misfits = edited.fitting(edited.read_log(log))
     assert not edits and [misfit.edit.describe() for misfit in misfits] == [f"delete {RELU}"]

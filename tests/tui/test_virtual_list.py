@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
-from layerwise._tool.tui.commands import Command, in_scopes
+from layerwise._tool.tui.commands import Command, in_scopes, run_command
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.widgets.virtual_list import FixedRows, VirtualList
 
@@ -161,7 +161,7 @@ KEYS = ("j", "k", "g", "G", "ctrl+d", "ctrl+u", "pagedown", "pageup")
 def test_the_cursor_is_always_on_screen(count: int, keys: list[str]) -> None:
     async def act(app: ListApp, pilot: Pilot[None]) -> None:
         for key in keys:
-            await app.list.run_own_command(_command(key))
+            await run_command(app.list, _command(key))
             assert 0 <= app.list.cursor < count
             assert app.list.top <= app.list.cursor < app.list.top + HEIGHT
             assert 0 <= app.list.top <= max(0, count - HEIGHT)

@@ -6,8 +6,8 @@ import sys
 import termios
 from contextlib import suppress
 
+from layerwise._tool.backends.log import Log, put
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.cli.log import Log, put
 from layerwise._tool.tui.cli.progress import Bar
 from layerwise._tool.tui.presenters.questions import body_lines
 from layerwise._tool.tui.presenters.text import plain

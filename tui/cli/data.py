@@ -2,9 +2,9 @@
 
 from argparse import Namespace
 
+from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.cli.direct import DirectContext
-from layerwise._tool.tui.cli.log import Log
 from layerwise._tool.tui.cli.parser import Parser
 
 

@@ -4,13 +4,14 @@ import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
-from typing import Any
 
 from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
+from layerwise._tool.backends.log import Log, put
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.tui.cli.json_output import Collector
-from layerwise._tool.tui.cli.log import Log, put
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.request import parser as run_parser
 from layerwise._tool.tui.cli.request.to_spec import to_request
@@ -44,7 +45,7 @@ def run_demo(args: Namespace, log: Log) -> int:
         return run_app(suspect, job=submit(job))
     table = Collector()
     code = run_here(job, table.event, log)
-    rows = table.tables.get("layers", [])
+    rows = typed(table.tables.get("layers", []), LayerRow)
     if not rows:
         return code
     put(_INTRO + "\n")
@@ -53,12 +54,12 @@ def run_demo(args: Namespace, log: Log) -> int:
     return 0
 
 
-def _ending(rows: list[dict[str, Any]], command: list[str], suspect: str) -> Iterator[str]:
-    failed = sum(row["passed"] is False for row in rows)
+def _ending(rows: list[LayerRow], command: list[str], suspect: str) -> Iterator[str]:
+    failed = sum(row.passed is False for row in rows)
     yield f"{len(rows)} tensors compared, {failed} fail. These layers lose accuracy by themselves:"
     for row in origins(rows):
-        amplified = f", its input's error times {sig(row['ampl'])}" if row.get("ampl") else ""
-        yield f"  #{row['i']} {row['op']} {shown(row['node'])}: {verdict(row)}{amplified}"
+        amplified = f", its input's error times {sig(row.ampl)}" if row.ampl else ""
+        yield f"  #{row.i} {row.op} {shown(row.node)}: {verdict(row)}{amplified}"
     yield ""
     yield f"The same comparison:  {shell_line(command)}"
     yield f"In the app:           {shell_line(('layerwise', suspect))}"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from layerwise._tool.tui.cli.log import INFO, Log
+from layerwise._tool.backends.log import INFO, Log
 
 
 class DirectContext:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.jobs.journal.schema import FINAL, UNEXPECTED
+from layerwise._tool.backends.log import INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown_lines
-from layerwise._tool.tui.cli.log import INFO, LEVELS, WARNING, Log
 from layerwise._tool.tui.cli.submit import Listener
 from layerwise._tool.tui.state.questions import Question, read_question
 
@@ -37,8 +37,9 @@ class Follower:
         """Return when the job has ended. Raises what asking raises."""
         from layerwise._tool.backends.jobs.client import JobClient
         from layerwise._tool.backends.jobs.workspace.store import Workspace
+        from layerwise._tool.debugtools import ACTIONS
 
-        client = JobClient(Workspace())
+        client = JobClient(Workspace(), ACTIONS)
         self._following = asyncio.current_task()
         try:
             async for event in client.events(self._job):

@@ -1,16 +1,17 @@
 """Runs one command: its parser, its log, the frame of RUNNING and PASSED lines."""
 
 import importlib
+import os
 import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable
 
-from layerwise._tool.backends.errors import LayerwiseError, refusal
+from layerwise._tool.backends.errors import LayerwiseError, UsageError, refusal
+from layerwise._tool.backends.log import CRITICAL, INFO, LEVELS, START, Log
 from layerwise._tool.backends.shell import shell_line
-from layerwise._tool.backends.text import shown_lines
-from layerwise._tool.tui.cli.log import START, Log, make_log
-from layerwise._tool.tui.cli.options.common import add_logging
+from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.tui.cli.options.logging import LOGGING
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.registry import Leaf
 
@@ -21,7 +22,7 @@ def run_leaf(words: str, leaf: Leaf, argv: list[str]) -> int:
     module = importlib.import_module(leaf.module, __package__)
     parser = Parser(f"layerwise {words}", leaf.summary)
     getattr(module, f"fill_{leaf.name}")(parser)
-    add_logging(parser)
+    LOGGING.add(parser)
     args = parser.parse_args(argv)
     log = make_log(args)
     if getattr(args, "json", False):
@@ -53,3 +54,29 @@ def _run(function: Callable[[Namespace, Log], int], args: Namespace, log: Log) -
             raise
         log.fatal(words)
         return 1
+
+
+def make_log(args: Namespace) -> Log:
+    """The log that the logging options of `args` describe."""
+    log = Log(colors="NO_COLOR" not in os.environ and "no-colors" not in args.log_format)
+    log.levels = _levels(args)
+    log.timestamp = "timestamp" in args.log_format
+    log.line_info = "line-info" in args.log_format
+    if args.log_file:
+        log.open_file(args.log_file)
+    return log
+
+
+def _levels(args: Namespace) -> dict[str, int]:
+    if args.silent:
+        return {"": CRITICAL}
+    levels = {"": INFO}
+    for item in args.verbosity or []:
+        path, _, name = item.rpartition(":")
+        if name.upper() not in LEVELS:
+            raise UsageError(f"--verbosity {shown(item, 60)}: the levels are {', '.join(LEVELS)}")
+        levels[path.strip("/").removesuffix(".py")] = LEVELS[name.upper()]
+    count = args.verbose + 2 * args.extra_verbose - args.quiet
+    if count:
+        levels[""] = sorted(LEVELS.values(), reverse=True)[max(0, min(len(LEVELS) - 1, count + 5))]
+    return levels

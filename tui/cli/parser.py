@@ -53,12 +53,19 @@ def count(text: str) -> int:
     return value
 
 
+def seconds(text: str) -> float:
+    """The type of an option that is a length of time."""
+    value = float(text)
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is no length of time")
+    return value
+
+
 class RunnerFlag(argparse.Action):
     """Collects runners in the order they are typed; each flag may be given several times."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
-        options.setdefault("nargs", 0)
-        super().__init__(option_strings, dest="runners", default=[], **options)
+        super().__init__(option_strings, dest, **{"nargs": 0, **options})
 
     def __call__(
         self,

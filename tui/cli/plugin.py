@@ -4,10 +4,12 @@ from argparse import Namespace
 from typing import Any
 
 from layerwise._tool.backends.errors import MissingDependency
+from layerwise._tool.backends.log import Log
 from layerwise._tool.tui.cli.convert.command import tell
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.log import Log
-from layerwise._tool.tui.cli.options import common as options
+from layerwise._tool.tui.cli.options import model as options
+from layerwise._tool.tui.cli.options.common import NEEDED_MODEL, ONNX
+from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.request.to_spec import NO_TENSORRT
 from layerwise._tool.tui.cli.submit import job_spec, run_here
@@ -51,11 +53,11 @@ def fill_autotune(parser: Parser) -> None:
 
 def _add_common(parser: Parser) -> None:
     parser.epilog = _EPILOG
-    options.add_model(parser, required=True)
+    add(parser, NEEDED_MODEL)
     parser.add_argument("--plugin-dir", required=True, metavar="DIR", help="the folder of the plugins")
     options.add_overwrite(parser, parser)
     parser.own(parser, "--json", action="store_true", help="print one JSON document instead of the text")
-    options.add_onnx(parser)
+    add(parser, ONNX)
 
 
 def _add_choice(parser: Parser) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
+from layerwise._tool.backends.log import INFO, Log
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.cli.log import INFO, Log
 
 
 class Bar(Protocol):

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.filesystem.files import current_folder
+from layerwise._tool.backends.log import CRITICAL, FINISH, Log
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown, shown_lines
-from layerwise._tool.tui.cli.log import CRITICAL, FINISH, Log
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.journal.view import JobView
@@ -43,8 +43,9 @@ def run_here(spec: "JobSpec", listen: Listener, log: Log) -> int:
     """Run the job to its end under this process; the exit code. `listen` gets every event, crashes are told."""
     from layerwise._tool.backends.jobs.inline import run_inline
     from layerwise._tool.backends.jobs.workspace.store import Workspace
+    from layerwise._tool.debugtools import ACTIONS
 
-    view = run_inline(spec, listen, Workspace())
+    view = run_inline(spec, listen, Workspace(), ACTIONS)
     if view.card:
         log.say(CRITICAL, card_text(view.card, view.id))
     elif view.state == "cancelled":
@@ -65,8 +66,9 @@ def submit(spec: "JobSpec") -> int:
 
     from layerwise._tool.backends.jobs.client import JobClient
     from layerwise._tool.backends.jobs.workspace.store import Workspace
+    from layerwise._tool.debugtools import ACTIONS
 
-    return asyncio.run(JobClient(Workspace()).submit(spec))
+    return asyncio.run(JobClient(Workspace(), ACTIONS).submit(spec))
 
 
 def exit_code(view: "JobView") -> int:

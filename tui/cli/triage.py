@@ -4,23 +4,25 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import convert
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.filesystem.files import current_folder
+from layerwise._tool.backends.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.triage.flow import STEPS, check_answers
+from layerwise._tool.debugtools.triage.rows import StepRow, TriageResult
 from layerwise._tool.debugtools.triage.spec import TriageSpec
 from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log
-from layerwise._tool.tui.cli.options import common as options
-from layerwise._tool.tui.cli.options import compare as options_compare
-from layerwise._tool.tui.cli.options import run as options_run
-from layerwise._tool.tui.cli.options import trt as options_trt
+from layerwise._tool.tui.cli.options.common import MODEL, ONNX, RUNNERS
+from layerwise._tool.tui.cli.options.compare import COMPARE, THRESHOLDS
+from layerwise._tool.tui.cli.options.option import add
+from layerwise._tool.tui.cli.options.run import DATA, INFERENCE, JOB, ONNXRT
+from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.request.line import command_line
-from layerwise._tool.tui.cli.request.parser import parser as run_parser
 from layerwise._tool.tui.cli.request.to_spec import to_request
 from layerwise._tool.tui.cli.submit import exit_code, job_spec, run_detached, run_here, submit
 
@@ -42,15 +44,7 @@ def fill_triage(parser: Parser) -> None:
     )
     parser.own(group, "--ask", action="store_true", help="put each answer to me before going on")
     parser.own(group, "--tries", type=int, default=3, metavar="N", help="runs and seeds to try; 3")
-    options.add_runners(parser)
-    options.add_model(parser)
-    options_run.add_data(parser)
-    options_run.add_inference(parser)
-    options_compare.add_compare(parser)
-    options_run.add_onnxrt(parser)
-    options.add_onnx(parser)
-    options_run.add_job(parser)
-    options_trt.add_trt(parser)
+    add(parser, RUNNERS, MODEL, DATA, INFERENCE, COMPARE, THRESHOLDS, ONNXRT, ONNX, JOB, TRT)
 
 
 def run_triage(args: Namespace, log: Log) -> int:
@@ -91,8 +85,7 @@ def to_triage(args: Namespace) -> TriageSpec:
         raise UsageError("--tries must be 2 or more")
     answers = dict(_answer(text) for text in args.answer)
     check_answers(answers)
-    unset = vars(run_parser().parse_args([]))
-    request = to_request(Namespace(**{**unset, **vars(args)}))
+    request = to_request(args)
     output = str(current_folder() / args.output) if args.output else None
     return TriageSpec(compare=request.spec, answers=answers, ask=args.ask, tries=args.tries, output=output)
 
@@ -134,21 +127,21 @@ class TriageReport:
             level = LEVELS.get(str(event.get("level", kind)).upper(), WARNING if kind == "warning" else INFO)
             self.log.say(level, shown_lines(event.get("text")), source="tools")
         elif kind == "row" and event.get("table") == "steps":
-            self._step(event["row"])
+            self._step(convert(event["row"], StepRow))
         elif kind == "result":
-            self._result(event["data"])
+            self._result(convert(event["data"], TriageResult))
 
-    def _step(self, row: dict[str, Any]) -> None:
-        who = " (you)" if row["by"] == "user" else ""
-        self.log.info(f"    {row['answer']}{who}  ({row['seconds']:.1f} s)")
-        for line in row["evidence"]:
+    def _step(self, row: StepRow) -> None:
+        who = " (you)" if row.by == "user" else ""
+        self.log.info(f"    {row.answer}{who}  ({row.seconds:.1f} s)")
+        for line in row.evidence:
             self.log.continued(f"    {shown(line, 400)}")
-        if row["advice"]:
-            self.log.continued(f"    → {row['advice']}")
+        if row.advice:
+            self.log.continued(f"    → {row.advice}")
 
-    def _result(self, result: dict[str, Any]) -> None:
-        for suspect in result.get("suspects", [])[:3]:
-            where = f"#{suspect['i']} {shown(suspect['op'], 60)} {shown(suspect['node'], 120)}"
-            self.log.say(ERROR, f"suspect: {where}: {suspect['diagnosis']}")
-        for kind, path in result.get("files", {}).items():
+    def _result(self, result: TriageResult) -> None:
+        for suspect in result.suspects[:3]:
+            where = f"#{suspect.i} {shown(suspect.op, 60)} {shown(suspect.node, 120)}"
+            self.log.say(ERROR, f"suspect: {where}: {suspect.diagnosis}")
+        for kind, path in result.files.items():
             self.log.say(FINISH, f"{kind:<7} {shown(path, 1000)}")

@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,17 +12,16 @@ from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.debugtools.bundle.spec import BundleSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.search.rows import Node
 from layerwise._tool.tui.cli.submit import TITLE
 from layerwise._tool.tui.controllers.run import wants_gpu
 from layerwise._tool.tui.controllers.yank import Copy
-from layerwise._tool.tui.state.debugging import DebugState
+from layerwise._tool.tui.state.debugging import DebugState, Shown, StepRow, SuspectRow
 from layerwise._tool.tui.state.questions import Question
 from layerwise._tool.tui.state.shared import AppState
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.graph import GraphIndex
-
-Row = dict[str, Any]
 
 
 class DebugResults:
@@ -66,12 +65,9 @@ class DebugResults:
         spec = self._app.jobs.spec(view) if view else None
         if spec is not None and spec.command:
             targets.append(Copy("c", "command", tuple(spec.command)))
-        artifact = question.more.get("artifact") if question else None
-        if isinstance(artifact, dict):
-            targets += [Copy(str(what)[:1], str(what), (str(path),)) for what, path in artifact.items()]
-        found = (debug.result or {}).get("files")
-        files = found if isinstance(found, dict) else {}
-        targets += [Copy(what[:1], what, (str(path),)) for what, path in files.items()]
+        files = [*(question.beside.artifact if question else {}).items()]
+        files += [*(debug.result.files if debug.result else {}).items()]
+        targets += [Copy(what[:1], what, (path,)) for what, path in files]
         path = debug.model_path()
         targets += [Copy("f", "found model", (path,))] if path else []
         return [*targets, Copy("b", "bundle", (self.written,))] if self.written else targets
@@ -83,32 +79,29 @@ def _from_here(path: Path) -> str:
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
-def suspect_sets(debug: DebugState, row: Row) -> list[tuple[str, list[int]]]:
+def suspect_sets(debug: DebugState, row: Shown | None) -> list[tuple[str, list[int]]]:
     """(name, nodes) of each set of nodes that a search speaks against; of a suspect in `row` only that one."""
     if debug.search == "precision":  # its nodes are right, but not to be lowered
         return []
     if debug.search == "locate":
-        sets = [row.get("region") or [row]] if row else []
+        suspects, sets = [row] if isinstance(row, SuspectRow) else [], list[list[Node]]()
     else:
-        sets = [entry.get("nodes") or [] for entry in debug.found]
-        sets += [suspect.get("region") or [suspect] for suspect in _objects((debug.result or {}).get("suspects"))]
-    known = [[node for node in _objects(nodes) if isinstance(node.get("i"), int)] for nodes in sets]
-    return [(_named(nodes), [node["i"] for node in nodes]) for nodes in known if nodes]
+        suspects = debug.result.suspects if debug.result else []
+        sets = [entry.nodes for entry in debug.found]
+    sets += [suspect.region or [suspect] for suspect in suspects]
+    known = [[(node.i, node) for node in nodes if node.i is not None] for nodes in sets]
+    return [(_named(nodes), [i for i, _ in nodes]) for nodes in known if nodes]
 
 
-def _objects(value: object) -> list[Row]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _named(nodes: list[Row]) -> str:
+def _named(nodes: list[tuple[int, Node]]) -> str:
     more = f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
-    return ", ".join(f"#{node.get('i')} {node.get('op', '')} {node.get('node', '')}" for node in nodes[:3]) + more
+    return ", ".join(f"#{i} {node.op} {node.node}" for i, node in nodes[:3]) + more
 
 
-def node_of(index: "GraphIndex | None", row: Row) -> int:
+def node_of(index: "GraphIndex | None", row: Shown | None) -> int:
     """The node of the open model that a row is about, -1 if none."""
-    name = row.get("node")
-    if index is None or not isinstance(name, str) or not name:
+    name = None if row is None or isinstance(row, StepRow) else row.node
+    if index is None or not name:
         return -1
     node = index.find_node(name)
     tensor = index.find_tensor(name) if node < 0 else -1

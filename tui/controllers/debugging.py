@@ -3,7 +3,6 @@
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.tui.controllers.following import Event, Follower
 from layerwise._tool.tui.state.debugging import SEARCHES, DebugState
-from layerwise._tool.tui.state.fields import known_fields
 from layerwise._tool.tui.state.shared import AppState
 
 
@@ -40,7 +39,7 @@ class DebugController(Follower):
             self.follow(job, attempt)
 
     def take(self, event: Event) -> None:
-        self.state.take(known_fields(event))
+        self.state.take(event)
 
     def show(self) -> None:
         self.state.on_change.emit()

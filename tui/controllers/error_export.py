@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from msgspec import to_builtins
+
 from layerwise._tool.backends.filesystem.files import atomic_writer
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.controllers.yank import Copy, block_copy
@@ -39,7 +41,7 @@ def json_lines(errors: ErrorsState) -> Iterator[str]:
     yield "["
     last = len(errors.order) - 1
     for line, place in enumerate(errors.order):
-        yield json.dumps(errors.table.row(int(place))) + ("," if line < last else "")
+        yield json.dumps(to_builtins(errors.table.row(int(place)))) + ("," if line < last else "")
     yield "]"
 
 
@@ -49,10 +51,10 @@ def yank_targets(errors: ErrorsState, place: int) -> list[Copy]:
     if place >= 0:
         row = errors.table.row(place)
         targets = [
-            Copy("t", "tensor", (str(row.get("tensor", "")),)),
-            Copy("n", "node", (str(row.get("node", "")),)),
+            Copy("t", "tensor", (row.tensor,)),
+            Copy("n", "node", (row.node,)),
             block_copy("r", "row as text", row_text(row, errors.facts.runners)),
-            block_copy("j", "row as JSON", json.dumps(row)),
+            block_copy("j", "row as JSON", json.dumps(to_builtins(row))),
         ]
     if errors.spec is not None:
         targets.append(Copy("c", "command", tuple(command_line(errors.spec))))

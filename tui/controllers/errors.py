@@ -3,12 +3,14 @@
 import msgspec
 
 from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.locate.rows import SuspectRow
 from layerwise._tool.tui.controllers.following import Event, Follower
 from layerwise._tool.tui.controllers.node_errors import NodeErrors
 from layerwise._tool.tui.presenters.compare_text import rule_text, side_names
 from layerwise._tool.tui.state.about import comparison_params
-from layerwise._tool.tui.state.errors import RunFacts
+from layerwise._tool.tui.state.errors import RunFacts, RunResult
 from layerwise._tool.tui.state.shared import AppState
 
 
@@ -62,21 +64,19 @@ class ErrorsController(Follower):
     def _on_state(self, event: Event, facts: RunFacts) -> None:
         facts.state = str(event.get("state", ""))
         if facts.state == "queued":
-            facts.result = facts.card = None
-            facts.warning = ""
+            facts.result, facts.card, facts.warning = RunResult(), None, ""
 
     def _on_progress(self, event: Event, facts: RunFacts) -> None:
         facts.done, facts.total = int(event.get("done") or 0), int(event.get("total") or 0)
         facts.unit, facts.text = str(event.get("unit") or ""), str(event.get("text") or "")
 
     def _on_row(self, event: Event, facts: RunFacts) -> None:
-        row = event.get("row")
-        if event.get("table") == "layers" and isinstance(row, dict):
-            place = self.state.table.add(row)
-            self._nodes.note(place)
-            facts.iteration = max(facts.iteration, int(row.get("iteration") or 0))
-        elif event.get("table") == "suspects" and isinstance(row, dict):
-            self.state.accuse(row)
+        if event["table"] == "layers":
+            row = msgspec.convert(event["row"], LayerRow)
+            self._nodes.note(self.state.table.add(row))
+            facts.iteration = max(facts.iteration, row.iteration)
+        elif event["table"] == "suspects":
+            self.state.accuse(msgspec.convert(event["row"], SuspectRow))
 
     def _on_dropped(self, event: Event, facts: RunFacts) -> None:
         if "layers" not in (event.get("kept") or []):
@@ -86,10 +86,9 @@ class ErrorsController(Follower):
             facts.iteration = 0
 
     def _on_result(self, event: Event, facts: RunFacts) -> None:
-        data = event.get("data")
-        facts.result = data if isinstance(data, dict) else {}
-        facts.iterations = int(facts.result.get("iterations") or facts.iterations)
-        self.state.table.imprecise = self.state.table.imprecise or bool(facts.result.get("level"))
+        facts.result = msgspec.convert(event["data"], RunResult)
+        facts.iterations = facts.result.iterations or facts.iterations
+        self.state.table.imprecise = self.state.table.imprecise or bool(facts.result.level)
 
     def _on_card(self, event: Event, facts: RunFacts) -> None:
         facts.card = event

@@ -12,20 +12,19 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.tui.cli.request.line import command_line
-from layerwise._tool.tui.controllers.warm import warm_worker
+from layerwise._tool.tui.controllers.warm import WarmWorker
 from layerwise._tool.tui.controllers.yank import Copy
 from layerwise._tool.tui.state.session import Session
-from layerwise._tool.tui.state.shared import AppState
 
 MOST_WEIGHTS = 16
 
 
 class GraphController:
-    """Works on the shared state; what takes long is a job."""
+    """Works on a session; what takes long is the warm worker's."""
 
-    def __init__(self, state: AppState, session: Session) -> None:
-        self._state = state
+    def __init__(self, session: Session, warm_worker: WarmWorker) -> None:
         self._session = session
+        self._warm_worker = warm_worker
         self.statistics: dict[str, dict[str, Any]] = {}
 
     @property
@@ -48,7 +47,7 @@ class GraphController:
         asked = [name for name in dict.fromkeys(names) if name not in self.statistics][:MOST_WEIGHTS]
         if asked:
             params = {"path": str(self._session.model), "names": asked}
-            self.statistics |= await warm_worker(self._state).ask("weight_statistics", params)
+            self.statistics |= await self._warm_worker.ask("weight_statistics", params)
         return len(names)
 
     # ── marks ──

@@ -5,7 +5,7 @@ import time
 from itertools import islice
 from pathlib import Path
 
-from layerwise._tool.backends.errors import LayerwiseError, UsageError, refusal
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.filesystem.regular import read_from
 from layerwise._tool.backends.jobs.folder import LOG
 from layerwise._tool.backends.jobs.journal.events import Event, last_events, read_events
@@ -96,26 +96,20 @@ class JobActions:
         return ""
 
     async def cancel(self, job: int) -> None:
-        try:
+        with self._app.telling():
             await self._app.client.cancel(job)
             self._app.say(f"job {job}: asked to stop")
-        except (LayerwiseError, OSError) as error:
-            self._app.say(refusal(error) or str(error), "bad")
 
     async def retry(self, job: int) -> None:
-        try:
+        with self._app.telling():
             await self._app.client.retry(job)
             self._app.say(f"job {job}: started again; finished rows are kept")
-        except (LayerwiseError, OSError) as error:
-            self._app.say(refusal(error) or str(error), "bad")
 
     async def answer(self, question: Question, word: str) -> None:
         """Answer a job's question; of several answers to the same one the first counts."""
-        try:
+        with self._app.telling():
             await self._app.client.reply(question.job, question.id, {"answer": word})
             self._app.say(f"job {question.job}: answered {shown(word, 60)}")
-        except (LayerwiseError, OSError) as error:
-            self._app.say(refusal(error) or str(error), "bad")
 
     async def inspect(self, view: JobView, path: str) -> int:
         """Describe an engine of a job in a job of its own; its number. Raises LayerwiseError."""
@@ -127,11 +121,9 @@ class JobActions:
 
     async def prune(self, jobs: list[int]) -> None:
         """Remove these ended jobs and their files."""
-        try:
+        with self._app.telling():
             removed, freed = await self._app.client.prune(jobs)
             self._app.say(f"{len(removed)} jobs removed, {freed / 1e6:.1f} MB freed")
-        except (LayerwiseError, OSError) as error:
-            self._app.say(refusal(error) or str(error), "bad")
 
     def prunable(self, what: str) -> list[int]:
         """Ended jobs: `failed` ones, `old` ones (a week) or `all`; never the comparison or the search on view."""

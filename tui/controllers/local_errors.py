@@ -3,7 +3,9 @@
 import msgspec
 
 from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.locate.rows import LocateResult, SuspectRow
 from layerwise._tool.tui.controllers.following import Event, Follower
 from layerwise._tool.tui.state.debugging import compare_of
 from layerwise._tool.tui.state.shared import AppState
@@ -55,23 +57,19 @@ class LocalErrors(Follower):
         return same_folder and compare is not None and _what(compare) == _what(spec)
 
     def take(self, event: Event) -> None:
-        kind, row, data = event.get("type"), event.get("row"), event.get("data")
+        kind = event.get("type")
         if kind == "progress" and event.get("total"):
             self.state.locating = f"locating {event.get('done', 0):g} of {event['total']:g}"
-        elif kind == "row" and isinstance(row, dict):
-            self._take_row(str(event.get("table")), row)
-        elif kind == "result" and isinstance(data, dict):
-            self.state.table.imprecise = bool(data.get("level"))
+        elif kind == "row" and event["table"] == "layers":
+            self.state.table.join(msgspec.convert(event["row"], LayerRow))
+        elif kind == "row" and event["table"] == "suspects":
+            self.state.accuse(msgspec.convert(event["row"], SuspectRow))
+        elif kind == "result":
+            self.state.table.imprecise = bool(msgspec.convert(event["data"], LocateResult).level)
         elif kind == "state" and event.get("state") == "done":
             self.state.locating = f"local errors of job {self._job}"
         elif kind == "state" and event.get("state") in ("failed", "cancelled", "lost"):
             self.state.locating = f"job {self._job}, locate: {event['state']}"
-
-    def _take_row(self, table: str, row: Event) -> None:
-        if table == "layers":
-            self.state.table.join(row)
-        elif table == "suspects":
-            self.state.accuse(row)
 
     def show(self) -> None:
         self.state.refresh()

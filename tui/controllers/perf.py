@@ -1,7 +1,7 @@
 """Following the newest bench of the open model, starting another, and which node a layer is."""
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -9,6 +9,7 @@ from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.shell import shell_line, shell_words
 from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.debugtools.bench.rows import ProfileRow
 from layerwise._tool.debugtools.bench.spec import BenchSpec
 from layerwise._tool.tui.cli.bench.line import command_line
 from layerwise._tool.tui.cli.submit import TITLE
@@ -106,26 +107,26 @@ def bench_job(spec: BenchSpec) -> JobSpec:
     )  # fmt: skip
 
 
-def node_of_layer(index: "GraphIndex | None", row: dict[str, Any]) -> int:
+def node_of_layer(index: "GraphIndex | None", row: ProfileRow | None) -> int:
     """The node that a layer stands for, -1 if there is none in the graph that is open."""
-    if index is None:
+    if index is None or row is None:
         return -1
-    tensor = index.find_tensor(str(row.get("tensor") or ""))
+    tensor = index.find_tensor(row.tensor)
     maker = index.producer(tensor) if tensor >= 0 else -1
-    return maker if maker >= 0 else index.find_node(str(row.get("node") or ""))
+    return maker if maker >= 0 else index.find_node(row.node)
 
 
 def line_of_node(index: "GraphIndex", perf: PerfState, node: int) -> int:
     """The first line of the list whose layer stands for a node, -1 if there is none."""
     tensors = {index.tensor_name(tensor) for tensor in index.node_outputs(node)} if index.n_nodes else set()
     name = index.node_name(node) if index.n_nodes else ""
-    rows = (perf.row_at(line) for line in range(len(perf.order)))
-    fits = (row.get("tensor") in tensors or (bool(name) and row.get("node") == name) for row in rows)
+    rows = (perf.rows[place] for place in perf.order)
+    fits = (row.tensor in tensors or (bool(name) and row.node == name) for row in rows)
     return next((line for line, fit in enumerate(fits) if fit), -1)
 
 
-def yank_targets(spec: BenchSpec | None, row: dict[str, Any]) -> list[Copy]:
+def yank_targets(spec: BenchSpec | None, row: ProfileRow | None) -> list[Copy]:
     """All that can be copied for a layer."""
-    targets = [Copy(key, what, (str(row[name]),)) for key, what, name in
-               (("l", "layer", "name"), ("n", "node", "node"), ("t", "tensor", "tensor")) if row.get(name)]  # fmt: skip
+    named = (("l", "layer", row.name), ("n", "node", row.node), ("t", "tensor", row.tensor)) if row else ()
+    targets = [Copy(key, what, (name,)) for key, what, name in named if name]
     return [*targets, *([Copy("c", "command", tuple(command_line(spec)))] if spec is not None else [])]

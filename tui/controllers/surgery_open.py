@@ -13,30 +13,31 @@ import msgspec
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.backends.filesystem.temporary import TemporaryFolder
-from layerwise._tool.tui.controllers.warm import warm_worker
+from layerwise._tool.tui.controllers.warm import WarmWorker
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.state.surgery import SurgeryState
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.graph import GraphIndex
     from layerwise._tool.surgery.graph.overlay import Overlay
-    from layerwise._tool.tui.controllers.edit_desk import EditDesk
+    from layerwise._tool.tui.controllers.edited_model import EditedModel
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class OpenSurgery:
-    """The desk in a thread of its own, opened once, and what the screens show of it.
+    """The edited model in a thread of its own, opened once, and what the screens show of it.
 
     app: the state of all screens; state: that of surgery.
     """
 
-    def __init__(self, state: AppState) -> None:
+    def __init__(self, state: AppState, warm_worker: WarmWorker) -> None:
         self.app = state
+        self.warm_worker = warm_worker
         self.state: SurgeryState = state.surgery
         self._thread = ThreadPoolExecutor(1, "surgery")
-        self._desk: EditDesk | None = None
+        self._model: EditedModel | None = None
         self._results: TemporaryFolder | None = None
         self.groups: dict[int, int] = {}
         self._opening, self._warming = asyncio.Lock(), asyncio.Lock()
@@ -49,14 +50,14 @@ class OpenSurgery:
         self.state.session.on_saved_change.subscribe(self.remember)
 
     @property
-    def desk(self) -> "EditDesk":
+    def model(self) -> "EditedModel":
         """The open model. UsageError before that."""
-        if self._desk is None:
+        if self._model is None:
             raise UsageError("the model is not open yet")
-        return self._desk
+        return self._model
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do something in the desk's thread, after all that was asked of it before."""
+        """Do something in the edited model's thread, after all that was asked of it before."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(*args, **kwargs))
 
     def close(self) -> None:
@@ -72,18 +73,18 @@ class OpenSurgery:
         """Read the model's structure and its history; false, and said, where that fails or there is no index yet."""
         async with self._opening:
             index, model = self.app.session.index, self.app.session.model
-            if self._desk is not None or index is None or model is None:
-                return self._desk is not None
+            if self._model is not None or index is None or model is None:
+                return self._model is not None
             if self.state.session.node < index.n_nodes:  # else it is on a node that an edit made
                 self.state.session.set_index(index)
             try:
-                self._desk = await self.run(_open_desk, model, index, self.app.workspace.root)
+                self._model = await self.run(_open_edited, model, index, self.app.workspace.root)
                 await self.show()
             except LayerwiseError as error:
                 self.state.opening = "the model is not open"
                 self.state.on_change.emit()
                 self.app.say(str(error), "bad")
-            return self._desk is not None
+            return self._model is not None
 
     async def warm(self) -> None:
         """Open, and have ready what the first edit and its check need; once, whoever asks meanwhile."""
@@ -91,31 +92,31 @@ class OpenSurgery:
             return
         async with self._warming:
             if await self.open():
-                await self.run(self.desk.warm)
+                await self.run(self.model.warm)
                 await self._learn_types()
 
     async def _learn_types(self) -> None:
         with suppress(LayerwiseError, OSError):
             out = self.result_file.with_suffix(".types")
-            await warm_worker(self.app).ask("edit_types", {**self.place(), "out": str(out)})
-            await self.run(self.desk.learn_types, out)
+            await self.warm_worker.ask("edit_types", {**self.place(), "out": str(out)})
+            await self.run(self.model.learn_types, out)
             out.unlink()
 
     async def show(self) -> None:
         """Show the head of the history; a state that an edit no longer makes gives way to the file."""
         try:
-            overlay = await self.run(self.desk.overlay)
+            overlay = await self.run(self.model.overlay)
         except LayerwiseError as error:
             self.app.say(f"{error}; the file is shown as it is", "bad")
-            overlay = await self.run(self.desk.overlay, 0)
+            overlay = await self.run(self.model.overlay, 0)
         self.show_state(overlay)
 
     def show_state(self, overlay: "Overlay") -> None:
         """Show a state of the history, and no change."""
-        desk, state = self.desk, self.state
+        model, state = self.model, self.state
         overlay.n_nodes = overlay.ground.n_nodes  # the cursor may be on a node of a state that is left
-        state.steps, state.head, state.overlay = desk.steps(), desk.history.at, overlay
-        state.opened, state.ghost, state.check = True, None, None
+        state.steps, state.head, state.overlay = model.steps(), model.history.at, overlay
+        state.opened, state.preview, state.check = True, None, None
         self.set_index(overlay)
         self.remember()
 
@@ -150,12 +151,12 @@ class OpenSurgery:
 
     def place(self) -> dict[str, Any]:
         """Where the worker finds the head."""
-        history = self.desk.history
+        history = self.model.history
         return {"path": str(self.app.session.model), "log": str(history.path), "at": history.at}
 
 
-def _open_desk(model: Path, index: "GraphIndex", root: Path) -> "EditDesk":
+def _open_edited(model: Path, index: "GraphIndex", root: Path) -> "EditedModel":
     """In the thread: what edits need is imported there, too."""
-    from layerwise._tool.tui.controllers.edit_desk import EditDesk
+    from layerwise._tool.tui.controllers.edited_model import EditedModel
 
-    return EditDesk(model, index, root)
+    return EditedModel(model, index, root)

@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.jobs.spec import JobSpec
-from layerwise._tool.backends.jobs.workspace.store import load_spec
+from layerwise._tool.backends.jobs.spec import JobSpec, load_spec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.state.shared import AppState
 
@@ -41,8 +40,8 @@ class TensorController:
         errors = self._app.errors
         row = errors.table.row(place)
         keys = ("tensor", "iteration", "mode", "atol", "rtol", "pair")
-        params = {"compare": msgspec.to_builtins(errors.spec), **{key: row.get(key) for key in keys}}
-        title = f"values of {shown(str(row.get('tensor')), 120)}"
+        params = {"compare": msgspec.to_builtins(errors.spec), **{key: getattr(row, key) for key in keys}}
+        title = f"values of {shown(row.tensor, 120)}"
         compared = load_spec(self._app.workspace.folder(errors.job))
         return JobSpec(
             action="tensor_view", params=params, title=title, gpus=compared.gpus, cwd=compared.cwd, source="tui"

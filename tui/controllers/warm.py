@@ -7,14 +7,6 @@ from typing import Any
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.jobs.client import JobClient
 from layerwise._tool.backends.jobs.spec import JobSpec
-from layerwise._tool.tui.state.shared import AppState
-
-
-def warm_worker(state: AppState) -> "WarmWorker":
-    """The one warm worker of the open model."""
-    if not isinstance(state.warm, WarmWorker):
-        state.warm = WarmWorker(state.client, str(state.session.model))
-    return state.warm
 
 
 class WarmWorker:

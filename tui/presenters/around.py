@@ -4,7 +4,7 @@ Mostly one run a line: the pane changes whole at each move of the cursor, and ea
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.presenters.glyphs import Glyphs
@@ -13,6 +13,7 @@ from layerwise._tool.tui.presenters.numbers import index_text, sig
 from layerwise._tool.tui.presenters.text import Line, fit
 
 if TYPE_CHECKING:
+    from layerwise._tool.debugtools.compare.rows import LayerRow
     from layerwise._tool.surgery.graph import GraphIndex
     from layerwise._tool.tui.state.errors import ErrorsState
     from layerwise._tool.tui.state.session import NodeError
@@ -69,31 +70,29 @@ def _error(name: str, error: "NodeError") -> Line:
     return [(f"{name} {error.max_abs:>9.1e}  ", ""), (verdict, role)]
 
 
-def _row_lines(row: Mapping[str, Any], cells: int) -> list[Line]:
+def _row_lines(row: "LayerRow", cells: int) -> list[Line]:
     facts = (
-        ("tensor", shown(str(row.get("tensor", "")), max(8, cells - WORD))),
-        ("max abs", f"{sig(row.get('max_abs'), 4)} at {index_text(row.get('argmax_abs'))}"),
-        ("max rel", f"{sig(row.get('max_rel'), 4)} at {index_text(row.get('argmax_rel'))}"),
-        ("rel-L2", f"{sig(row.get('rel_l2'), 4)}  cosine {sig(row.get('cosine'), 4)}  ampl {sig(row.get('ampl'), 3)}"),
-        ("over", f"{row.get('over', '-')} of {row.get('size', '?')} elements, observed {row.get('mode', '-')}"),
+        ("tensor", shown(row.tensor, max(8, cells - WORD))),
+        ("max abs", f"{sig(row.max_abs, 4)} at {index_text(row.argmax_abs)}"),
+        ("max rel", f"{sig(row.max_rel, 4)} at {index_text(row.argmax_rel)}"),
+        ("rel-L2", f"{sig(row.rel_l2, 4)}  cosine {sig(row.cosine, 4)}  ampl {sig(row.ampl, 3)}"),
+        ("over", f"{'-' if row.over is None else row.over} of {row.size} elements, observed {row.mode or '-'}"),
     )
     return [[(f"{word:<{WORD}}{text}", "")] for word, text in facts]
 
 
-def _side_lines(row: Mapping[str, Any], names: list[str], cells: int, glyphs: Glyphs) -> list[Line]:
+def _side_lines(row: "LayerRow", names: list[str], cells: int, glyphs: Glyphs) -> list[Line]:
     """Statistics of the sides, a column each."""
-    stats = row.get("stats") or []
-    sides = list(row.get("pair") or (0, 1))[: len(stats)]
+    sides = row.pair[: len(row.stats)]
     lines: list[Line] = []
     for number, side in enumerate(sides):
         name = names[side] if side < len(names) else f"side {side + 1}"
         lines.append([(f"{number + 1} {fit(name, cells - 2, glyphs.ellipsis)}", "")])
     lines.append([("".ljust(WORD) + "".join(f"{number + 1:>{VALUE}}" for number in range(len(sides))), "head")])
     for key in ("mean", "std", "min", "max"):
-        values = "".join(f"{sig((side or {}).get(key), 3):>{VALUE}}" for side in stats)
+        values = "".join(f"{sig(getattr(side, key, None), 3):>{VALUE}}" for side in row.stats)
         lines.append([(f"{key:<{WORD}}{values}", "")])
-    for key in ("nan", "inf"):
-        counts = row.get(key)
-        if isinstance(counts, list) and any(counts):
+    for key, counts in (("nan", row.nan), ("inf", row.inf)):
+        if any(counts):
             lines.append([(f"{key:<{WORD}}" + "".join(f"{count:>{VALUE}}" for count in counts), "bad")])
     return lines

@@ -1,4 +1,4 @@
-"""Title bar, tab bar and footer as text."""
+"""Title bar, tab bar, footer and help as text."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,9 +20,8 @@ TABS = (
     ("6", "perf", "Perf"),
     ("R", "run", "Run"),
 )
-
-
 _OF_SURGERY = ("history", "changes")
+_SCOPES = {"global": "everywhere", "list": "lists"}
 
 
 def title_line(model: Path | None, index: "GraphIndex | None", status: Line, cells: int, edited: str = "") -> Line:
@@ -75,3 +74,16 @@ def size_text(size: float) -> str:
             return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.3g} {unit}"
         size /= 1000
     return f"{size:.3g} TB"
+
+
+def command_rows(commands: "Sequence[Command]") -> list[Line]:
+    """`keys  title  :line  scope`, in columns."""
+    return [
+        [
+            (f"{found.key_text:<16.16} ", "key"),
+            (f"{found.title:<50.50} ", ""),
+            (f"{':' + found.line if found.line else '':<16.16} ", "accent"),
+            (_SCOPES.get(found.scope, found.scope), "dim"),
+        ]
+        for found in commands
+    ]

@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.presenters.ghost import changes
 from layerwise._tool.tui.presenters.glyphs import Glyphs
-from layerwise._tool.tui.presenters.surgery_rows import ROLES
+from layerwise._tool.tui.presenters.preview import changes
+from layerwise._tool.tui.presenters.surgery_status import ROLES
 from layerwise._tool.tui.presenters.tensors import tensor_type
 from layerwise._tool.tui.presenters.text import Line, fit, spread, wrap_runs
 from layerwise._tool.tui.state.changes import Gap, Pair, Sides

@@ -2,18 +2,17 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.search.rows import BestRow, CandidateRow, FoundRow, Numbers
 from layerwise._tool.tui.presenters.debug_rows import measured_text
 from layerwise._tool.tui.presenters.glyphs import Glyphs
 from layerwise._tool.tui.presenters.jobs import card_lines
 from layerwise._tool.tui.presenters.numbers import size_text
 from layerwise._tool.tui.presenters.text import Line, wrap_runs
-from layerwise._tool.tui.state.debugging import DebugState
+from layerwise._tool.tui.state.debugging import DebugState, Result
 from layerwise._tool.tui.state.questions import Question
 
-Row = Mapping[str, Any]
 _STARTS = (
     ("L", "locate", "which nodes are wrong by themselves, from one pass"),
     ("d", "reduce", "the smallest part of the model that still fails"),
@@ -46,7 +45,7 @@ def body_lines(
     if debug.best is not None and debug.result is None:
         lines += _best(debug.best, "pass in FP32" if debug.search == "precision" else "still fail", cells)
     if debug.result is not None:
-        lines += _result(debug, cells, glyphs)
+        lines += _result(debug, debug.result, cells, glyphs)
     if debug.card is not None:
         lines += card_lines(dict(debug.card), cells, glyphs)
     return [*lines, *_notes(debug, question is not None, cells), *_next(debug)]
@@ -58,17 +57,15 @@ def _field(name: str, text: str, cells: int, role: str = "") -> list[Line]:
 
 def question_lines(question: Question, cells: int, sizes: Mapping[str, int]) -> list[Line]:
     """What is asked, the files to try, what the machine measured, the answers."""
-    files = question.more.get("artifact")
-    files = {str(what): str(path) for what, path in files.items()} if isinstance(files, dict) else {}
+    beside, files = question.beside, question.beside.artifact
     text = question.text.splitlines()[0] if question.text else ""
     for path in files.values():
         text = text.replace(path, Path(path).name)
     lines = wrap_runs([("question  ", "warn"), (shown(text, 400), "strong")], cells, 10)
     lines += _artifact(files, sizes, cells)
-    for evidence in question.more.get("evidence") or []:
-        lines += _field("evidence", str(evidence), cells)
-    lines += _candidate(question.more.get("candidate") or {}, cells)
-    lines += _measured(question.more.get("measured"), question.more.get("suggestion"), cells)
+    for evidence in beside.evidence:
+        lines += _field("evidence", evidence, cells)
+    lines += _candidate(beside.candidate, cells) + _measured(beside.measured, beside.suggestion, cells)
     answers: Line = [("answers   ", "dim")]
     for key, word in question.choices():
         answers += [(f"{key or ':answer'} ", "key"), (f"{shown(_LONG_WORDS.get(word, word), 30)}   ", "")]
@@ -84,72 +81,66 @@ def _artifact(files: Mapping[str, str], sizes: Mapping[str, int], cells: int) ->
     return [*_field("artifact", ", ".join(names), cells), *_field("in", f"{folder}  (y copies a path)", cells)]
 
 
-def _measured(measured: Any, suggested: Any, cells: int) -> list[Line]:
-    text = measured_text(measured) if isinstance(measured, dict) else ""
+def _measured(measured: Numbers, suggested: str | None, cells: int) -> list[Line]:
+    text = measured_text(measured)
     line: Line = [("measured  ", "dim"), (text, ""), ("   ", "")] if text else []
     if suggested:
-        line += [("suggests  " if not text else "suggests ", "dim"), (shown(str(suggested), 20), "strong")]
+        line += [("suggests  " if not text else "suggests ", "dim"), (shown(suggested, 20), "strong")]
         line.append((" (the verdict is yours)", "dim"))
     return wrap_runs(line, cells, 10) if line else []
 
 
-def _candidate(candidate: Row, cells: int) -> list[Line]:
-    if not candidate:
+def _candidate(candidate: CandidateRow | None, cells: int) -> list[Line]:
+    if candidate is None or candidate == CandidateRow():
         return []
-    text = f"{candidate.get('nodes', '?')} nodes"
-    for key, word in (("inputs", "reads"), ("outputs", "gives")):
-        names = candidate.get(key)
-        if isinstance(names, list) and names:
-            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-            text += f"  {word} {', '.join(shown(str(name), 60) for name in names[:3])}{more}"
+    text = f"{'?' if candidate.nodes is None else candidate.nodes} nodes"
+    for names, word in ((candidate.inputs, "reads"), (candidate.outputs, "gives")):
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        text += f"  {word} {', '.join(shown(name, 60) for name in names[:3])}{more}" if names else ""
     return _field("candidate", text, cells)[:3]
 
 
-def _best(best: Row, what: str, cells: int) -> list[Line]:
-    labels = best.get("labels") or []
+def _best(best: BestRow, what: str, cells: int) -> list[Line]:
+    labels = best.labels
     more = f" and {len(labels) - 4} more" if len(labels) > 4 else ""
-    names = ", ".join(shown(str(name), 60) for name in labels[:4]) + more
-    lines = _field("best", f"{len(best.get('nodes') or labels)} nodes {what}: {names}", cells)
-    return lines + (_field("on disk", str(best["path"]), cells) if best.get("path") else [])
+    names = ", ".join(shown(name, 60) for name in labels[:4]) + more
+    lines = _field("best", f"{len(best.nodes or labels)} nodes {what}: {names}", cells)
+    return lines + (_field("on disk", best.path, cells) if best.path else [])
 
 
-def _result(debug: DebugState, cells: int, glyphs: Glyphs) -> list[Line]:
-    result = debug.result or {}
-    good = bool(result.get("passed"))
-    role, glyph = ("good", glyphs.good) if good else ("warn", glyphs.bad)
+def _result(debug: DebugState, result: Result, cells: int, glyphs: Glyphs) -> list[Line]:
+    role, glyph = ("good", glyphs.good) if result.passed else ("warn", glyphs.bad)
     lines = wrap_runs([(f"{glyph} ", role), (shown(_summary(debug, result), 600), "strong")], cells, 2)
     for entry in debug.found[:_FOUND]:
         lines += _found(entry, "in FP32" if debug.search == "precision" else "found", cells)
-    for number, point in enumerate((result.get("frontier") or [])[:_POINTS]):
-        text = f"{point.get('low', '?'):>6} low {point.get('kept', '?'):>6} FP32   {measured_text(point)}"
-        lines += _field("" if number else "frontier", f"{text}   {point.get('verdict')}", cells)
-    files = [str(path) for path in (result.get("files") or {}).values()]
+    for number, point in enumerate(result.frontier[:_POINTS]):
+        errors = measured_text(Numbers(max_abs=point.max_abs, rel_l2=point.rel_l2))
+        text = f"{point.low:>6} low {point.kept:>6} FP32   {errors}   {point.verdict}"
+        lines += _field("" if number else "frontier", text, cells)
+    files = list(result.files.values())
     names = ", ".join(Path(path).name for path in files)
     return lines + (_field("written", f"{names} in {Path(files[0]).parent}", cells) if files else [])
 
 
-def _summary(debug: DebugState, result: Row) -> str:
-    suspects = result.get("suspects") or []
+def _summary(debug: DebugState, result: Result) -> str:
     if debug.search == "locate" and debug.rows:  # its own is the first row's
-        level = result.get("level")
+        level, count = result.level, result.n_suspects
         usual = f"; most nodes are off by about {level:.2g}: it computes in lower precision" if level else ""
-        return f"{len(debug.rows)} of {result.get('n_suspects', len(debug.rows))} suspects, worst first{usual}"
-    if debug.search == "triage" and suspects:
-        first = suspects[0]
-        return f"{first.get('diagnosis')} at #{first.get('i')} {first.get('op')} {first.get('node')}"
-    return str(result.get("summary") or result.get("advice") or ("done" if result.get("passed") else debug.state))
+        return f"{len(debug.rows)} of {len(debug.rows) if count is None else count} suspects, worst first{usual}"
+    if debug.search == "triage" and result.suspects:
+        first = result.suspects[0]
+        return f"{first.diagnosis} at #{first.i} {first.op} {first.node}"
+    return result.summary or result.advice or ("done" if result.passed else debug.state)
 
 
-def _found(entry: Row, word: str, cells: int) -> list[Line]:
-    nodes = [node for node in entry.get("nodes") or [] if isinstance(node, dict)]
-    names = "; ".join(f"#{n.get('i')} {shown(str(n.get('op')), 30)} {shown(str(n.get('node')), 80)}" for n in nodes[:4])
+def _found(entry: FoundRow, word: str, cells: int) -> list[Line]:
+    nodes = entry.nodes
+    names = "; ".join(f"#{node.i} {shown(node.op, 30)} {shown(node.node, 80)}" for node in nodes[:4])
     more = f" and {len(nodes) - 4} more" if len(nodes) > 4 else ""
     lines = _field(word, names + more, cells, "bad")
-    if entry.get("measured"):
-        lines += _field("measured", measured_text(entry["measured"]), cells)
-    if entry.get("note"):
-        lines += _field("note", str(entry["note"]), cells)
-    return lines + (_field("model", str(entry["path"]), cells) if entry.get("path") else [])
+    for name, text in (("measured", measured_text(entry.measured)), ("note", entry.note), ("model", entry.path)):
+        lines += _field(name, text, cells) if text else []
+    return lines
 
 
 def _notes(debug: DebugState, asks: bool, cells: int) -> list[Line]:

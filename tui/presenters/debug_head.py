@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.search.rows import CandidateRow
 from layerwise._tool.tui.presenters.band import band_line, legend, pointer_line
 from layerwise._tool.tui.presenters.glyphs import Glyphs
 from layerwise._tool.tui.presenters.numbers import clock_text, span_text
 from layerwise._tool.tui.presenters.text import Line, clip, fit, width
-from layerwise._tool.tui.state.debugging import DebugState, Row
+from layerwise._tool.tui.state.debugging import DebugState
 
 _ROLES = {"failed": "bad", "lost": "bad", "waiting": "warn", "done": "good"}
 
@@ -31,10 +32,9 @@ def _standing(debug: DebugState, now: float) -> Line:
         return [(_question(debug), "strong"), (since, role)]
     if debug.live:
         return [(debug.state, "dim"), (_progress(debug), "")]
-    seconds = (debug.result or {}).get("seconds")
-    span = f" in {span_text(float(seconds))}" if isinstance(seconds, int | float) else ""
-    checks = (debug.result or {}).get("checks")
-    count = f"   {checks:,} checks" if isinstance(checks, int) and checks else ""
+    seconds, checks = (debug.result.seconds, debug.result.checks) if debug.result else (None, 0)
+    span = f" in {span_text(seconds)}" if seconds is not None else ""
+    count = f"   {checks:,} checks" if checks else ""
     return [(debug.state or "opening", role), (span + count, "")]
 
 
@@ -71,18 +71,14 @@ def _sides(sides: Sequence[str], cells: int, glyphs: Glyphs) -> Line:
 
 def _band(debug: DebugState, cells: int, glyphs: Glyphs) -> list[Line]:
     total = sum(count for _, count in debug.band)
-    at, text = debug.position, _where(debug)
-    if at is None and debug.found:
-        node: Row = next((node for node in debug.found[0].get("nodes") or [] if isinstance(node, dict)), {})
-        at, text = node.get("i"), _node_text(node)
-    at = at if isinstance(at, int) else None
+    at, node = debug.position, debug.candidate or CandidateRow()
+    text = _node_text(at, node.op, node.node)
+    if at is None and debug.found and debug.found[0].nodes:
+        found = debug.found[0].nodes[0]
+        at, text = found.i, _node_text(found.i, found.op, found.node)
     text = text if at is not None else ""
     return [band_line(debug.band, cells, glyphs), pointer_line(at, total, cells, text, glyphs.ellipsis)]
 
 
-def _where(debug: DebugState) -> str:
-    return _node_text({"i": debug.position, **debug.candidate, "node": debug.candidate.get("node") or ""})
-
-
-def _node_text(node: Row) -> str:
-    return f"#{node.get('i')} {shown(str(node.get('op') or ''), 30)} {shown(str(node.get('node') or ''), 60)}".strip()
+def _node_text(i: int | None, op: str | None, name: str | None) -> str:
+    return f"#{i} {shown(op or '', 30)} {shown(name or '', 60)}".strip()

@@ -1,15 +1,11 @@
 """A row each: verdicts of a search, suspects of a locate job, steps of a triage."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.search.rows import Numbers, VerdictRow
 from layerwise._tool.tui.presenters.glyphs import Glyphs
 from layerwise._tool.tui.presenters.numbers import sig
 from layerwise._tool.tui.presenters.text import Line, clip, fit, merge
-
-Row = Mapping[str, Any]
-
+from layerwise._tool.tui.state.debugging import Shown, StepRow, SuspectRow
 
 _HEADINGS = {
     "locate": f"{'#':>6} {'op':<14} {'local':>9} {'accum':>9} {'ampl':>7}  diagnosis       node",
@@ -23,64 +19,51 @@ def heading(search: str, cells: int) -> Line:
     return [(fit(_HEADINGS.get(search, _VERDICTS), cells), "head")]
 
 
-def row_line(search: str, row: Row, cells: int, glyphs: Glyphs) -> Line:
+def row_line(row: Shown | None, cells: int, glyphs: Glyphs) -> Line:
     """One row of the list."""
-    styled = {"locate": _suspect, "triage": _step}.get(search, _verdict)
-    return clip(styled(row, cells, glyphs), cells)
+    if isinstance(row, SuspectRow):
+        return clip(_suspect(row, cells, glyphs), cells)
+    if isinstance(row, StepRow):
+        return clip(_step(row, cells, glyphs), cells)
+    return clip(_verdict(row, cells, glyphs), cells) if row is not None else []
 
 
-def _verdict(row: Row, cells: int, glyphs: Glyphs) -> Line:
-    verdict = _text(row, "verdict", 6)
-    role = {"good": "good", "bad": "bad", "skip": "warn"}.get(verdict, "")
-    glyph = {"good": glyphs.good, "bad": glyphs.bad}.get(verdict, "?")
-    at = f"#{_text(row, 'i', 10)}" if row.get("i") is not None else ""
-    numbers = f" {_text(row, 'nodes', 7):>7} {at:>7}  {_text(row, 'by', 11):<11} {_number(row, 'seconds', '.2f'):>6}  "
-    parts = (_text(row, "node", 80), measured_text(row.get("measured") or {}, named=False), _text(row, "note", 200))
+def _verdict(row: VerdictRow, cells: int, glyphs: Glyphs) -> Line:
+    role = {"good": "good", "bad": "bad"}.get(row.verdict, "warn")
+    glyph = {"good": glyphs.good, "bad": glyphs.bad}.get(row.verdict, "?")
+    at = f"#{row.i}" if row.i is not None else ""
+    nodes = "" if row.nodes is None else row.nodes
+    numbers = f" {nodes:>7} {at:>7}  {shown(row.by, 11):<11} {row.seconds:>6.2f}  "
+    parts = (shown(row.node or "", 80), measured_text(row.measured, named=False), shown(row.note, 200))
     rest = fit(numbers + "  ".join(part for part in parts if part), max(0, cells - 13), glyphs.ellipsis, keep="start")
-    if row.get("undone"):
-        return [(f"{_text(row, 'n', 4):>4} {glyph} {'undone':<6}{rest}", "dim")]
-    return merge([(f"{_text(row, 'n', 4):>4} ", ""), (f"{glyph} {verdict:<6}", role), (rest, "")])
+    if row.undone:
+        return [(f"{row.n:>4} {glyph} {'undone':<6}{rest}", "dim")]
+    return merge([(f"{row.n:>4} ", ""), (f"{glyph} {row.verdict:<6}", role), (rest, "")])
 
 
-def _suspect(row: Row, cells: int, glyphs: Glyphs) -> Line:
-    errors = f"{sig(row.get('local')):>9} {sig(row.get('accumulated')):>9} {sig(row.get('amplification')):>7}  "
-    head = f"{_text(row, 'i', 6):>6} {fit(_text(row, 'op', 60), 14)} {errors}"
-    tail = fit(_text(row, "node", 1000), max(0, cells - len(head) - 16), glyphs.ellipsis, keep="end")
-    return merge([(head, ""), (f"{_text(row, 'diagnosis', 15):<16}", "bad"), (tail, "")])
+def _suspect(row: SuspectRow, cells: int, glyphs: Glyphs) -> Line:
+    errors = f"{sig(row.local):>9} {sig(row.accumulated):>9} {sig(row.amplification):>7}  "
+    place = "" if row.i is None else row.i
+    head = f"{place:>6} {fit(shown(row.op, 60), 14)} {errors}"
+    tail = fit(shown(row.node, 1000), max(0, cells - len(head) - 16), glyphs.ellipsis, keep="end")
+    return merge([(head, ""), (f"{shown(row.diagnosis, 15):<16}", "bad"), (tail, "")])
 
 
-def _step(row: Row, cells: int, glyphs: Glyphs) -> Line:
-    evidence = "; ".join(map(str, row.get("evidence") or []))
-    by = "(you)" if row.get("by") == "user" else ""
-    answer = _text(row, "answer", 8)
+def _step(row: StepRow, cells: int, glyphs: Glyphs) -> Line:
+    by = "(you)" if row.by == "user" else ""
+    answer = shown(row.answer, 8)
     role = {"yes": "warn", "no": "good"}.get(answer, "")
-    rest = fit(evidence, max(0, cells - 43), glyphs.ellipsis, keep="start")
-    title = fit(_text(row, "title", 60), 24, glyphs.ellipsis, keep="start")
+    rest = fit("; ".join(row.evidence), max(0, cells - 43), glyphs.ellipsis, keep="start")
+    title = fit(shown(row.title, 60), 24, glyphs.ellipsis, keep="start")
     return merge([(f"{title} ", ""), (f"{answer:<8}", role), (f" {by:<8} ", "dim"), (rest, "")])
 
 
-def _text(row: Row, key: str, most: int) -> str:
-    value = row.get(key)
-    return "" if value is None else shown(str(value), most)
-
-
-def _number(row: Row, key: str, form: str) -> str:
-    value = row.get(key)
-    return format(value, form) if isinstance(value, int | float) else "-"
-
-
-def measured_text(measured: Row, *, named: bool = True) -> str:
+def measured_text(measured: Numbers, *, named: bool = True) -> str:
     """Numbers of a verdict, short; with the tensor's name."""
-    parts = []
-    if named and measured.get("tensor"):
-        parts.append(shown(str(measured["tensor"]), 60))
-    for key, word in (("max_abs", "max abs"), ("max_rel", "max rel"), ("rel_l2", "rel L2")):
-        if isinstance(measured.get(key), int | float):
-            parts.append(f"{word} {measured[key]:.3g}")
-    if measured.get("over"):
-        parts.append(f"{measured['over']:,} elements over" if isinstance(measured["over"], int) else "")
-    if "exit_code" in measured:
-        parts.append(f"exit code {measured['exit_code']}")
-    if measured.get("note"):
-        parts.append(shown(str(measured["note"]), 120))
+    errors = (("max abs", measured.max_abs), ("max rel", measured.max_rel), ("rel L2", measured.rel_l2))
+    parts = [shown(measured.tensor, 60) if named and measured.tensor else ""]
+    parts += [f"{word} {value:.3g}" for word, value in errors if value is not None]
+    parts.append(f"{measured.over:,} elements over" if measured.over else "")
+    parts.append("" if measured.exit_code is None else f"exit code {measured.exit_code}")
+    parts.append(shown(measured.note, 120))
     return "  ".join(part for part in parts if part)

@@ -123,8 +123,8 @@ def head_lines(state: ErrorsState, cells: int, glyphs: Glyphs) -> list[Line]:
     if facts.card is not None and len(state.table):
         text = f"{glyphs.bad} {facts.card.get('kind', '')}: {facts.card.get('summary', '')}"
         lines.append([(fit(text, cells, glyphs.ellipsis, keep="start"), "bad")])
-    elif facts.nothing_compared:
-        text = f"{glyphs.bad} {shown(facts.nothing_compared[0], 1000)}"
+    elif facts.result.nothing_compared:
+        text = f"{glyphs.bad} {shown(facts.result.nothing_compared[0], 1000)}"
         lines.append([(fit(text, cells, glyphs.ellipsis, keep="start"), "bad")])
     elif facts.warning:
         lines.append([(fit(f"warning: {facts.warning}", cells, glyphs.ellipsis, keep="start"), "warn")])
@@ -175,12 +175,12 @@ def _progress_text(facts: RunFacts, rows: int) -> str:
 
 
 def _canary(facts: RunFacts) -> Line:
-    canary = (facts.result or {}).get("canary")
-    if not isinstance(canary, dict):
+    canary = facts.result.canary
+    if canary is None:
         return []
-    if canary.get("ok"):
+    if canary.ok:
         return [("   canary ", "dim"), ("ok", "good")]
-    return [("   canary ", "dim"), ("moved " + sig(canary.get("moved")), "bad")]
+    return [("   canary ", "dim"), ("moved " + sig(canary.moved), "bad")]
 
 
 MINIMAP = {

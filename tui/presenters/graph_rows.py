@@ -1,18 +1,26 @@
-"""A node as a row of the graph's list."""
+"""The graph's list as text: a node as a row, equal blocks of nodes as one row, how many are found, what is marked."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.presenters.bars import size_text
 from layerwise._tool.tui.presenters.glyphs import Glyphs
 from layerwise._tool.tui.presenters.tensors import tensor_type
-from layerwise._tool.tui.presenters.text import Line, fit
+from layerwise._tool.tui.presenters.text import Line, fit, spread, wrap_runs
 from layerwise._tool.tui.state.session import NodeError
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.graph import GraphIndex
+    from layerwise._tool.tui.state.folding import Head
+    from layerwise._tool.tui.state.graph import NodeRows
+    from layerwise._tool.tui.state.mark_cost import MarkCost
 
 OP = 13
 ERROR = 11
+_NAMES, _OPS, _WIDE = 64, 4, 30
+_ENDS = "/._:"
 
 
 @dataclass(frozen=True)
@@ -81,3 +89,82 @@ def error_cell(error: NodeError | None, cells: int) -> tuple[str, str]:
         return " " * cells, ""
     text = f"{error.max_abs:.1e}{'!' if error.passed is False else ' '}"
     return f"{text:>{cells}}", "bad" if error.passed is False else "good" if error.passed else "dim"
+
+
+def fold_row(
+    index: "GraphIndex", nodes: Sequence[int], head: "Head", at: Columns, overlay: Overlay, glyphs: Glyphs
+) -> Line:
+    """`#  ×8  layer.0 … 7  49 nodes each  enter opens  worst error`. nodes: all that it stands for."""
+    many = head.number < 0
+    what = f"{glyphs.times}{head.count}" if many else f"  {head.number + 1}"
+    name = fit(f"{'' if many else '  '}{_place(index, nodes, head, glyphs)}", at.name, glyphs.ellipsis)
+    size = f"{head.size} nodes{' each' if many else ''}"
+    if at.output:
+        name = f"{name} {fit(size, at.output, glyphs.ellipsis, 'start')}"
+    enter = f"enter {'folds' if head.opened else 'opens'}"
+    kind = fit(enter if at.output else f"{size}, {enter}" if at.type >= _WIDE else size, at.type, glyphs.ellipsis)
+    line: Line = [(f"{nodes[0]:>{at.number}} ", "dim"), (f"{fit(what, 15)}{name} ", "strong"), (kind, "dim")]
+    if not at.error:
+        return line
+    found = [overlay.errors[node] for node in nodes if node in overlay.errors]
+    worst = max(found, key=lambda error: (error.passed is False, error.max_abs), default=None)
+    return [*line, error_cell(worst, at.error)]
+
+
+def _place(index: "GraphIndex", nodes: Sequence[int], head: "Head", glyphs: Glyphs) -> str:
+    first = block_name(index, nodes[: head.size])
+    last = block_name(index, nodes[-head.size :])
+    if head.count == 1 or not (first and last):
+        return first or _ops(index, nodes[: head.size], glyphs)
+    shared = _shared([first, last])
+    return f"{first} {glyphs.ellipsis} {last[max(map(shared.rfind, _ENDS)) + 1 :]}"
+
+
+def block_name(index: "GraphIndex", nodes: Sequence[int]) -> str:
+    """What the names of a block's nodes begin with, up to a separator; empty if nothing."""
+    some = [*nodes[:: -(-len(nodes) // _NAMES)], nodes[-1]]
+    shared = _shared([index.node_name(node) for node in some])
+    return shared[: max(shared.rfind(end) for end in _ENDS) + 1].rstrip(_ENDS)
+
+
+def _shared(names: Sequence[str]) -> str:
+    """What all names begin with: the first and the last of them in order tell."""
+    low, high = min(names), max(names)
+    same = next((i for i, (one, other) in enumerate(zip(low, high, strict=False)) if one != other), len(low))
+    return low[:same]
+
+
+def _ops(index: "GraphIndex", nodes: Sequence[int], glyphs: Glyphs) -> str:
+    ops = " ".join(index.node_op(node) for node in nodes[:_OPS])
+    return ops + f" {glyphs.ellipsis}" * (len(nodes) > _OPS)
+
+
+def count_line(rows: "NodeRows") -> Line:
+    """`96 of 368` while a filter is on, also when all rows are shown again."""
+    if rows.index is None or rows.matches is None:
+        return []
+    return [(f"{len(rows.matches):,} of {rows.index.n_nodes:,}", "strong" if rows.narrowed else "dim")]
+
+
+def problem_lines(problem: str, cells: int) -> list[Line]:
+    """Why there is no graph, in place of its nodes; none where nothing is wrong."""
+    if not problem or cells <= 0:
+        return []
+    return wrap_runs([("No graph: ", "bad"), (shown(problem), "")], cells)
+
+
+def status_line(marks: int, cost: "MarkCost", in_range: int | None, progress: str, instead: str, cells: int) -> Line:
+    """How much is marked and what it weighs per run; the open range; the progress of indexing. instead: what a run
+    compares where it does not go by what is marked.
+    """
+    left: Line = [(" ", "")]
+    if progress:
+        left.append((f"{progress}  ", "accent"))
+    if marks:
+        at_least = "at least " if cost.open_ended else ""
+        left.append((f"{marks:,} marked, {at_least}{size_text(cost.nbytes)} an iteration", "mark"))
+        left.append((f"; {instead}" if instead else "", "dim"))
+    elif not progress:
+        left.append((f"nothing marked: {instead}", "dim"))
+    right: Line = [] if in_range is None else [(f"range of {in_range:,}: space marks, v ends ", "accent")]
+    return spread(left, right, cells)

@@ -4,9 +4,11 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.pairing.left_out import unasked
+from layerwise._tool.debugtools.compare.rows import NotCompared
 from layerwise._tool.tui.presenters.glyphs import Glyphs
 from layerwise._tool.tui.presenters.numbers import age_text, bar, size_text, span_text
 from layerwise._tool.tui.presenters.questions import question_lines
@@ -146,10 +148,10 @@ def _not_compared(view: "JobView", cells: int) -> list[Line]:
     lines: list[Line] = []
     for text in result.get("nothing_compared") or []:
         lines += wrap_runs([(shown(str(text), 1000), "bad")], cells, indent=2)
-    missing = [item for item in result.get("not_compared") or [] if unasked(item)]
+    missing = [item for item in typed(result.get("not_compared") or [], NotCompared) if unasked(item)]
     for item in missing[:_LISTED]:
-        name = f"{shown(str(item['tensor']), 80)}: " if item["tensor"] else ""
-        lines.append([("not compared  ", "dim"), (shown(f"{name}{item['text']}", cells), "dim")])
+        name = f"{shown(item.tensor, 80)}: " if item.tensor else ""
+        lines.append([("not compared  ", "dim"), (shown(f"{name}{item.text}", cells), "dim")])
     if len(missing) > _LISTED:
         lines.append([(f"{len(missing):,} in all (layerwise jobs show {view.id} --json lists them)", "dim")])
     return lines

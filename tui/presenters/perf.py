@@ -1,16 +1,14 @@
 """The slowest layers as styled text."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.bench.rows import ProfileRow
 from layerwise._tool.tui.presenters.glyphs import Glyphs
 from layerwise._tool.tui.presenters.numbers import sig
 from layerwise._tool.tui.presenters.text import Line, fit, merge, wrap_runs
-from layerwise._tool.tui.state.perf import PerfState, share
+from layerwise._tool.tui.state.perf import PerfState
 
-Row = Mapping[str, Any]
 MS_CELLS, SHARE_CELLS, SO_FAR_CELLS = 9, 6, 6
 WIDE = 100
 _HOT = 10.0
@@ -51,12 +49,12 @@ def heading(cells: int, sort: str, reverse: bool, glyphs: Glyphs) -> Line:
 
 def row_line(state: PerfState, line: int, cells: int, glyphs: Glyphs) -> Line:
     """One layer, `cells` wide; `so far` is the share of it and of all rows above it."""
-    row, shape = state.row_at(line), columns(cells)
-    part = share(row)
-    text = f"{int(row.get('i') or 0):>{shape.place}} {fit(str(row.get('op') or '?'), shape.op, glyphs.ellipsis)} "
-    text += f"{fit(str(row.get('name') or ''), shape.layer, glyphs.ellipsis, keep='end')} "
-    text += f"{int(row.get('calls') or 0):>{shape.calls}} " if shape.calls else ""
-    text += f"{ms_text(row.get('typical_ms')):>{MS_CELLS}} {part:>{SHARE_CELLS - 1}.1f}% "
+    row, shape = state.rows[state.order[line]], columns(cells)
+    part = row.percent
+    text = f"{row.i:>{shape.place}} {fit(row.op or '?', shape.op, glyphs.ellipsis)} "
+    text += f"{fit(row.name, shape.layer, glyphs.ellipsis, keep='end')} "
+    text += f"{row.calls:>{shape.calls}} " if shape.calls else ""
+    text += f"{ms_text(row.typical_ms):>{MS_CELLS}} {part:>{SHARE_CELLS - 1}.1f}% "
     bar = share_bar(part / (state.most or 1.0), shape.bar, glyphs)
     return merge([
         (text, ""), (fit(bar, shape.bar), "warn" if part >= _HOT else "accent"),
@@ -64,10 +62,8 @@ def row_line(state: PerfState, line: int, cells: int, glyphs: Glyphs) -> Line:
     ])  # fmt: skip
 
 
-def ms_text(value: object) -> str:
-    """Milliseconds to a tenth of a microsecond where that is much, `-` for what is no number."""
-    if not isinstance(value, int | float):
-        return "-"
+def ms_text(value: float) -> str:
+    """Milliseconds to a tenth of a microsecond where that is much."""
     return f"{value:.4f}" if value < 10 else f"{value:.2f}"
 
 
@@ -85,7 +81,7 @@ def head_lines(state: PerfState, cells: int, glyphs: Glyphs) -> list[Line]:
         text = f"{glyphs.bad} {state.facts.card.get('kind', '')}: {state.facts.card.get('summary', '')}"
         lines.append([(fit(text, cells, glyphs.ellipsis, keep="start"), "bad")])
     elif state.comparisons:
-        text = str(state.comparisons[-1].get("words", ""))
+        text = state.comparisons[-1].words
         lines.append([(fit(text, cells, glyphs.ellipsis, keep="start"), "accent")])
     elif state.facts.warning:
         lines.append([(fit(f"warning: {state.facts.warning}", cells, glyphs.ellipsis, keep="start"), "warn")])
@@ -96,12 +92,10 @@ def _figures(state: PerfState, cells: int, glyphs: Glyphs) -> Line:
     run = state.run
     if run is None:
         return [(f"bench, job {state.job}", "strong")]
-    latency = run.get("latency") or {}
-    batch = f", batch {run['batch']}" if run.get("batch") else ""
-    name = shown(f"{run.get('runner')}{batch}", 60)
-    text = f"  median {ms_text(latency.get('median'))} ms"
-    text += "".join(f"  p{key} {ms_text(value)}" for key, value in (latency.get("percentiles") or {}).items())
-    text += f"  {sig(run.get('items_per_second'), 3)} {'items' if run.get('batch') else 'runs'}/s"
+    name = shown(f"{run.runner}{f', batch {run.batch}' if run.batch else ''}", 60)
+    text = f"  median {ms_text(run.latency.median)} ms"
+    text += "".join(f"  p{key} {ms_text(value)}" for key, value in run.latency.percentiles.items())
+    text += f"  {sig(run.items_per_second, 3)} {'items' if run.batch else 'runs'}/s"
     room = max(10, cells - len(text))
     return [(fit(name, min(room, len(name)), glyphs.ellipsis, keep="start"), "strong"), (text, "")]
 
@@ -118,18 +112,17 @@ def _standing(state: PerfState, cells: int) -> Line:
     return [(fit(text, max(1, cells - len(more)), keep="start").rstrip(), ""), (more, "dim")]
 
 
-def detail_lines(row: Row, error: str, cells: int) -> list[Line]:
+def detail_lines(row: ProfileRow | None, error: str, cells: int) -> list[Line]:
     """Everything known of a layer. error: what the comparison on view says of its node, "" for nothing. In one role: a
     line is painted at every move of the cursor.
     """
-    if not row:
+    if row is None:
         return []
-    node = str(row.get("node") or "none of the model's: the backend made it")
-    times = " ".join(f"{ms_text(row.get(f'{name}_ms'))} {name}" for name in ("typical", "median", "mean"))
-    where = f" on {row['provider']}" if row.get("provider") else ""
-    told = f"{times}{where}, {row.get('calls')} calls"
-    facts = [("layer", str(row.get("name"))), ("ms", told)]
-    facts += [("node", node)] if node != row.get("name") else []
+    node = row.node or "none of the model's: the backend made it"
+    times = f"{ms_text(row.typical_ms)} typical {ms_text(row.median_ms)} median {ms_text(row.mean_ms)} mean"
+    where = f" on {row.provider}" if row.provider else ""
+    facts = [("layer", row.name), ("ms", f"{times}{where}, {row.calls} calls")]
+    facts += [("node", node)] if node != row.name else []
     facts += [("error", error)] if error else []
     return [
         line for title, text in facts

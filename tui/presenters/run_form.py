@@ -12,7 +12,7 @@ from layerwise._tool.tui.presenters.text import Line, fit, merge, wrap_runs
 from layerwise._tool.tui.state.mark_cost import Cost
 from layerwise._tool.tui.state.presets import PRESETS, preset
 from layerwise._tool.tui.state.run_fields import Field
-from layerwise._tool.tui.state.run_form import RunForm, get
+from layerwise._tool.tui.state.run_form import RunForm
 
 SECTION_CELLS = 9
 LABEL_CELLS = 22
@@ -39,13 +39,13 @@ def field_line(form: RunForm, field: Field, problems: Mapping[str, str], cells: 
 
 def _hint(form: RunForm, field: Field) -> str:
     """What may be typed, until something is."""
-    return "" if not field.options and field.key != "preset" and get(form, field.key) else field.hint
+    return "" if not field.options and field.key != "preset" and field.text(form) else field.hint
 
 
 def _value(form: RunForm, field: Field) -> tuple[str, str]:
     if field.key == "preset":
         return (preset_text(form.preset) if form.preset else "own settings"), "strong"
-    value = get(form, field.key)
+    value = field.text(form)
     return (value, "strong") if value else (field.empty or "(nothing yet)", "dim")
 
 

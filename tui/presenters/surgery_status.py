@@ -1,13 +1,22 @@
-"""The line below the edited graph: what is marked, and how far it is from the file."""
+"""The edited graph as text: signs before what is new, changed or going, what is marked, how far it is from the file."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.presenters.text import Line, spread
+from layerwise._tool.tui.presenters.text import Line, plain, spread
 from layerwise._tool.tui.state.surgery import SurgeryState
 
 _MOST, _WIDE = 3, 100
+SIGN = 2
+ROLES = {"-": "bad", "+": "good", "~": "warn"}
+
+
+def signed_row(sign: str, row: Line) -> Line:
+    """`row` with its sign in front; a row that differs is one run of one colour."""
+    if sign == " ":
+        return [("  ", ""), *row]
+    return [(f"{sign} {plain(row)}", ROLES[sign])]
 
 
 def edited_line(state: SurgeryState, cells: int, in_range: int | None) -> Line:

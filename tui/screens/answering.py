@@ -1,44 +1,49 @@
 """Answering the question of the job in view: with the keys of its choices, from a list, or in words."""
 
+from collections.abc import Callable
+from typing import Any
+
 from textual.events import Key
 
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.commands import Command, in_scopes
+from layerwise._tool.tui.commands import Command, Commands, in_scopes
 from layerwise._tool.tui.controllers.jobs import JobActions
 from layerwise._tool.tui.screens.page import Page
-from layerwise._tool.tui.screens.pick import Choice, PickScreen
+from layerwise._tool.tui.screens.pick import Choice
 from layerwise._tool.tui.state.questions import Question, read_question
+from layerwise._tool.tui.widgets.following import run_work
 
 FOOTER_WORD = 12
 
 
-class Answering(Page):
-    """A page on which one job is in view. Give `job_in_view` and call `question_changed` when it may be another."""
+class Answering(Commands):
+    """The question of the job in view on a page. view: that job; question: its number and its question, as its events
+    or the list of jobs have it. Call `changed` when it may be another.
+    """
 
-    _offered: tuple[tuple[str, str], ...] = ()
-
-    def job_in_view(self) -> JobView | None:
-        """The job whose question the keys answer."""
-        raise NotImplementedError
+    def __init__(
+        self, page: Page, view: Callable[[], JobView | None], question: Callable[[], tuple[int, dict[str, Any] | None]]
+    ) -> None:
+        self._page, self._view, self._question = page, view, question
+        self._offered: tuple[tuple[str, str], ...] = ()
 
     def asked(self) -> Question | None:
         """The open question of the job in view."""
-        view = self.job_in_view()
-        return None if view is None else read_question(view.id, view.question, self.taken_keys())
+        return read_question(*self._question(), self._taken_keys())
 
-    def taken_keys(self) -> set[str]:
+    def _taken_keys(self) -> set[str]:
         """Keys that mean something else on this page."""
-        bound = in_scopes((self.SCOPE, "list", "pane", "global"))
+        bound = in_scopes((self._page.SCOPE, "list", "pane", "global"))
         return {key for found in bound for key in found.keys.split(",")}
 
-    def question_changed(self) -> None:
+    def changed(self) -> None:
         """Have the footer show the keys of the question that is in view now."""
         question = self.asked()
         offered = tuple(question.keys.items()) if question is not None else ()
         if offered != self._offered:
             self._offered = offered
-            self.post_message(self.FooterChanged())
+            self._page.post_message(Page.FooterChanged())
 
     def footer_keys(self) -> list[Command]:
         return [
@@ -48,7 +53,7 @@ class Answering(Page):
                 keys=key,
                 footer=shown(word, FOOTER_WORD),
                 line=f"answer {shown(word, 40)}",
-                scope=self.SCOPE,
+                scope=self._page.SCOPE,
             )
             for key, word in self._offered
         ]
@@ -64,7 +69,7 @@ class Answering(Page):
         """Answer with a word or its key; without one offer the choices, or a line to write on."""
         question = self.asked()
         if question is None:
-            self.state.say("this job asks nothing")
+            self._page.state.say("this job asks nothing")
         elif text:
             self._answer_with(question, text)
         elif question.words:
@@ -73,14 +78,14 @@ class Answering(Page):
                 for key, word in question.choices()
             ]
             title = f"Job {question.job}: {shown(question.text, 70)}"
-            self.app.push_screen(PickScreen(title, choices, self.state.glyphs), self._picked)
+            self._page.choose(title, choices, self._picked)
         else:
-            self.post_message(self.TypeLine("answer "))
+            self._page.post_message(Page.TypeLine("answer "))
 
     def _answer_with(self, question: Question, text: str) -> None:
         word = question.answer(text)
         if word is None:
-            self.state.say(f"answers: {', '.join(shown(word, 40) for word in question.words)}", "bad")
+            self._page.state.say(f"answers: {', '.join(shown(word, 40) for word in question.words)}", "bad")
         else:
             self._send(question, word)
 
@@ -89,27 +94,27 @@ class Answering(Page):
             self._send(*picked)
 
     def _send(self, question: Question, word: str) -> None:
-        self.run_work("job-action", lambda: JobActions(self.state).answer(question, word))
+        run_work(self._page, "job-action", lambda: JobActions(self._page.state).answer(question, word))
 
     def offer_cancel(self) -> None:
         """Stop the job in view, once the user has said so again."""
-        view = self.job_in_view()
+        view = self._view()
         if view is None or view.final:
-            self.state.say("this job has ended" if view else "no job")
+            self._page.state.say("this job has ended" if view else "no job")
             return
         choices = [Choice([("y  ", "key"), (f"cancel job {view.id}", "bad")], view.id, "y"),
                    Choice([("n  ", "key"), ("let it run", "")], None, "n")]  # fmt: skip
-        self.app.push_screen(PickScreen(f"Cancel job {view.id}?", choices, self.state.glyphs), self._cancelled)
+        self._page.choose(f"Cancel job {view.id}?", choices, self._cancelled)
 
     def _cancelled(self, job: object) -> None:
         if isinstance(job, int):
-            self.run_work("job-action", lambda: JobActions(self.state).cancel(job))
+            run_work(self._page, "job-action", lambda: JobActions(self._page.state).cancel(job))
 
     def retry_in_view(self) -> None:
         """Run the job in view again where it stopped."""
-        view = self.job_in_view()
+        view = self._view()
         if view is not None:
-            self.run_work("job-action", lambda: JobActions(self.state).retry(view.id))
+            run_work(self._page, "job-action", lambda: JobActions(self._page.state).retry(view.id))
 
     def answers(self, prefix: str) -> list[str]:
         """Completions of an answer."""

@@ -2,9 +2,9 @@
 
 from textual import on
 from textual.app import ComposeResult
-from textual.events import Resize
 
 from layerwise._tool.tui.commands import command
+from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.presenters.changes import heading, pair_lines, side_row
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.page import Page
@@ -12,6 +12,7 @@ from layerwise._tool.tui.state.changes import Gap, Pair, SideRows
 from layerwise._tool.tui.state.coalesce import Coalesce
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.detail_pane import DetailPane
+from layerwise._tool.tui.widgets.following import follow
 from layerwise._tool.tui.widgets.lines import LinesView
 from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
@@ -41,8 +42,8 @@ class ChangesScreen(Page, scope="changes"):
     ChangesScreen #changes-detail { height: 5; }
     """
 
-    def __init__(self, state: AppState) -> None:
-        super().__init__(state)
+    def __init__(self, state: AppState, controllers: Controllers) -> None:
+        super().__init__(state, controllers)
         self._list = VirtualList(PairRows(state, None), glyphs=state.glyphs, id="changes-rows")
         self._detail_soon = Coalesce(self._show_detail, DETAIL_WAIT)
 
@@ -52,7 +53,7 @@ class ChangesScreen(Page, scope="changes"):
         yield DetailPane(id="changes-detail")
 
     def on_mount(self) -> None:
-        self.follow(self.state.surgery.on_change, self._changed)
+        follow(self, self.state.surgery.on_change, self._changed)
         self._changed()
 
     def main_widget(self) -> VirtualList:
@@ -60,12 +61,6 @@ class ChangesScreen(Page, scope="changes"):
 
     def shown_again(self) -> None:
         self._changed()
-
-    def laid_out(self) -> None:
-        self._show_head()
-
-    def on_resize(self, event: Resize) -> None:
-        self.call_after_refresh(self._show_head)
 
     @property
     def _rows(self) -> SideRows | None:
@@ -77,9 +72,9 @@ class ChangesScreen(Page, scope="changes"):
             return
         rows = SideRows(sides)
         self._list.set_model(PairRows(self.state, rows), rows.next(-1, 1) or 0)
-        self._show_head()
+        self.paint()
 
-    def _show_head(self) -> None:
+    def paint(self) -> None:
         if self._rows is None:
             line: Line = [(" nothing is compared yet: D in Surgery or its history, or :diff FILE", "dim")]
             self.query_one("#changes-head", LinesView).set_lines([line])
@@ -125,7 +120,7 @@ class ChangesScreen(Page, scope="changes"):
 
     @command("changes.back", "back to the graph", keys="escape,D", footer="graph", line="graph-of-edits")
     def leave(self) -> None:
-        self.post_message(self.Open("surgery"))
+        self.open("surgery")
 
     @command("changes.pane", "scroll the text, or back to the list", keys="tab")
     def toggle_pane(self) -> None:

@@ -5,25 +5,29 @@ from pathlib import Path
 
 from textual import on
 from textual.app import ComposeResult
-from textual.events import Resize
 
 from layerwise._tool.backends.jobs.journal.view import JobView
-from layerwise._tool.tui.commands import Command, command, in_scopes
+from layerwise._tool.tui.commands import Command, Commands, command, in_scopes
 from layerwise._tool.tui.controllers.debug_start import SEARCH_WORDS
+from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.presenters.compare_text import side_names
 from layerwise._tool.tui.presenters.debug import body_lines, empty_lines
 from layerwise._tool.tui.presenters.debug_detail import row_detail
 from layerwise._tool.tui.presenters.debug_head import head_lines
 from layerwise._tool.tui.presenters.debug_rows import heading, row_line
 from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.screens.answering import Answering
 from layerwise._tool.tui.screens.debug_found import DebugFound
+from layerwise._tool.tui.screens.page import Page
+from layerwise._tool.tui.screens.searching import Searching
 from layerwise._tool.tui.state.coalesce import Coalesce
-from layerwise._tool.tui.state.debugging import Row
-from layerwise._tool.tui.state.questions import Question, read_question
+from layerwise._tool.tui.state.debugging import Shown
+from layerwise._tool.tui.state.questions import Question
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.detail_pane import DetailPane
+from layerwise._tool.tui.widgets.following import follow
 from layerwise._tool.tui.widgets.lines import LinesView, OneLine
-from layerwise._tool.tui.widgets.virtual_list import GUTTER, VirtualList
+from layerwise._tool.tui.widgets.virtual_list import GUTTER, LiveRows, VirtualList
 
 TALL = 32
 LEAST_ROWS = 3
@@ -34,21 +38,58 @@ ENDED = ("debug.node", "debug.open", "debug.bundle", "debug.yank", "debug.retry"
 STARTS = ("debug.locate", "debug.reduce", "debug.bisect", "debug.by_hand", "debug.precision", "debug.triage")
 
 
-class DebugRows:
-    """Rows of the list, styled; the newest verdict first."""
+class DebugStarts(Commands, scope="debug"):
+    """Searches to start."""
 
-    def __init__(self, app: AppState) -> None:
-        self._app = app
+    def __init__(self, state: AppState, searching: Searching) -> None:
+        self._state, self._searching = state, searching
 
-    def __len__(self) -> int:
-        return len(self._app.debug.rows)
+    @command("debug.locate", "locate: which node is wrong by itself", keys="L", footer="locate", line="locate")
+    def locate(self) -> None:
+        self._searching.start("locate")
 
-    def row(self, i: int, cells: int) -> Line:
-        debug = self._app.debug
-        return row_line(debug.search, debug.row_at(i), cells, self._app.glyphs)
+    @command("debug.reduce", "reduce to the smallest part that fails", keys="d", footer="reduce", line="reduce")
+    def reduce(self) -> None:
+        self._searching.start("reduce")
+
+    @command("debug.bisect", "bisect: the first node at which it goes wrong", keys="b", footer="bisect", line="bisect")
+    def bisect(self) -> None:
+        """The key also answers: pressed before its question is there, it must not start another search."""
+        if self._state.debug.live:
+            self._state.say(f"job {self._state.debug.job} is not over: K stops it")
+        else:
+            self._searching.start("bisect")
+
+    @command("debug.by_hand", "bisect by hand: you answer good or bad", keys="i", footer="by hand", line="byhand")
+    def by_hand(self) -> None:
+        self._searching.start("bisect", by_hand=True)
+
+    @command("debug.precision", "which nodes must stay FP32", keys="p", footer="precision", line="precision")
+    def precision(self) -> None:
+        self._searching.start("precision")
+
+    @command("debug.triage", "triage: the accuracy flowchart, step by step", keys="t", footer="triage", line="triage")
+    def triage(self) -> None:
+        self._searching.start("triage")
+
+    @command("debug.builds", "builds: how often a build of the engine fails, and by which tactic", keys="N",
+             footer="builds", line="builds")  # fmt: skip
+    def builds(self) -> None:
+        self._searching.start("build")
+
+    @command("debug.start", "start a search by its name", line="search NAME", complete="searches")
+    def start(self, name: str = "") -> None:
+        if name in SEARCH_WORDS:
+            self._searching.start(name)
+        else:
+            self._state.say(f"searches: {', '.join(SEARCH_WORDS)}", "bad")
+
+    def searches(self, prefix: str) -> list[str]:
+        """Completions of a search's name."""
+        return [name for name in SEARCH_WORDS if name.startswith(prefix)]
 
 
-class DebugScreen(DebugFound, scope="debug"):
+class DebugScreen(Page, scope="debug"):
     """The band above, the question, the result and the row under the cursor in the middle, the history below."""
 
     DEFAULT_CSS = """
@@ -58,9 +99,16 @@ class DebugScreen(DebugFound, scope="debug"):
     DebugScreen.empty #debug-rows, DebugScreen.empty #debug-heading { display: none; }
     """
 
-    def __init__(self, state: AppState) -> None:
-        super().__init__(state)
-        self._list = VirtualList(DebugRows(state), glyphs=state.glyphs, id="debug-rows")
+    def __init__(self, state: AppState, controllers: Controllers) -> None:
+        super().__init__(state, controllers)
+        self.debug = state.debug
+        self._searching = Searching(self)
+        self._answering = Answering(self, self._job_in_view, lambda: (self.debug.job, self.debug.question))
+        self._found = DebugFound(self, self._searching, self._answering, self._row)
+        self.groups = (self._found, DebugStarts(state, self._searching), self._answering)
+        self._list = VirtualList(
+            LiveRows(lambda: len(state.debug.rows), self._line), glyphs=state.glyphs, id="debug-rows"
+        )
         self._shown: tuple[object, ...] = ()
         self._offers: tuple[str, ...] = ()
         self._body_soon = Coalesce(self._show_body, DETAIL_WAIT)
@@ -72,32 +120,29 @@ class DebugScreen(DebugFound, scope="debug"):
         yield self._list
 
     def on_mount(self) -> None:
-        self.follow(self.debug.on_change, self._changed)
-        self.follow(self.state.jobs.on_change, self._changed)
-        self._changed()
+        follow(self, self.debug.on_change, self.paint)
+        follow(self, self.state.jobs.on_change, self.paint)
+        self.paint()
 
     def main_widget(self) -> VirtualList | DetailPane:
         return self.query_one("#debug-body", DetailPane) if self.has_class("empty") else self._list
 
-    def laid_out(self) -> None:
-        self._changed()
+    def _line(self, i: int, cells: int) -> Line:
+        return row_line(self.debug.row_at(i), cells, self.state.glyphs)
 
-    def on_resize(self, event: Resize) -> None:
-        self.call_after_refresh(self._changed)
-
-    def row_in_view(self) -> Row:
+    def _row(self) -> Shown | None:
         return self.debug.row_at(self._list.cursor)
 
-    def job_in_view(self) -> JobView | None:
+    def _job_in_view(self) -> JobView | None:
         return next((view for view in self.state.jobs.views if view.id == self.debug.job), None)
 
-    def asked(self) -> Question | None:
-        """From the events of the search, which come sooner than the list of jobs."""
-        return read_question(self.debug.job, self.debug.question, self.taken_keys())
+    @on(VirtualList.Selected, "#debug-rows")
+    def _opened(self) -> None:
+        self._found.show_node()
 
     # ── drawing ──
 
-    def _changed(self) -> None:
+    def paint(self) -> None:
         if not self.display or not self.size.width:
             return
         self.set_class(not self.debug.job, "empty")
@@ -125,13 +170,13 @@ class DebugScreen(DebugFound, scope="debug"):
     def _show_body(self) -> None:
         if not self.is_mounted:
             return
-        body, question, cells = self.query_one("#debug-body", DetailPane), self.asked(), self.size.width - 2
-        row = self.row_in_view()
+        body, question, cells = self.query_one("#debug-body", DetailPane), self._answering.asked(), self.size.width - 2
+        row = self._row()
         if self.debug.job:
             lines = self._body(question, row, cells)
         else:
-            lines = empty_lines(self.starter.ready(), cells, builds=self.starter.on_builds())
-        about = (self.debug.job, question.id if question else "", row.get("n"), self._list.cursor)
+            lines = empty_lines(self._searching.starter.ready(), cells, builds=self._searching.starter.on_builds())
+        about = (self.debug.job, question.id if question else "", getattr(row, "n", None), self._list.cursor)
         last = max(0, len(lines) - body.size.height)
         top, self._shown = min(last, body.top) if about == self._shown else 0, about
         self._share_height(len(lines) + 1 if question else 0)
@@ -149,19 +194,18 @@ class DebugScreen(DebugFound, scope="debug"):
             share = min(share, len(self.debug.rows))
         self._list.styles.height = max(LEAST_ROWS, share)
 
-    def _body(self, question: Question | None, row: Row, cells: int) -> list[Line]:
+    def _body(self, question: Question | None, row: Shown | None, cells: int) -> list[Line]:
         """Where nothing waits for an answer, the row under the cursor in full, too."""
-        files = question.more.get("artifact") if question else None
-        paths = files.values() if isinstance(files, dict) else ()
-        sizes = {str(path): Path(path).stat().st_size for path in paths if Path(path).is_file()}
+        paths = question.beside.artifact.values() if question else ()
+        sizes = {path: Path(path).stat().st_size for path in paths if Path(path).is_file()}
         lines = body_lines(self.debug, question, cells, self.state.glyphs, sizes)
-        detail = row_detail(self.debug.search, row, cells) if question is None else []
+        detail = row_detail(row, cells) if question is None else []
         return [*lines, [], *detail] if lines and detail else lines or detail
 
     # ── keys that matter now ──
 
     def _show_footer(self) -> None:
-        self.question_changed()
+        self._answering.changed()
         offers = self._offered_now()
         if offers != self._offers:
             self._offers = offers
@@ -172,76 +216,33 @@ class DebugScreen(DebugFound, scope="debug"):
         return [*self.footer_keys(), *(own[name] for name in self._offered_now())]
 
     def _offered_now(self) -> tuple[str, ...]:
-        if self.asked() is not None:
-            return tuple(name for name in ASKING if name != "debug.open" or self.model_in_view())
+        if self._answering.asked() is not None:
+            return tuple(name for name in ASKING if name != "debug.open" or self._found.model_in_view())
         if self.debug.live:
-            return tuple(name for name in RUNNING if name != "debug.open" or self.model_in_view())
-        useless = set() if self.model_in_view() else {"debug.open"}
-        useless |= set() if self.sets_in_view() else {"debug.bundle"}
+            return tuple(name for name in RUNNING if name != "debug.open" or self._found.model_in_view())
+        useless = set() if self._found.model_in_view() else {"debug.open"}
+        useless |= set() if self._found.sets_in_view() else {"debug.bundle"}
         useless |= set() if self.debug.state in ("failed", "cancelled", "lost", "damaged") else {"debug.retry"}
         useless |= set() if self.debug.rows else {"debug.node"}
-        starts = (*STARTS, "debug.builds") if self.starter.on_builds() else STARTS
+        starts = (*STARTS, "debug.builds") if self._searching.starter.on_builds() else STARTS
         return tuple(name for name in (ENDED if self.debug.job else ()) if name not in useless) + starts
-
-    # ── starting ──
-
-    @command("debug.locate", "locate: which node is wrong by itself", keys="L", footer="locate", line="locate")
-    def locate(self) -> None:
-        self.start_search("locate")
-
-    @command("debug.reduce", "reduce to the smallest part that fails", keys="d", footer="reduce", line="reduce")
-    def reduce(self) -> None:
-        self.start_search("reduce")
-
-    @command("debug.bisect", "bisect: the first node at which it goes wrong", keys="b", footer="bisect", line="bisect")
-    def bisect(self) -> None:
-        """The key also answers: pressed before its question is there, it must not start another search."""
-        if self.debug.live:
-            self.state.say(f"job {self.debug.job} is not over: K stops it")
-        else:
-            self.start_search("bisect")
-
-    @command("debug.by_hand", "bisect by hand: you answer good or bad", keys="i", footer="by hand", line="byhand")
-    def by_hand(self) -> None:
-        self.start_search("bisect", by_hand=True)
-
-    @command("debug.precision", "which nodes must stay FP32", keys="p", footer="precision", line="precision")
-    def precision(self) -> None:
-        self.start_search("precision")
-
-    @command("debug.triage", "triage: the accuracy flowchart, step by step", keys="t", footer="triage", line="triage")
-    def triage(self) -> None:
-        self.start_search("triage")
-
-    @command("debug.builds", "builds: how often a build of the engine fails, and by which tactic", keys="N",
-             footer="builds", line="builds")  # fmt: skip
-    def builds(self) -> None:
-        self.start_search("build")
-
-    @command("debug.start", "start a search by its name", line="search NAME", complete="searches")
-    def start(self, name: str = "") -> None:
-        if name in SEARCH_WORDS:
-            self.start_search(name)
-        else:
-            self.state.say(f"searches: {', '.join(SEARCH_WORDS)}", "bad")
-
-    def searches(self, prefix: str) -> list[str]:
-        """Completions of a search's name."""
-        return [name for name in SEARCH_WORDS if name.startswith(prefix)]
 
     # ── the search on view ──
 
     @command("debug.answer", "answer the question", keys="a", line="answer TEXT", complete="answers")
     def answer(self, text: str = "") -> None:
-        super().answer(text)
+        self._answering.answer(text)
+
+    def answers(self, prefix: str) -> list[str]:
+        return self._answering.answers(prefix)
 
     @command("debug.cancel", "stop the search (asks first); what it has found stays", keys="K", footer="cancel")
     def cancel(self) -> None:
-        self.offer_cancel()
+        self._answering.offer_cancel()
 
     @command("debug.retry", "go on with a search that has ended", keys="r", footer="go on", line="retry")
     def retry(self) -> None:
-        self.retry_in_view()
+        self._answering.retry_in_view()
 
     @command("debug.pane", "scroll the text, or back to the list", keys="tab", footer="text")
     def toggle_pane(self) -> None:

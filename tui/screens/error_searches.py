@@ -1,76 +1,71 @@
 """What starts from a row of the layer error table: searches, a bundle, the way to the node."""
 
-from typing import Any
-
-from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.tui.commands import command
+from layerwise._tool.debugtools.compare.rows import LayerRow
+from layerwise._tool.tui.commands import Commands, command
 from layerwise._tool.tui.controllers.debug_results import DebugResults
 from layerwise._tool.tui.controllers.node_errors import node_of_row
+from layerwise._tool.tui.screens.job_table import JobTable
+from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.screens.searching import Searching
-from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.widgets.following import run_work
 
 
-class ErrorSearches(Searching, scope="errors"):
-    """Base of the Errors screen, which says what row the cursor is on."""
+class ErrorSearches(Commands, scope="errors"):
+    """They are about the row under the cursor of a table."""
 
-    def __init__(self, state: AppState) -> None:
-        super().__init__(state)
-        self.errors = state.errors
-        self._results = DebugResults(state)
-
-    def place_in_view(self) -> int:
-        """The table's row under the cursor, -1 if there is none."""
-        raise NotImplementedError
+    def __init__(self, page: Page, table: JobTable) -> None:
+        self._page, self._table, self._errors = page, table, page.state.errors
+        self._searching = Searching(page)
+        self._results = DebugResults(page.state)
 
     @command("errors.node", "the row's node in the Graph screen", keys="o", footer="graph", line="node")
     def show_node(self) -> None:
-        index, place = self.session.index, self.place_in_view()
+        index, place = self._page.session.index, self._table.place
         if index is None or place < 0:
-            self.state.say("no graph to show it in" if place >= 0 else "no row")
+            self._page.state.say("no graph to show it in" if place >= 0 else "no row")
             return
-        node = node_of_row(index, self.errors.table, place)
+        node = node_of_row(index, self._errors.table, place)
         if node < 0:
-            self.state.say("this tensor is not made by a node of the open model", "warn")
+            self._page.state.say("this tensor is not made by a node of the open model", "warn")
             return
-        self.session.select_node(node)
-        self.post_message(self.Open("graph"))
+        self._page.session.select_node(node)
+        self._page.open("graph")
 
     @command("errors.reduce", "reduce: the smallest part that makes this tensor wrong", keys="d", footer="reduce",
              line="reduce")  # fmt: skip
     def reduce(self) -> None:
-        self.start_search("reduce", target=self._tensor_in_view())
+        self._searching.start("reduce", target=self._tensor_in_view())
 
     @command("errors.bisect", "bisect: the first node at which this tensor goes wrong", keys="b", footer="bisect",
              line="bisect")  # fmt: skip
     def bisect(self) -> None:
-        self.start_search("bisect", target=self._tensor_in_view())
+        self._searching.start("bisect", target=self._tensor_in_view())
 
     @command("errors.locate", "locate: the local error of every layer joins the table", keys="L", footer="locate",
              line="locate")  # fmt: skip
     def locate(self) -> None:
-        self.start_search("locate", then="its local errors join the table; 4 shows the suspects")
+        self._searching.start("locate", then="its local errors join the table; 4 shows the suspects")
 
     def _tensor_in_view(self) -> str | None:
         row = self._row_in_view()
-        return str(row["tensor"]) if row else None
+        return row.tensor if row else None
 
-    def _row_in_view(self) -> dict[str, Any]:
-        place = self.place_in_view()
-        return self.errors.table.row(place) if place >= 0 else {}
+    def _row_in_view(self) -> LayerRow | None:
+        place = self._table.place
+        return self._errors.table.row(place) if place >= 0 else None
 
     @command("errors.bundle", "write a repro bundle of the row's node", keys="B", line="bundle FOLDER")
     def bundle(self, folder: str = "") -> None:
         row = self._row_in_view()
-        if isinstance(row.get("i"), int) and row["i"] >= 0:
-            self.run_work("debug-start", lambda: self._bundle(row, folder))
+        if row and row.i >= 0:
+            run_work(self._page, "debug-start", lambda: self._bundle(row, folder))
         else:
-            self.state.say("this row has no node")
+            self._page.state.say("this row has no node")
 
-    async def _bundle(self, row: dict[str, Any], folder: str) -> None:
-        job, node, iteration = self.errors.job, int(row["i"]), int(row.get("iteration") or 0)
-        target = folder or f"bundle-{job}-{node}"
-        try:
-            compare = self.starter.compare()
-            self.state.say(await self._results.bundle_of(int(job), compare, [node], iteration, target), "good")
-        except LayerwiseError as error:
-            self.state.say(str(error), "bad")
+    async def _bundle(self, row: LayerRow, folder: str) -> None:
+        job = self._errors.job
+        target = folder or f"bundle-{job}-{row.i}"
+        with self._page.state.telling():
+            compare = self._searching.starter.compare()
+            told = await self._results.bundle_of(int(job), compare, [row.i], row.iteration, target)
+            self._page.state.say(told, "good")

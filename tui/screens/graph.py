@@ -1,42 +1,248 @@
 """The Graph screen: nodes, filter, detail and neighbourhood, marks, jumps."""
 
-from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.tui.commands import command
-from layerwise._tool.tui.screens.graph_filter import GraphFilter
-from layerwise._tool.tui.screens.graph_jumps import GraphJumps
-from layerwise._tool.tui.screens.graph_marks import GraphMarks
+from textual.app import ComposeResult
+
+from layerwise._tool.tui.commands import Commands, command
+from layerwise._tool.tui.controllers.graph import GraphController
+from layerwise._tool.tui.controllers.shared import Controllers
+from layerwise._tool.tui.presenters.graph_rows import columns, node_row
+from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.screens.node_model import NodeModel
+from layerwise._tool.tui.screens.nodes import NodeView
+from layerwise._tool.tui.screens.page import Page
+from layerwise._tool.tui.screens.pick import Choice
+from layerwise._tool.tui.state.graph import History
+from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.widgets.following import run_latest
+from layerwise._tool.tui.widgets.virtual_list import VirtualList
+
+MOST_CHOICES = 1000
 
 
-class GraphScreen(GraphMarks, GraphFilter, GraphJumps, scope="graph"):
-    """The commands of the three groups, and weights and copying."""
+class Filter(Commands, scope="graph"):
+    """`/` narrows the rows as one types; escape shows all again and keeps the matches for n and N."""
+
+    def __init__(self, state: AppState, view: NodeView) -> None:
+        self._state, self._view = state, view
+
+    @command("graph.filter", "filter nodes: text op: dtype: name: !not", keys="slash", footer="filter",
+             line="filter TEXT")  # fmt: skip
+    def filter(self, text: str = "") -> None:
+        field = self._view.filter
+        if text:
+            field.set_value(text)
+            self._view.apply_filter()
+        else:
+            if not self._view.rows.narrowed:
+                field.set_value("")
+            field.focus()
+
+    @command("graph.escape", "end the range, show all rows, clear the filter", keys="escape")
+    def escape(self) -> None:
+        view = self._view
+        if view.has_class("on-detail"):
+            view.toggle_detail()
+        elif view.range_from is not None:
+            view.range_from = None
+            view.update_status()
+        elif view.rows.narrowed:
+            view.rows.widen()
+            view.show_rows(view.rows.row_of(view.session.node))
+            view.update_head()
+        elif view.rows.matches is not None:
+            view.clear_filter()
+
+    @command("graph.next", "next match", keys="n")
+    def next_match(self) -> None:
+        self._go_match(1)
+
+    @command("graph.previous", "previous match", keys="N")
+    def previous_match(self) -> None:
+        self._go_match(-1)
+
+    def _go_match(self, step: int) -> None:
+        node = self._view.rows.next_match(self._view.session.node, step)
+        if node is None:
+            self._state.say("no matches: / filters")
+        else:
+            self._view.list.move_to(self._view.rows.row_of(node))
+
+
+class Jumps(Commands, scope="graph"):
+    """Along the edges, by name, and back. Every jump is noted; `[` and `]` go through them like a browser's pages."""
+
+    def __init__(self, page: Page, view: NodeView, control: GraphController) -> None:
+        self._page, self._session, self._control = page, view.session, control
+        self._history = History()
+
+    def _jump(self, node: int) -> None:
+        self._history.jump(self._session.node, node)
+        self._session.select_node(node)
+
+    @command("graph.goto", "go to a node or tensor by name or number", line="goto NAME", complete="names")
+    def goto(self, text: str = "") -> None:
+        with self._page.state.telling():
+            self._jump(self._control.find(text))
+
+    def names(self, prefix: str) -> list[str]:
+        return self._control.names_like(prefix)
+
+    @command("graph.producer", "jump to a producer (parent)", keys="p", footer="producer")
+    def producer(self) -> None:
+        index = self._session.index
+        self._choose_node("Producers", index.parents(self._session.node) if index else [])
+
+    @command("graph.consumer", "jump to a consumer (child)", keys="c", footer="consumer")
+    def consumer(self) -> None:
+        index = self._session.index
+        self._choose_node("Consumers", index.children(self._session.node) if index else [])
+
+    def _choose_node(self, title: str, nodes: list[int]) -> None:
+        if not nodes:
+            self._page.state.say(f"no {title.lower()}")
+        elif len(nodes) == 1:
+            self._jump(nodes[0])
+        else:
+            choices = [Choice(self._node_choice(node), node) for node in nodes[:MOST_CHOICES]]
+            if len(nodes) > MOST_CHOICES:
+                title = f"{title}: the first {MOST_CHOICES:,} of {len(nodes):,}"
+            self._page.choose(title, choices, self._node_chosen)
+
+    def _node_choice(self, node: int) -> Line:
+        index = self._control.index
+        at = columns(70, index.n_nodes, False)
+        return node_row(index, node, at, self._session, self._page.state.glyphs)
+
+    def _node_chosen(self, node: object) -> None:
+        if isinstance(node, int):
+            self._jump(node)
+
+    @command("graph.back", "back to where you jumped from", keys="left_square_bracket,backspace")
+    def back(self) -> None:
+        node = self._history.back(self._session.node)
+        if node is not None:
+            self._session.select_node(node)
+
+    @command("graph.forward", "forward again", keys="right_square_bracket")
+    def forward(self) -> None:
+        node = self._history.forward(self._session.node)
+        if node is not None:
+            self._session.select_node(node)
+
+
+class Marks(Commands, scope="graph"):
+    """Which tensors a comparison observes: names, shared with the Run screen through the session."""
+
+    def __init__(self, state: AppState, view: NodeView, control: GraphController) -> None:
+        self._state, self._view, self._session, self._control = state, view, view.session, control
+
+    @command("graph.mark", "mark or unmark the node's outputs", keys="space", footer="mark")
+    def mark(self) -> None:
+        view = self._view
+        if self._session.index is None or not len(view.rows):
+            return
+        first, last = sorted((view.list.cursor if view.range_from is None else view.range_from, view.list.cursor))
+        view.range_from = None
+        nodes = dict.fromkeys(node for row in range(first, last + 1) for node in view.rows.nodes_at(row))
+        self._state.say(self._control.toggle_marks(nodes))
+        view.update_status()
+
+    @command("graph.range", "start a range; space marks it", keys="v")
+    def start_range(self) -> None:
+        self._view.range_from = self._view.list.cursor if self._view.range_from is None else None
+        self._view.update_status()
+
+    @command("graph.mark_matches", "mark all matches of the filter", keys="asterisk")
+    def mark_matches(self) -> None:
+        matches = self._view.rows.matches
+        if matches is None:
+            self._state.say("no filter: / first, or :mark GLOB")
+            return
+        names = self._control.output_names(matches.tolist())
+        self._session.mark(names)
+        self._state.say(f"marked the {len(names):,} outputs of {len(matches):,} nodes")
+
+    @command("graph.clear_marks", "clear all marks", keys="minus")
+    def clear_marks(self) -> None:
+        self._state.say(f"cleared {len(self._session.marks):,} marks")
+        self._session.unmark(set(self._session.marks))
+
+    @command("graph.mark_glob", "mark tensors by name, glob or all", line="mark GLOB", complete="names")
+    def mark_glob(self, pattern: str = "") -> None:
+        names = self._control.tensors_like(pattern) if self._session.index is not None else set()
+        self._session.mark(names)
+        self._state.say(f"{len(names):,} tensors match", "info" if names else "warn")
+
+    def names(self, prefix: str) -> list[str]:
+        return self._control.names_like(prefix)
+
+    @command("graph.unmark_glob", "unmark tensors by name, glob or all", line="unmark GLOB")
+    def unmark_glob(self, pattern: str = "") -> None:
+        names = self._control.tensors_like(pattern) if self._session.index is not None else set()
+        self._session.unmark(names)
+
+
+class NodeCommands(Commands, scope="graph"):
+    """What else is done with the node under the cursor."""
+
+    def __init__(self, page: Page, view: NodeView, control: GraphController) -> None:
+        self._page, self._view, self._session, self._control = page, view, view.session, control
 
     @command("graph.weights", "statistics of the node's weights", keys="w")
     def weights(self) -> None:
-        if self.session.index is not None and self.session.index.n_nodes:
-            node = self.session.node
-            self.run_latest("weights", lambda: self._read_weights(node))
+        if self._session.index is not None and self._session.index.n_nodes:
+            node = self._session.node
+            run_latest(self._page, "weights", lambda: self._read_weights(node))
 
     async def _read_weights(self, node: int) -> None:
-        self.state.say("reading weights …")
-        try:
+        say = self._page.state.say
+        say("reading weights …")
+        with self._page.state.telling():
             count = await self._control.read_weights(node)
-        except LayerwiseError as error:
-            self.state.say(str(error), "bad")
-            return
-        self.state.say(f"{count} weight{'s' * (count > 1)} read" if count else "this node reads no weights")
-        self._show_detail()
+            say(f"{count} weight{'s' * (count > 1)} read" if count else "this node reads no weights")
+            self._view.show_detail()
 
     @command("graph.surgery", "change the graph from this node on", keys="x", footer="surgery")
     def operate(self) -> None:
-        session = self.state.surgery.session
-        if len(self._rows):
-            session.select_node(self._rows.node_at(self._list.cursor))
-        session.mark(self.session.marks)
-        self.post_message(self.Open("surgery"))
+        edited = self._page.state.surgery.session
+        if len(self._view.rows):
+            edited.select_node(self._view.node())
+        edited.mark(self._session.marks)
+        self._page.open("surgery")
 
     @command("graph.yank", "copy a name or the command line", keys="y", footer="yank")
     def yank(self) -> None:
-        index = self.session.index
-        if index is None or not index.n_nodes:
-            return
-        self.offer_copies(self._control.yank_targets())
+        if self._session.index is not None and self._session.index.n_nodes:
+            self._page.offer_copies(self._control.yank_targets())
+
+
+def graph_groups(page: Page, view: NodeView, control: GraphController) -> tuple[Commands, ...]:
+    """The commands of a page that shows nodes."""
+    state = page.state
+    return (
+        view, Filter(state, view), Jumps(page, view, control), Marks(state, view, control),
+        NodeCommands(page, view, control),
+    )  # fmt: skip
+
+
+class GraphScreen(Page, scope="graph"):
+    """The nodes of the open model, and the commands of its groups."""
+
+    def __init__(self, state: AppState, controllers: Controllers) -> None:
+        super().__init__(state, controllers)
+        control = GraphController(state.session, controllers.warm)
+        self.view = NodeView(NodeModel(state, state.session), control, VirtualList)
+        self.groups = graph_groups(self, self.view, control)
+
+    def compose(self) -> ComposeResult:
+        yield self.view
+
+    def main_widget(self) -> VirtualList:
+        return self.view.list
+
+    def shown_again(self) -> None:
+        self.view.node_changed()
+        self.view.update_status()
+
+    def paint(self) -> None:
+        self.view.show_detail()

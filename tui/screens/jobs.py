@@ -2,50 +2,35 @@
 
 import asyncio
 import time
+from typing import Any
 
 from textual import on
 from textual.app import ComposeResult
-from textual.events import Resize
 
-from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.commands import command
 from layerwise._tool.tui.controllers.engines import engines_of
 from layerwise._tool.tui.controllers.jobs import JobActions, read_tail
+from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.controllers.yank import Copy, block_copy
 from layerwise._tool.tui.presenters.jobs import card_text, detail_lines, event_lines, heading, log_lines, row_line
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.answering import Answering
-from layerwise._tool.tui.screens.pick import Choice, PickScreen
+from layerwise._tool.tui.screens.page import Page
+from layerwise._tool.tui.screens.pick import Choice
 from layerwise._tool.tui.state.coalesce import Coalesce
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.detail_pane import DetailPane
+from layerwise._tool.tui.widgets.following import follow, run_latest, run_work
 from layerwise._tool.tui.widgets.lines import OneLine
-from layerwise._tool.tui.widgets.virtual_list import GUTTER, VirtualList
+from layerwise._tool.tui.widgets.virtual_list import GUTTER, LiveRows, VirtualList
 
 DETAIL_WAIT = 0.25
 DESCRIBES = "inspect_trt"  # its journal is what was asked for, from the first line on
 
 
-class JobRows:
-    """Rows of the list, styled. Ages are those of the last change: an idle list writes nothing."""
-
-    def __init__(self, app: AppState) -> None:
-        self._app = app
-        self.now = time.time()
-
-    def __len__(self) -> int:
-        return len(self._app.jobs.views)
-
-    def row(self, i: int, cells: int) -> Line:
-        view = self._app.jobs.views[i]
-        spec = self._app.jobs.spec(view)
-        title = (spec.title or spec.action) if spec else view.damage or "its spec.json cannot be read"
-        return row_line(view, title, self.now, cells, self._app.glyphs)
-
-
-class JobsScreen(Answering, scope="jobs"):
+class JobsScreen(Page, scope="jobs"):
     """List above, the job's facts, question, crash card and log below."""
 
     DEFAULT_CSS = """
@@ -53,10 +38,14 @@ class JobsScreen(Answering, scope="jobs"):
     JobsScreen #jobs-detail { height: 60%; }
     """
 
-    def __init__(self, state: AppState) -> None:
-        super().__init__(state)
-        self._rows = JobRows(state)
-        self._list = VirtualList(self._rows, glyphs=state.glyphs, id="jobs-list")
+    def __init__(self, state: AppState, controllers: Controllers) -> None:
+        super().__init__(state, controllers)
+        self._answering = Answering(self, self._in_view, self._question)
+        self.groups = (self._answering,)
+        self._now = time.time()  # ages are those of the last change: an idle list writes nothing
+        self._list = VirtualList(
+            LiveRows(lambda: len(state.jobs.views), self._line), glyphs=state.glyphs, id="jobs-list"
+        )
         self._actions = JobActions(state)
         self._at = 0
         self._raw = False
@@ -70,49 +59,53 @@ class JobsScreen(Answering, scope="jobs"):
         yield DetailPane(id="jobs-detail")
 
     def on_mount(self) -> None:
-        self.follow(self.state.jobs.on_change, self._changed)
+        follow(self, self.state.jobs.on_change, self.paint)
 
     def main_widget(self) -> VirtualList:
         return self._list
 
-    def laid_out(self) -> None:
-        self._changed()
+    def _line(self, i: int, cells: int) -> Line:
+        view = self.state.jobs.views[i]
+        spec = self.state.jobs.spec(view)
+        title = (spec.title or spec.action) if spec else view.damage or "its spec.json cannot be read"
+        return row_line(view, title, self._now, cells, self.state.glyphs)
 
-    def on_resize(self, event: Resize) -> None:
-        self.call_after_refresh(self._changed)
-
-    def job_in_view(self) -> JobView | None:
+    def _in_view(self) -> JobView | None:
         views = self.state.jobs.views
         return views[self._list.cursor] if self._list.cursor < len(views) else None
 
+    def _question(self) -> tuple[int, dict[str, Any] | None]:
+        view = self._in_view()
+        return (0, None) if view is None else (view.id, view.question)
+
     # ── drawing ──
 
-    def _changed(self) -> None:
+    def paint(self) -> None:
         if not self.display or not self.size.width:
             return
-        self._rows.now = time.time()
+        self._now = time.time()
         line = self.state.jobs.index_of(self._at)
         if line >= 0:
             self._list.move_to(line)
         self._list.sync()
-        self.question_changed()
+        self._answering.changed()
         names: Line = [("  ", "head"), *heading(self._list.size.width - GUTTER)]
         self.query_one("#jobs-heading", OneLine).set_line(names)
         self._detail_soon.touch()
 
     @on(VirtualList.Highlighted, "#jobs-list")
     def _cursor_moved(self) -> None:
-        view = self.job_in_view()
+        view = self._in_view()
         self._at = view.id if view else 0
-        self.question_changed()
+        self._answering.changed()
         self._detail_soon.touch()
 
     def _read_detail(self) -> None:
         if self.display and self.is_mounted:
-            self.run_latest("job-detail", self._show_detail)
+            run_latest(self, "job-detail", self._show_detail)
 
     async def _show_detail(self) -> None:
-        view = self.job_in_view()
+        view = self._in_view()
         pane = self.query_one("#jobs-detail", DetailPane)
         if view is None:
             self.query_one("#jobs-title", OneLine).set_line([(" no job yet: R sets up a run", "dim")])
@@ -121,7 +114,7 @@ class JobsScreen(Answering, scope="jobs"):
         spec = self.state.jobs.spec(view)
         events, text = await read_tail(view, whole=spec is not None and spec.action == DESCRIBES)
         cells = max(20, self.size.width - 2)
-        lines = detail_lines(view, spec, self.asked(), cells, self.state.glyphs)
+        lines = detail_lines(view, spec, self._answering.asked(), cells, self.state.glyphs)
         said = log_lines(text) if self._raw else event_lines(events)
         what = "raw output (l: journal)" if self._raw else "journal (l: raw output)"
         self.query_one("#jobs-title", OneLine).set_line([(f" job {view.id}: {what}", "head")])
@@ -140,29 +133,32 @@ class JobsScreen(Answering, scope="jobs"):
     @on(VirtualList.Selected, "#jobs-list")
     @command("jobs.open", "show its layer table, or its search", keys="enter", footer="open", line="open-job")
     def open_job(self) -> None:
-        view = self.job_in_view()
+        view = self._in_view()
         page = self._actions.show(view) if view else ""
         if page:
-            self.post_message(self.Open(page))
+            self.open(page)
         else:
             self.state.say("only a comparison, a search or a bench has a screen of its own")
 
     @command("jobs.cancel", "cancel the job (asks first)", keys="K", footer="cancel")
     def cancel(self) -> None:
-        self.offer_cancel()
+        self._answering.offer_cancel()
 
     @command("jobs.retry", "start it again; finished rows are kept", keys="r", footer="retry")
     def retry(self) -> None:
-        self.retry_in_view()
+        self._answering.retry_in_view()
 
     @command("jobs.answer", "answer the job's question (its own keys do, too)", keys="A", line="answer TEXT",
              complete="answers")  # fmt: skip
     def answer(self, text: str = "") -> None:
-        super().answer(text)
+        self._answering.answer(text)
+
+    def answers(self, prefix: str) -> list[str]:
+        return self._answering.answers(prefix)
 
     @command("jobs.engine", "what is in the TensorRT engine that the job built or ran", keys="i", line="engine")
     async def inspect_engine(self) -> None:
-        view = self.job_in_view()
+        view = self._in_view()
         engines = await asyncio.to_thread(engines_of, view) if view else []
         if view is None or not engines:
             self.state.say("this job has no engine on file")
@@ -171,18 +167,16 @@ class JobsScreen(Answering, scope="jobs"):
         else:
             choices = [Choice([(f"{shown(name, 40)}  ", "key"), (shown(path, 200), "")], (view, path))
                        for name, path in engines]  # fmt: skip
-            self.app.push_screen(PickScreen("Which engine?", choices, self.state.glyphs), self._engine_picked)
+            self.choose("Which engine?", choices, self._engine_picked)
 
     def _engine_picked(self, picked: object) -> None:
         if isinstance(picked, tuple):
-            self.run_latest("job-action", lambda: self._inspect(picked))
+            run_latest(self, "job-action", lambda: self._inspect(picked))
 
     async def _inspect(self, picked: tuple[JobView, str]) -> None:
         """The description comes as the journal of a job of its own, which comes into view."""
-        try:
+        with self.state.telling():
             self._at = await self._actions.inspect(*picked)
-        except LayerwiseError as error:
-            self.state.say(str(error), "bad")
 
     @command("jobs.prune", "remove ended jobs and their files", keys="P", footer="prune", line="prune")
     def prune(self) -> None:
@@ -193,11 +187,11 @@ class JobsScreen(Answering, scope="jobs"):
             jobs = self._actions.prunable(what)
             choices.append(Choice([(f"{key}  ", "key"), (f"{text}: {len(jobs)}", "")], jobs, key))
         choices.append(Choice([("n  ", "key"), ("nothing", "")], None, "n"))
-        self.app.push_screen(PickScreen("Remove which jobs?", choices, self.state.glyphs), self._prune)
+        self.choose("Remove which jobs?", choices, self._prune)
 
     def _prune(self, jobs: object) -> None:
         if isinstance(jobs, list) and jobs:
-            self.run_work("job-action", lambda: self._actions.prune(jobs))
+            run_work(self, "job-action", lambda: self._actions.prune(jobs))
 
     @command("jobs.log", "journal or raw output", keys="l", footer="log")
     def toggle_log(self) -> None:
@@ -212,7 +206,7 @@ class JobsScreen(Answering, scope="jobs"):
 
     @command("jobs.yank", "copy the command, folder or crash card", keys="y", footer="yank")
     def yank(self) -> None:
-        view = self.job_in_view()
+        view = self._in_view()
         if view is None:
             return
         spec = self.state.jobs.spec(view)

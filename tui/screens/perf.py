@@ -3,103 +3,104 @@
 from textual import on
 from textual.app import ComposeResult
 
-from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.debugtools.bench.rows import ProfileRow
 from layerwise._tool.tui.commands import command
 from layerwise._tool.tui.controllers.jobs import JobActions
 from layerwise._tool.tui.controllers.perf import BenchStarter, line_of_node, node_of_layer, yank_targets
+from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.presenters.numbers import sig
 from layerwise._tool.tui.presenters.perf import detail_lines, head_lines, heading, row_line
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.job_table import JobTable
+from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.state.coalesce import Coalesce
 from layerwise._tool.tui.state.perf import SORTS
 from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.widgets.following import follow, run_work
 from layerwise._tool.tui.widgets.line_input import LineInput
-from layerwise._tool.tui.widgets.lines import LinesView, OneLine
 from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
 SELECT_WAIT = 0.25
 
 
-class LayerRows:
-    """Rows of the list, styled."""
+class LayerText:
+    """The layers as text."""
 
     def __init__(self, app: AppState) -> None:
-        self._app = app
+        self._app, self._perf = app, app.perf
 
     def __len__(self) -> int:
-        return len(self._app.perf.order)
+        return len(self._perf.order)
 
     def row(self, i: int, cells: int) -> Line:
-        return row_line(self._app.perf, i, cells, self._app.glyphs)
+        return row_line(self._perf, i, cells, self._app.glyphs)
+
+    def head(self, cells: int) -> list[Line]:
+        return head_lines(self._perf, cells, self._app.glyphs)
+
+    def heading(self, cells: int) -> Line:
+        return heading(cells, self._perf.sort, self._perf.reverse, self._app.glyphs)
+
+    def filter_tail(self) -> Line:
+        if not self._perf.filter_text:
+            return [("words, or op:MatMul share>1 ms>0.1", "dim")]
+        return [(f"{len(self._perf.order):,} of {len(self._perf.rows):,}", "dim")]
+
+    def detail(self, place: int, cells: int) -> list[Line]:
+        row = self._perf.rows[place] if place >= 0 else None
+        return detail_lines(row, self._error_of(row), cells)
+
+    def _error_of(self, row: ProfileRow | None) -> str:
+        session = self._app.session
+        error = session.errors.get(node_of_layer(session.index, row))
+        if error is None:
+            return ""
+        verdict = {True: "passed", False: "failed", None: "no verdict"}[error.passed]
+        return f"{sig(error.max_abs)} largest difference in the comparison on view: {error.finding or verdict}"
 
 
-class PerfScreen(JobTable, scope="perf"):
+class PerfScreen(Page, scope="perf"):
     """Figures above, layers in the middle, the layer under the cursor in full below."""
 
     DEFAULT_CSS = """
     PerfScreen #perf-head { height: 3; }
     PerfScreen #perf-list { height: 1fr; }
     PerfScreen #perf-detail { height: 3; }
-    PerfScreen.tall #perf-detail { height: 5; }
+    PerfScreen .tall #perf-detail { height: 5; }
     """
 
-    SORTS = SORTS
-
-    def __init__(self, state: AppState) -> None:
+    def __init__(self, state: AppState, controllers: Controllers) -> None:
+        super().__init__(state, controllers)
         self.perf = state.perf
-        super().__init__(state, state.perf)
+        self.table = JobTable("perf", state, state.perf, LayerText(state), SORTS, None)
         self._starter = BenchStarter(state)
         self._actions = JobActions(state)
         self._select_soon = Coalesce(self._select, SELECT_WAIT)
 
-    def rows_model(self) -> LayerRows:
-        return LayerRows(self.state)
-
     def compose(self) -> ComposeResult:
-        yield LinesView(id="perf-head")
-        yield LineInput("/ ", id="perf-filter")
-        yield OneLine(id="perf-heading")
-        yield self._list
-        yield LinesView(id="perf-detail")
+        yield self.table
 
     def on_mount(self) -> None:
-        self.follow(self.session.on_index, self.changed)
+        follow(self, self.session.on_index, self.table.changed)
 
     def main_widget(self) -> VirtualList:
-        return self._list
+        return self.table.list
+
+    def paint(self) -> None:
+        self.table.changed()
 
     def shown_again(self) -> None:
         """Come to the node that is selected, where a layer stands for it."""
         index = self.session.index
-        if index is not None and node_of_layer(index, self.perf.row_at(self._list.cursor)) != self.session.node:
+        if index is not None and node_of_layer(index, self._row) != self.session.node:
             line = line_of_node(index, self.perf, self.session.node)
             if line >= 0:
-                self._at = self.perf.place(line)
+                self.table.come_to(self.perf.place(line))
 
-    # ── drawing ──
-
-    def head(self, cells: int) -> list[Line]:
-        return head_lines(self.perf, cells, self.state.glyphs)
-
-    def heading(self, cells: int) -> Line:
-        return heading(cells, self.perf.sort, self.perf.reverse, self.state.glyphs)
-
-    def filter_tail(self) -> Line:
-        if not self.perf.filter_text:
-            return [("words, or op:MatMul share>1 ms>0.1", "dim")]
-        return [(f"{len(self.perf.order):,} of {len(self.perf.rows):,}", "dim")]
-
-    def detail(self, place: int, cells: int) -> list[Line]:
-        row = self.perf.rows[place] if place >= 0 else {}
-        return detail_lines(row, self._error_of(row), cells)
-
-    def _error_of(self, row: dict[str, object]) -> str:
-        error = self.session.errors.get(node_of_layer(self.session.index, row))
-        if error is None:
-            return ""
-        verdict = {True: "passed", False: "failed", None: "no verdict"}[error.passed]
-        return f"{sig(error.max_abs)} largest difference in the comparison on view: {error.finding or verdict}"
+    @property
+    def _row(self) -> ProfileRow | None:
+        """The row under the cursor."""
+        return self.perf.row_at(self.table.list.cursor)
 
     @on(VirtualList.Highlighted)
     def _select_with_cursor(self) -> None:
@@ -107,7 +108,7 @@ class PerfScreen(JobTable, scope="perf"):
 
     def _select(self) -> None:
         """The node of the layer under the cursor is the one selected on all screens."""
-        node = node_of_layer(self.session.index, self.perf.row_at(self._list.cursor))
+        node = node_of_layer(self.session.index, self._row)
         if self.display and node >= 0:
             self.session.select_node(node)
 
@@ -115,15 +116,20 @@ class PerfScreen(JobTable, scope="perf"):
 
     @command("perf.filter", "filter: words, or op:MatMul share>1 ms>0.1", keys="slash", footer="filter")
     def focus_filter(self) -> None:
-        super().focus_filter()
+        self.table.focus_filter()
 
     @command("perf.filter_line", "filter by an expression", line="filter EXPRESSION")
     def filter_line(self, text: str = "") -> None:
-        super().filter_line(text)
+        self.table.filter_line(text)
 
     @command("perf.clear", "show all layers again", keys="escape")
     def clear_filter(self) -> None:
-        super().clear_filter()
+        self.table.clear_filter()
+
+    @on(LineInput.Cancelled)
+    def _filter_left(self) -> None:
+        self.clear_filter()
+        self.table.list.focus()
 
     @command("perf.sort", "sort by the next column", keys="s", footer="sort")
     def sort(self) -> None:
@@ -131,55 +137,54 @@ class PerfScreen(JobTable, scope="perf"):
 
     @command("perf.sort_by", "sort by a column", line="sort COLUMN", complete="columns")
     def sort_by(self, name: str = "") -> None:
-        super().sort_by(name)
+        self.table.sort_by(name)
+
+    def columns(self, prefix: str) -> list[str]:
+        return self.table.columns(prefix)
 
     @command("perf.reverse", "reverse the order", keys="S")
     def reverse(self) -> None:
-        super().reverse()
+        self.table.reverse()
 
     @command("perf.runner", "layers of the next runner", keys="n", line="runner")
     def next_runner(self) -> None:
         self.perf.next_runner()
-        self.reordered()
+        self.table.reordered()
 
     # ── benches, and the way to the node ──
 
     @command("perf.bench", "time the model again, layer by layer", keys="b", footer="bench")
     def start(self) -> None:
-        self.run_work("bench-start", lambda: self._start(""))
+        run_work(self, "bench-start", lambda: self._start(""))
 
     @command("perf.bench_line", "time the model with options of `layerwise bench`", line="bench OPTIONS")
     def start_with(self, words: str = "") -> None:
-        self.run_work("bench-start", lambda: self._start(words))
+        run_work(self, "bench-start", lambda: self._start(words))
 
     async def _start(self, words: str) -> None:
         if self.perf.facts.live:
             self.state.say(f"job {self.perf.job} is not over: K stops it")
             return
-        try:
-            job = await self._starter.start(words)
-        except LayerwiseError as error:
-            self.state.say(str(error), "bad")
-            return
-        self.state.say(f"job {job}: timing the model")
+        with self.state.telling():
+            self.state.say(f"job {await self._starter.start(words)}: timing the model")
 
     @command("perf.cancel", "stop the bench", keys="K", line="cancel")
     def cancel(self) -> None:
         if self.perf.facts.live:
-            self.run_work("bench-start", lambda: self._actions.cancel(self.perf.job))
+            run_work(self, "bench-start", lambda: self._actions.cancel(self.perf.job))
         else:
             self.state.say("no bench is running")
 
     @on(VirtualList.Selected)
     @command("perf.node", "the layer's operator in the Graph screen", keys="o", footer="graph", line="node")
     def show_node(self) -> None:
-        node = node_of_layer(self.session.index, self.perf.row_at(self._list.cursor))
+        node = node_of_layer(self.session.index, self._row)
         if node < 0:
             self.state.say("this layer is none of the open model's: the backend made it", "warn")
             return
         self.session.select_node(node)
-        self.post_message(self.Open("graph"))
+        self.open("graph")
 
     @command("perf.yank", "copy the layer's name, its node or the command line", keys="y", footer="yank")
     def yank(self) -> None:
-        self.offer_copies(yank_targets(self.perf.spec, self.perf.row_at(self._list.cursor)))
+        self.offer_copies(yank_targets(self.perf.spec, self._row))

@@ -4,22 +4,23 @@ from functools import partial
 
 from textual import on
 from textual.app import ComposeResult
-from textual.events import Resize
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.filesystem.files import absolute_path, user_path
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.commands import command
 from layerwise._tool.tui.controllers.run import RunController
+from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.controllers.yank import Copy
 from layerwise._tool.tui.presenters.run_form import command_lines, cost_line, field_line, preset_lines, problem_lines
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.page import Page
-from layerwise._tool.tui.screens.pick import Choice, PickScreen
+from layerwise._tool.tui.screens.pick import Choice
 from layerwise._tool.tui.state.presets import PRESETS
 from layerwise._tool.tui.state.run_fields import Field, fields
-from layerwise._tool.tui.state.run_form import RunForm, add_side, drop_side, get, put
+from layerwise._tool.tui.state.run_form import RunForm, add_side, drop_side, put
 from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.widgets.following import follow, run_latest
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.lines import LinesView
 from layerwise._tool.tui.widgets.virtual_list import VirtualList
@@ -50,8 +51,8 @@ class RunScreen(Page, scope="run"):
     RunScreen #run-below { height: 5; }
     """
 
-    def __init__(self, state: AppState) -> None:
-        super().__init__(state)
+    def __init__(self, state: AppState, controllers: Controllers) -> None:
+        super().__init__(state, controllers)
         self._control = RunController(state)
         self._rows = FieldRows(self._control, state)
         self._list = VirtualList(self._rows, glyphs=state.glyphs, id="run-fields")
@@ -63,8 +64,8 @@ class RunScreen(Page, scope="run"):
         yield LinesView(id="run-below")
 
     def on_mount(self) -> None:
-        self.follow(self.session.on_marks, self._marks_changed)
-        self.follow(self.session.on_index, self._marks_changed)
+        follow(self, self.session.on_marks, self._marks_changed)
+        follow(self, self.session.on_index, self._marks_changed)
         self._changed()
 
     def main_widget(self) -> VirtualList | LineInput:
@@ -72,12 +73,6 @@ class RunScreen(Page, scope="run"):
 
     def shown_again(self) -> None:
         self._marks_changed()
-
-    def laid_out(self) -> None:
-        self._show_below()
-
-    def on_resize(self, event: Resize) -> None:
-        self.call_after_refresh(self._show_below)
 
     def _marks_changed(self) -> None:
         if self.is_mounted:
@@ -89,14 +84,14 @@ class RunScreen(Page, scope="run"):
     def _changed(self) -> None:
         self._rows.fields = fields(self._control.form)
         self._list.sync()
-        self._show_below()
-        self.run_latest("cost", self._find_cost)
+        self.paint()
+        run_latest(self, "cost", self._find_cost)
 
     async def _find_cost(self) -> None:
         await self._control.find_cost()
-        self._show_below()
+        self.paint()
 
-    def _show_below(self) -> None:
+    def paint(self) -> None:
         control, cells = self._control, max(20, self.size.width - 2)
         sides = len(control.form.sides)
         lines: list[Line] = []
@@ -125,12 +120,12 @@ class RunScreen(Page, scope="run"):
             self.choose_preset()
         elif field.options:
             choices = [Choice([(option, "")], option) for option in field.options]
-            self.app.push_screen(PickScreen(field.label, choices, self.state.glyphs), self._chosen)
+            self.choose(field.label, choices, self._chosen)
         else:
             self._before = self._control.form
             edit = self.query_one("#run-edit", LineInput)
             edit.prompt = f" {field.label}: "
-            edit.set_value(get(self._control.form, field.key))
+            edit.set_value(field.text(self._control.form))
             self._show_hint(edit)
             self.add_class("editing")
             edit.focus()
@@ -175,7 +170,7 @@ class RunScreen(Page, scope="run"):
             self._control.use_preset(names[(at + step) % len(names)])
             self._changed()
         elif field.options:
-            at = field.options.index(get(form, field.key))
+            at = field.options.index(field.text(form))
             self._take(put(form, field.key, field.options[(at + step) % len(field.options)]))
         else:
             self._edit()
@@ -188,22 +183,18 @@ class RunScreen(Page, scope="run"):
         if spec is None:
             self.state.say("not yet: " + next(iter(self._control.checked.problems.values())), "bad")
             return
-        self.run_latest("start", partial(self._start, spec))
+        run_latest(self, "start", partial(self._start, spec))
 
     async def _start(self, spec: CompareSpec) -> None:
-        try:
-            job = await self._control.start(spec)
-        except LayerwiseError as error:
-            self.state.say(str(error), "bad")
-            return
-        self.state.say(f"job {job} started; it goes on if you leave")
-        self.post_message(self.Open("errors"))
+        with self.state.telling():
+            self.state.say(f"job {await self._control.start(spec)} started; it goes on if you leave")
+            self.open("errors")
 
     @command("run.presets", "ten ready comparisons", keys="p", footer="presets", line="presets")
     def choose_preset(self) -> None:
         pairs = zip(preset_lines(), PRESETS, strict=True)
         choices = [Choice(line, found.name) for line, found in pairs]
-        self.app.push_screen(PickScreen("Presets", choices, self.state.glyphs), self._preset_chosen)
+        self.choose("Presets", choices, self._preset_chosen)
 
     def _preset_chosen(self, name: object) -> None:
         if isinstance(name, str):

@@ -1,30 +1,26 @@
 """Starting a search from a page: on the outputs, or on the tensor under the cursor."""
 
-from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.tui.controllers.debug_start import DebugStarter
 from layerwise._tool.tui.screens.page import Page
-from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.widgets.following import run_work
 
 
-class Searching(Page):
-    """A page from which searches start; what comes of them is shown on the Debug screen."""
+class Searching:
+    """Starts searches for a page; what comes of them is shown on the Debug screen."""
 
-    def __init__(self, state: AppState) -> None:
-        super().__init__(state)
-        self.starter = DebugStarter(state)
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self.starter = DebugStarter(page.state)
 
-    def start_search(self, search: str, *, by_hand: bool = False, target: str | None = None, then: str = "") -> None:
+    def start(self, search: str, *, by_hand: bool = False, target: str | None = None, then: str = "") -> None:
         """Submit a search and show it. target: the tensor that goes wrong, None for the outputs. then: what comes of
         it here, where this page is to stay.
         """
-        self.run_work("debug-start", lambda: self._start(search, by_hand, target, then))
+        run_work(self._page, "debug-start", lambda: self._start(search, by_hand, target, then))
 
     async def _start(self, search: str, by_hand: bool, target: str | None, then: str) -> None:
-        try:
+        with self._page.state.telling():
             job = await self.starter.start(search, by_hand=by_hand, target=target)
-        except LayerwiseError as error:
-            self.state.say(str(error), "bad")
-            return
-        self.state.say(f"job {job}: {search} started" + (f"; {then}" if then else ""))
-        if not then:
-            self.post_message(self.Open("debug"))
+            self._page.state.say(f"job {job}: {search} started" + (f"; {then}" if then else ""))
+            if not then:
+                self._page.open("debug")

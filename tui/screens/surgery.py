@@ -1,100 +1,94 @@
-"""The Surgery screen, and its files: the edited model, logs and scripts of edits, models to compare with."""
+"""The Surgery screen: the edited graph in a list, and the change that waits below it."""
 
-from collections.abc import Awaitable, Callable
-from pathlib import Path
+from textual.app import ComposeResult
 
-from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.filesystem.files import absolute_path, user_path
-from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.commands import command
-from layerwise._tool.tui.controllers import surgery_files
-from layerwise._tool.tui.controllers.surgery import SurgeryController
-from layerwise._tool.tui.screens.surgery_edits import HINTS, SurgeryEdits
+from layerwise._tool.tui.controllers.graph import GraphController
+from layerwise._tool.tui.controllers.shared import Controllers
+from layerwise._tool.tui.presenters.preview import changes, preview_lines
+from layerwise._tool.tui.presenters.surgery_status import SIGN, edited_line, signed_row
+from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.screens.graph import Jumps, graph_groups
+from layerwise._tool.tui.screens.node_model import NodeModel
+from layerwise._tool.tui.screens.nodes import NodeView
+from layerwise._tool.tui.screens.page import Page
+from layerwise._tool.tui.screens.surgery_edits import Change, EditCommands, EditHistory, Editing
+from layerwise._tool.tui.screens.surgery_files import EditFiles
+from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.widgets.following import follow, run_latest, run_work
+from layerwise._tool.tui.widgets.virtual_list import FootedList, VirtualList
 
 
-class SurgeryScreen(SurgeryEdits, scope="surgery"):
-    """What goes out of Surgery and comes in, besides the edits."""
+class EditedNodes(NodeModel):
+    """Rows of the edited graph, with a sign where they differ."""
 
-    @command("surgery.diff", "side by side: with the file, or another model", keys="D", footer="diff",
-             line="diff [FILE]")  # fmt: skip
-    async def diff(self, text: str = "") -> None:
-        if not text:
-            if await self._did(self._surgeon.compare(0, self.state.surgery.head)):
-                self.post_message(self.Open("changes"))
+    sign = SIGN
+
+    def row(self, i: int, cells: int) -> Line:
+        sign = " " if self.rows.head_at(i) else self.state.surgery.sign(self.rows.node_at(i))
+        return signed_row(sign, super().row(i, cells - SIGN))
+
+    def status(self, in_range: int | None, cells: int) -> Line:
+        return edited_line(self.state.surgery, cells, in_range)
+
+    def notes(self, node: int) -> list[Line]:
+        """How a node that waits to be changed will differ."""
+        preview = self.state.surgery.preview
+        if preview is None or preview.signs.get(node) != "~":
+            return []
+        return [[(f"~ {text}", "warn")] for text in changes(preview.before, node, preview.after, node)] + [[]]
+
+
+class SurgeryScreen(Page, scope="surgery", also=("graph",)):
+    """The nodes of the edited graph. A change is shown in the list and told below it; enter makes it."""
+
+    def __init__(self, state: AppState, controllers: Controllers) -> None:
+        super().__init__(state, controllers)
+        self._surgeon = controllers.surgery
+        control = GraphController(state.surgery.session, controllers.warm)
+        self.view = NodeView(EditedNodes(state, state.surgery.session), control, FootedList)
+        editing = Editing(self, self.view, self._surgeon)
+        of_graph = graph_groups(self, self.view, control)
+        jumps = next(group for group in of_graph if isinstance(group, Jumps))
+        self.groups = (
+            Change(editing), EditCommands(editing), EditHistory(editing, jumps), EditFiles(editing), *of_graph,
+        )  # fmt: skip
+        self._previewing = False
+
+    def compose(self) -> ComposeResult:
+        yield self.view
+
+    def on_mount(self) -> None:
+        follow(self, self.state.surgery.on_change, self.paint)
+        follow(self, self.state.session.on_index, self._open_soon)
+        self._open_soon()
+
+    def on_unmount(self) -> None:
+        self._surgeon.close()
+
+    def main_widget(self) -> VirtualList:
+        return self.view.list
+
+    def shown_again(self) -> None:
+        self.view.node_changed()
+        self.view.update_status()
+        self._open_soon()
+
+    def _open_soon(self) -> None:
+        if not self.state.surgery.opened:
+            run_work(self, "surgery-open", self._surgeon.warm)
+
+    def paint(self) -> None:
+        if not self.is_mounted or not self.size.width:
             return
-        path = absolute_path(user_path(text))
-        if not path.is_file():
-            self.state.say(f"{shown(str(path))}: no such file", "bad")
-            return
-        self.state.say(f"comparing with {shown(path.name, 60)} …")
-        self.run_latest("surgery-diff", lambda: self._diff_model(path))
-
-    async def _diff_model(self, path: Path) -> None:
-        if await self._did(self._surgeon.compare_model(path)):
-            self.state.say("")
-            self.post_message(self.Open("changes"))
-
-    @command("surgery.write", "write the edited model to a file", keys="W", footer="write", line="write FILE")
-    async def write(self, text: str = "") -> None:
-        await self._write(text, overwrite=False)
-
-    @command("surgery.overwrite", "write, replacing a file that is there", line="write! FILE")
-    async def overwrite(self, text: str = "") -> None:
-        await self._write(text, overwrite=True)
-
-    async def _write(self, text: str, *, overwrite: bool) -> None:
-        if not text:
-            self._prompt("write ", HINTS["write"])
-            return
-        path = absolute_path(user_path(text))
-        self.state.say(f"writing {shown(str(path))} …")
-        if not await self._did(surgery_files.write(self._surgeon, path, overwrite)) and path.exists() and not overwrite:
-            self.state.say(f"{shown(path.name, 60)} is there already: another name, or :write! to replace it", "bad")
-
-    @command("surgery.script", "write the edits as an onnx-graphsurgeon script", line="script FILE")
-    async def script(self, text: str = "") -> None:
-        await self._file("script", text, surgery_files.script)
-
-    @command("surgery.log", "write the edits as JSON, to replay them", line="log FILE")
-    async def log_edits(self, text: str = "") -> None:
-        await self._file("log", text, surgery_files.log)
-
-    @command("surgery.replay", "make the edits of a log here", line="replay FILE")
-    async def replay(self, text: str = "") -> None:
-        if not text:
-            self._prompt("replay ", "a file   tab completes")
-        elif self._is_free():
-            self.busy = True
-            self.state.say("trying the edits …")
-            path = absolute_path(user_path(text))
-            self.run_work("surgery-edit", lambda: self._replay(path))
-
-    async def _replay(self, path: Path) -> None:
-        done = await self._did(surgery_files.replay(self._surgeon, path))
-        self.busy = False
-        if done:
-            self._show_change()
-
-    async def _file(self, verb: str, text: str, work: Callable[[SurgeryController, Path], Awaitable[object]]) -> bool:
-        """Do something with the file that was typed, or ask for it."""
-        if text:
-            return await self._did(work(self._surgeon, absolute_path(user_path(text))))
-        self._prompt(f"{verb} ", "a file   tab completes")
-        return False
-
-    @command("surgery.try", "run the file and the edited model: did the outputs move?", keys="t", footer="try",
-             line="try")  # fmt: skip
-    def try_it(self) -> None:
-        if self.state.surgery.ghost is not None:
-            self.state.say("enter makes the change first, then t tries it; u takes it back")
-        elif not self.state.surgery.edits:
-            self.state.say("nothing is edited yet")
-        else:
-            self.state.say("running the file and the edited model on onnxruntime's CPU provider …")
-            self.run_latest("surgery-try", self._try)
-
-    async def _try(self) -> None:
-        try:
-            self.state.say(await surgery_files.effect(self._surgeon))
-        except LayerwiseError as error:
-            self.state.say(str(error), "bad")
+        surgery, nodes = self.state.surgery, self.view.list
+        preview = surgery.preview
+        assert isinstance(nodes, FootedList)
+        cells, glyphs = nodes.size.width - 1, self.state.glyphs
+        nodes.set_foot([] if preview is None else preview_lines(preview, surgery.check, cells, glyphs))
+        self.view.update_status()
+        self.view.show_detail()
+        if preview is None and surgery.opened:
+            run_latest(self, "surgery-types", self._surgeon.check_head)
+        if self._previewing != (preview is not None):
+            self._previewing = preview is not None
+            self.post_message(self.FooterChanged())

@@ -5,9 +5,20 @@ from typing import Any
 import msgspec
 
 from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.search.rows import (
+    BandRow,
+    BestRow,
+    CandidateRow,
+    Count,
+    FoundRow,
+    Node,
+    Point,
+    UndoRow,
+    VerdictRow,
+    read_verdict,
+)
 from layerwise._tool.tui.state.signal import Signal
 
-Row = dict[str, Any]
 SEARCHES = {
     "debug_reduce": "reduce", "debug_bisect": "bisect", "debug_repeat": "repeat", "debug_precision": "precision",
     "debug_build": "build",
@@ -16,8 +27,54 @@ SEARCHES = {
 """Job action -> what the screen calls it."""
 
 
+class SuspectRow(Node):
+    """A suspect of a locate job, as the screen reads it. local, accumulated: relative L2 errors."""
+
+    diagnosis: str = ""
+    evidence: str = ""
+    local: float | None = None
+    local_abs: float | None = None
+    accumulated: float | None = None
+    amplification: float | None = None
+    region: list[Node] = []
+    iteration: Count = 0
+
+
+class StepRow(msgspec.Struct):
+    """A step of a triage, as the screen reads it. by: user or machine; jobs: that it ran."""
+
+    title: str = ""
+    question: str = ""
+    answer: str = ""
+    by: str = ""
+    seconds: float | None = None
+    evidence: list[str] = []
+    advice: str = ""
+    jobs: list[Count] = []
+
+
+class Result(msgspec.Struct):
+    """What the screen reads of a job's result, whichever of SEARCHES it is."""
+
+    passed: bool = False
+    summary: str = ""
+    advice: str = ""
+    found: list[FoundRow] = []
+    frontier: list[Point] = []
+    files: dict[str, str] = {}
+    suspects: list[SuspectRow] = []
+    n_suspects: Count | None = None
+    level: float | None = None
+    seconds: float | None = None
+    checks: Count = 0
+
+
+Shown = VerdictRow | SuspectRow | StepRow
+
+
 class DebugState:
-    """Plain data with a signal. `take` brings one event of the journal in.
+    """Plain data with a signal. `take` brings one event of the journal in; msgspec.ValidationError for a row or a
+    result that is none.
 
     rows: verdicts of a search, suspects of a locate job, steps of a triage; a verdict that was undone stays, and says
     so. done, total: checks of a search; counted: how far a job is that counts something else. question: the open
@@ -28,21 +85,21 @@ class DebugState:
         self.on_change: Signal[[]] = Signal()
         self.open(0, "", {})
 
-    def open(self, job: int, action: str, params: Row) -> None:
+    def open(self, job: int, action: str, params: dict[str, Any]) -> None:
         """Begin with another job; 0 is none."""
         self.job, self.action, self.params = job, action, params
         self.compare = compare_of(params)
         self.state = ""
-        self.rows: list[Row] = []
+        self.rows: list[Shown] = []
         self.band: list[tuple[str, int]] = []
         self.position: int | None = None
-        self.candidate: Row = {}
-        self.best: Row | None = None
+        self.candidate: CandidateRow | None = None
+        self.best: BestRow | None = None
         self.done, self.total, self.text, self.counted = 0.0, 0.0, "", ""
-        self.question: Row | None = None
+        self.question: dict[str, Any] | None = None
         self.asked_at = 0.0
-        self.result: Row | None = None
-        self.card: Row | None = None
+        self.result: Result | None = None
+        self.card: dict[str, Any] | None = None
         self.said: list[tuple[str, str]] = []
 
     @property
@@ -61,29 +118,28 @@ class DebugState:
     @property
     def answered(self) -> int:
         """How many of a person's answers count."""
-        return sum(row.get("by") == "person" and row.get("key") != "original" for row in self.counting)
+        return sum(row.by == "person" and row.key != "original" for row in self.counting)
 
     @property
     def judged(self) -> int:
         """Checks of the search that are done: rows come at once, progress now and then."""
-        told = sum(not str(row.get("phase") or "").startswith(("original", "verify")) for row in self.counting)
+        told = sum(not row.phase.startswith(("original", "verify")) for row in self.counting)
         return max(int(self.done), told)
 
     @property
-    def counting(self) -> list[Row]:
+    def counting(self) -> list[VerdictRow]:
         """The verdicts that were not undone."""
-        return [row for row in self.rows if not row.get("undone")]
+        return [row for row in self.rows if isinstance(row, VerdictRow) and not row.undone]
 
     @property
     def seconds_left(self) -> float | None:
         """What the machine is expected to need for the checks that are left; None where that is not known."""
-        times = [row.get("seconds") for row in self.counting if row.get("by") in ("comparison", "command")]
-        known = [float(seconds) for seconds in times if isinstance(seconds, int | float)]
+        known = [row.seconds for row in self.counting if row.by in ("comparison", "command")]
         return sum(known) / len(known) * max(0.0, self.total - self.done) if known and self.total else None
 
-    def row_at(self, line: int) -> Row:
-        """The row that a line of the list shows, empty if there is none."""
-        return self.rows[self.place(line)] if 0 <= line < len(self.rows) else {}
+    def row_at(self, line: int) -> Shown | None:
+        """The row that a line of the list shows, None if there is none."""
+        return self.rows[self.place(line)] if 0 <= line < len(self.rows) else None
 
     def place(self, line: int) -> int:
         """The row that a line of the list shows: verdicts stand newest first."""
@@ -91,22 +147,21 @@ class DebugState:
 
     def model_path(self) -> str | None:
         """The model that the search has made: the smallest that fails."""
-        paths = [entry.get("path") for entry in self.found] + [(self.best or {}).get("path")]
-        return next((str(path) for path in paths if path), None)
+        paths = [*(entry.path for entry in self.found), self.best.path if self.best else ""]
+        return next(filter(None, paths), None)
 
     @property
-    def found(self) -> list[Row]:
+    def found(self) -> list[FoundRow]:
         """What the search has found: sets of nodes, each with the path of its model."""
-        found = (self.result or {}).get("found")
-        return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+        return self.result.found if self.result else []
 
-    def take(self, event: Row) -> None:
+    def take(self, event: dict[str, Any]) -> None:
         """Bring in one event; anything unknown is left alone."""
         handler = getattr(self, f"_on_{event.get('type')}", None)
         if handler is not None:
             handler(event)
 
-    def _on_state(self, event: Row) -> None:
+    def _on_state(self, event: dict[str, Any]) -> None:
         self.state = str(event.get("state", ""))
         self.question = self.question if self.state == "waiting" else None
         if self.state == "queued":
@@ -114,16 +169,16 @@ class DebugState:
             self.counted = ""
             self.rows = [] if self.search == "locate" else self.rows  # a later attempt tells them again
 
-    def _on_dropped(self, event: Row) -> None:
+    def _on_dropped(self, event: dict[str, Any]) -> None:
         if not {"verdicts", "steps"} & set(event.get("kept") or []):
-            self.rows, self.band, self.best, self.position, self.candidate = [], [], None, None, {}
+            self.rows, self.band, self.best, self.position, self.candidate = [], [], None, None, None
             self.done = self.total = 0.0
 
-    def _on_question(self, event: Row) -> None:
+    def _on_question(self, event: dict[str, Any]) -> None:
         self.question = {"id": event.get("id"), "question": event.get("question")}
         self.asked_at = float(event.get("t") or 0.0)
 
-    def _on_progress(self, event: Row) -> None:
+    def _on_progress(self, event: dict[str, Any]) -> None:
         done, total, unit = float(event.get("done") or 0), float(event.get("total") or 0), str(event.get("unit") or "")
         self.text = str(event.get("text") or "")
         if unit == "checks":
@@ -131,41 +186,33 @@ class DebugState:
         else:
             self.counted = f"{done:g} of {total:g} {unit}" if total else f"{done:g} {unit}"
 
-    def _on_row(self, event: Row) -> None:
-        row = event.get("row")
-        if not isinstance(row, dict):
-            return
-        table = event.get("table")
+    def _on_row(self, event: dict[str, Any]) -> None:
+        table, row = event.get("table"), event.get("row")
         if table == "verdicts":
-            self._verdict(row)
+            self._verdict(read_verdict(row))
         elif table == "band":
-            self._band(row)
+            band = msgspec.convert(row, BandRow)
+            self.band, self.position, self.candidate = band.runs, band.position, band.candidate
         elif table == "best":
-            self.best = row
-        elif table in ("suspects", "steps"):
+            self.best = msgspec.convert(row, BestRow)
+        elif table == "suspects":
+            self.rows.append(msgspec.convert(row, SuspectRow))
+        elif table == "steps":
+            self.rows.append(msgspec.convert(row, StepRow))
+
+    def _verdict(self, row: VerdictRow | UndoRow) -> None:
+        if isinstance(row, VerdictRow):
             self.rows.append(row)
+        for known in self.counting if isinstance(row, UndoRow) else ():
+            known.undone = known.undone or known.n == row.n
 
-    def _verdict(self, row: Row) -> None:
-        if row.get("undo"):
-            self.rows = [known | {"undone": True} if known.get("n") == row.get("n") else known for known in self.rows]
-        else:
-            self.rows.append(row)
+    def _on_result(self, event: dict[str, Any]) -> None:
+        self.result = msgspec.convert(event.get("data"), Result)
 
-    def _band(self, row: Row) -> None:
-        runs = row.get("runs")
-        self.band = [(str(state), int(count)) for state, count in runs] if isinstance(runs, list) else []
-        position, candidate = row.get("position"), row.get("candidate")
-        self.position = position if isinstance(position, int) else None
-        self.candidate = candidate if isinstance(candidate, dict) else {}
-
-    def _on_result(self, event: Row) -> None:
-        data = event.get("data")
-        self.result = data if isinstance(data, dict) else {}
-
-    def _on_card(self, event: Row) -> None:
+    def _on_card(self, event: dict[str, Any]) -> None:
         self.card = event
 
-    def _on_log(self, event: Row) -> None:
+    def _on_log(self, event: dict[str, Any]) -> None:
         text = " ".join(str(event.get("text", "")).split())
         if text.endswith("====="):  # the title of something that is empty
             return
@@ -174,14 +221,14 @@ class DebugState:
     _on_warning = _on_log
 
 
-def compare_params(params: Row) -> Row:
+def compare_params(params: dict[str, Any]) -> dict[str, Any]:
     """The comparison among a search's parameters, empty where a command or a person alone judges."""
     search = params.get("search")  # a precision search holds another
     found = (search if isinstance(search, dict) else params).get("compare")
     return found if isinstance(found, dict) else {}
 
 
-def compare_of(params: Row) -> CompareSpec | None:
+def compare_of(params: dict[str, Any]) -> CompareSpec | None:
     """The same as a value, None where there is none."""
     found = compare_params(params)
     try:

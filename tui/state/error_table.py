@@ -1,11 +1,14 @@
 """The layer rows of one comparison as columns: what the Errors screen sorts, filters and draws."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import UNSET, structs
 
+from layerwise._tool.debugtools.compare.rows import LayerRow
+from layerwise._tool.debugtools.locate.rows import SuspectRow
 from layerwise._tool.tui.state.packed_rows import PackedRows
 
 Floats = npt.NDArray[np.float64]
@@ -54,7 +57,7 @@ class Labels:
 
 
 def number(value: object) -> float:
-    """A float column's value; null and what is no number are NaN."""
+    """A float column's value; NaN where there is none."""
     return float(value) if isinstance(value, (int, float)) else float("nan")
 
 
@@ -89,7 +92,7 @@ class ErrorTable:
         self._nan = Column(np.int64)
         self._inf = Column(np.int64)
         self._pair = Column(np.int32)
-        self._new: list[tuple[int, int, Mapping[str, Any]]] = []
+        self._new: list[tuple[int, int, LayerRow]] = []
         self.has_local = False
         self.imprecise = False
         self._local: dict[int, tuple[Any, Any, Any]] = {}
@@ -99,36 +102,36 @@ class ErrorTable:
     def __len__(self) -> int:
         return self.count
 
-    def add(self, row: Mapping[str, Any]) -> int:
-        """Take a row as the journal has it and return its place; a row seen before is replaced."""
-        key = _key(row)
+    def add(self, row: LayerRow) -> int:
+        """Take a row and return its place; a row seen before is replaced."""
+        key = hash(row.key)
         place = self._places.get(key, self.count)
         if place == self.count:
             self._places[key] = place
             self.count += 1
             self._keys.append(key)
-            self.tensors.append(str(row.get("tensor", "")))
-            self.nodes.append(str(row.get("node", "")))
+            self.tensors.append(row.tensor)
+            self.nodes.append(row.node)
         self.changes += 1
-        self.has_local = self.has_local or "diagnosis" in row
+        self.has_local = self.has_local or row.diagnosis is not UNSET
         if key in self._local or key in self._suspects:
             self._joined.append(place)
-        self._new.append((place, self._rows.append(dict(row)), row))
+        self._new.append((place, self._rows.append(row), row))
         if len(self._new) >= BATCH:
             self._fill()
         return place
 
-    def join(self, row: Mapping[str, Any]) -> None:
+    def join(self, row: LayerRow) -> None:
         """Take local error and diagnosis of a tensor, for the row of the same tensor, come it before or after."""
-        key = _key(row)
-        self._local[key] = row.get("local"), row.get("local_abs"), row.get("diagnosis")
+        key = hash(row.key)
+        self._local[key] = row.local, row.local_abs, row.diagnosis
         self._note_joined(key)
 
-    def accuse(self, row: Mapping[str, Any]) -> None:
+    def accuse(self, row: SuspectRow) -> None:
         """Take a suspect; of its tensors' rows its diagnosis is the one that counts."""
-        for name in row.get("outputs") or []:
-            key = _key({"iteration": row.get("iteration", 0), "tensor": name})
-            self._suspects[key] = str(row.get("diagnosis") or "")
+        for name in row.outputs:
+            key = hash(LayerRow(iteration=row.iteration, tensor=name).key)
+            self._suspects[key] = row.diagnosis
             self._note_joined(key)
 
     def _note_joined(self, key: int) -> None:
@@ -155,29 +158,28 @@ class ErrorTable:
         self._numbers["local_abs"].put(places, [number(largest) for _, largest, _ in found])
         self._labels["diagnosis"].put(places, [side_text(word) for _, _, word in found])
 
-    def _fill_rows(self, new: list[tuple[int, int, Mapping[str, Any]]]) -> None:
+    def _fill_rows(self, new: list[tuple[int, int, LayerRow]]) -> None:
         places = [place for place, _, _ in new]
         rows = [row for _, _, row in new]
         self._latest.put(places, [packed for _, packed, _ in new])
         for name, column in self._numbers.items():
-            column.put(places, [number(row.get(name)) for row in rows])
-        for name, whole in self._whole.items():
-            whole.put(places, [_whole(row.get(name)) for row in rows])
+            column.put(places, [number(getattr(row, name, None)) for row in rows])
+        for name, column in self._whole.items():
+            column.put(places, [-1 if (whole := getattr(row, name)) is None else whole for row in rows])
         for name, labels in self._labels.items():
-            labels.put(places, [side_text(row.get(name)) for row in rows])
+            labels.put(places, [side_text(getattr(row, name)) for row in rows])
         self._verdict.put(places, [_verdict(row) for row in rows])
-        self._nan.put(places, [_total(row.get("nan")) for row in rows])
-        self._inf.put(places, [_total(row.get("inf")) for row in rows])
-        self._pair.put(places, [int((row.get("pair") or (0, 1))[0]) for row in rows])
+        self._nan.put(places, [sum(row.nan) for row in rows])
+        self._inf.put(places, [sum(row.inf) for row in rows])
+        self._pair.put(places, [row.pair[0] for row in rows])
 
-    def row(self, place: int) -> dict[str, Any]:
-        """Return the whole row, as the journal has it, with what was joined to it."""
+    def row(self, place: int) -> LayerRow:
+        """Return the whole row, with what was joined to it."""
         self._fill()
         row = self._rows[int(self._latest.first(self.count)[place])]
-        local, largest, word = self._local.get(self._keys[place], (None, None, None))
-        joined = {"local": local, "local_abs": largest, "diagnosis": word} if word is not None else {}
-        accused = self._suspects.get(self._keys[place])
-        return {**row, **joined, **({"diagnosis": accused} if accused else {})}
+        local, largest, word = self._local.get(self._keys[place], (row.local, row.local_abs, row.diagnosis))
+        word = self._suspects.get(self._keys[place]) or word
+        return structs.replace(row, local=local, local_abs=largest, diagnosis=word)
 
     def numbers(self, name: str) -> Floats:
         """Return a column of numbers (NaN where unknown), one per row in order of arrival."""
@@ -225,23 +227,6 @@ class ErrorTable:
         return int(bad[0]) if len(bad) else -1
 
 
-def _key(row: Mapping[str, Any]) -> int:
-    """The same for all reports of a tensor of one pair of sides in one iteration."""
-    pair = row.get("pair") or (0, 1)
-    return hash((row.get("iteration", 0), pair[0], pair[1], str(row.get("tensor", ""))))
-
-
-def _verdict(row: Mapping[str, Any]) -> int:
+def _verdict(row: LayerRow) -> int:
     """Of a tensor without elements nothing is known."""
-    passed = row.get("passed")
-    return UNKNOWN if passed is None or (passed and row.get("size") == 0) else PASSED if passed else FAILED
-
-
-def _whole(value: object) -> int:
-    return value if isinstance(value, int) else -1
-
-
-def _total(value: object) -> int:
-    if isinstance(value, (list, tuple)):
-        return sum(int(part) for part in value if isinstance(part, (int, float)))
-    return int(value) if isinstance(value, (int, float)) else 0
+    return UNKNOWN if row.passed is None or (row.passed and not row.size) else PASSED if row.passed else FAILED

@@ -5,10 +5,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.debugtools.compare.pairing.left_out import unasked
+from layerwise._tool.debugtools.compare.rows import CanaryReport, NotCompared, RowSummary
 from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.locate.rows import SuspectRow
 from layerwise._tool.tui.state.error_filter import parse_filter
 from layerwise._tool.tui.state.error_table import FAILED, PASSED, UNKNOWN, ErrorTable, Ints
 from layerwise._tool.tui.state.error_tests import Test
@@ -17,6 +20,17 @@ from layerwise._tool.tui.state.signal import Signal
 SORTS = ("graph", "max_abs", "max_rel", "local", "rel_l2", "ampl", "verdict", "op", "tensor")
 LEAPS = ("leap", "overflow", "nan")
 NOTHING, CLEAN, OPEN, WRONG, FOUND = range(5)
+
+
+class RunResult(Struct, frozen=True):
+    """What the screen reads of the result of a comparison or a locate job; see `CompareResult` and `LocateResult`."""
+
+    first_bad: RowSummary | None = None
+    canary: CanaryReport | None = None
+    nothing_compared: list[str] = []
+    not_compared: list[NotCompared] = []
+    iterations: int = 0
+    level: float = 0.0
 
 
 @dataclass
@@ -33,7 +47,7 @@ class RunFacts:
     text: str = ""
     tolerance: str = ""
     warning: str = ""
-    result: dict[str, Any] | None = None
+    result: RunResult = field(default_factory=RunResult)
     card: dict[str, Any] | None = None
 
     @property
@@ -41,14 +55,9 @@ class RunFacts:
         return self.state in ("queued", "running", "waiting")
 
     @property
-    def nothing_compared(self) -> list[str]:
-        """A sentence for each pair that has no verdict, because nothing of it was compared."""
-        return list((self.result or {}).get("nothing_compared") or [])
-
-    @property
     def missing(self) -> int:
         """How many tensors (or iterations) were not compared that nobody asked to leave out."""
-        return sum(unasked(item) for item in (self.result or {}).get("not_compared") or [])
+        return sum(map(unasked, self.result.not_compared))
 
 
 class ErrorsState:
@@ -93,11 +102,10 @@ class ErrorsState:
         """How many rows the job has given so far."""
         return len(self.table)
 
-    def accuse(self, row: dict[str, Any]) -> None:
+    def accuse(self, row: SuspectRow) -> None:
         """Take a suspect of a locate job: its diagnosis, and what speaks against it."""
         self.table.accuse(row)
-        text = f"#{row.get('i')} {row.get('op')} {row.get('node')}: {row.get('evidence', '')}"
-        self.evidence.update((str(name), text) for name in row.get("outputs") or [])
+        self.evidence |= dict.fromkeys(row.outputs, f"#{row.i} {row.op} {row.node}: {row.evidence}")
 
     def set_filter(self, text: str) -> None:
         """Apply a filter; one that does not parse leaves the last good one and sets `filter_problem`."""
@@ -152,12 +160,11 @@ class ErrorsState:
 
     def first_bad(self) -> int:
         """Return the row where the graph first goes wrong, or -1 (the job's own answer where it gave one)."""
-        told = (self.facts.result or {}).get("first_bad")
-        if isinstance(told, dict) and told.get("tensor") in self.table.tensors:
-            rows = [p for p, name in enumerate(self.table.tensors) if name == told["tensor"]]
+        told = self.facts.result.first_bad
+        if told is not None and told.tensor in self.table.tensors:
+            rows = [p for p, name in enumerate(self.table.tensors) if name == told.tensor]
             iteration = self.table.numbers("iteration")
-            same = [p for p in rows if iteration[p] == told.get("iteration", iteration[p])]
-            return (same or rows)[0]
+            return next((p for p in rows if iteration[p] == told.iteration), rows[0])
         return self.table.first_bad()
 
     def next_leap(self, index: int, step: int) -> int:

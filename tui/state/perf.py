@@ -1,17 +1,18 @@
 """What the Perf screen shows: the layers of one bench, through a filter and a sort, and what is known of the bench."""
 
-from collections.abc import Mapping
 from itertools import accumulate
 from typing import Any
 
+import msgspec
+
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.debugtools.bench.rows import ROWS, ComparisonRow, ProfileRow, RunRow
 from layerwise._tool.debugtools.bench.spec import BenchSpec
 from layerwise._tool.tui.state.errors import RunFacts
 from layerwise._tool.tui.state.perf_filter import Test, parse_filter
 from layerwise._tool.tui.state.signal import Signal
 
 SORTS = ("time", "graph", "op", "layer", "calls")
-Row = dict[str, Any]
 
 
 class PerfState:
@@ -35,9 +36,9 @@ class PerfState:
         """Forget what is shown and start on another job (0: none); filter and sort stay."""
         self.job, self.spec = job, spec
         self.facts = RunFacts()
-        self.runs: list[Row] = []
-        self.comparisons: list[Row] = []
-        self.profiles: dict[str, list[Row]] = {}
+        self.runs: list[RunRow] = []
+        self.comparisons: list[ComparisonRow] = []
+        self.profiles: dict[str, list[ProfileRow]] = {}
         self.runner = ""
         self.order: list[int] = []
         self.so_far: list[float] = []
@@ -50,7 +51,7 @@ class PerfState:
         self.on_asked.emit()
 
     def take(self, event: dict[str, Any]) -> None:
-        """Take one event of the job's journal."""
+        """Take one event of the job's journal. msgspec.ValidationError for a row that is none."""
         kind = event.get("type")
         if kind == "state":
             self.facts.state = str(event.get("state", ""))
@@ -60,25 +61,24 @@ class PerfState:
         elif kind == "progress":
             self.facts.done, self.facts.total = int(event.get("done") or 0), int(event.get("total") or 0)
             self.facts.unit = f"{event.get('unit') or ''} {event.get('text') or ''}".strip()
-        elif kind == "row" and isinstance(event.get("row"), dict):
-            self._take_row(str(event.get("table")), event["row"])
+        elif kind == "row" and event.get("table") in ROWS:
+            self._take_row(msgspec.convert(event.get("row"), ROWS[event["table"]]))
         elif kind == "warning":
             self.facts.warning = " ".join(str(event.get("text", "")).split())
         elif kind == "card":
             self.facts.card = event
 
-    def _take_row(self, table: str, row: Row) -> None:
-        if table == "runs":
+    def _take_row(self, row: RunRow | ComparisonRow | ProfileRow) -> None:
+        if isinstance(row, RunRow):
             self.runs.append(row)
-        elif table == "comparisons":
+        elif isinstance(row, ComparisonRow):
             self.comparisons.append(row)
-        elif table == "profile":
-            name = str(row.get("runner"))
-            self.runner = self.runner or name
-            self.profiles.setdefault(name, []).append(row)
+        else:
+            self.runner = self.runner or row.runner
+            self.profiles.setdefault(row.runner, []).append(row)
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ProfileRow]:
         """The layers of the runner on view."""
         return self.profiles.get(self.runner, [])
 
@@ -88,10 +88,10 @@ class PerfState:
         return len(self.rows)
 
     @property
-    def run(self) -> Row | None:
+    def run(self) -> RunRow | None:
         """The figures of the runner on view (of the first one while no layers are known), at its last batch size."""
-        name = self.runner or (self.runs[0]["runner"] if self.runs else "")
-        return next((row for row in reversed(self.runs) if row.get("runner") == name), None)
+        name = self.runner or (self.runs[0].runner if self.runs else "")
+        return next((row for row in reversed(self.runs) if row.runner == name), None)
 
     def next_runner(self) -> None:
         """Show the layers of the next runner."""
@@ -127,19 +127,18 @@ class PerfState:
         self._seen = (len(rows), self.runner)
         order = [place for place, row in enumerate(rows) if self._filter(row)]
         keys = {
-            "time": lambda place: -share(rows[place]), "op": lambda place: str(rows[place].get("op")),
-            "layer": lambda place: str(rows[place].get("name")),
-            "calls": lambda place: -int(rows[place].get("calls") or 0),
+            "time": lambda place: -rows[place].percent, "op": lambda place: rows[place].op,
+            "layer": lambda place: rows[place].name, "calls": lambda place: -rows[place].calls,
         }  # fmt: skip
         if self.sort in keys:
             order.sort(key=keys[self.sort])  # type: ignore[arg-type]
         self.order = order[::-1] if self.reverse else order
-        self.most = max(map(share, rows), default=0.0)
-        self.so_far = list(accumulate(share(rows[place]) for place in self.order))
+        self.most = max((row.percent for row in rows), default=0.0)
+        self.so_far = list(accumulate(rows[place].percent for place in self.order))
 
-    def row_at(self, line: int) -> Row:
-        """The layer at a line of the list, empty if there is none."""
-        return self.rows[self.order[line]] if 0 <= line < len(self.order) else {}
+    def row_at(self, line: int) -> ProfileRow | None:
+        """The layer at a line of the list, None if there is none."""
+        return self.rows[self.order[line]] if 0 <= line < len(self.order) else None
 
     def place(self, line: int) -> int:
         """The layer at a line of the list, -1 if there is none."""
@@ -148,9 +147,3 @@ class PerfState:
     def index_of(self, place: int) -> int:
         """The line that shows a layer, -1 if the filter hides it."""
         return self.order.index(place) if place in self.order else -1
-
-
-def share(row: Mapping[str, Any]) -> float:
-    """Percent of the time of all layers."""
-    value = row.get("percent")
-    return float(value) if isinstance(value, int | float) else 0.0

@@ -1,14 +1,13 @@
 """The filter of the Perf screen: words, `op:MatMul`, `share>1`, `ms>=0.1`; every one of them must hold."""
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.bench.rows import ProfileRow
 
-Row = Mapping[str, Any]
-Test = Callable[[Row], bool]
+Test = Callable[[ProfileRow], bool]
 
 FIELDS = {"share": "percent", "ms": "typical_ms", "mean": "mean_ms", "median": "median_ms", "calls": "calls"}
 _LABELS = ("op", "provider", "node", "layer")
@@ -33,10 +32,10 @@ def _test(word: str) -> Test:
     if colon and label in _LABELS and value:
         key = "name" if label == "layer" else label
         if label == "op":
-            return lambda row: str(row.get(key, "")).lower() == value
-        return lambda row: value in str(row.get(key, "")).lower()
+            return lambda row: row.op.lower() == value
+        return lambda row: value in (getattr(row, key) or "").lower()
     text = word.lower()
-    return lambda row: any(text in str(row.get(key, "")).lower() for key in ("name", "op", "node", "tensor"))
+    return lambda row: any(text in told.lower() for told in (row.name, row.op, row.node, row.tensor))
 
 
 def _number_test(field: str, sign: str, value: str) -> Test:
@@ -47,4 +46,4 @@ def _number_test(field: str, sign: str, value: str) -> Test:
     except ValueError:
         raise UsageError(f"{field} needs a number, not '{shown(value, 30)}'") from None
     key, compare = FIELDS[field], _SIGNS[sign]
-    return lambda row: compare(float(row.get(key) or 0.0), wanted)
+    return lambda row: compare(getattr(row, key), wanted)

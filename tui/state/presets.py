@@ -65,7 +65,7 @@ def apply_preset(chosen: Preset, old: RunForm, inputs: Inputs) -> RunForm:
     if chosen.name == "complex inputs" and inputs:
         values["val_range"] = " ".join(f"{shell_word(name)}:[-1,1]" for name, _ in inputs)
     values.setdefault("script", old.script)
-    return RunForm(preset=chosen.name, sides=sides, **values)
+    return msgspec.structs.replace(RunForm(preset=chosen.name, sides=sides), **values)
 
 
 def shapes_text(inputs: Inputs, size: int, everything: bool) -> str:

@@ -5,9 +5,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
+from layerwise._tool.debugtools.search.rows import CandidateRow, Numbers
+
 KNOWN_KEYS = {"good": "g", "bad": "b", "skip": "s", "undo": "u", "auto": "a"}
 _NOT_SHOWN = ("text", "choices", "kind")
 _LETTERS = string.ascii_lowercase + string.digits
+
+
+class Beside(msgspec.Struct):
+    """What searches and triages tell beside a question. suggestion, measured: the machine's; artifact: role -> file."""
+
+    suggestion: str | None = None
+    measured: Numbers = Numbers()
+    candidate: CandidateRow | None = None
+    artifact: dict[str, str] = {}
+    evidence: list[str] = []
 
 
 @dataclass(frozen=True)
@@ -15,7 +29,7 @@ class Question:
     """What a job waits with (see `JobContext.ask`).
 
     words: the answers there are; none where any text is one. keys: key -> word, for as many words as there are keys.
-    more: what is to be shown beside the text.
+    more: what is to be shown beside the text; beside: the same as far as it is known, empty if it is damaged.
     """
 
     job: int
@@ -24,6 +38,7 @@ class Question:
     words: tuple[str, ...]
     keys: Mapping[str, str]
     more: Mapping[str, Any]
+    beside: Beside
 
     def answer(self, text: str) -> str | None:
         """The answer that a key or a word stands for, None where it is not one."""
@@ -47,7 +62,11 @@ def read_question(job: int, asked: Mapping[str, Any] | None, taken: Iterable[str
     words = tuple(dict.fromkeys(str(word) for word in offered if word)) if isinstance(offered, list) else ()
     more = {str(key): value for key, value in body.items() if key not in _NOT_SHOWN}
     text = str(body.get("text") or "")
-    return Question(job, str(asked.get("id")), text, words, choice_keys(words, frozenset(taken)), more)
+    try:
+        beside = msgspec.convert(more, Beside)
+    except msgspec.ValidationError:
+        beside = Beside()
+    return Question(job, str(asked.get("id")), text, words, choice_keys(words, frozenset(taken)), more, beside)
 
 
 def choice_keys(words: Iterable[str], taken: frozenset[str] = frozenset()) -> dict[str, str]:

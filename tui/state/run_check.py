@@ -1,16 +1,19 @@
 """From the Run form's text to the comparison that it means, or to what is wrong with which field."""
 
+from argparse import ArgumentTypeError
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.sizes import parse_size
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
-from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, MetricName, Stat, ToleranceSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, MetricName
 from layerwise._tool.tui.cli import values
+from layerwise._tool.tui.cli.options.option import Option, filled
+from layerwise._tool.tui.state.run_fields import choices, declared
 from layerwise._tool.tui.state.run_form import RunForm
 from layerwise._tool.tui.state.run_reader import Reader, count, file_path, whole, words
 from layerwise._tool.tui.state.run_trt import trt_runner
@@ -26,12 +29,13 @@ class Checked(msgspec.Struct):
 def check(form: RunForm, model: Path | None, marks: list[str]) -> Checked:
     """Check every field. `model`: the open model; `marks`: tensors marked in the Graph screen."""
     reader = Reader(form)
-    feeds = _feeds(reader, form)
-    runners = [_runner(reader, form, number, feeds) for number in range(len(form.sides))]
+    options = [option for section in ("feeds", "marks", "compare") for option in declared(form, section)]
+    found = {option.field: _given(reader, option) for option in options if option.field}
+    found |= _script(reader) if form.source == "script" else {}
+    found["tolerance.auto"] = form.tolerance == "by dtype"
+    spec = filled(CompareSpec(), {field: value for field, value in found.items() if value is not None})
+    runners = [_runner(reader, form, number, spec.feeds) for number in range(len(form.sides))]
     chosen = _marks(reader, form, marks)
-    tolerance = _tolerance(reader, form)
-    metrics = reader.read("metrics", _metrics)
-    memory = reader.read("memory", lambda text: parse_size(text) if text.strip() else None)
     needs_model = any(side.kind != "saved" and not side.model for side in form.sides)
     if needs_model and model is None:
         reader.problems[""] = "no model is open: start with `layerwise MODEL`, or :open one"
@@ -39,21 +43,29 @@ def check(form: RunForm, model: Path | None, marks: list[str]) -> Checked:
         reader.problems.setdefault("", "one side is a run, not a comparison: press a to add another")
     if reader.problems:
         return Checked(None, reader.problems)
-    return Checked(
-        CompareSpec(
-            model=str(model) if model else None,
-            runners=runners,
-            feeds=feeds,
-            marks=chosen,
-            observe=form.observe,  # type: ignore[arg-type]
-            metrics=metrics,
-            tolerance=tolerance,
-            validate=form.validate == "yes",
-            fail_fast=form.fail_fast == "yes",
-            memory_budget=memory,
-        ),
-        {},
-    )
+    return Checked(filled(spec, {"model": str(model) if model else None, "runners": runners, "marks": chosen}), {})
+
+
+def _given(reader: Reader, option: Option) -> Any:
+    """The value of an option's field; None where the form says nothing, or something wrong, of it."""
+    assert option.form is not None
+    return reader.read(option.form.key, _OWN.get(option.form.key) or partial(_typed, option))
+
+
+def _typed(option: Option, text: str) -> Any:
+    if not text.strip() or text == next(iter(choices(option)), None):
+        return None
+    given: Any = option.on if option.on is not None else text if option.single else words(text)
+    if "type" in option.settings:
+        given = _converted(option.settings["type"], given)
+    return given if option.parse is None else option.parse(given)
+
+
+def _converted(kind: Callable[[str], Any], given: Any) -> Any:
+    try:
+        return kind(given) if isinstance(given, str) else [kind(word) for word in given]
+    except ArgumentTypeError as error:
+        raise UsageError(str(error)) from None
 
 
 def _runner(reader: Reader, form: RunForm, number: int, feeds: FeedSpec) -> RunnerSpec:
@@ -71,23 +83,8 @@ def _runner(reader: Reader, form: RunForm, number: int, feeds: FeedSpec) -> Runn
     return RunnerSpec(kind="onnxrt", model=model, providers=providers, graph_optimization_level=level, tf32=tf32)  # type: ignore[arg-type]
 
 
-def _feeds(reader: Reader, form: RunForm) -> FeedSpec:
-    iterations = reader.read("iterations", lambda text: count(text) if text.strip() else None)
-    if form.source == "files":
-        return FeedSpec(files=reader.read("files", _files) or [], iterations=iterations)
-    if form.source == "script":
-        path, function = reader.read("script", _script) or ("", "")
-        return FeedSpec(script=path, function=function, iterations=iterations)
-    return FeedSpec(
-        seed=reader.read("seed", whole) or 0,
-        val_range=reader.read("val_range", lambda text: values.parse_ranges(words(text))) or {},
-        shapes=reader.read("shapes", lambda text: values.parse_shapes(words(text))) or {},
-        iterations=iterations,
-    )
-
-
 def _marks(reader: Reader, form: RunForm, marked: list[str]) -> MarkSpec:
-    exclude = reader.read("exclude", words) or []
+    exclude = (reader.read("exclude", words) if form.marks != "outputs only" else None) or []
     if form.marks == "everything":
         return MarkSpec(everything=True, exclude=exclude)
     if form.marks == "op types":
@@ -104,14 +101,8 @@ def _marks(reader: Reader, form: RunForm, marked: list[str]) -> MarkSpec:
     return MarkSpec(names=sorted(marked) if form.marks == "marked in Graph" else [], exclude=exclude)
 
 
-def _tolerance(reader: Reader, form: RunForm) -> ToleranceSpec:
-    rule = form.stat if form.stat in get_args(Stat) else "elemwise"
-    stat: dict[str, Any] = {} if rule == "elemwise" else {"": rule}
-    if form.tolerance == "by dtype":
-        return ToleranceSpec(auto=True, stat=stat)
-    atol = reader.read("atol", lambda text: values.parse_map(words(text), _bound, "a tolerance"))
-    rtol = reader.read("rtol", lambda text: values.parse_map(words(text), _bound, "a tolerance"))
-    return ToleranceSpec(atol=atol or {}, rtol=rtol or {}, stat=stat)
+def _bounds(text: str) -> dict[str, float]:
+    return values.parse_map(words(text), _bound, "a tolerance")
 
 
 def _bound(text: str) -> float:
@@ -147,8 +138,23 @@ def _files(text: str) -> list[str]:
     return [file_path(path) for path in paths]
 
 
-def _script(text: str) -> tuple[str, str]:
+def _script(reader: Reader) -> dict[str, str | None]:
+    path, function = reader.read("script", _script_function) or (None, None)
+    return {"feeds.script": path, "feeds.function": function}
+
+
+def _script_function(text: str) -> tuple[str, str]:
     path, function = values.parse_script(text.strip(), "load_data")
     if not path.endswith(".py"):
         raise UsageError("a Python file with load_data(), or file.py:function")
     return file_path(path), function
+
+
+_OWN: dict[str, Callable[[str], Any]] = {
+    "seed": whole,
+    "iterations": lambda text: count(text) if text.strip() else None,
+    "files": _files,
+    "metrics": _metrics,
+    "atol": _bounds,
+    "rtol": _bounds,
+}

@@ -2,16 +2,15 @@
 
 import importlib.util
 from dataclasses import dataclass
-from typing import get_args
 
-from layerwise._tool.debugtools.compare.spec import Stat
+from layerwise._tool.tui.cli.options.option import Option, options_of
+from layerwise._tool.tui.cli.request.parser import COMPARED
 from layerwise._tool.tui.state.presets import PRESETS
 from layerwise._tool.tui.state.run_form import (
     BUILDER_LEVELS,
     KINDS,
     LEVELS,
     MARKS,
-    OBSERVE,
     PRECISIONS,
     PROVIDERS,
     SOURCES,
@@ -36,13 +35,58 @@ class Field:
     empty: str = ""
     hint: str = ""
 
+    def text(self, form: RunForm) -> str:
+        """What stands in it."""
+        return get(form, self.key) or (self.options[0] if self.options else "")
+
+
+def declared(form: RunForm, section: str) -> list[Option]:
+    """The options of `run` that the form has in a section now, in its order: what depends on a choice is first."""
+    found = [(option, option.form) for option in options_of(*COMPARED) if option.form is not None]
+    order = RunForm.__struct_fields__
+
+    def place(key: str, when: str) -> tuple[int, int]:
+        return ("!=" in when) + 2 * (not when), order.index(key) if key in order else len(order)
+
+    found = [(option, line) for option, line in found if line.section == section and _shown(form, line.when)]
+    return [option for option, line in sorted(found, key=lambda pair: place(pair[1].key, pair[1].when))]
+
+
+def _shown(form: RunForm, when: str) -> bool:
+    key, _, value = when.partition("=")
+    return not when or (get(form, key.rstrip("!")) == value) is not key.endswith("!")
+
+
+def _lines(form: RunForm, section: str) -> list[Field]:
+    return [_line(form, option) for option in declared(form, section)]
+
+
+def _line(form: RunForm, option: Option) -> Field:
+    line = option.form
+    assert line is not None
+    hint = line.hint if isinstance(line.hint, str) else line.hint.get(get(form, line.key), "")
+    empty = "all that are there" if line.key == "iterations" and form.source != "synthetic" else line.empty
+    return Field(line.key, "", line.label, choices(option), empty, hint)
+
+
+def choices(option: Option) -> tuple[str, ...]:
+    """What may be chosen for an option, the default first; nothing where a text is typed."""
+    if option.form is not None and option.form.choices:
+        return option.form.choices
+    return YES_NO if option.on is not None else option.settings.get("choices", ()) if option.single else ()
+
 
 def fields(form: RunForm) -> list[Field]:
     """The fields that matter for what is chosen so far, in order."""
     found = [Field("preset", "preset", "", hint="enter lists them")]
     for number in range(len(form.sides)):
         found += _side(form, number)
-    return [*found, *_feeds(form), *_marks(form), *_compare(form)]
+    return [
+        *found,
+        Field("source", "feeds", "from", SOURCES), *_lines(form, "feeds"),
+        Field("marks", "marks", "tensors", MARKS), *_lines(form, "marks"),
+        Field("tolerance", "compare", "tolerance", TOLERANCES), *_lines(form, "compare"),
+    ]  # fmt: skip
 
 
 def repaired(form: RunForm) -> RunForm:
@@ -51,7 +95,7 @@ def repaired(form: RunForm) -> RunForm:
         form = put(form, "seed", form.seed)
     for _ in range(2):  # what one choice is decides which others there are
         for field in fields(form):
-            if field.options and get(form, field.key) not in field.options:
+            if field.options and field.text(form) not in field.options:
                 form = put(form, field.key, field.options[0])
     return form
 
@@ -98,53 +142,3 @@ def _trt(side: SideForm, key: str) -> list[Field]:
         streaming,
         Field(key + "fresh", "", "build anew", YES_NO, hint="else the workspace's own"),
     ]  # fmt: skip
-
-
-def _feeds(form: RunForm) -> list[Field]:
-    found = [Field("source", "feeds", "from", SOURCES)]
-    if form.source == "files":
-        found.append(Field("files", "", "files", hint=".json .safetensors .npz"))
-    elif form.source == "script":
-        found.append(Field("script", "", "script", hint="file.py or file.py:function"))
-    else:
-        found.append(Field("seed", "", "seed"))
-        found.append(Field("val_range", "", "values", empty="[0,1]", hint="[-1,1] or input:[0,255]"))
-        found.append(Field("shapes", "", "input shapes", empty="as declared", hint="input:[1,3,224,224]"))
-    empty = "1" if form.source == "synthetic" else "all that are there"
-    return [*found, Field("iterations", "", "iterations", empty=empty)]
-
-
-def _marks(form: RunForm) -> list[Field]:
-    found = [Field("marks", "marks", "tensors", MARKS)]
-    if form.marks == "op types":
-        found.append(Field("op_types", "", "op types", hint="MatMul Softmax"))
-    if form.marks == "names":
-        found.append(Field("names", "", "names", hint="*Softmax* or exact names"))
-    if form.marks != "outputs only":
-        found.append(Field("exclude", "", "except", empty="none", hint="names or globs"))
-        found.append(Field("observe", "", "observe", OBSERVE, hint=_observe_hint(form.observe)))
-    return found
-
-
-def _observe_hint(observe: str) -> str:
-    hints = {
-        "executed": "as the runner really runs it",
-        "every": "every tensor, unfused",
-        "marked": "all marked at once, as Polygraphy",
-    }
-    return hints.get(observe, "")
-
-
-def _compare(form: RunForm) -> list[Field]:
-    found = [Field("tolerance", "compare", "tolerance", TOLERANCES)]
-    if form.tolerance == "fixed":
-        found.append(Field("atol", "", "absolute", hint="1e-5 or output:1e-3"))
-        found.append(Field("rtol", "", "relative", hint="1e-5 or output:1e-3"))
-    return [
-        *found,
-        Field("stat", "", "statistic", get_args(Stat)),
-        Field("metrics", "", "metrics", hint="simple l2 cosine_similarity psnr snr"),
-        Field("validate", "", "stop at NaN, Inf", YES_NO),
-        Field("fail_fast", "", "stop at first failure", YES_NO),
-        Field("memory", "", "memory budget", empty="no limit", hint="2G"),
-    ]

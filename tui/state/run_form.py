@@ -15,7 +15,6 @@ BUILDER_LEVELS = ("default", "0", "1", "2", "3", "4", "5")
 YES_NO = ("no", "yes")
 SOURCES = ("synthetic", "files", "script")
 MARKS = ("outputs only", "marked in Graph", "op types", "names", "everything")
-OBSERVE = ("auto", "executed", "every", "marked")
 TOLERANCES = ("by dtype", "fixed")
 
 
@@ -43,7 +42,7 @@ class SideForm(msgspec.Struct, omit_defaults=True):
 
 
 class RunForm(msgspec.Struct, omit_defaults=True):
-    """All values of the form, as typed. The last side is the reference."""
+    """All values of the form, as typed, in its order. The last side is the reference. more: options of no name here."""
 
     preset: str = ""
     sides: list[SideForm] = msgspec.field(default_factory=lambda: [SideForm(), SideForm(level="disable")])
@@ -59,14 +58,15 @@ class RunForm(msgspec.Struct, omit_defaults=True):
     names: str = ""
     exclude: str = ""
     observe: str = "auto"
-    metrics: str = "simple"
     tolerance: str = "by dtype"
     atol: str = "1e-5"
     rtol: str = "1e-5"
     stat: str = "elemwise"
+    metrics: str = "simple"
     validate: str = "no"
     fail_fast: str = "no"
     memory: str = ""
+    more: dict[str, str] = {}
 
 
 def get(form: RunForm, key: str) -> str:
@@ -74,7 +74,7 @@ def get(form: RunForm, key: str) -> str:
     if key.startswith("side."):
         _, number, name = key.split(".")
         return str(getattr(form.sides[int(number)], name))
-    return str(getattr(form, key))
+    return str(getattr(form, key)) if key in form.__struct_fields__ else form.more.get(key, "")
 
 
 def put(form: RunForm, key: str, value: str) -> RunForm:
@@ -84,7 +84,8 @@ def put(form: RunForm, key: str, value: str) -> RunForm:
         sides = list(form.sides)
         sides[int(number)] = msgspec.structs.replace(sides[int(number)], **{name: value})
         return msgspec.structs.replace(form, sides=sides, preset="")
-    return msgspec.structs.replace(form, **{key: value, "preset": ""})
+    changed = {key: value} if key in form.__struct_fields__ else {"more": {**form.more, key: value}}
+    return msgspec.structs.replace(form, **changed, preset="")
 
 
 def add_side(form: RunForm) -> RunForm:

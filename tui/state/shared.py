@@ -1,8 +1,11 @@
 """The one object every screen gets."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from layerwise._tool.backends.errors import LayerwiseError, refusal
 from layerwise._tool.backends.jobs.client import JobClient
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.tui.presenters.glyphs import UNICODE, Glyphs
@@ -24,7 +27,7 @@ Level = Literal["info", "good", "warn", "bad"]
 class AppState:
     """Shared state: the workspace, the jobs, the session, the comparison on view, and what the bars show.
 
-    surgery: the edited model, with a session of its own. warm: the worker for small requests, once there is one.
+    surgery: the edited model, with a session of its own.
     status: right end of the title bar (running jobs); a change shows at the next `set_status`.
     """
 
@@ -37,7 +40,6 @@ class AppState:
     jobs: JobsState = field(default_factory=JobsState)
     perf: PerfState = field(default_factory=PerfState)
     surgery: SurgeryState = field(init=False)
-    warm: object = None
     status: "Line" = field(default_factory=list)
     on_status: Signal[[]] = field(default_factory=Signal)
     on_message: Signal[[str, Level]] = field(default_factory=Signal)
@@ -48,6 +50,14 @@ class AppState:
     def say(self, text: str, level: Level = "info") -> None:
         """Show one line of text above the footer until the next one."""
         self.on_message.emit(text, level)
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """Say why what is inside goes wrong, and leave it at that: for errors that a user can act on."""
+        try:
+            yield
+        except (LayerwiseError, OSError) as error:
+            self.say(refusal(error) or str(error), "bad")
 
     def set_status(self, status: "Line") -> None:
         if status != self.status:

@@ -50,7 +50,7 @@ class Check:
 
 
 @dataclass(eq=False)
-class Ghost:
+class Preview:
     """A change before it is made: edits, the states before and after, and what lies between them.
 
     shown: the graph after, with the nodes that go still in it. signs: `-` for a node that goes, `+` for one that comes,
@@ -66,11 +66,11 @@ class Ghost:
     affected: list[str] | None = None
 
     @classmethod
-    def of(cls, edits: "Sequence[Edit]", before: "Overlay", after: "Overlay", found: "Delta") -> "Ghost":
+    def of(cls, edits: "Sequence[Edit]", before: "Overlay", after: "Overlay", found: "Delta") -> "Preview":
         """What `edits` make of `before`; `found` lies between that and `after`."""
         signs = {node: sign for sign, nodes in (("-", found.removed), ("+", found.added), ("~", found.changed))
                  for node in nodes}  # fmt: skip
-        return cls(edits, before, after, after.with_ghosts(before, found.removed), found, signs)
+        return cls(edits, before, after, after.with_removed(before, found.removed), found, signs)
 
     def nodes(self) -> list[int]:
         """All nodes that are touched, in the order in which they are shown."""
@@ -82,9 +82,8 @@ class SurgeryState:
     """session: what the Surgery screen looks at, its own marks and cursor among it.
 
     opened: the history and the structure are there. head: the state on view; saved: the one last written, and where to.
-    ghost: the change that waits for enter or escape; check: what the worker says of it, or of the head, once it does.
+    preview: the change that waits for enter or escape; check: what the worker says of it, or of the head, once it does.
     last: verb and text of the last edit, for `.`. compared: what the Changes screen shows.
-    controller: who works on it.
     """
 
     session: Session
@@ -95,11 +94,10 @@ class SurgeryState:
     saved: int = 0
     saved_as: Path | None = None
     overlay: "Overlay | None" = None
-    ghost: Ghost | None = None
+    preview: Preview | None = None
     check: Check | None = None
     last: tuple[str, str] | None = None
     compared: "Sides | None" = None
-    controller: object = None
     on_change: Signal[[]] = field(default_factory=Signal)
 
     @property
@@ -125,8 +123,8 @@ class SurgeryState:
 
     def sign(self, node: int) -> str:
         """How a node differs: from the state before the waiting change, else from the file."""
-        if self.ghost is not None:
-            return self.ghost.signs.get(node, " ")
+        if self.preview is not None:
+            return self.preview.signs.get(node, " ")
         if self.overlay is None or node not in self.overlay.own:
             return " "
         return "+" if node >= self.overlay.ground.index.n_nodes else "~"

@@ -9,6 +9,7 @@ from layerwise._tool.tui.presenters.bars import footer_line, tab_line, title_lin
 from layerwise._tool.tui.presenters.surgery_status import title_text
 from layerwise._tool.tui.presenters.text import Line, fit
 from layerwise._tool.tui.state.shared import AppState, Level
+from layerwise._tool.tui.widgets.following import follow
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.lines import OneLine
 
@@ -24,9 +25,9 @@ class TitleBar(OneLine):
         self._state = state
 
     def on_mount(self) -> None:
-        self.follow(self._state.session.on_index, self.update_text)
-        self.follow(self._state.on_status, self.update_text)
-        self.follow(self._state.surgery.on_change, self.update_text)
+        follow(self, self._state.session.on_index, self.update_text)
+        follow(self, self._state.on_status, self.update_text)
+        follow(self, self._state.surgery.on_change, self.update_text)
 
     def on_resize(self, event: Resize) -> None:
         self.update_text()
@@ -56,7 +57,7 @@ class CommandBar(LineInput):
         self._said: tuple[str, Level] = ("", "info")
 
     def on_mount(self) -> None:
-        self.follow(self._state.on_message, self.say)
+        follow(self, self._state.on_message, self.say)
 
     def line(self, y: int) -> Line:
         if self.has_focus:

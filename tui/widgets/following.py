@@ -15,37 +15,32 @@ Work = Callable[[], Coroutine[Any, Any, object]]
 P = ParamSpec("P")
 
 
-class Following(Widget):
-    """A widget that follows signals and has workers."""
+def follow(widget: Widget, signal: Signal[P], callback: Callable[P, object]) -> None:
+    """Call `callback` at every `emit` of a signal while `widget` stays."""
 
-    @property
-    def stays(self) -> bool:
-        """Whether it is on a screen, and not on its way from it."""
-        return stays(self)
+    def call(*args: P.args, **kwargs: P.kwargs) -> None:
+        if stays(widget):
+            callback(*args, **kwargs)
 
-    def follow(self, signal: Signal[P], callback: Callable[P, object]) -> None:
-        """Call `callback` at every `emit` of a signal while this widget stays."""
+    signal.subscribe(call)
 
-        def call(*args: P.args, **kwargs: P.kwargs) -> None:
-            if self.stays:
-                callback(*args, **kwargs)
 
-        signal.subscribe(call)
+def run_work(widget: Widget, group: str, work: Work) -> None:
+    """Run `work` beside the app and what the group of `widget` does already.
 
-    def run_work(self, group: str, work: Work) -> None:
-        """Run `work` beside the app and what the group does already.
+    Work that finds nothing to paint on, because the widget leaves, ends without a word.
+    """
+    _run_beside(widget, group, work, exclusive=False)
 
-        Work that finds nothing to paint on, because the widget leaves, ends without a word.
-        """
-        self._run_beside(group, work, exclusive=False)
 
-    def run_latest(self, group: str, work: Work) -> None:
-        """Run `work` in place of what the group does; it is called when it starts, which it may never do."""
-        self._run_beside(group, work, exclusive=True)
+def run_latest(widget: Widget, group: str, work: Work) -> None:
+    """Run `work` in place of what the group of `widget` does; it is called when it starts, which it may never do."""
+    _run_beside(widget, group, work, exclusive=True)
 
-    def _run_beside(self, group: str, work: Work, *, exclusive: bool) -> None:
-        async def run() -> None:
-            with while_it_stays(self):
-                await work()
 
-        self.run_worker(run, group=group, exclusive=exclusive)  # type: ignore[arg-type]
+def _run_beside(widget: Widget, group: str, work: Work, *, exclusive: bool) -> None:
+    async def run() -> None:
+        with while_it_stays(widget):
+            await work()
+
+    widget.run_worker(run, group=group, exclusive=exclusive)  # type: ignore[arg-type]

@@ -1,6 +1,7 @@
 """A one-line text field whose cursor does not blink: a blinking one costs 24 KB in 10 s over SSH."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from rich.cells import cell_len
 from textual.events import Blur, Focus, Key, Paste
@@ -20,11 +21,10 @@ class LineInput(LineWidget, can_focus=True):
 
     DEFAULT_CSS = "LineInput { height: 1; }"
 
+    @dataclass
     class _Event(Message):
-        def __init__(self, input: "LineInput", value: str) -> None:
-            super().__init__()
-            self.input = input
-            self.value = value
+        input: "LineInput"
+        value: str
 
         @property
         def control(self) -> "LineInput":

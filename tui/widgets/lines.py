@@ -7,14 +7,15 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from textual.geometry import Region
 from textual.strip import Strip
+from textual.widget import Widget
 
 from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.lifetime import stays
 from layerwise._tool.tui.presenters.text import Line, clip, merge
 from layerwise._tool.tui.themes import role_style
-from layerwise._tool.tui.widgets.following import Following
 
 
-class LineWidget(Following):
+class LineWidget(Widget):
     """Base: `line(y)` gives one row of the widget; the rest is cutting, padding and styling.
 
     `refresh()` paints only the rows whose line is another than the one on screen: Textual asks for it at every
@@ -33,7 +34,7 @@ class LineWidget(Following):
 
     def focus(self, scroll_visible: bool = True) -> Self:
         """Take the focus at once, not after the keys that are already waiting."""
-        if self.stays:
+        if stays(self):
             self.screen.set_focus(self, scroll_visible)
         return self
 

@@ -4,7 +4,8 @@ Textual closes each run of cells with a reset and repeats the whole style, and i
 the cursor lives in a gutter of its own, and the view moves by half a page when the cursor leaves it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from textual.events import Click, MouseScrollDown, MouseScrollUp, Resize
@@ -16,6 +17,8 @@ from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.widgets.lines import LineWidget
 
 GUTTER = 2
+ROWS = 8
+"""Rows that a foot leaves, if there is room."""
 
 
 class RowModel(Protocol):
@@ -41,6 +44,19 @@ class FixedRows:
         return self._rows[i]
 
 
+class LiveRows:
+    """Rows that are made when they are drawn: how many there are, and the function that gives one."""
+
+    def __init__(self, count: Callable[[], int], row: Callable[[int, int], Line]) -> None:
+        self._count, self._row = count, row
+
+    def __len__(self) -> int:
+        return self._count()
+
+    def row(self, i: int, cells: int) -> Line:
+        return self._row(i, cells)
+
+
 class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
     """Shows a RowModel with a gutter cursor.
 
@@ -49,13 +65,12 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
 
     DEFAULT_CSS = "VirtualList { height: 1fr; }"
 
+    @dataclass
     class Highlighted(Message):
         """The cursor is on another row; bursts collapse to the last one."""
 
-        def __init__(self, list: "VirtualList", index: int) -> None:
-            super().__init__()
-            self.list = list
-            self.index = index
+        list: "VirtualList"
+        index: int
 
         @property
         def control(self) -> "VirtualList":
@@ -64,13 +79,12 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, VirtualList.Highlighted) and message.list is self.list
 
+    @dataclass
     class Selected(Message):
         """Enter was pressed on a row."""
 
-        def __init__(self, list: "VirtualList", index: int) -> None:
-            super().__init__()
-            self.list = list
-            self.index = index
+        list: "VirtualList"
+        index: int
 
         @property
         def control(self) -> "VirtualList":
@@ -230,3 +244,34 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
     def select(self) -> None:
         if len(self.model):
             self.post_message(self.Selected(self, self.cursor))
+
+
+class FootedList(VirtualList):
+    """A list with a text over its last rows, some of which always stay; the cursor is kept above it.
+
+    A widget of its own would make Textual lay out and paint the whole page, twice.
+    """
+
+    _foot: tuple[Line, ...] = ()
+
+    @property
+    def rows_shown(self) -> int:
+        return self.size.height - len(self._shown_foot)
+
+    @property
+    def _shown_foot(self) -> tuple[Line, ...]:
+        height = self.size.height
+        return self._foot[: max(height // 2, height - ROWS)]
+
+    def set_foot(self, lines: list[Line]) -> None:
+        """Show `lines` below the rows; none gives all room to the rows again."""
+        self._foot = tuple(lines)
+        self._reveal()
+        self.refresh()
+
+    def line(self, y: int) -> Line:
+        if not self._foot:
+            return super().line(y)
+        foot = self._shown_foot
+        row = y - self.size.height + len(foot)
+        return super().line(y) if row < 0 else foot[row]

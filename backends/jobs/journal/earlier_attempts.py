@@ -1,11 +1,13 @@
 """What earlier attempts of a job left: rows that a later one may take up, and what they depend on."""
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from layerwise._tool.backends.jobs.journal.events import read_events
 
 Row = dict[str, Any]
+Kind = TypeVar("Kind")
 
 
 class Stale(Exception):
@@ -76,3 +78,18 @@ class Earlier:
 def rows_of(folder: Path, table: str) -> list[Row]:
     """The rows of a job's table that count, of all attempts."""
     return Earlier(folder, 0).rows(table)
+
+
+def typed(rows: Iterable[object], kind: type[Kind]) -> list[Kind]:
+    """The rows of a table as values of its type (a msgspec Struct, or a union of some). One that does not fit is left
+    out, as a broken line of a journal is.
+    """
+    import msgspec
+
+    found = []
+    for row in rows:
+        try:
+            found.append(msgspec.convert(row, kind))
+        except msgspec.ValidationError:
+            continue
+    return found

@@ -8,7 +8,9 @@ lines; one of more than MAX_LINE bytes is broken, whatever it holds, and is neve
 import errno
 import json
 import os
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +18,38 @@ from layerwise._tool.backends.filesystem.regular import Damaged, next_data, open
 
 MAX_LINE = 4096
 _CHUNK = 1 << 20
+_NOT_FINITE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
 _END_OF_BROKEN = b"#\n"  # also what lacks only its newline stays broken: it was never counted
 
 
 def encode_line(value: dict[str, Any]) -> bytes:
     """One JSON object and its newline, ASCII only.
 
-    Numpy scalars and arrays become numbers and lists, NaN stays bare.
+    Numpy scalars and arrays become numbers and lists, msgspec Structs objects; NaN stays bare.
     """
-    return _ENCODER.encode(value).encode("ascii") + b"\n"
+    quick = _encode_struct(value) if hasattr(value.get("row"), "__struct_fields__") else None
+    return quick or _ENCODER.encode(value).encode("ascii") + b"\n"
+
+
+def _encode_struct(value: dict[str, Any]) -> bytes | None:
+    """The line of an event whose row is a Struct, many times faster; None if it holds what msgspec writes otherwise:
+    NaN and infinities (found in MessagePack), characters that are not ASCII, integers of more than 64 bits.
+    """
+    from msgspec import json as fast
+    from msgspec import msgpack
+
+    with suppress(OverflowError):
+        if _NOT_FINITE.search(msgpack.encode(value, enc_hook=_plain)) is None:
+            line = fast.encode(value, enc_hook=_plain) + b"\n"
+            return line if line.isascii() else None
+    return None
 
 
 def _plain(value: Any) -> Any:
+    if hasattr(value, "__struct_fields__"):
+        from msgspec import to_builtins  # who writes no Struct does not load it
+
+        return to_builtins(value, enc_hook=_plain)
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, (set, frozenset, tuple)):

@@ -65,7 +65,7 @@ class JobView:
     @property
     def spec(self) -> "JobSpec":
         """What the job does. Raises BadFile when the folder's spec.json cannot be read."""
-        from layerwise._tool.backends.jobs.workspace.store import load_spec
+        from layerwise._tool.backends.jobs.spec import load_spec
 
         return load_spec(self.folder)
 

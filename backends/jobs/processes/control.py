@@ -160,10 +160,12 @@ class WorkerProcess:
         return os.waitstatus_to_exitcode(status)
 
 
-def start_worker(folder: Path, attempt: int, env: Mapping[str, str], keep: Sequence[int]) -> WorkerProcess:
+def start_worker(
+    actions: str, folder: Path, attempt: int, env: Mapping[str, str], keep: Sequence[int]
+) -> WorkerProcess:
     """A worker for one attempt of a job. `keep`: the descriptors of its lock and leases."""
     numbers = ",".join(map(str, kept_numbers(keep)))
-    command = python("worker", str(folder), str(attempt), str(os.getpid()), numbers)
+    command = python("worker", actions, str(folder), str(attempt), str(os.getpid()), numbers)
     return WorkerProcess(command, {**env, TAG: str(folder)}, output=folder / LOG, keep=keep)
 
 

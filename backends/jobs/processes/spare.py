@@ -25,11 +25,11 @@ from layerwise._tool.backends.jobs.processes.control import (
 class SpareWorker(WorkerProcess):
     """Waits in its process for `take`; ends with this process like any worker."""
 
-    def __init__(self, jobs: Path) -> None:
+    def __init__(self, actions: str, jobs: Path) -> None:
         self._tag = f"spare-{uuid.uuid4().hex}"
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         (number,) = kept_numbers([theirs.fileno()])
-        command = python("spare_worker", str(jobs), str(os.getpid()), str(number))
+        command = python("spare_worker", actions, str(jobs), str(os.getpid()), str(number))
         env = {**LARGE_PAGES, **environment(**{TAG: self._tag})}
         with theirs:
             super().__init__(command, env, keep=[theirs.fileno()])

@@ -1,6 +1,7 @@
-"""The spare worker's process: `python -m layerwise._tool.backends.jobs.processes.spare_worker JOBS PARENT SOCKET`.
+"""The spare worker's process: `python -m …processes.spare_worker ACTIONS JOBS PARENT SOCKET`.
 
-JOBS, the folder of jobs that it is for, only names it in lists of processes.
+ACTIONS is the module that offers the actions. JOBS, the folder of jobs that it is for, only names it in lists of
+processes.
 """
 
 import importlib
@@ -15,19 +16,15 @@ from typing import NoReturn
 from layerwise._tool.backends.jobs.folder import LOG
 from layerwise._tool.backends.jobs.processes.worker import die_with, work
 
-AHEAD = (
-    "onnx", "onnxruntime", "layerwise._tool.backends.onnxrt.runner", "layerwise._tool.surgery.cut.segments",
-    "layerwise._tool.surgery.cut.sizes", "layerwise._tool.debugtools.compare.run",
-)  # fmt: skip
 _MOST_DESCRIPTORS = 64
 
 
 def main(arguments: list[str]) -> NoReturn:
-    _, parent, number = arguments
+    actions, _, parent, number = arguments
     die_with(int(parent))
     with socket.socket(fileno=int(number)) as waiting:
         waiting.set_inheritable(False)
-        for module in AHEAD:
+        for module in importlib.import_module(actions).AHEAD:
             with suppress(ImportError):
                 importlib.import_module(module)
         message, kept, *_ = socket.recv_fds(waiting, 1 << 16, _MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
@@ -37,7 +34,7 @@ def main(arguments: list[str]) -> NoReturn:
     os.environ.update(job["environment"])
     folder = Path(job["folder"])
     _write_to(folder / LOG)
-    work(folder, int(job["attempt"]), kept)
+    work(actions, folder, int(job["attempt"]), kept)
 
 
 def _write_to(log: Path) -> None:

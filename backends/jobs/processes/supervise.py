@@ -36,7 +36,8 @@ _LISTENS_WITHIN = 5.0
 
 
 class Supervision:
-    """One attempt of one job. `lock` is the descriptor that holds the job's lock; `on_event` is told of every
+    """One attempt of one job. `lock` is the descriptor that holds the job's lock; `actions` the module
+    that offers its action; `on_event` is told of every
     event, in a thread of its own (see `Teller`); `spare` is a worker that waits for it.
     """
 
@@ -44,11 +45,13 @@ class Supervision:
         self,
         folder: Path,
         lock: int,
+        actions: str,
         on_event: Callable[[Event], None] | None = None,
         spare: "SpareWorker | None" = None,
     ) -> None:
         self.folder = folder
         self.lock = lock
+        self._actions = actions
         self.view = JobView(folder)
         self.sleeper = Sleeper()
         self._on_event = on_event
@@ -197,7 +200,7 @@ class Supervision:
             return spare
         self._dismiss_spare()
         env = {**LARGE_PAGES, **environment(**asked), **named}
-        return start_worker(self.folder, self.view.attempt, env, keep)
+        return start_worker(self._actions, self.folder, self.view.attempt, env, keep)
 
     def _dismiss_spare(self) -> None:
         if self._spare is not None:

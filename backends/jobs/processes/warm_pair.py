@@ -19,11 +19,11 @@ _ANSWER_WITHIN = 5.0
 class WarmPair:
     """Starts the pair. Raises OSError when it cannot be started. Blocks for some milliseconds."""
 
-    def __init__(self, jobs: Path) -> None:
+    def __init__(self, actions: str, jobs: Path) -> None:
         self._code = {folder: _changed(folder) for folder in _code_folders()}
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            spawn_detached(python("warm_supervisor", str(jobs)), keep=[theirs.fileno()])
+            spawn_detached(python("warm_supervisor", actions, str(jobs)), keep=[theirs.fileno()])
 
     def take(self, folder: Path, lock: int) -> bool:
         """Give it a job with its lock; False when it is gone or of older code: then nobody has taken the job."""
@@ -65,8 +65,8 @@ def _changed(folder: str) -> int:
 class Prestarted:
     """Keeps one pair ready while it is wanted. Used from one asyncio loop."""
 
-    def __init__(self, jobs: Path) -> None:
-        self._jobs = jobs
+    def __init__(self, actions: str, jobs: Path) -> None:
+        self._actions, self._jobs = actions, jobs
         self._after: float | None = None
         self._pair: WarmPair | None = None
         self._start: asyncio.Task[None] | None = None
@@ -81,7 +81,7 @@ class Prestarted:
         await asyncio.sleep(after)
         if self._pair is None:
             with suppress(OSError):
-                self._pair = await asyncio.to_thread(WarmPair, self._jobs)
+                self._pair = await asyncio.to_thread(WarmPair, self._actions, self._jobs)
 
     def pop(self) -> WarmPair | None:
         """The pair, if one is ready; it is the caller's now."""

@@ -1,6 +1,8 @@
 """The worker of one attempt.
 
-`python -m layerwise._tool.backends.jobs.processes.worker FOLDER [ATTEMPT PARENT DESCRIPTORS]`
+`python -m layerwise._tool.backends.jobs.processes.worker ACTIONS FOLDER [ATTEMPT PARENT DESCRIPTORS]`
+
+ACTIONS is the module that offers the actions.
 
 Dies with its supervisor, keeps the job's lock and leases while it lives, and imports only what the action
 needs.
@@ -15,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
+from layerwise._tool.backends.builds import OF_PROCESS
 from layerwise._tool.backends.errors import LayerwiseError, is_scarce, refusal
 from layerwise._tool.backends.filesystem.permissions import keep_alone, keep_private
 from layerwise._tool.backends.filesystem.temporary import keep_aside, record_in
@@ -22,7 +25,6 @@ from layerwise._tool.backends.jobs.actions import find_action
 from layerwise._tool.backends.jobs.context import JobContext
 from layerwise._tool.backends.jobs.folder import TEMPORARY, release_reserve
 from layerwise._tool.backends.jobs.processes.cards import DISK_ERRORS, DISK_FULL_EXIT, is_out_of_memory, make_card
-from layerwise._tool.backends.trt.building.monitor import give_up, hear
 
 _PR_SET_PDEATHSIG = 1
 _CANCELLED = 128 + signal.SIGTERM
@@ -36,19 +38,19 @@ class Cancelled(BaseException):
 
 
 def main(arguments: list[str]) -> NoReturn:
-    folder, attempt, parent, kept = arguments + ["1", str(os.getppid()), ""][len(arguments) - 1 :]
+    actions, folder, attempt, parent, kept = arguments + ["1", str(os.getppid()), ""][len(arguments) - 2 :]
     die_with(int(parent))
-    work(Path(folder), int(attempt), [int(number) for number in kept.split(",") if number])
+    work(actions, Path(folder), int(attempt), [int(number) for number in kept.split(",") if number])
 
 
-def work(folder: Path, attempt: int, kept: list[int]) -> NoReturn:
-    """Do the attempt and end this process. kept: descriptors that hold the job's lock and leases."""
+def work(actions: str, folder: Path, attempt: int, kept: list[int]) -> NoReturn:
+    """Do the attempt and end this process. `actions` offers its action; kept: descriptors of lock and leases."""
     _keep_to_myself(kept)
     try:
         _prepare()
         context = JobContext(folder.resolve(), attempt)
         _keep_private(context)
-        status = _run(context)
+        status = _run(context, actions)
         _over.append(True)
     except Cancelled:  # before there was work, or while another end was being written down
         _over.append(True)
@@ -108,7 +110,7 @@ def _raise_cancelled(*_: object) -> None:
     if _over:
         return
     _asked_to_end.append(True)
-    give_up()
+    OF_PROCESS.over = True
     raise Cancelled
 
 
@@ -118,7 +120,7 @@ def _unraisable(met: "sys.UnraisableHookArgs") -> None:
         sys.__unraisablehook__(met)
 
 
-def _run(context: JobContext) -> int:
+def _run(context: JobContext, actions: str) -> int:
     try:
         gpus = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
         context.writer.write(
@@ -130,8 +132,8 @@ def _run(context: JobContext) -> int:
             gpus=gpus,
         )
         _enter(context.raw)
-        hear(lambda done, total, text: context.progress(done, total, "build steps", text))
-        result = find_action(str(context.raw.get("action")))(context)
+        OF_PROCESS.progress = lambda done, total, text: context.progress(done, total, "build steps", text)
+        result = find_action(str(context.raw.get("action")), actions)(context)
         context.writer.write("result", data=result or {})
         return 0
     except Cancelled:

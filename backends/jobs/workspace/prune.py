@@ -6,7 +6,6 @@ import time
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.filesystem.regular import Damaged
 from layerwise._tool.backends.jobs.folder import LOCK, is_own, is_started, write_own
@@ -14,16 +13,19 @@ from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.jobs.processes.conclude import sweep_files
 from layerwise._tool.backends.jobs.processes.liveness import held_elsewhere
 from layerwise._tool.backends.jobs.workspace import locks
-
-if TYPE_CHECKING:
-    from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 _HALF_MADE = 60.0
 _NO_LOCK = -1
 
 
-def prune(workspace: "Workspace", jobs: Iterable[int] | None, keep: int, older_than: float) -> tuple[list[int], int]:
-    """See `Workspace.prune`."""
+def prune(
+    workspace: Workspace, jobs: Iterable[int] | None = None, *, keep: int = 0, older_than: float = 0.0
+) -> tuple[list[int], int]:
+    """Remove jobs that have ended; returns their ids and the bytes they took.
+
+    `jobs` names them, else all but the newest `keep` that ended more than `older_than` seconds ago go.
+    """
     alive = held_elsewhere()
     _clean(workspace, alive)
     named = [workspace.view(job) for job in jobs] if jobs is not None else _ended(workspace, keep, older_than)
@@ -36,7 +38,7 @@ def prune(workspace: "Workspace", jobs: Iterable[int] | None, keep: int, older_t
     return removed, freed
 
 
-def _ended(workspace: "Workspace", keep: int, older_than: float) -> list[JobView]:
+def _ended(workspace: Workspace, keep: int, older_than: float) -> list[JobView]:
     ended = [view for view in workspace.list_jobs() if view.final and not view.damage]
     ended = ended[: len(ended) - keep]
     if older_than <= 0:  # also those that ended later than now: the clock may have been set back
@@ -44,7 +46,7 @@ def _ended(workspace: "Workspace", keep: int, older_than: float) -> list[JobView
     return [view for view in ended if (view.ended or 0.0) <= time.time() - older_than]
 
 
-def _clean(workspace: "Workspace", alive: Collection[str]) -> None:
+def _clean(workspace: Workspace, alive: Collection[str]) -> None:
     """Remove what killed processes left half made or half removed."""
     for trash in workspace.jobs.glob(".trash-*"):
         discard(trash)
@@ -68,7 +70,7 @@ def _is_free(folder: Path) -> bool:
     return lock is not None
 
 
-def _remove(workspace: "Workspace", view: JobView) -> bool:
+def _remove(workspace: Workspace, view: JobView) -> bool:
     try:
         lock = locks.hold_within(view.folder / LOCK, 0.1) if is_own(view.folder) else _NO_LOCK
     except Damaged:  # nobody can hold it

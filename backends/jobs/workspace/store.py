@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.filesystem.files import user_path
 from layerwise._tool.backends.filesystem.permissions import given_umask, keep_private
 from layerwise._tool.backends.filesystem.regular import Damaged, read_regular
@@ -52,20 +52,6 @@ def default_root() -> Path:
         return Path(user_state_dir("layerwise"))
     except RuntimeError as error:
         raise LayerwiseError("this user has no home folder: set LAYERWISE_HOME to a folder of yours") from error
-
-
-def load_spec(folder: Path) -> "JobSpec":
-    """The spec of a job. Raises BadFile."""
-    import msgspec
-
-    from layerwise._tool.backends.jobs.spec import JobSpec
-
-    try:
-        return msgspec.json.decode(read_regular(folder / SPEC, MAX_SPEC, own=True), type=JobSpec)
-    except OSError as error:
-        raise BadFile(folder / SPEC, error.strerror or str(error)) from error
-    except (ValueError, RecursionError) as error:  # MsgspecError and what is not UTF-8 among them
-        raise BadFile(folder / SPEC, str(error)) from error
 
 
 class Workspace:
@@ -239,6 +225,8 @@ class Workspace:
 
         Raises UsageError when the job is still alive, LayerwiseError when it is damaged or the disk is full.
         """
+        from layerwise._tool.backends.jobs.spec import load_spec
+
         view = self.view(job)
         if view.damage:
             raise LayerwiseError(f"job {job} is damaged: {view.damage}; `layerwise jobs prune {job}` removes it")
@@ -260,17 +248,6 @@ class Workspace:
             os.close(lock)
             raise _no_space(error, view.folder) from error
         return view.folder, lock
-
-    def prune(
-        self, jobs: Iterable[int] | None = None, *, keep: int = 0, older_than: float = 0.0
-    ) -> tuple[list[int], int]:
-        """Remove jobs that have ended; returns their ids and the bytes they took.
-
-        `jobs` names them, else all but the newest `keep` that ended more than `older_than` seconds ago go.
-        """
-        from layerwise._tool.backends.jobs.workspace.prune import prune
-
-        return prune(self, jobs, keep, older_than)
 
 
 def _encoded(spec: "JobSpec") -> bytes:

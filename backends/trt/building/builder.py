@@ -1,11 +1,13 @@
 """Builds engines: from network, config and profiles to a serialised engine."""
 
+import threading
 import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from layerwise._tool.backends.builds import OF_PROCESS, Progress
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.filesystem.permissions import make_folder
@@ -14,7 +16,6 @@ from layerwise._tool.backends.scripts import call_script
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.building import config as configs
 from layerwise._tool.backends.trt.building.calibration import calibrated
-from layerwise._tool.backends.trt.building.monitor import Build, Progress, make_monitor
 from layerwise._tool.backends.trt.building.network import Network, made_by, mark_outputs, parse_onnx, script_network
 from layerwise._tool.backends.trt.building.plugins import load_plugins
 from layerwise._tool.backends.trt.building.precision import by_flags, in_graph
@@ -24,9 +25,11 @@ from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.logger import Messages, make_logger
 from layerwise._tool.backends.trt.options import TrtOptions
 from layerwise._tool.backends.trt.recorder import make_recorder
-from layerwise._tool.backends.trt.store import Store
+from layerwise._tool.backends.trt.store import Store, runs_code
 from layerwise._tool.backends.trt.tactics.selection import recording
 from layerwise._tool.backends.trt.tactics.timing_cache import save_timing_cache, use_timing_cache
+
+_AT_ONCE = 0.5
 
 
 @dataclass
@@ -50,10 +53,12 @@ def build_engine(
     messages: Messages | None = None,
     store: Store | None = None,
 ) -> Built:
-    """Build the engine that the options describe, or return the cached one from the workspace.
+    """Build the engine that the options describe, or take it from the workspace where the same one was built.
 
-    `progress` (None: the process-wide listener) may raise to end the build; the exception is re-raised
-    here. Raises MissingDependency without TensorRT, UsageError for options that do not match the model or the version,
+    Where code of the user's takes part it is built: nobody knows what that code read.
+
+    `progress` (None: who hears of all builds of the process) may raise to end the build; the exception comes out of
+    here. Raises MissingDependency without TensorRT, UsageError for options that do not fit the model or the version,
     LayerwiseError with TensorRT's own reasons.
     """
     return Builder(model, options, progress, messages or Messages(), store).run()
@@ -70,6 +75,7 @@ class Builder:
         self.model, self.options, self.messages = model, options, messages
         self._recording = recording(self.trt, options)
         self.store = None if options.fresh or self._recording.wanted else store or Store(self.trt)
+        self._reuses = self.store is not None and not runs_code(options)
         self.told: list[str] = []
         self._build = Build(progress)
         self._calibrator: Any = None
@@ -78,19 +84,20 @@ class Builder:
     def run(self) -> Built:
         """Return the engine, saved if the options say so."""
         load_plugins(self.trt, self._logger, self.options.network.plugins)
-        known = self.store.find(self.model, self.options) if self.store and not self._writes() else None
+        kept = self.store if self._reuses else None
+        known = kept.find(self.model, self.options) if kept and not self._writes() else None
         if known is not None:
             self.told.append("The engine was built before with these options; it is taken from the workspace.")
             built = Built(known, 0.0, True, self.told)
         else:
             built = self._built()
-            if self.store:
-                self.store.keep(self.model, self.options, built.data)
+            if kept:
+                kept.keep(self.model, self.options, built.data)
         if self.options.save_engine:
             save_engine(built.data, Path(self.options.save_engine))
             built.path = Path(self.options.save_engine)
-        elif self.store:
-            built.path = self.store.place(self.model, self.options)
+        elif kept:
+            built.path = kept.place(self.model, self.options)
         return built
 
     def _writes(self) -> bool:
@@ -189,3 +196,62 @@ def save_engine(data: bytes, path: Path) -> None:
         atomic_write(path, data)
     except OSError as error:
         raise LayerwiseError(f"{shown(str(path))} cannot be written: {error.strerror}") from None
+
+
+class Build:
+    """Phases of a build as reported by TensorRT's progress monitor, from any of its threads.
+
+    Whatever `progress` raises (also a job's cancellation) ends the build at its next step; it is kept in `error`, since
+    an exception must not pass through TensorRT. progress: None is the process-wide listener.
+    """
+
+    def __init__(self, progress: Progress | None = None) -> None:
+        self.error: BaseException | None = None
+        self._progress = progress or OF_PROCESS.progress
+        self._from = 0.0 if progress else time.monotonic() + _AT_ONCE
+        self._lock = threading.Lock()
+        self._phases: dict[str, tuple[str, int]] = {}
+
+    def start(self, phase: str, parent: str | None, steps: int) -> None:
+        with self._lock:
+            above = self._phases.get(parent or "", ("", 0))[0]
+            self._phases[phase] = (f"{above} > {phase}" if above else phase, steps)
+
+    def step(self, phase: str, step: int) -> bool:
+        """Report a completed step; return whether to continue."""
+        with self._lock:
+            path, steps = self._phases.get(phase, (phase, 0))
+            if self.error is None:
+                self.error = self._told(step + 1, steps or None, path)
+            return self.error is None
+
+    def _told(self, done: float, total: float | None, text: str) -> BaseException | None:
+        try:
+            if time.monotonic() >= self._from:
+                self._progress(done, total, text)
+        except BaseException as error:
+            return error
+        return LayerwiseError("the build was given up") if OF_PROCESS.over else None
+
+    def finish(self, phase: str) -> None:
+        with self._lock:
+            self._phases.pop(phase, None)
+
+
+def make_monitor(trt: Any, build: Build) -> Any:
+    """Return an IProgressMonitor that reports to `build`. Keep it until the build is over."""
+
+    class Monitor(trt.IProgressMonitor):  # type: ignore[misc]
+        def __init__(self) -> None:
+            trt.IProgressMonitor.__init__(self)
+
+        def phase_start(self, phase_name: str, parent_phase: str | None, num_steps: int) -> None:
+            build.start(phase_name, parent_phase, num_steps)
+
+        def step_complete(self, phase_name: str, step: int) -> bool:
+            return build.step(phase_name, step)
+
+        def phase_finish(self, phase_name: str) -> None:
+            build.finish(phase_name)
+
+    return Monitor()

@@ -1,17 +1,14 @@
 """How reduced precision is requested: builder flags on a weakly typed network of 10, or types in the graph."""
 
-import importlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from layerwise._tool.backends.builds import OF_PROCESS
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.trt.capabilities import able
 from layerwise._tool.backends.trt.options import TrtOptions
-
-GRAPH = "layerwise._tool.debugtools.convert.engine_precision:reduced"
-"""Where models are converted; resolved in the worker alone, as the actions of jobs are."""
 
 
 def by_flags(trt: Any, options: TrtOptions) -> bool:
@@ -38,6 +35,5 @@ def in_graph(
     wanted = options.network
     if not (reduces(options) or wanted.layer_precisions or wanted.tensor_dtypes):
         return nullcontext(model)
-    module, _, function = GRAPH.partition(":")
-    reduced: Callable[..., AbstractContextManager[Loadable]] = getattr(importlib.import_module(module), function)
-    return reduced(model, options, tell)
+    assert OF_PROCESS.reduced is not None, "nobody has handed over what writes precision into a graph"
+    return OF_PROCESS.reduced(model, options, tell)

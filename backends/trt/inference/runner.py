@@ -18,10 +18,9 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.building.builder import build_engine
 from layerwise._tool.backends.trt.inference.engine import Engine, load_engine, set_budget
 from layerwise._tool.backends.trt.inference.execution import Execution
-from layerwise._tool.backends.trt.inference.refit import restore_weights
-from layerwise._tool.backends.trt.library import cudart, tensorrt
+from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.logger import Messages
-from layerwise._tool.backends.trt.options import ENGINE_SUFFIXES, TrtOptions, trt_options
+from layerwise._tool.backends.trt.options import ENGINE_SUFFIXES, TrtOptions
 
 Array = NDArray[Any]
 
@@ -98,20 +97,6 @@ def _check_alike(found: Mapping[str, Array], other: Mapping[str, Array], number:
                                  "not deterministic")  # fmt: skip
 
 
-def opened(spec: RunnerSpec, model: Loadable, *, name: str) -> RunnerBase:
-    """Open a runner of kind "trt", as `backends.trt.open_trt` says."""
-    from layerwise._tool.backends.trt.inference.late import LateRunner, needs_shapes
-    from layerwise._tool.backends.trt.inference.parts import PartRunner
-
-    options = trt_options(spec.options)
-    tensorrt(), cudart()
-    if options.part:
-        return PartRunner(spec, model, options, name)
-    if engine_path(options, model) is None and needs_shapes(model, options):
-        return LateRunner(spec, model, options, name)
-    return opened_now(spec, model, options, name)
-
-
 def opened_now(spec: RunnerSpec, model: Loadable, options: TrtOptions, name: str) -> TrtRunner:
     """Build or load the engine, and a runner over it."""
     trt, messages = tensorrt(), Messages()
@@ -150,3 +135,27 @@ def read_engine(path: Path) -> bytes:
     """The bytes of an engine file. BadFile if it cannot be read, or is no regular file."""
     with os.fdopen(open_regular(path), "rb") as stream:
         return stream.read()
+
+
+def restore_weights(trt: Any, engine: Engine, model: Loadable, tell: Any) -> None:
+    """Refit an engine that lacks weights from `model`; any other is left as it is.
+
+    LayerwiseError where there is no model to take them from, or it does not have them.
+    """
+    if not engine.engine.refittable:
+        return
+    refitter = trt.Refitter(engine.engine, engine.logger)
+    missing = refitter.get_missing_weights()
+    if not missing:
+        return
+    if model.data is None and (model.path is None or model.path.suffix.lower() != ".onnx"):
+        raise LayerwiseError(
+            f"the engine was built with --strip-plan and lacks {len(missing)} weight(s) ({shown(missing[0], 60)}, …): "
+            "give the ONNX model that it was built of as well (run MODEL.onnx --trt-engine ENGINE)"
+        )
+    engine.messages.reason("")
+    beside = str((model.data_folder() or Path()) / "model.onnx")
+    parser = trt.OnnxParserRefitter(refitter, engine.logger)
+    if not parser.refit_from_bytes(model.read(), beside) or not refitter.refit_cuda_engine():
+        raise LayerwiseError(f"the engine cannot be refitted: {shown(engine.messages.reason('it says no more'), 500)}")
+    tell(f"{len(missing)} weight(s) that the engine lacked are taken from the model.")

@@ -12,8 +12,7 @@ from layerwise._tool.backends.trt.capabilities import able, lacks
 from layerwise._tool.backends.trt.logger import Messages
 from layerwise._tool.backends.trt.options import TrtOptions
 from layerwise._tool.backends.trt.tactics.autotuning import Autotuning
-from layerwise._tool.backends.trt.tactics.record import Op, Record, save_record
-from layerwise._tool.backends.trt.tactics.selection import Recording, Tell
+from layerwise._tool.backends.trt.tactics.record import Op, Record, Recording, Tell, save_record
 from layerwise._tool.backends.trt.tactics.timing_cache import give_timing_cache
 
 _ROUNDS = 5

@@ -9,8 +9,9 @@
 """
 
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -19,7 +20,9 @@ from layerwise._tool.backends.filesystem.files import MOST, atomic_write, read_f
 from layerwise._tool.backends.formats.json_text import check_values
 from layerwise._tool.backends.specs import Spec
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.logger import Messages
 
+Tell = Callable[[str], None]
 _KEY = re.compile(r"0x[0-9a-f]{32}")
 _TACTIC = re.compile(r"0x[0-9a-f]{1,16}")
 
@@ -78,3 +81,23 @@ def save_record(record: Record, path: Path) -> None:
         atomic_write(path, msgspec.json.format(msgspec.json.encode(record), indent=1))
     except OSError as error:
         raise LayerwiseError(f"{shown(str(path))} cannot be written: {error.strerror}") from None
+
+
+class Recording:
+    """The handling of tactics that the options ask for; this one does nothing.
+
+    gives_cache: it provides the timing cache. error: why a build could not continue.
+    """
+
+    wanted = gives_cache = False
+    error: LayerwiseError | None = None
+
+    def attach(self, config: Any, messages: Messages) -> None:
+        """Set up recording, replaying or excluding on the builder."""
+
+    def again(self, config: Any) -> bool:
+        """Return whether to build once more, given the builder's choices."""
+        return False
+
+    def save(self, config: Any, tell: Tell) -> None:
+        """Write the choices if the options ask for it."""

@@ -5,7 +5,7 @@ On 10 with an algorithm selector, in Polygraphy's replay JSON; on 11, which has 
 """
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,10 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.capabilities import able, lacks
 from layerwise._tool.backends.trt.logger import Messages
 from layerwise._tool.backends.trt.options import TrtOptions
-from layerwise._tool.backends.trt.tactics.record import Record, decode_record, read_bounded
+from layerwise._tool.backends.trt.tactics.over_cache import CacheRecording
+from layerwise._tool.backends.trt.tactics.record import Record, Recording, Tell, decode_record, read_bounded
 
 Replay = dict[str, dict[str, Any]]
-Tell = Callable[[str], None]
 
 
 def described(context: Any, algorithm: Any) -> dict[str, Any]:
@@ -73,26 +73,6 @@ def read_replay(path: Path) -> Replay:
     return found
 
 
-class Recording:
-    """The handling of tactics that the options ask for; this one does nothing.
-
-    gives_cache: it provides the timing cache. error: why a build could not continue.
-    """
-
-    wanted = gives_cache = False
-    error: LayerwiseError | None = None
-
-    def attach(self, config: Any, messages: Messages) -> None:
-        """Set up recording, replaying or excluding on the builder."""
-
-    def again(self, config: Any) -> bool:
-        """Return whether to build once more, given the builder's choices."""
-        return False
-
-    def save(self, config: Any, tell: Tell) -> None:
-        """Write the choices if the options ask for it."""
-
-
 def recording(trt: Any, options: TrtOptions) -> Recording:
     """Return the handling of tactics for these options. BadFile, or UsageError for what this version cannot do."""
     if not (options.save_tactics or options.load_tactics or options.exclude_tactics):
@@ -110,8 +90,6 @@ def recording(trt: Any, options: TrtOptions) -> Recording:
     if able(trt, "algorithm_selector") and not records:
         loaded = [replays.get(option, {}) for option in named]
         return SelectorRecording(trt, options.save_tactics, *loaded)
-    from layerwise._tool.backends.trt.tactics.over_cache import CacheRecording
-
     return CacheRecording(trt, options, records.get("--load-tactics"), records.get("--exclude-tactics"))
 
 

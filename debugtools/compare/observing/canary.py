@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, rounding_bound
+from layerwise._tool.debugtools.compare.rows import CanaryReport
 from layerwise._tool.debugtools.compare.spec import MetricName
 
 Array = NDArray[Any]
@@ -51,7 +52,7 @@ class Canary:
         """Whether rounding explains what looking did, and no verdict changes by it."""
         return self._within and not self._flips
 
-    def report(self) -> dict[str, Any] | None:
+    def report(self) -> CanaryReport | None:
         """The result's `canary`; None if nothing was observed."""
         if not self.checked:
             return None
@@ -62,7 +63,7 @@ class Canary:
             text = f"looking moved the outputs by up to {self.moved:.3g} ({self._worst}), {size} what rounding explains"
         if self._flips:
             text += f"; the verdict changes for {', '.join(self._flips[:3])}"
-        return {"ok": self.ok, "moved": self.moved, "text": text}
+        return CanaryReport(self.ok, self.moved, text)
 
 
 def same_bits(a: Array, b: Array) -> bool:

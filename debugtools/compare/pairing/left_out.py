@@ -1,41 +1,18 @@
 """What a comparison did not compare, and why: no verdict comes of nothing, and what is missing is listed."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
 
-import msgspec
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.rows import LayerRow, NotCompared, Pair, Reason
 
-Reason = Literal[
-    "excluded", "not marked", "no counterpart", "no value", "empty", "random", "no verdict", "not a tensor",
-    "iterations",
-]  # fmt: skip
-Row = dict[str, Any]
-Pair = tuple[int, int]
 _ASKED_FOR = frozenset({"excluded", "not marked"})
 _SEEN = frozenset({"random"})  # a row of the table tells it
 _NAMED = 5
 KINDS = ("sequence", "value")  # in place of a data type, in the row of an output that the sides do not give alike
 NO_VALUE = "no value on either side: an empty sequence, or an optional without a value"
 EMPTY = "no elements on either side"
-
-
-class NotCompared(msgspec.Struct, frozen=True):
-    """One tensor that was not compared ("": whole iterations), and why.
-
-    pair: places of the two runners, None for all. iteration: the first one where it was so; times: in how many.
-    layer: it is no output of the runs.
-    """
-
-    tensor: str
-    reason: Reason
-    text: str
-    pair: Pair | None = None
-    iteration: int = 0
-    times: int = 1
-    layer: bool = False
 
 
 class LeftOut:
@@ -50,25 +27,20 @@ class LeftOut:
         known = self._items.get(key)
         self._items[key] = item if known is None else replace(known, times=known.times + 1)
 
-    def row(self, row: Row) -> None:
+    def row(self, row: LayerRow) -> None:
         """Take in a row of the layer table, if it compares nothing."""
         found = why_not(row)
         if found is not None:
-            first, second = row["pair"]
-            self.add(NotCompared(row["tensor"], *found, pair=(first, second), iteration=row["iteration"]))
+            self.add(NotCompared(row.tensor, *found, pair=row.pair, iteration=row.iteration))
 
     def __iter__(self) -> Iterator[NotCompared]:
         return iter(self._items.values())
-
-    def listed(self) -> list[dict[str, Any]]:
-        """All of it, as results hold it."""
-        return [asdict(item) for item in self]
 
     def warnings(self) -> Iterator[str]:
         """A line for each reason that the user did not ask for and no row tells."""
         groups: dict[str, list[NotCompared]] = {}
         for item in self:
-            if unasked(asdict(item)):
+            if unasked(item):
                 groups.setdefault(item.text, []).append(item)
         for text, items in groups.items():
             names = _names(items)
@@ -83,25 +55,25 @@ class LeftOut:
         return f"nothing was compared of {names} ({why}{more})"
 
 
-def unasked(item: Mapping[str, Any]) -> bool:
+def unasked(item: NotCompared) -> bool:
     """Whether one of a result's `not_compared` is worth a warning: no layer, not as asked for, and no row tells it."""
-    return item["reason"] not in _ASKED_FOR | _SEEN and not item["layer"]
+    return item.reason not in _ASKED_FOR | _SEEN and not item.layer
 
 
-def compared(row: Row) -> bool:
+def compared(row: LayerRow) -> bool:
     """Whether a row says something about values: it has a verdict, and elements or a failure."""
     return why_not(row) is None
 
 
-def why_not(row: Row) -> tuple[Reason, str] | None:
+def why_not(row: LayerRow) -> tuple[Reason, str] | None:
     """Why a row compares nothing, None if it compares something."""
-    if row["passed"] is False:
+    if row.passed is False:
         return None
-    if row["finding"] == "skip":
-        return "random", row["note"]
-    if row["passed"] is None:
-        return "no verdict", row["note"] or "no metric gave a verdict"
-    return None if row["size"] else ("empty", EMPTY)
+    if row.finding == "skip":
+        return "random", row.note
+    if row.passed is None:
+        return "no verdict", row.note or "no metric gave a verdict"
+    return None if row.size else ("empty", EMPTY)
 
 
 def _names(items: Sequence[NotCompared]) -> str:

@@ -14,6 +14,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.kinds import arithmetic
 from layerwise._tool.debugtools.compare.arithmetic.order_statistics import errors
 from layerwise._tool.debugtools.compare.plots import figure, heatmaps
+from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 
 Array = NDArray[Any]
@@ -49,15 +50,15 @@ class Plots:
             Path(name).parent.mkdir(parents=True, exist_ok=True)
         return self._stack.enter_context(whole_folder(Path(name), merge=True))
 
-    def draw(self, row: dict[str, Any], runners: tuple[str, str], a: Array, b: Array) -> None:
+    def draw(self, row: LayerRow, runners: tuple[str, str], a: Array, b: Array) -> None:
         """Draw one pair of tensors, one heatmap and two plots; nothing for strings, empty ones and different shapes."""
         if not (self._heatmaps or self._scatter):
             return
         how = arithmetic(a.dtype, b.dtype)
         if a.shape != b.shape or not a.size or how.kind in ("string", "none"):
             return
-        stem = f"{_file_name(row['tensor'])}_{row['iteration']}_{row['pair'][0]}"
-        title = f"error of {shown(row['tensor'], 80)}\n{shown(runners[0], 60)} against {shown(runners[1], 60)}"
+        stem = f"{_file_name(row.tensor)}_{row.iteration}_{row.pair[0]}"
+        title = f"error of {shown(row.tensor, 80)}\n{shown(runners[0], 60)} against {shown(runners[1], 60)}"
         chosen, sheets = None, []
         for relative, word in ((False, "absolute"), (True, "relative")):
             error = errors(a, b, how, relative=relative).astype(np.float64).reshape(a.shape)

@@ -19,7 +19,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.kinds import arithmetic
 from layerwise._tool.debugtools.compare.memory import Limits
 from layerwise._tool.debugtools.compare.sides.side import Graph, ModelSide
-from layerwise._tool.debugtools.compare.sides.stream import GraphStream, SessionPool
+from layerwise._tool.debugtools.compare.sides.stream import Blocked, GraphStream, SessionPool
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
@@ -50,29 +50,6 @@ def fingerprint(array: Array) -> Print | None:
         return None
     places = np.linspace(0, array.size - 1, min(SAMPLES, array.size)).astype(np.int64)
     return Print(array.shape, array.reshape(-1)[places].astype(np.float64))
-
-
-@dataclass(frozen=True, slots=True)
-class Blocked:
-    """The layout of an NCHWc tensor, (N, C rounded up, ...) with `block` channels innermost; called, it gives the
-    tensor as (N, C, ...)."""
-
-    block: int
-    channels: int
-
-    def __call__(self, array: Array) -> Array:
-        n, c, *rest = array.shape
-        blocked = array.reshape(n, c // self.block, *rest, self.block)
-        plain = np.moveaxis(blocked, -1, 2).reshape(n, c, *rest)
-        return np.ascontiguousarray(plain[:, : self.channels])
-
-    def back(self, array: Array) -> Array:
-        """Return a tensor (N, C, ...) in this layout, channels that are not there filled with zeros."""
-        n, c, *rest = array.shape
-        whole = np.zeros((n, -(-c // self.block) * self.block, *rest), array.dtype)
-        whole[:, :c] = array
-        apart = whole.reshape(n, -1, self.block, *rest)
-        return np.ascontiguousarray(np.moveaxis(apart, 2, -1)).reshape(whole.shape)
 
 
 def executed_graph(side: ModelSide, folder: Path, originals: Mapping[str, Print], feed: Mapping[str, Array]) -> Graph:

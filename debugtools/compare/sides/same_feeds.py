@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from layerwise._tool.backends.jobs.journal.earlier_attempts import Stale
+from layerwise._tool.backends.jobs.journal.earlier_attempts import Stale, typed
 from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.rows import FeedRow
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
@@ -22,13 +23,13 @@ def same_feeds(context: "JobContext", spec: FeedSpec, feeds: Iterator[Feed]) -> 
     if spec.files or not spec.script:
         yield from feeds
         return
-    known = {row["iteration"]: row["hash"] for row in context.previous_rows("feeds")}
+    known = {row.iteration: row.hash for row in typed(context.previous_rows("feeds"), FeedRow)}
     for number, feed in enumerate(feeds):
         found = digest(feed).hex()
         if known.get(number, found) != found:
             raise Stale(f"{shown(spec.script, 200)} gives other inputs than in attempt {context.earlier.attempt}")
         if number not in known:
-            context.row("feeds", {"iteration": number, "hash": found})
+            context.row("feeds", FeedRow(number, found))
         yield feed
 
 

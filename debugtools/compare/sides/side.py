@@ -20,11 +20,10 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.pairing.counterparts import outputs_of
 from layerwise._tool.debugtools.compare.pairing.saved_names import RenamedOutputs
 from layerwise._tool.debugtools.compare.sides.models import Model, make_model
-from layerwise._tool.debugtools.compare.sides.stream import GraphStream, Open, SessionPool, on_host
+from layerwise._tool.debugtools.compare.sides.stream import Blocked, GraphStream, Open, SessionPool, on_host
 from layerwise._tool.debugtools.compare.spec import CompareSpec, Observing
 
 if TYPE_CHECKING:
-    from layerwise._tool.debugtools.compare.sides.executed import Blocked
     from layerwise._tool.surgery.cut.segments import GraphCut, Segment
 
 Array = NDArray[Any]
@@ -43,7 +42,7 @@ class Graph:
     cut: "GraphCut"
     folder: Path
     executed: bool = False
-    names: "dict[str, tuple[str, Blocked | None]] | None" = None
+    names: dict[str, tuple[str, Blocked | None]] | None = None
     unmatched: list[str] = field(default_factory=list)
     values: Callable[[Feed], Feed] | None = None
 

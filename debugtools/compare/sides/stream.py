@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -22,6 +23,29 @@ if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut, Segment
 
 Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """The layout of an NCHWc tensor, (N, C rounded up, ...) with `block` channels innermost; called, it gives the
+    tensor as (N, C, ...)."""
+
+    block: int
+    channels: int
+
+    def __call__(self, array: Array) -> Array:
+        n, c, *rest = array.shape
+        blocked = array.reshape(n, c // self.block, *rest, self.block)
+        plain = np.moveaxis(blocked, -1, 2).reshape(n, c, *rest)
+        return np.ascontiguousarray(plain[:, : self.channels])
+
+    def back(self, array: Array) -> Array:
+        """Return a tensor (N, C, ...) in this layout, channels that are not there filled with zeros."""
+        n, c, *rest = array.shape
+        whole = np.zeros((n, -(-c // self.block) * self.block, *rest), array.dtype)
+        whole[:, :c] = array
+        apart = whole.reshape(n, -1, self.block, *rest)
+        return np.ascontiguousarray(np.moveaxis(apart, 2, -1)).reshape(whole.shape)
 
 
 class Session(Protocol):

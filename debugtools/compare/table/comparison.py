@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from layerwise._tool.debugtools.compare.pairing.left_out import LeftOut
+from layerwise._tool.debugtools.compare.rows import LayerRow, Pair
 from layerwise._tool.debugtools.compare.sides.models import Model
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide, Side
 from layerwise._tool.debugtools.compare.sides.stream import observing
 from layerwise._tool.debugtools.compare.spec import CompareSpec, Observing
-from layerwise._tool.debugtools.compare.table.layers import Row
-from layerwise._tool.debugtools.compare.table.outcome import Key
 from layerwise._tool.debugtools.compare.table.saving import Savers
 from layerwise._tool.debugtools.compare.table.validate import Validator
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 Feed = Mapping[str, Array]
-Pair = tuple[int, int]
 
 
 class Enough(Exception):
@@ -48,7 +46,7 @@ class Frame:
     pairs: list[Pair]
     savers: Savers
     validator: Validator | None
-    done: dict[Key, Row] = field(default_factory=dict)
+    done: dict[tuple[int, Pair, str], LayerRow] = field(default_factory=dict)
     left_out: LeftOut = field(default_factory=LeftOut)
 
     @property

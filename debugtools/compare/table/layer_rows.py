@@ -8,12 +8,12 @@ from layerwise._tool.debugtools.compare.memory import give_back, limits, residen
 from layerwise._tool.debugtools.compare.observing.canary import Canary
 from layerwise._tool.debugtools.compare.observing.iteration import Observer, Plan, make_plan
 from layerwise._tool.debugtools.compare.observing.run_ahead import Ahead, pair_size
-from layerwise._tool.debugtools.compare.pairing.left_out import NotCompared
+from layerwise._tool.debugtools.compare.rows import NotCompared, Pair
 from layerwise._tool.debugtools.compare.sides.marked import check_budget, markable
 from layerwise._tool.debugtools.compare.sides.marks import marked_tensors, shown_outputs
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.compare.spec import MarkSpec
-from layerwise._tool.debugtools.compare.table.comparison import Array, Feed, Frame, Pair
+from layerwise._tool.debugtools.compare.table.comparison import Array, Feed, Frame
 from layerwise._tool.debugtools.compare.table.output_rows import not_given, note_unwanted, output_rows, paired
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 

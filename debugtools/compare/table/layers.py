@@ -5,13 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import UNSET
+
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, worst
 from layerwise._tool.debugtools.compare.arithmetic.moments import Moments, Side
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounding_bound
+from layerwise._tool.debugtools.compare.rows import LayerRow, Required, SideStats
 from layerwise._tool.debugtools.compare.table.places import Place, Places
 
 LEAP = 10.0
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +59,14 @@ class Ledger:
         amplification = rel_l2 / error if complete and error > 0 and math.isfinite(rel_l2) else None
         return amplification, finding
 
-    def recall(self, row: Row) -> None:
+    def recall(self, row: LayerRow) -> None:
         """Take in a row that an earlier attempt of the job made."""
-        place = self._places.place(row["tensor"])
-        bound = rounding_bound(row["dtype"], place.depth)
-        rel_l2 = math.nan if row["rel_l2"] is None else float(row["rel_l2"])
-        finite = [nan + inf == 0 for nan, inf in zip(row["nan"], row["inf"], strict=True)]
-        bad = _is_bad(row["finding"], row["passed"], rel_l2, bound)
-        drawn = self._is_drawn(row["tensor"], self._inputs(place)[0], rel_l2)
-        self._known[row["tensor"]] = Known(rel_l2, (finite[0], finite[1]), bad, drawn)
+        place = self._places.place(row.tensor)
+        rel_l2 = math.nan if row.rel_l2 is None else row.rel_l2
+        finite = row.nan[0] + row.inf[0] == 0, row.nan[1] + row.inf[1] == 0
+        bad = _is_bad(row.finding, row.passed, rel_l2, rounding_bound(row.dtype, place.depth))
+        drawn = self._is_drawn(row.tensor, self._inputs(place)[0], rel_l2)
+        self._known[row.tensor] = Known(rel_l2, finite, bad, drawn)
 
     def _inputs(self, place: Place) -> tuple[list[Known], bool]:
         """What is known of a node's inputs, or of the nearest tensors before them; whether it is all of the inputs."""
@@ -154,74 +155,55 @@ def layer_row(
     place: Place,
     result: Comparison,
     judged: tuple[float | None, str],
-) -> Row:
-    """Return the row of table `layers` that contracts describe; indices are per dimension, numbers plain."""
-    shape = result.shapes[0]
-    row: Row = {
-        "iteration": iteration, "pair": list(pair), "i": place.i, "node": place.node, "op": place.op, "tensor": name,
-        "mode": mode, "dtype": list(result.dtypes), "shape": list(shape), "size": math.prod(shape),
-    }  # fmt: skip
-    if other != name:
-        row["tensor2"] = other
-    if result.shapes[1] != shape:
-        row["shape2"] = list(result.shapes[1])
-    row |= _errors(result) | _orders(result)
-    row["stats"] = [
+) -> LayerRow:
+    """Return the row of table `layers` of a compared pair. judged: amplification and finding."""
+    shape, shape2 = result.shapes
+    rule, (a, b) = result.rule, result.sides
+    first, second = (
         side_stats(side, shape, order)
         for side, shape, order in zip(result.sides, result.shapes, result.order_sides, strict=True)
-    ]
-    row |= {
-        "ampl": judged[0], "rel_l2": result.rel_l2, "finding": judged[1], "metrics": result.verdicts,
-        "passed": result.passed, "note": result.note,
+    )
+    return LayerRow(
+        iteration=iteration, pair=pair, i=place.i, node=place.node, op=place.op, tensor=name,
+        tensor2=other if other != name else UNSET, mode=mode, dtype=result.dtypes,
+        shape=shape, shape2=shape2 if shape2 != shape else UNSET, size=math.prod(shape),
+        atol=rule.atol, rtol=rule.rtol, stat=rule.stat, over=result.over,
+        nan=(a.nans if a else 0, b.nans if b else 0), inf=(a.infs if a else 0, b.infs if b else 0),
+        first_nan=_first_place([(s.first_nan, sh) for s, sh in zip((a, b), result.shapes, strict=True) if s]),
+        stats=(first, second), ampl=judged[0], rel_l2=result.rel_l2, finding=judged[1], metrics=result.verdicts,
+        passed=result.passed, note=result.note, **_errors(result),
+    )  # fmt: skip
+
+
+def _errors(result: Comparison) -> dict[str, Any]:
+    """The fields of a row that are set where elements could be subtracted."""
+    totals, shape, required = result.totals, result.shapes[0], result.required()
+    if totals is None or required is None:
+        return {}
+    found: dict[str, Any] = {
+        "l2": result.l2, "cosine": result.cosine, "psnr": result.psnr, "snr": result.snr,
+        "lpips": UNSET if result.lpips is None else result.lpips, "required": Required(*required),
     }  # fmt: skip
-    return row
-
-
-def _errors(result: Comparison) -> Row:
-    totals, shape, rule = result.totals, result.shapes[0], result.rule
-    row: Row = {"atol": rule.atol, "rtol": rule.rtol, "stat": rule.stat, "over": result.over}
-    a, b = result.sides
-    row["nan"] = [side.nans if side else 0 for side in (a, b)]
-    row["inf"] = [side.infs if side else 0 for side in (a, b)]
-    row["first_nan"] = _first_place([(s.first_nan, sh) for s, sh in zip((a, b), result.shapes, strict=True) if s])
-    if totals is None:
-        return row
-    required = result.required()
-    assert required is not None
-    for key, moments in (("abs", totals.abs), ("rel", totals.rel)):
-        row |= {
+    for key, moments, orders in (("abs", totals.abs, result.order_abs), ("rel", totals.rel, result.order_rel)):
+        found |= {
             f"max_{key}": worst(moments), f"min_{key}": moments.low if moments.count else 0.0,
             f"mean_{key}": moments.mean, f"std_{key}": moments.deviation,
             f"argmin_{key}": place_of(moments.low_at, shape), f"argmax_{key}": place_of(moments.high_at, shape),
         }  # fmt: skip
-    row |= {"l2": result.l2, "cosine": result.cosine, "psnr": result.psnr, "snr": result.snr}
-    if result.lpips is not None:
-        row["lpips"] = result.lpips
-    row["required"] = {"abs": required[0], "rel": required[1]}
-    return row
+        found |= {f"{name}_{key}": value for name, value in orders.items()}
+    return found
 
 
-def _orders(result: Comparison) -> Row:
-    return {
-        f"{name}_{key}": value
-        for key, found in (("abs", result.order_abs), ("rel", result.order_rel))
-        for name, value in found.items()
-    }
-
-
-def side_stats(side: Side | None, shape: tuple[int, ...], order: dict[str, float]) -> Row | None:
+def side_stats(side: Side | None, shape: tuple[int, ...], order: dict[str, float]) -> SideStats | None:
     """Statistics of one side as Polygraphy's `Stats` line has them; None for what has no numbers."""
     if side is None or not side.moments.count:
         return None
     moments: Moments = side.moments
-    stats: Row = {
-        "mean": moments.mean, "std": moments.deviation, "min": moments.low, "argmin": place_of(moments.low_at, shape),
-        "max": moments.high, "argmax": place_of(moments.high_at, shape),
-        "avg_magnitude": side.magnitude / moments.count,
-    }  # fmt: skip
-    if order:
-        stats |= {"var": moments.deviation**2, **order}
-    return stats
+    return SideStats(
+        mean=moments.mean, std=moments.deviation, min=moments.low, argmin=place_of(moments.low_at, shape),
+        max=moments.high, argmax=place_of(moments.high_at, shape), avg_magnitude=side.magnitude / moments.count,
+        var=moments.deviation * moments.deviation if order else UNSET, **order,
+    )  # fmt: skip
 
 
 def place_of(flat: int, shape: tuple[int, ...]) -> list[int]:

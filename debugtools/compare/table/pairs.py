@@ -12,8 +12,9 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances
 from layerwise._tool.debugtools.compare.pairing.counterparts import Uneven
+from layerwise._tool.debugtools.compare.rows import LayerRow, Pair
 from layerwise._tool.debugtools.compare.spec import CompareSpec
-from layerwise._tool.debugtools.compare.table.layers import Ledger, Row, layer_row
+from layerwise._tool.debugtools.compare.table.layers import Ledger, layer_row
 from layerwise._tool.debugtools.compare.table.places import Places
 from layerwise._tool.debugtools.compare.table.postprocess import Postprocess, ScriptResult, split_script
 
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from layerwise._tool.debugtools.compare.sides.side import Side
 
 Array = NDArray[Any]
-Pair = tuple[int, int]
-Listener = Callable[[Row, Comparison, Array, Array], None]
+Listener = Callable[[LayerRow, Comparison, Array, Array], None]
 
 
 class Comparer:
@@ -41,12 +41,11 @@ class Comparer:
         self._ledgers: dict[Pair, Ledger] = {}
         self.device: OnDevice | None = None
 
-    def begin(self, earlier: Iterable[Row]) -> None:
+    def begin(self, earlier: Iterable[LayerRow]) -> None:
         """Start an iteration: nothing is known but the rows that an earlier attempt made."""
         self._ledgers.clear()
         for row in earlier:
-            pair = row["pair"][0], row["pair"][1]
-            self._ledgers.setdefault(pair, Ledger(self.places)).recall(row)
+            self._ledgers.setdefault(row.pair, Ledger(self.places)).recall(row)
 
     def begin_pair(self, pair: Pair, first: Mapping[str, Array], second: Mapping[str, Array]) -> None:
         """Let the user's function see all outputs of a pair of runs."""

@@ -26,6 +26,7 @@ from layerwise._tool.backends.results.accuracy import passed as accuracy_passed
 from layerwise._tool.backends.results.writer import open_results_writer
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, worst
+from layerwise._tool.debugtools.compare.rows import Average
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.spec import CompareSpec, Observing
 
@@ -110,16 +111,10 @@ class Accuracy:
                 iterations.append({})
             iterations[iteration][name] = accuracy_result(metric, passed, result)
 
-    def averages(self) -> list[dict[str, Any]]:
+    def averages(self) -> list[Average]:
         """Per pair, tensor and metric: the average over the iterations (None for `simple`) and its verdict."""
         return [
-            {
-                "pair": list(pair),
-                "tensor": name,
-                "metric": metric,
-                "value": getattr(found, "value", None),
-                "passed": accuracy_passed(found),
-            }
+            Average(pair, name, metric, getattr(found, "value", None), accuracy_passed(found))
             for metric, result in self._results.items()
             for pair in result.pairs
             for name, found in result.average(pair).items()

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.metrics import array_stats
+from layerwise._tool.debugtools.compare.rows import ValidateRow
 from layerwise._tool.debugtools.compare.table.layers import place_of
 
 if TYPE_CHECKING:
@@ -30,9 +31,9 @@ class Validator:
             return True
         self.valid = False
         first = min(place for place in (side.first_nan, side.first_inf) if place >= 0)
-        row = {"iteration": iteration, "runner": runner, "tensor": name, "nan": side.nans, "inf": side.infs}
-        self._context.row("validate", row | {"first": place_of(first, array.shape)})
-        found = f"{side.nans} NaN and {side.infs} Inf in {shown(name, 120)}, first at {place_of(first, array.shape)}"
+        row = ValidateRow(iteration, runner, name, side.nans, side.infs, place_of(first, array.shape))
+        self._context.row("validate", row)
+        found = f"{side.nans} NaN and {side.infs} Inf in {shown(name, 120)}, first at {row.first}"
         self._context.log(f"{shown(runner, 80)}: {found}", "error")
         return False
 

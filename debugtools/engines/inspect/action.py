@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import onnx
 
+from layerwise._tool.backends.builds import no_progress
 from layerwise._tool.backends.errors import BadFile, UsageError, placing
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.backends.model.file import ModelFile
-from layerwise._tool.backends.results.inference import RunResults
+from layerwise._tool.backends.results.io import load_results
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.stats import array_stats
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.building.builder import Builder
-from layerwise._tool.backends.trt.building.monitor import no_progress
 from layerwise._tool.backends.trt.inference.engine import load_engine
 from layerwise._tool.backends.trt.inference.runner import read_engine
 from layerwise._tool.backends.trt.inspect.engine import EngineView, engine_view
@@ -145,7 +145,7 @@ def _notes(path: str | None) -> Mapping[str, str]:
     """Return minimum, maximum and mean of each tensor of saved outputs, for their first runner and iteration."""
     if path is None:
         return {}
-    first = next((iterations[0] for _, iterations in RunResults.load(path).items() if iterations), None)
+    first = next((iterations[0] for _, iterations in load_results(path).items() if iterations), None)
     if first is None:
         raise BadFile(path, "holds no outputs")
     found = {name: array_stats(array, quantiles=False) for name, array in first.outputs.items()}

@@ -1,8 +1,9 @@
 """Maps each layer of an engine to the nodes of a model that it computes."""
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from layerwise._tool.backends.trt.inspect.layers import Layer, named_nodes
 from layerwise._tool.surgery.cut.segments import GraphCut
@@ -11,8 +12,7 @@ from layerwise._tool.surgery.precision.plan import node_label
 By = Literal["name", "tensor", "value", ""]
 
 
-@dataclass(frozen=True)
-class Mapped:
+class Mapped(Struct, frozen=True):
     """A layer and its nodes (positions in the model's order). by: the evidence; "" for none.
 
     tensor: the model's tensor that the layer outputs, if known.

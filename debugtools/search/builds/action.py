@@ -1,6 +1,6 @@
 """The job action `debug_build`."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -9,14 +9,13 @@ from layerwise._tool.debugtools.search.builds.spec import BuildsSpec
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
+    from layerwise._tool.debugtools.search.rows import BuildsResult
 
 
-def debug_build(context: "JobContext") -> dict[str, Any]:
+def debug_build(context: "JobContext") -> "BuildsResult":
     """Build the engine that `context.params` (a BuildsSpec) describes again and again, and have each build judged.
 
-    Emits rows of the tables verdicts and band. Result, besides that of `debug_repeat`: suspect_tactics (those that bad
-    builds alone have), varied (layer -> how many tactics it has had), bad_tactics (sets of tactics that are verified to
-    make a good build fail, None if that was not asked), files (exclude: for --exclude-tactics).
+    Emits rows of the tables verdicts and band.
     """
     from layerwise._tool.debugtools.search.builds.run import Builds
 

@@ -13,6 +13,7 @@ from layerwise._tool.backends.jobs.workspace.gpus import visible_gpus
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.backends.trt.building.builder import build_engine
 from layerwise._tool.backends.trt.options import TrtOptions
+from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.debugtools.convert.engine import EngineSpec, loadable
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def apart(context: "JobContext", spec: EngineSpec) -> Building:
             command=list(context.raw.get("command", [])), cwd=str(context.raw.get("cwd", "")),
             gpus=int(bool(visible_gpus(os.environ))),
         )  # fmt: skip
-        view = run_inline(job, _listener(context, told), workspace)
+        view = run_inline(job, _listener(context, told), workspace, ACTIONS)
         if view.state != "done":
             card = view.card or {}
             kind = UsageError if card.get("exit_code") == UsageError.exit_code else LayerwiseError

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from layerwise._tool.debugtools.search.driver.desk import Files, RepeatDesk
 from layerwise._tool.debugtools.search.driver.plans import Plan
@@ -10,6 +10,7 @@ from layerwise._tool.debugtools.search.driver.replay import Replay, replay_key
 from layerwise._tool.debugtools.search.driver.sorting import Sorter
 from layerwise._tool.debugtools.search.driver.start import Notes
 from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judgement
+from layerwise._tool.debugtools.search.rows import CandidateRow, NoteRow
 from layerwise._tool.debugtools.search.spec import DebugSpec
 from layerwise._tool.debugtools.search.strategies.protocol import Candidate
 
@@ -32,14 +33,15 @@ class BuildDesk(RepeatDesk):
         self._sorter = Sorter(context, spec.artifacts, Path.cwd() / spec.artifacts_dir)
 
     def artifact(self, plan: Plan, candidate: Candidate, iteration: int) -> Artifact | None:
-        about: dict[str, Any] = {"key": candidate.key, "phase": "narrow" if self._mix else "", "trial": str(iteration)}
+        about = CandidateRow(candidate.key, trial=str(iteration))
         if self._mix:
-            about["trial"] = f"narrow-{candidate.key}"
-            about["forced"] = str(self._mix([plan.order[item] for item in candidate.items], about["trial"]))
+            trial = f"narrow-{candidate.key}"
+            forced = str(self._mix([plan.order[item] for item in candidate.items], trial))
+            about = CandidateRow(candidate.key, "narrow", trial=trial, forced=forced)
         return Artifact((), (), "", {}, (), bytes, _nothing, about=about, iteration=iteration)
 
     def asked(self, plan: Plan, candidate: Candidate, artifact: Artifact | None) -> None:
-        self._notes.put(trying=candidate.key)
+        self._notes.put(NoteRow(trying=candidate.key))
         super().asked(plan, candidate, artifact)
 
     def told(
@@ -49,7 +51,7 @@ class BuildDesk(RepeatDesk):
             self._files.take(judgement, "")
             return
         super().told(plan, candidate, artifact, judgement, iteration)
-        if judgement.folder is None and "build_seconds" in judgement.measured:
+        if judgement.folder is None and judgement.measured.build_seconds is not None:
             self._sorter.sort(Path.cwd(), judgement.verdict, replay_key("", iteration))
 
 

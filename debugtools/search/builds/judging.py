@@ -38,8 +38,8 @@ class BuildJudge(OneAtATime):
     def judge(self, artifact: Artifact | None) -> Judgement:
         assert artifact is not None
         started = time.perf_counter()
-        forced = Path(artifact.about["forced"]) if artifact.about.get("forced") else None
-        trial = str(artifact.about["trial"])
+        forced = Path(artifact.about.forced) if artifact.about.forced else None
+        trial = artifact.about.trial
         try:
             build = self._maker.make(trial, forced)
         except (UsageError, BadFile, MissingDependency):
@@ -48,7 +48,7 @@ class BuildJudge(OneAtATime):
             verdict = Verdict.SKIP if forced or self._maker.drawn(trial) else Verdict.BAD
             return Judgement(verdict, self._by, time.perf_counter() - started, note=str(error))
         judged = self._judge.judge(self._whole(artifact, build))
-        measured = {**judged.measured, "build_seconds": round(build.seconds, 4)}
+        measured = msgspec.structs.replace(judged.measured, build_seconds=round(build.seconds, 4))
         return replace(judged, seconds=time.perf_counter() - started, measured=measured)
 
     def _whole(self, artifact: Artifact, build: Build) -> Artifact:
@@ -59,7 +59,7 @@ class BuildJudge(OneAtATime):
         search, files = self._search, dict(build.files)
         if self._by == "comparison" and search.artifact in search.artifacts:
             files[search.artifact] = build.data
-        if artifact.about.get("forced"):
+        if artifact.about.forced:
             files.clear()
         beside = {name for name in files if search.check is not None and name in search.artifacts}
         for name in files.keys() - beside:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.backends.text import shown
@@ -36,7 +36,7 @@ class Narrowed:
     text: the same in words. sources: layer -> a file that has its tactic, of a bad build.
     """
 
-    sets: list[list[dict[str, Any]]] = field(default_factory=list)
+    sets: list[list[dict[str, object]]] = field(default_factory=list)
     verified: bool = False
     text: str = ""
     sources: dict[str, Path] = field(default_factory=dict)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.errors import placing
 from layerwise._tool.backends.filesystem.permissions import make_folder
@@ -12,6 +12,7 @@ from layerwise._tool.debugtools.search.builds.maker import Maker
 from layerwise._tool.debugtools.search.builds.narrow import Narrowed
 from layerwise._tool.debugtools.search.builds.spec import BuildsSpec
 from layerwise._tool.debugtools.search.builds.suspects import Suspect, Trial, suspects, told, varied
+from layerwise._tool.debugtools.search.rows import BuildsResult
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 from layerwise._tool.debugtools.search.strategies.repeat import RepeatResult
 
@@ -24,7 +25,7 @@ _DRAWN = " Tactics were drawn evenly: the rate is that of the draw, not of what 
 def outcome(
     context: "JobContext", spec: BuildsSpec, maker: Maker, counted: RepeatResult, trials: Sequence[Trial],
     narrow: Narrowed | None,
-) -> dict[str, Any]:  # fmt: skip
+) -> BuildsResult:  # fmt: skip
     """The job's result; the suspects are written where --exclude-tactics finds them. narrow: None if not asked."""
     found, changing = suspects(trials), varied(trials)
     exclude = _excluded(found, trials, narrow, Path.cwd() / spec.search.artifacts_dir / "bad_tactics.json")
@@ -34,13 +35,12 @@ def outcome(
     text = f"{counted.statement}. {f'{narrow.text} ' if narrow else _told(found, trials)}{len(changing)} layers "
     text += f"have changed their tactic from build to build.{_DRAWN if drawn else ''}"
     judged = counted.good + counted.bad > 0
-    return {
-        "passed": narrow.verified if narrow else judged, "search": "build", "found": [], "original": None,
-        "verified": True, "good": counted.good, "bad": counted.bad, "skipped": counted.skipped,
-        "interval": list(counted.interval), "below": counted.below, "summary": text, "replay": None,
-        "suspect_tactics": [suspect.row() for suspect in found], "varied": dict(changing),
-        "bad_tactics": narrow.sets if narrow else None, "files": {"exclude": exclude} if exclude else {},
-    }  # fmt: skip
+    return BuildsResult(
+        passed=narrow.verified if narrow else judged, search="build", verified=True, good=counted.good,
+        bad=counted.bad, skipped=counted.skipped, interval=list(counted.interval), below=counted.below, summary=text,
+        suspect_tactics=[suspect.row() for suspect in found], varied=dict(changing),
+        bad_tactics=narrow.sets if narrow else None, files={"exclude": exclude} if exclude else {},
+    )  # fmt: skip
 
 
 def _told(found: Sequence[Suspect], trials: Sequence[Trial]) -> str:

@@ -3,7 +3,7 @@
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -27,8 +27,8 @@ from layerwise._tool.debugtools.search.judges.command import CommandJudge
 from layerwise._tool.debugtools.search.judges.crash import AfterCrash, last_crash
 from layerwise._tool.debugtools.search.judges.person import PersonJudge
 from layerwise._tool.debugtools.search.judges.protocol import By, Judge
+from layerwise._tool.debugtools.search.rows import BuildsResult
 from layerwise._tool.debugtools.search.spec import DebugSpec
-from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 from layerwise._tool.debugtools.search.strategies.repeat import RepeatResult, RepeatSearch, Until
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Builds:
         if fixed := [name for name in _FIXED if getattr(spec.options, name)]:
             context.warn(f"--{fixed[0].replace('_', '-')} has every build choose the same tactics")
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> BuildsResult:
         """Build until it is enough; the job's result."""
         started = time.perf_counter()
         with ExitStack() as stack:
@@ -66,8 +66,8 @@ class Builds:
             counted: RepeatResult = loop.run().search.result()
             narrow = self._narrowed(judge, counted) if self._spec.narrow else None
         found = outcome(self._context, self._spec, self._maker, counted, self._trials(), narrow)
-        numbers = {"checks": loop.checks, "cached": loop.cached, "seconds": time.perf_counter() - started}
-        return {**found, **numbers}
+        seconds = time.perf_counter() - started
+        return msgspec.structs.replace(found, checks=loop.checks, cached=loop.cached, seconds=seconds)
 
     def _narrowed(self, judge: Judge, counted: RepeatResult) -> Narrowed:
         """Find the tactics that do it, a good build first where there was none."""
@@ -90,7 +90,7 @@ class Builds:
     def _judge(self, stack: ExitStack) -> Judge:
         inner, by = self._inner(stack)
         judge: Judge = BuildJudge(self._maker, inner, by, self._spec.search)
-        crash, trying = last_crash(self._context), self._notes.get("trying")
+        crash, trying = last_crash(self._context), self._notes.known.trying
         return AfterCrash(judge, trying, crash) if crash and trying else judge
 
     def _inner(self, stack: ExitStack) -> tuple[Judge, By]:
@@ -114,8 +114,8 @@ class Builds:
 
     def _trials(self) -> list[Trial]:
         """What was judged, with its tactics, in its order."""
-        rows = [row for row in self._history.rows if str(row["key"]).startswith("trial:")]
-        found = [(Verdict(row["verdict"]), self._maker.tactics(row["key"].partition(":")[2])) for row in rows]
+        rows = [row for row in self._history.rows if row.key.startswith("trial:")]
+        found = [(row.verdict, self._maker.tactics(row.key.partition(":")[2])) for row in rows]
         return [Trial(verdict, tactics) for verdict, tactics in found if tactics.is_file()]
 
 

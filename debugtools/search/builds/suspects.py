@@ -4,14 +4,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.diff.tactics import fields
 from layerwise._tool.debugtools.engines.tactics import Choice, load_replay, potentially_bad
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -31,7 +28,7 @@ class Suspect:
     bad: int
     tactics: Path
 
-    def row(self) -> Row:
+    def row(self) -> dict[str, object]:
         """The suspect for machines."""
         return {"layer": self.layer, "bad": self.bad, **fields(self.choice)}
 

@@ -1,17 +1,18 @@
 """The job actions `debug_reduce`, `debug_bisect` and `debug_repeat`."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.debugtools.search.rows import NodeSearchResult, RepeatedResult
 from layerwise._tool.debugtools.search.spec import DebugSpec
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
 
-def debug_reduce(context: "JobContext") -> dict[str, Any]:
+def debug_reduce(context: "JobContext") -> NodeSearchResult:
     """Make the failing case of `context.params` (a DebugSpec) as small as it gets: all independent culprits.
 
     Emits rows of the tables verdicts, band and best; returns what was found, verified. LayerwiseError for what the user
@@ -20,19 +21,19 @@ def debug_reduce(context: "JobContext") -> dict[str, Any]:
     return context.resumed(lambda: _search(context, "reduce"))
 
 
-def debug_bisect(context: "JobContext") -> dict[str, Any]:
+def debug_bisect(context: "JobContext") -> NodeSearchResult:
     """Find the first node, in topological order, from which on the model fails. Rows and result as `debug_reduce`."""
     return context.resumed(lambda: _search(context, "bisect"))
 
 
-def debug_repeat(context: "JobContext") -> dict[str, Any]:
+def debug_repeat(context: "JobContext") -> RepeatedResult:
     """Do the same thing again and again and count how often it fails. Rows of the tables verdicts and band."""
     from layerwise._tool.debugtools.search.driver.repeat import Repeat
 
     return context.resumed(lambda: Repeat(context, _spec(context)).run())
 
 
-def _search(context: "JobContext", what: str) -> dict[str, Any]:
+def _search(context: "JobContext", what: str) -> NodeSearchResult:
     spec = _spec(context)
     if spec.compare is None:
         raise UsageError("there is no model to search in")

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.filesystem.files import atomic_writer
@@ -11,6 +11,7 @@ from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.search.judges.protocol import Artifact
 from layerwise._tool.debugtools.search.judges.subject import Subject
+from layerwise._tool.debugtools.search.rows import BestRow, Numbers
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
@@ -27,17 +28,17 @@ class Best:
     def __init__(self, context: "JobContext", subject: Subject, path: Path, good: Path | None) -> None:
         self._context, self._subject, self.path, self._good_path = context, subject, path, good
         self.nodes: tuple[int, ...] | None = None
-        self.measured: dict[str, Any] = {}
+        self.measured = Numbers()
         self._good: list[tuple[int, ...]] = []
         self._written: tuple[int, ...] | None = None
         self._next = 0.0
 
     def clear(self) -> None:
         """Nothing has failed yet: the search begins anew."""
-        self.nodes, self.measured = None, {}
+        self.nodes, self.measured = None, Numbers()
         self._good.clear()
 
-    def bad(self, nodes: Sequence[int], measured: dict[str, Any]) -> None:
+    def bad(self, nodes: Sequence[int], measured: Numbers) -> None:
         """A candidate failed."""
         if self.nodes is not None and len(nodes) >= len(self.nodes):
             return
@@ -56,9 +57,9 @@ class Best:
         write_model(self._subject.artifact(self.nodes), self.path)
         self._next = time.monotonic() + _PATIENCE * (time.monotonic() - started)
         self._written = self.nodes
-        labels = [self._subject.describe(i)["node"] for i in self.nodes[:20]]
-        row = {"nodes": list(self.nodes[:200]), "count": len(self.nodes), "labels": labels, "path": str(self.path)}
-        self._context.row("best", row | {"measured": self.measured})
+        labels = [self._subject.describe(i).node for i in self.nodes[:20]]
+        row = BestRow(list(self.nodes[:200]), len(self.nodes), labels, str(self.path), self.measured)
+        self._context.row("best", row)
 
     def save_good(self) -> str | None:
         """Write the largest model that passed of those smaller than the failing one, else the smallest that passed."""

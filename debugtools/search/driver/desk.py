@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from layerwise._tool.debugtools.search.driver.best import Best
 from layerwise._tool.debugtools.search.driver.plans import Plan
 from layerwise._tool.debugtools.search.driver.replay import Replay, replay_key
-from layerwise._tool.debugtools.search.driver.rows import Row, about, band_row
+from layerwise._tool.debugtools.search.driver.rows import about, band_row
 from layerwise._tool.debugtools.search.driver.sorting import Sorter, captured
 from layerwise._tool.debugtools.search.driver.start import Notes
 from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judgement
 from layerwise._tool.debugtools.search.judges.subject import Subject
+from layerwise._tool.debugtools.search.rows import BandRow, CandidateRow, NoteRow
 from layerwise._tool.debugtools.search.spec import DebugSpec
 from layerwise._tool.debugtools.search.strategies.protocol import Candidate, Verdict
 
@@ -77,7 +78,7 @@ class ModelDesk:
     def asked(self, plan: Plan, candidate: Candidate, artifact: Artifact | None) -> None:
         assert artifact is not None
         if self._notes is not None:
-            self._notes.put(trying=candidate.key)
+            self._notes.put(NoteRow(trying=candidate.key))
         else:
             self._replay.begin(candidate, artifact.iteration, self._count(artifact))
         self._show_band(plan, candidate.position, artifact.about)
@@ -126,7 +127,7 @@ class ModelDesk:
         nodes = self._subject.cut.nodes
         return sum(nodes[i].op_type != "Constant" for i in artifact.nodes)
 
-    def _show_band(self, plan: Plan, position: int | None, row: Row | None) -> None:
+    def _show_band(self, plan: Plan, position: int | None, row: CandidateRow | None) -> None:
         now = time.monotonic()
         if self._quick and now - self._band < _BAND_EVERY:
             return
@@ -146,7 +147,7 @@ class RepeatDesk:
         return None
 
     def asked(self, plan: Plan, candidate: Candidate, artifact: Artifact | None) -> None:
-        self._context.row("band", {"runs": plan.search.band(), "position": None, "candidate": None})
+        self._context.row("band", BandRow([*plan.search.band()]))
 
     def known(self, candidate: Candidate, iteration: int) -> Verdict | None:
         return self._replay.find(candidate, iteration)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from layerwise._tool.debugtools.search.driver.history import History
 from layerwise._tool.debugtools.search.driver.plans import MakePlan, Plan
-from layerwise._tool.debugtools.search.driver.rows import Row
 from layerwise._tool.debugtools.search.judges.protocol import Artifact, Auto, Judge, Judgement, Undo
+from layerwise._tool.debugtools.search.rows import CandidateRow
 from layerwise._tool.debugtools.search.strategies.protocol import Candidate, Verdict
 
 if TYPE_CHECKING:
@@ -65,11 +65,11 @@ class SearchLoop:
     @property
     def passed(self) -> int:
         """How many candidates were good."""
-        return sum(row["verdict"] == Verdict.GOOD.value for row in self._history.rows)
+        return sum(row.verdict is Verdict.GOOD for row in self._history.rows)
 
     def run(self) -> Plan:
         """Ask until the search is done; the plan as it is then."""
-        self._progress({})
+        self._progress("")
         while not self.plan.over:
             try:
                 if self._judge.parallel > 1:
@@ -80,7 +80,7 @@ class SearchLoop:
                 if not self._history.undo():
                     self._context.warn("there is no answer of yours to take back")
                 self.plan = self._begin()
-                self._progress({})
+                self._progress("")
             except Auto:
                 self._let_machine()
         return self.plan
@@ -92,11 +92,11 @@ class SearchLoop:
         self._iterations.clear()
         self._desk.restart()
         for row in self._history.rows:
-            candidate = next((c for c in plan.search.ask() if c.key == row["key"]), None)
+            candidate = next((c for c in plan.search.ask() if c.key == row.key), None)
             if candidate is not None:
-                verdict, iteration = Verdict(row["verdict"]), self._number(candidate)
-                plan.search.tell(candidate, verdict)
-                self._desk.retold(plan, candidate, verdict, iteration)
+                iteration = self._number(candidate)
+                plan.search.tell(candidate, row.verdict)
+                self._desk.retold(plan, candidate, row.verdict, iteration)
         return plan
 
     def _one(self) -> bool:
@@ -154,7 +154,7 @@ class SearchLoop:
 
     def _settle(self, candidate: Candidate, artifact: Artifact | None, judgement: Judgement) -> None:
         """Take a verdict in; it is on file before anything follows from it."""
-        about = artifact.about if artifact else {"key": candidate.key, "phase": candidate.phase}
+        about = artifact.about if artifact else CandidateRow(candidate.key, candidate.phase)
         content = artifact.key if artifact and self._desk.cached else ""
         self._history.add(about, judgement, content)
         self._desk.told(self.plan, candidate, artifact, judgement, self._number(candidate))
@@ -163,12 +163,12 @@ class SearchLoop:
             self.cached += 1
         else:
             self.checks += 1
-        self._progress(about)
+        self._progress(about.node or "")
 
-    def _progress(self, about: Row) -> None:
+    def _progress(self, node: str) -> None:
         told = self.plan.search.progress()
         total = None if told.remaining is None else told.judged + round(told.remaining)
-        self._context.progress(told.judged, total, "checks", str(about.get("node") or ""))
+        self._context.progress(told.judged, total, "checks", node)
 
     def _let_machine(self) -> None:
         machine = self._machine() if self._machine else None

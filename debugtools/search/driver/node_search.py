@@ -3,7 +3,7 @@
 import time
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.debugtools.compare.sides.setup import Setup
@@ -23,6 +23,7 @@ from layerwise._tool.debugtools.search.judges.crash import AfterCrash, last_cras
 from layerwise._tool.debugtools.search.judges.hints import Survey, survey
 from layerwise._tool.debugtools.search.judges.person import PersonJudge
 from layerwise._tool.debugtools.search.judges.protocol import Judge, Judgement
+from layerwise._tool.debugtools.search.rows import CandidateRow, NodeSearchResult, NoteRow
 from layerwise._tool.debugtools.search.spec import DebugSpec
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 
@@ -48,7 +49,7 @@ class NodeSearch:
         noise = Noise(spec.flaky, 1 - spec.confidence) if spec.flaky else None
         self._start = begin(context, setup, self._history, self._notes, self._by == "comparison", noise)
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> NodeSearchResult:
         """Search; the job's result."""
         outcome = Outcome(self._context, self._what, self._by, self._started)
         subject = self._start.subject
@@ -72,11 +73,11 @@ class NodeSearch:
         if self._by == "command":
             return self._verifier(self._judge).judge(range(len(self.subject.cut.nodes)), "original")
         original = self._start.original or Judgement(Verdict.BAD, "person")
-        about = {"key": "original", "phase": "original", "nodes": len(self.subject.cut.nodes)}
+        about = CandidateRow("original", "original", len(self.subject.cut.nodes))
         self._history.add(about, original, "")
         return original
 
-    def _searched(self, outcome: Outcome) -> dict[str, Any]:
+    def _searched(self, outcome: Outcome) -> NodeSearchResult:
         best = self._best if self._what == "reduce" else None
         desk = ModelDesk(
             self._context, self.subject, self._replay, self._files, best,
@@ -104,27 +105,27 @@ class NodeSearch:
         """Expected seconds of the items in this process, as the first attempt saw them; a command's are all alike."""
         if self._by != "comparison":
             return None
-        if self._notes.get("seconds") is None:
-            self._notes.put(seconds=[round(cost, 6) for cost in expected_seconds(self.subject, self.subject.items)])
-        found: list[float] = self._notes.get("seconds")
-        return found
+        if self._notes.known.seconds is None:
+            costs = expected_seconds(self.subject, self.subject.items)
+            self._notes.put(NoteRow(seconds=[round(cost, 6) for cost in costs]))
+        return self._notes.known.seconds
 
     @cached_property
     def _survey(self) -> Survey:
         """What every node is off by itself, as the first attempt saw it."""
-        if self._notes.get("hints") is None:
+        if self._notes.known.hints is None:
             seen = survey(self.subject)
-            self._notes.put(hints=seen.hints, level=seen.level)
+            self._notes.put(NoteRow(hints=seen.hints, level=seen.level))
             if seen.level:
                 self._context.log(
                     f"most nodes are off by about {seen.level:.2g} by themselves: it computes in lower precision; "
                     "what stands out is searched"
                 )
-        return Survey(self._notes.get("hints") or [], self._notes.get("level") or 0.0)
+        return Survey(self._notes.known.hints or [], self._notes.known.level or 0.0)
 
     def _machine(self) -> Judge:
         judge = ComparisonJudge(self.subject, self._start.error, self._survey.level)
-        crash, key = last_crash(self._context), self._notes.get("trying")
+        crash, key = last_crash(self._context), self._notes.known.trying
         return AfterCrash(judge, key, crash) if crash and key else judge
 
     @cached_property
@@ -139,7 +140,7 @@ class NodeSearch:
             folder = self._context.artifacts / "checks"
             return CommandJudge(self._spec, Path.cwd(), folder, self.subject.golden, self._context.log)
         machine = self._machine() if self._two else None
-        if machine is not None and (self._by == "comparison" or self._notes.get("auto")):
+        if machine is not None and (self._by == "comparison" or self._notes.known.auto):
             return machine
         folder = Path(self._spec.folder) if self._spec.folder is not None else self._context.artifacts / "candidate"
         golden = self.subject.golden if self._two else None
@@ -149,5 +150,5 @@ class NodeSearch:
         """What judges once a person lets the machine finish; None if there are no two sides."""
         if not self._two:
             return None
-        self._notes.put(auto=True)
+        self._notes.put(NoteRow(auto=True))
         return self._machine()

@@ -3,7 +3,7 @@
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.text import shown
@@ -18,6 +18,7 @@ from layerwise._tool.debugtools.search.judges.command import CommandJudge
 from layerwise._tool.debugtools.search.judges.person import PersonJudge
 from layerwise._tool.debugtools.search.judges.protocol import Judge
 from layerwise._tool.debugtools.search.judges.rerun import RerunJudge
+from layerwise._tool.debugtools.search.rows import RepeatedResult
 from layerwise._tool.debugtools.search.spec import DebugSpec
 from layerwise._tool.debugtools.search.strategies.repeat import Confidence, RepeatSearch, Until
 
@@ -35,7 +36,7 @@ class Repeat:
         self._context, self._spec = context, spec
         self._until = until_of(spec)
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> RepeatedResult:
         """Repeat; the job's result."""
         started = time.perf_counter()
         spec, replay = self._spec, replay_of(self._spec, self._context)
@@ -49,13 +50,12 @@ class Repeat:
             loop = SearchLoop(self._context, begin, desk, judge, History(self._context))
             told = loop.run().search.result()
         replay.save()
-        counts = {"good": told.good, "bad": told.bad, "skipped": told.skipped, "interval": list(told.interval)}
-        judged = told.good + told.bad > 0
-        return {
-            "passed": judged, "search": "repeat", "found": [], "original": None, "verified": True, **counts,
-            "below": told.below, "summary": told.statement, "checks": loop.checks, "cached": loop.cached,
-            "replay": str(replay.path) if replay.path else None, "seconds": time.perf_counter() - started,
-        }  # fmt: skip
+        return RepeatedResult(
+            passed=told.good + told.bad > 0, search="repeat", verified=True, good=told.good, bad=told.bad,
+            skipped=told.skipped, interval=list(told.interval), below=told.below, summary=told.statement,
+            checks=loop.checks, cached=loop.cached, replay=str(replay.path) if replay.path else None,
+            seconds=time.perf_counter() - started,
+        )  # fmt: skip
 
     def _judge(self, stack: ExitStack) -> Judge:
         spec = self._spec

@@ -1,8 +1,11 @@
 """How a search begins: the iteration that fails, the reference's tensors of it, the verdict on the whole."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import msgspec
+
+from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.debugtools.compare.sides.engine import check_engine_side
 from layerwise._tool.debugtools.compare.sides.marks import any_marks
 from layerwise._tool.debugtools.compare.sides.setup import Setup
@@ -11,6 +14,7 @@ from layerwise._tool.debugtools.search.judges.comparison import ComparisonJudge
 from layerwise._tool.debugtools.search.judges.original import Feed, Original, stronger
 from layerwise._tool.debugtools.search.judges.protocol import Judgement
 from layerwise._tool.debugtools.search.judges.subject import Subject
+from layerwise._tool.debugtools.search.rows import NoteRow
 from layerwise._tool.debugtools.search.spec import FlakySpec
 from layerwise._tool.debugtools.search.strategies.flaky import settled
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
@@ -41,22 +45,21 @@ class Noise:
 
 
 class Notes:
-    """Rows of table `search`: what a later attempt must take over, not find out anew."""
+    """Rows of table `search`: what a later attempt must take over, not find out anew. known: all of them together."""
 
     def __init__(self, context: "JobContext") -> None:
         self._context = context
-        self._known: dict[str, Any] = {}
-        for row in context.previous_rows("search"):
-            self._known.update(row)
+        self.known = NoteRow()
+        for row in typed(context.previous_rows("search"), NoteRow):
+            self._take(row)
 
-    def get(self, key: str) -> Any:
-        """What was noted, None if nothing was."""
-        return self._known.get(key)
+    def put(self, row: NoteRow) -> None:
+        """Note what the row has."""
+        self._take(row)
+        self._context.row("search", row)
 
-    def put(self, **values: Any) -> None:
-        """Note it."""
-        self._known.update(values)
-        self._context.row("search", values)
+    def _take(self, row: NoteRow) -> None:
+        self.known = msgspec.structs.replace(self.known, **msgspec.to_builtins(row))
 
 
 def begin(
@@ -68,7 +71,7 @@ def begin(
     sides = Original(context, setup)
     last: Judgement | None = history.find("original")
     for number, feed in sides.feeds():
-        if notes.get("iteration") not in (None, number):
+        if notes.known.iteration not in (None, number):
             continue
         start = _iteration(context, setup, sides, number, feed, noise) if compared else Start(None, last)
         if start.original is not None:
@@ -77,8 +80,8 @@ def begin(
             if start.subject is not None:
                 start.subject.close()
             continue
-        if notes.get("iteration") is None:
-            notes.put(iteration=number)
+        if notes.known.iteration is None:
+            notes.put(NoteRow(iteration=number))
         setup.close()  # the whole models' sessions: candidates have their own
         check_engine_side(sides.suspect, context.warn)
         start.subject = start.subject or Subject(context, setup, number, feed)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from layerwise._tool.debugtools.search.driver.best import write_model
 from layerwise._tool.debugtools.search.driver.desk import Files
@@ -11,6 +11,7 @@ from layerwise._tool.debugtools.search.driver.history import History
 from layerwise._tool.debugtools.search.judges.check_folder import write_golden, write_inputs
 from layerwise._tool.debugtools.search.judges.protocol import Judge, Judgement
 from layerwise._tool.debugtools.search.judges.subject import Subject
+from layerwise._tool.debugtools.search.rows import CandidateRow, Contiguous, Culprits, Node
 from layerwise._tool.debugtools.search.spec import FlakySpec
 from layerwise._tool.debugtools.search.strategies.flaky import settled
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
@@ -18,7 +19,6 @@ from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
-Found = dict[str, Any]
 _STEADY = FlakySpec(0.0, 0.0)
 _MOST = 1000
 
@@ -66,15 +66,14 @@ class Verifier:
         if self._judge is None:
             return Judgement(Verdict.BAD, "person")
         made = self._subject.artifact(nodes)
-        place = self._subject.describe(nodes[0]) if len(nodes) == 1 else {"i": None, "node": "", "op": ""}
-        row = {"key": phase, "phase": phase, "nodes": len(made.nodes)}
-        row |= {key: place[key] for key in ("i", "node", "op")}
+        place = self._subject.describe(nodes[0]) if len(nodes) == 1 else Node()
+        row = CandidateRow(phase, phase, len(made.nodes), place.i, place.node, place.op)
         judgement = self._judge.judge(replace(made, about=row))
         self._history.add(row, judgement, "")
         self._files.take(judgement, "")
         return judgement
 
-    def found(self, number: int, nodes: Sequence[int], path: Path, minimal: bool) -> Found:
+    def found(self, number: int, nodes: Sequence[int], path: Path, minimal: bool) -> Culprits:
         """Verify a failing set, also with the holes between its nodes closed, and write it to `path`."""
         judgement = self.judge(nodes, f"verify-{number}")
         contiguous = self._subject.cuts.contiguous(nodes)
@@ -85,20 +84,20 @@ class Verifier:
         write_model(artifact, path)
         beside = self._context.artifacts / "found" / f"{number}.onnx"
         beside.parent.mkdir(parents=True, exist_ok=True)
-        return {
-            "nodes": [self._subject.describe(i) for i in nodes], "path": str(path), "minimal": minimal,
-            "glue": [self._subject.describe(i) for i in artifact.glue],
-            "measured": judgement.measured, "verdict": judgement.verdict.value, "note": judgement.note,
-            "contiguous": {"nodes": len(contiguous), "verdict": whole.verdict.value},
-            "inputs": str(write_inputs(artifact, beside)),
-            "golden": str(write_golden(self._subject.golden(artifact), beside)),
-        }  # fmt: skip
+        return Culprits(
+            nodes=[self._subject.describe(i) for i in nodes], path=str(path), minimal=minimal,
+            measured=judgement.measured, verdict=judgement.verdict, note=judgement.note,
+            glue=[self._subject.describe(i) for i in artifact.glue],
+            contiguous=Contiguous(len(contiguous), whole.verdict),
+            inputs=str(write_inputs(artifact, beside)),
+            golden=str(write_golden(self._subject.golden(artifact), beside)),
+        )  # fmt: skip
 
 
 def _counted(counts: dict[Verdict, int]) -> str:
     return f"it failed {counts[Verdict.BAD]} of {sum(counts.values())} times"
 
 
-def is_bad(found: Found) -> bool:
+def is_bad(found: Culprits) -> bool:
     """Whether a found set failed again."""
-    return bool(found["verdict"] == Verdict.BAD.value)
+    return found.verdict == Verdict.BAD

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 from layerwise._tool.backends.errors import UsageError, placing
 from layerwise._tool.backends.filesystem.permissions import make_folder, user_umask
@@ -21,6 +20,7 @@ from layerwise._tool.debugtools.search.judges.follow import Follower
 from layerwise._tool.debugtools.search.judges.pass_rule import PassRule
 from layerwise._tool.debugtools.search.judges.processes import kill_tree
 from layerwise._tool.debugtools.search.judges.protocol import Array, Artifact, Judgement
+from layerwise._tool.debugtools.search.rows import Numbers
 from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 
@@ -66,7 +66,7 @@ class CommandJudge:
             self._write(artifact, folder.path)
         code = self._run(folder, stops)
         outputs = [folder.path.parent / name for name in ("stdout.txt", "stderr.txt")]
-        measured: dict[str, Any] = {"exit_code": code, "output": str(folder.path.parent)}
+        measured = Numbers(exit_code=code, output=str(folder.path.parent))
         if code is None:
             late = f"took longer than {self._check.timeout:g} s"
             verdict, note = Verdict.SKIP, "stopped" if self._stops > stops else late

@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from numpy.typing import NDArray
 
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
@@ -15,6 +16,7 @@ from layerwise._tool.debugtools.search.judges.conditioning import Rounding
 from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judgement, OneAtATime
 from layerwise._tool.debugtools.search.judges.rules import InnerRules
 from layerwise._tool.debugtools.search.judges.subject import Subject
+from layerwise._tool.debugtools.search.rows import Numbers
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 
 Array = NDArray[Any]
@@ -41,9 +43,9 @@ class ComparisonJudge(OneAtATime):
         verdict, measured, note = self._judged(artifact)
         return Judgement(verdict, "comparison", time.perf_counter() - started, measured, note)
 
-    def _judged(self, artifact: Artifact) -> tuple[Verdict, dict[str, Any], str]:
+    def _judged(self, artifact: Artifact) -> tuple[Verdict, Numbers, str]:
         if not artifact.gives:
-            return Verdict.SKIP, {}, "it makes no tensor that the reference has"
+            return Verdict.SKIP, Numbers(), "it makes no tensor that the reference has"
         subject = self._subject
         model = Loadable(data=artifact.build(), folder=subject.suspect.model.file.folder)
         try:
@@ -51,24 +53,24 @@ class ComparisonJudge(OneAtATime):
                 feed = dict(artifact.feeds)
                 made = runner.infer(feed).outputs
                 if self._error:
-                    return Verdict.GOOD, {}, "it runs"
+                    return Verdict.GOOD, Numbers(), "it runs"
                 return self._compared(artifact, runner, feed, made)
         except MissingDependency:
             raise
         except LayerwiseError as error:
             same = not self._error.isdisjoint(_kinds(str(error)))
-            return (Verdict.BAD if same else Verdict.SKIP), {}, str(error)
+            return (Verdict.BAD if same else Verdict.SKIP), Numbers(), str(error)
 
     def _compared(
         self, artifact: Artifact, runner: Runner, feed: Mapping[str, Array], made: Mapping[str, Array]
-    ) -> tuple[Verdict, dict[str, Any], str]:
+    ) -> tuple[Verdict, Numbers, str]:
         depths = self._depths(artifact)
-        closest: dict[str, Any] = {}
+        closest: Numbers | None = None
         rounding = Rounding(runner, feed)
         note = ""
         for name in artifact.gives:
             if name not in made:
-                return Verdict.SKIP, {}, f"it gives no value for {name}"
+                return Verdict.SKIP, Numbers(), f"it gives no value for {name}"
             result = self._rules.compare(name, made[name], self._subject.tensors.raw(name), depths[name])
             if result.passed is False:
                 if not rounding.explains(result, name, made[name]):
@@ -76,10 +78,10 @@ class ComparisonJudge(OneAtATime):
                 note = f"{name} is off by no more than rounded inputs move it"
             if not made[name].size:
                 continue
-            if not closest or (result.rel_l2 or 0.0) > closest.get("rel_l2", 0.0):
+            if closest is None or (result.rel_l2 or 0.0) > (closest.rel_l2 or 0.0):
                 closest = measured(name, result)
-        if not closest:
-            return Verdict.SKIP, {}, f"nothing was compared: {', '.join(artifact.gives[:5])} without elements"
+        if closest is None:
+            return Verdict.SKIP, Numbers(), f"nothing was compared: {', '.join(artifact.gives[:5])} without elements"
         return Verdict.GOOD, closest, note
 
     def _depths(self, artifact: Artifact) -> dict[str, int]:
@@ -91,13 +93,15 @@ class ComparisonJudge(OneAtATime):
         return depths
 
 
-def measured(name: str, result: Comparison) -> dict[str, Any]:
+def measured(name: str, result: Comparison) -> Numbers:
     """A comparison's numbers as a row has them."""
-    found: dict[str, Any] = {"tensor": name, "rel_l2": result.rel_l2, "over": result.over, "note": result.note}
-    if result.totals is not None:
-        found |= {"max_abs": worst(result.totals.abs), "max_rel": worst(result.totals.rel)}
-        found |= {"atol": result.rule.atol, "rtol": result.rule.rtol}
-    return {key: value for key, value in found.items() if value not in (None, "")}
+    found = Numbers(tensor=name, rel_l2=result.rel_l2, over=result.over, note=result.note)
+    if result.totals is None:
+        return found
+    return msgspec.structs.replace(
+        found, max_abs=worst(result.totals.abs), max_rel=worst(result.totals.rel), atol=result.rule.atol,
+        rtol=result.rule.rtol,
+    )  # fmt: skip
 
 
 def _kinds(error: str) -> frozenset[str]:

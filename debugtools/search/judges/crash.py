@@ -16,7 +16,7 @@ class AfterCrash(OneAtATime):
         self._judge, self._key, self._why = judge, key, why
 
     def judge(self, artifact: Artifact | None) -> Judgement:
-        if artifact is not None and artifact.about.get("key") == self._key:
+        if artifact is not None and artifact.about.key == self._key:
             return Judgement(Verdict.SKIP, "comparison", note=f"it brought the worker down: {self._why}")
         return self._judge.judge(artifact)
 

@@ -5,24 +5,27 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from msgspec import to_builtins
 from numpy.typing import NDArray
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.debugtools.compare.pairing.left_out import LeftOut, compared
+from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.common_feeds import common_feeds
 from layerwise._tool.debugtools.compare.sides.models import OpaqueModel
 from layerwise._tool.debugtools.compare.sides.same_feeds import same_feeds
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.table.comparison import Frame
-from layerwise._tool.debugtools.compare.table.layers import Row
+from layerwise._tool.debugtools.compare.table.outcome import severity
 from layerwise._tool.debugtools.compare.table.output_rows import plain_rows
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Places
 from layerwise._tool.debugtools.compare.table.saving import Savers
 from layerwise._tool.debugtools.search.judges.protocol import Judgement
+from layerwise._tool.debugtools.search.rows import Numbers
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:
@@ -43,7 +46,7 @@ class Original:
         self.context, self.setup = context, setup
         self.suspect, self.reference = ends(setup)
         self.error = ""
-        self._rows: list[Row] = []
+        self._rows: list[LayerRow] = []
         places = Places(setup.model, setup.whole_graph)
         self._comparer = Comparer(setup.spec, setup.sides, places, lambda row, *_: self._take(row))
         savers = Savers(setup.spec, setup.sides)
@@ -75,18 +78,19 @@ class Original:
             suspect = self._run(self.suspect, number, feed)
         except LayerwiseError as error:
             self.error = str(error)
-            return Judgement(Verdict.BAD, "comparison", measured={"iteration": number}, note=self.error)
+            return Judgement(Verdict.BAD, "comparison", measured=Numbers(iteration=number), note=self.error)
         plain_rows(self._frame, self._comparer, number, [suspect, reference])
         rows = [row for row in self._rows if compared(row)]
         if not rows:
             names = [side.name for side in self.setup.sides]
             return Judgement(Verdict.SKIP, "comparison", note=self._frame.left_out.nothing(names, self.setup.pairs[0]))
-        bad = [row for row in rows if row["passed"] is False]
-        worst = max(bad or rows, key=_severity)
-        measured = {key: worst[key] for key in _MEASURED if worst.get(key) is not None} | {"iteration": number}
+        bad = [row for row in rows if row.passed is False]
+        worst = to_builtins(max(bad or rows, key=severity))
+        found = {key: worst[key] for key in _MEASURED if worst.get(key) is not None}
+        measured = Numbers(**found, iteration=number)
         return Judgement(Verdict.BAD if bad else Verdict.GOOD, "comparison", measured=measured)
 
-    def _take(self, row: Row) -> None:
+    def _take(self, row: LayerRow) -> None:
         self._rows.append(row)
         self._frame.left_out.row(row)
 
@@ -109,8 +113,3 @@ def ends(setup: Setup) -> tuple[ModelSide, Side]:
     if not isinstance(suspect, ModelSide):
         raise UsageError("the first side is the suspect: it must run a model, not be read from a file")
     return suspect, setup.sides[-1]
-
-
-def _severity(row: Row) -> float:
-    value = row.get("rel_l2")
-    return float("inf") if value is None or value != value else float(value)

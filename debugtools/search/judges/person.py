@@ -5,12 +5,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET
+
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.filesystem.files import atomic_writer
 from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.search.judges.check_folder import write_golden, write_inputs
-from layerwise._tool.debugtools.search.judges.protocol import Artifact, Auto, Judge, Judgement, OneAtATime, Undo
+from layerwise._tool.debugtools.search.judges.protocol import (
+    NOTHING,
+    Artifact,
+    Auto,
+    Judge,
+    Judgement,
+    OneAtATime,
+    Undo,
+)
+from layerwise._tool.debugtools.search.rows import VerdictQuestion
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:
@@ -43,10 +54,10 @@ class PersonJudge(OneAtATime):
             if not self._keep:
                 for path in files.values():
                     path.unlink(missing_ok=True)
-        measured = dict(suggestion.measured) if suggestion else {}
+        measured = suggestion.measured if suggestion else NOTHING
         return Judgement(Verdict(value), "person", time.perf_counter() - started, measured)
 
-    def _answer(self, question: dict[str, Any]) -> str:
+    def _answer(self, question: VerdictQuestion) -> str:
         while True:
             value = self._context.ask(question).get("answer")
             if value == "undo":
@@ -72,13 +83,11 @@ class PersonJudge(OneAtATime):
 
     def _question(
         self, artifact: Artifact | None, files: dict[str, Path], suggestion: Judgement | None
-    ) -> dict[str, Any]:
+    ) -> VerdictQuestion:
         what = f"'{self._path}'" if artifact is not None else "this iteration"
         sure = suggestion is not None and suggestion.verdict is not Verdict.SKIP
-        return {
-            "kind": "verdict", "text": f"Did {what} pass or fail?", "choices": CHOICES,
-            "suggestion": suggestion.verdict.value if suggestion and sure else None,
-            "measured": suggestion.measured if suggestion else {},
-            "candidate": artifact.about if artifact else {},
-            "artifact": {role: str(path) for role, path in files.items()},
-        }  # fmt: skip
+        return VerdictQuestion(
+            f"Did {what} pass or fail?", CHOICES, suggestion.verdict if suggestion and sure else None,
+            suggestion.measured if suggestion else NOTHING, {role: str(path) for role, path in files.items()},
+            artifact.about if artifact else UNSET,
+        )  # fmt: skip

@@ -7,10 +7,12 @@ from typing import Any, Literal, Protocol
 
 from numpy.typing import NDArray
 
+from layerwise._tool.debugtools.search.rows import CandidateRow, Numbers
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 from layerwise._tool.surgery.cut.file import Opener
 
 Array = NDArray[Any]
+NOTHING, UNNAMED = Numbers(), CandidateRow()
 By = Literal["comparison", "command", "person", "cache", "replay"]
 
 
@@ -18,14 +20,13 @@ By = Literal["comparison", "command", "person", "cache", "replay"]
 class Judgement:
     """A verdict, whose it is and what it rests on.
 
-    measured: numbers of the tensor that decided (tensor, max_abs, max_rel, rel_l2, over, atol, rtol), or of a command
-    (exit_code, output). note: why it was skipped, or what to know. folder: where a command left its files.
+    note: why it was skipped, or what to know. folder: where a command left its files.
     """
 
     verdict: Verdict
     by: By
     seconds: float = 0.0
-    measured: dict[str, Any] = field(default_factory=dict)
+    measured: Numbers = NOTHING
     note: str = ""
     folder: Path | None = None
 
@@ -48,7 +49,7 @@ class Artifact:
     build: Callable[[], bytes]
     write: Callable[[Path, Opener], None]
     frozen: frozenset[str] = frozenset()
-    about: dict[str, Any] = field(default_factory=dict)
+    about: CandidateRow = UNNAMED
     iteration: int = 0
     files: Mapping[str, bytes] = field(default_factory=dict)
 

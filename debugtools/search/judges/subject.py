@@ -19,6 +19,7 @@ from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.search.judges.original import ends
 from layerwise._tool.debugtools.search.judges.protocol import Artifact
 from layerwise._tool.debugtools.search.judges.reference import ReferenceTensors
+from layerwise._tool.debugtools.search.rows import Node
 from layerwise._tool.surgery.cut.file import Opener, write_cut
 from layerwise._tool.surgery.cut.live import LiveCut, LiveCuts
 from layerwise._tool.surgery.precision.plan import node_label
@@ -80,11 +81,11 @@ class Subject:
     def _frozen(self, part: LiveCut) -> frozenset[str]:
         return frozenset(name for name in part.feeds if name in self.cut.maker and _is_index(self.tensors[name]))
 
-    def describe(self, i: int) -> dict[str, Any]:
+    def describe(self, i: int) -> Node:
         """A node as rows and results name it; a Cast that stands for an operator (a precision round trip) as that."""
         node = self.cut.nodes[i]
         meant = self._meant(node) if node.op_type == "Cast" else node
-        return {"i": i, "node": node_label(meant), "op": meant.op_type, "outputs": [n for n in node.output if n]}
+        return Node(i, node_label(meant), meant.op_type, [name for name in node.output if name])
 
     def _meant(self, cast: onnx.NodeProto) -> onnx.NodeProto:
         """The operator that makes the same tensor in the reference's model, the Cast itself if there is none."""

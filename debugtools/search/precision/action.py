@@ -1,6 +1,6 @@
 """The job action `debug_precision`."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -9,9 +9,10 @@ from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
+    from layerwise._tool.debugtools.search.rows import PrecisionSearchResult
 
 
-def debug_precision(context: "JobContext") -> dict[str, Any]:
+def debug_precision(context: "JobContext") -> "PrecisionSearchResult":
     """Find the nodes of the model that must stay in FP32, by the PrecisionSpec in `context.params`.
 
     Emits rows of the tables precision, verdicts, band, best and, where asked for, layers; returns the nodes, the

@@ -16,6 +16,7 @@ from layerwise._tool.backends.model.protos import parse_model
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.debugtools.compare.sides.save_model import write_onnx
 from layerwise._tool.debugtools.search.judges.protocol import Artifact
+from layerwise._tool.debugtools.search.rows import CandidateRow
 from layerwise._tool.surgery.cut.file import Opener
 from layerwise._tool.surgery.precision.lowering import Lowering, fill
 from layerwise._tool.surgery.precision.plan import LowType, node_label
@@ -71,7 +72,7 @@ class Choices:
         atomic_write(path, whole.SerializeToString())
 
     def artifact(
-        self, items: Sequence[int], feed: Mapping[str, Array], gives: Collection[str], about: dict[str, Any],
+        self, items: Sequence[int], feed: Mapping[str, Array], gives: Collection[str], about: CandidateRow,
         iteration: int = 0,
     ) -> Artifact:  # fmt: skip
         """A candidate. about: as rows show it; iteration: the question's number."""

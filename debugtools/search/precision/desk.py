@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.filesystem.permissions import make_folder
@@ -10,10 +10,11 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.search.driver.desk import Files
 from layerwise._tool.debugtools.search.driver.plans import Plan
 from layerwise._tool.debugtools.search.driver.replay import Replay, replay_key
-from layerwise._tool.debugtools.search.driver.rows import Row, band_row
+from layerwise._tool.debugtools.search.driver.rows import band_row
 from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judgement
 from layerwise._tool.debugtools.search.precision.choices import Choices
 from layerwise._tool.debugtools.search.precision.ground import Ground
+from layerwise._tool.debugtools.search.rows import BestRow, CandidateRow, Numbers
 from layerwise._tool.debugtools.search.strategies.protocol import Candidate, Verdict
 
 if TYPE_CHECKING:
@@ -28,11 +29,11 @@ class Best:
     def __init__(self, context: "JobContext", choices: Choices, path: Path) -> None:
         self._context, self._choices, self.path = context, choices, path
         self.items: tuple[int, ...] | None = None
-        self.measured: dict[str, Any] = {}
+        self.measured = Numbers()
         self._written: tuple[int, ...] | None = None
         self._next = 0.0
 
-    def passed(self, items: tuple[int, ...], measured: dict[str, Any]) -> None:
+    def passed(self, items: tuple[int, ...], measured: Numbers) -> None:
         """A choice passed."""
         if self.items is None or len(items) < len(self.items):
             self.items, self.measured = items, measured
@@ -50,8 +51,7 @@ class Best:
         self._next = time.monotonic() + _PATIENCE * (time.monotonic() - started)
         self._written = self.items
         nodes, labels = self._choices.nodes(self.items), [self._choices.items[item] for item in self.items]
-        row = {"nodes": nodes[:200], "count": len(nodes), "labels": labels[:20], "path": str(self.path)}
-        self._context.row("best", row | {"measured": self.measured})
+        self._context.row("best", BestRow(nodes[:200], len(nodes), labels[:20], str(self.path), self.measured))
 
 
 class PrecisionDesk:
@@ -64,7 +64,7 @@ class PrecisionDesk:
         self._files, self._best = files, best
 
     def artifact(self, plan: Plan, candidate: Candidate, iteration: int) -> Artifact:
-        return self._ground.artifact(candidate.items, {"key": candidate.key, "phase": candidate.phase}, iteration)
+        return self._ground.artifact(candidate.items, candidate.key, candidate.phase, iteration)
 
     def asked(self, plan: Plan, candidate: Candidate, artifact: Artifact | None) -> None:
         assert artifact is not None
@@ -83,7 +83,7 @@ class PrecisionDesk:
         self._best.save(now=False)
 
     def retold(self, plan: Plan, candidate: Candidate, verdict: Verdict, iteration: int) -> None:
-        self._add(candidate, iteration, verdict, {})
+        self._add(candidate, iteration, verdict, Numbers())
 
     def restart(self) -> None:
         self._replay.clear()
@@ -95,10 +95,10 @@ class PrecisionDesk:
         self._best.save()
         self._show_band(plan, None)
 
-    def _add(self, candidate: Candidate, iteration: int, verdict: Verdict, measured: dict[str, Any]) -> None:
+    def _add(self, candidate: Candidate, iteration: int, verdict: Verdict, measured: Numbers) -> None:
         self._replay.add(candidate, iteration, len(self._ground.choices.nodes(candidate.items)), verdict)
         if verdict is Verdict.GOOD:
             self._best.passed(candidate.items, measured)
 
-    def _show_band(self, plan: Plan, row: Row | None) -> None:
+    def _show_band(self, plan: Plan, row: CandidateRow | None) -> None:
         self._context.row("band", band_row(plan, len(self._ground.suspect.model.cut.nodes), None, row))

@@ -14,6 +14,7 @@ from layerwise._tool.debugtools.search.precision.judge import MixedJudge
 from layerwise._tool.debugtools.search.precision.sides import computes_low, two_sides
 from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
 from layerwise._tool.debugtools.search.precision.ways import Quantised, Way, way_for
+from layerwise._tool.debugtools.search.rows import CandidateRow
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
@@ -85,11 +86,11 @@ class Ground:
             )
         return judge
 
-    def artifact(self, items: tuple[int, ...], row: dict[str, object], iteration: int = 0) -> Artifact:
-        """A choice as a candidate; row: what is known of it."""
+    def artifact(self, items: tuple[int, ...], key: str, phase: str, iteration: int = 0) -> Artifact:
+        """A choice as a candidate."""
         suspect = self.suspect
         feed = suspect.fit(self.machine.feeds[0], lambda text: None)
-        about = {"i": None, "node": "", "op": "", **row, "nodes": len(self.choices.nodes(items))}
+        about = CandidateRow(key, phase, len(self.choices.nodes(items)), node="", op="")
         return self.choices.artifact(items, feed, suspect.model.cut.outputs, about, iteration)
 
     def close(self) -> None:

@@ -111,7 +111,7 @@ class _Sides(Original):
 
 
 def _error(judgement: Judgement) -> float:
-    return float(judgement.measured.get("rel_l2", 0.0))
+    return judgement.measured.rel_l2 or 0.0
 
 
 def _rms(array: Array) -> float:

@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Sequence
-from typing import Any
+
+from msgspec.structs import replace
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.search.driver.history import History
@@ -13,11 +14,10 @@ from layerwise._tool.debugtools.search.precision.desk import Best
 from layerwise._tool.debugtools.search.precision.engines import words
 from layerwise._tool.debugtools.search.precision.frontier import frontier
 from layerwise._tool.debugtools.search.precision.ground import Ground
+from layerwise._tool.debugtools.search.rows import FileVerdict, KeptNodes, Node, PrecisionSearchResult
 from layerwise._tool.debugtools.search.strategies.precision import PrecisionResult
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 from layerwise._tool.surgery.precision.plan import node_label
-
-Result = dict[str, Any]
 
 
 class Outcome:
@@ -27,7 +27,7 @@ class Outcome:
         self._ground, self._by, self._started = ground, by, started
         self._low = ground.spec.low
 
-    def fails_in_fp32(self, full: Judgement) -> Result:
+    def fails_in_fp32(self, full: Judgement) -> PrecisionSearchResult:
         """There is nothing to search for."""
         why = full.note or "an output differs by more than the tolerance"
         text = f"The model fails in FP32 already, so that no choice of precision can pass: {why}."
@@ -38,42 +38,43 @@ class Outcome:
     def result(
         self, told: PrecisionResult, full: Judgement | None, verified: Judgement | None, best: Best, loop: SearchLoop,
         history: History, replay: Replay,
-    ) -> Result:  # fmt: skip
+    ) -> PrecisionSearchResult:  # fmt: skip
         """What the search has come to; verified: the verdict on it outside the search."""
         if told.kept is None or verified is None:
             text = f"No set of nodes was found that lets the model pass with the others in {self._low}."
-            found = []
+            found: list[KeptNodes] = []
         else:
             found = [self._found(told, verified, best)]
             text = self._text(told, verified)
         result = self._result(found, full, verified, text)
         total = sum(map(len, self._ground.choices.positions))
-        all_low = next((row["verdict"] for row in history.rows if not row["phase"] and not row["nodes"]), None)
-        result |= {"frontier": frontier(history.rows, total), "all_low": all_low, "lowerable": total}
-        result |= {"checks": loop.checks, "cached": loop.cached, "replay": str(replay.path) if replay.path else None}
-        return result | {"seconds": time.perf_counter() - self._started}
+        all_low = next((row.verdict for row in history.rows if not row.phase and not row.nodes), None)
+        return replace(
+            result, frontier=frontier(history.rows, total), all_low=all_low, lowerable=total, checks=loop.checks,
+            cached=loop.cached, replay=str(replay.path) if replay.path else None,
+        )  # fmt: skip
 
-    def _result(self, found: list[Result], full: Judgement | None, verified: Judgement | None, text: str) -> Result:
+    def _result(
+        self, found: list[KeptNodes], full: Judgement | None, verified: Judgement | None, text: str
+    ) -> PrecisionSearchResult:
         good = verified is not None and verified.verdict is Verdict.GOOD
-        return {
-            "passed": bool(found) and good, "search": "precision", "by": self._by, "found": found, "low": self._low,
-            "original": full.verdict.value if full else None, "verified": good, "checks": 0, "cached": 0,
-            "replay": None, "summary": text, "frontier": [], "emulated": self._ground.emulate,
-            "seconds": time.perf_counter() - self._started,
-        }  # fmt: skip
+        return PrecisionSearchResult(
+            passed=bool(found) and good, search="precision", by=self._by, found=found, low=self._low,
+            original=full.verdict if full else None, verified=good, summary=text, emulated=self._ground.emulate,
+            seconds=time.perf_counter() - self._started,
+        )  # fmt: skip
 
-    def _found(self, told: PrecisionResult, verified: Judgement, best: Best) -> Result:
+    def _found(self, told: PrecisionResult, verified: Judgement, best: Best) -> KeptNodes:
         assert told.kept is not None
         cut = self._ground.suspect.model.cut
         nodes = [
-            {"i": i, "node": node_label(cut.nodes[i]), "op": cut.nodes[i].op_type, "outputs": list(cut.nodes[i].output)}
+            Node(i, node_label(cut.nodes[i]), cut.nodes[i].op_type, list(cut.nodes[i].output))
             for i in self._ground.choices.nodes(told.kept)
         ]
-        return {
-            "nodes": nodes,
-            "path": str(best.path), "minimal": told.minimal, "measured": verified.measured, "note": verified.note,
-            "verdict": verified.verdict.value, "file": self._file(best), "build": self._build(told.kept),
-        }  # fmt: skip
+        return KeptNodes(
+            nodes=nodes, path=str(best.path), minimal=told.minimal, measured=verified.measured, note=verified.note,
+            verdict=verified.verdict, file=self._file(best), build=self._build(told.kept),
+        )  # fmt: skip
 
     def _build(self, kept: Sequence[int]) -> list[str] | None:
         """The options that build such an engine of the model as it is; None where no engine is built."""
@@ -81,12 +82,12 @@ class Outcome:
             return None
         return words(self._low, [self._ground.choices.items[item] for item in kept])
 
-    def _file(self, best: Best) -> Result | None:
+    def _file(self, best: Best) -> FileVerdict | None:
         """How the file itself fares on the runner; None where a person or a command judges."""
         if self._by != "comparison":
             return None
         found = self._ground.machine.judge_file(best.path)
-        return {"verdict": found.verdict.value, "measured": found.measured, "note": found.note}
+        return FileVerdict(found.verdict, found.measured, found.note)
 
     def _text(self, told: PrecisionResult, verified: Judgement) -> str:
         choices = self._ground.choices

@@ -19,6 +19,7 @@ from layerwise._tool.debugtools.search.precision.layer_table import layer_table
 from layerwise._tool.debugtools.search.precision.outcome import Outcome
 from layerwise._tool.debugtools.search.precision.scores import measured
 from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
+from layerwise._tool.debugtools.search.rows import PrecisionSearchResult
 from layerwise._tool.debugtools.search.strategies.layers import LayerSearch
 from layerwise._tool.debugtools.search.strategies.precision import PrecisionSearch, Scores
 from layerwise._tool.debugtools.search.strategies.protocol import Search, Verdict
@@ -37,14 +38,14 @@ class PrecisionRun:
         self._ground = Ground(context, spec)
         self._history = History(context)
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> PrecisionSearchResult:
         """Search; the job's result."""
         try:
             return self._run()
         finally:
             self._ground.close()
 
-    def _run(self) -> dict[str, Any]:
+    def _run(self) -> PrecisionSearchResult:
         ground, spec = self._ground, self._spec
         outcome = Outcome(ground, self._by, self._started)
         items = range(len(ground.choices.items))
@@ -72,7 +73,7 @@ class PrecisionRun:
             return known
         if phase == "verify" and self._by == "person":
             return Judgement(Verdict.GOOD, "person")
-        artifact = self._ground.artifact(items, {"key": phase, "phase": phase})
+        artifact = self._ground.artifact(items, phase, phase)
         judgement = self._new_judge().judge(artifact)  # the search's own has stopped by then
         self._history.add(artifact.about, judgement, "")
         return judgement

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.engine import full_side
 from layerwise._tool.debugtools.compare.spec import ToleranceSpec
@@ -15,6 +16,7 @@ from layerwise._tool.debugtools.search.judges.reference import ReferenceTensors
 from layerwise._tool.debugtools.search.precision.effect import effects, enough
 from layerwise._tool.debugtools.search.precision.ground import Ground
 from layerwise._tool.debugtools.search.precision.measure import Measurer
+from layerwise._tool.debugtools.search.rows import ScoreRow
 from layerwise._tool.debugtools.search.strategies.precision import Scores
 from layerwise._tool.surgery.precision.plan import node_label
 
@@ -24,7 +26,7 @@ _TABLE = "precision"
 
 def measured(ground: Ground) -> Scores:
     """The effect of each of the ground's choices, and how many to keep at first: so many that the predicted error of
-    the rest is within the tolerance. Rows of table `precision`: i, node, op, outputs, local, effect.
+    the rest is within the tolerance. Rows of table `precision`.
     """
     effect = _earlier(ground) or _measure(ground)
     items = [max(effect.get(i, 0.0) for i in positions) for positions in ground.choices.positions]
@@ -34,7 +36,7 @@ def measured(ground: Ground) -> Scores:
 
 def _earlier(ground: Ground) -> dict[int, float] | None:
     """What an earlier attempt measured; None if it did not get through."""
-    rows = {row["i"]: float(row["effect"]) for row in ground.context.previous_rows(_TABLE)}
+    rows = {row.i: row.effect for row in typed(ground.context.previous_rows(_TABLE), ScoreRow)}
     wanted = {i for positions in ground.choices.positions for i in positions}
     return rows if rows.keys() == wanted else None
 
@@ -57,8 +59,8 @@ def _measure(ground: Ground) -> dict[int, float]:
     effect = effects(cut, found)
     for i in sorted(effect):
         node = cut.nodes[i]
-        about = {"i": i, "node": node_label(node), "op": node.op_type, "outputs": [n for n in node.output if n]}
-        context.row(_TABLE, about | {"local": found.local[i], "effect": effect[i]})
+        made = [name for name in node.output if name]
+        context.row(_TABLE, ScoreRow(i, node_label(node), node.op_type, made, found.local[i], effect[i]))
     _tell(ground, found.failures)
     return effect
 

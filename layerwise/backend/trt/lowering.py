@@ -16,6 +16,7 @@ from layerwise._tool.backends.trt.capabilities import able
 from layerwise._tool.backends.trt.inference.late import described
 from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.options import ConfigOptions, TrtOptions
+from layerwise._tool.debugtools.actions import hand_over
 from layerwise.backend.base import value_of
 from layerwise.backend.trt.calibrator import EMPTY, GraphCalibrator
 from layerwise.backend.trt.config import CreateConfig
@@ -55,6 +56,7 @@ def _source(network: Any) -> tuple[Any, list[Callable[..., Any]]]:
 
 
 def _lowered(network: NetworkFromOnnx, config: CreateConfig) -> Any:
+    hand_over()
     model, options = network.model(), TrtOptions(config=config.options)
     if not reduces(options):
         return network.parse(model)

@@ -9,8 +9,8 @@ from typing import Any
 from layerwise._tool.backends.trt.capabilities import able
 from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.options import TrtOptions
-from layerwise._tool.backends.trt.tactics.record import Record
-from layerwise._tool.backends.trt.tactics.selection import Recording, Tactics, make_selector, read_tactics, recording
+from layerwise._tool.backends.trt.tactics.record import Record, Recording
+from layerwise._tool.backends.trt.tactics.selection import Tactics, make_selector, read_tactics, recording
 from layerwise.backend.trt.logger import MESSAGES, tell
 
 _attached: dict[int, tuple[Any, Recording]] = {}

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from layerwise._tool.backends.log import Log, put
 from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.bench.line import command_line, nsys_line
 from layerwise._tool.tui.cli.bench.options import fill
 from layerwise._tool.tui.cli.bench.report import BenchReport
 from layerwise._tool.tui.cli.bench.to_spec import Request, model_of, to_bench
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.log import Log, put
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.run.command import gpus_for

@@ -1,21 +1,46 @@
 """Files of earlier benches, ours and trtexec's: shown, and compared."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+
+from msgspec import Struct, to_builtins
 
 from layerwise._tool.backends.bench.trtexec_files import is_profile, read_profile, read_times
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.log import INFO, START, Log
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.bench.exports import read_latencies, read_report
+from layerwise._tool.debugtools.bench.rows import (
+    BenchResult,
+    ChangeRow,
+    ComparisonRow,
+    LayerTimes,
+    ProfileRow,
+    RunRow,
+    SavedReport,
+    SavedRun,
+)
 from layerwise._tool.debugtools.bench.significance import compare
 from layerwise._tool.debugtools.bench.statistics import statistics
 from layerwise._tool.tui.cli.bench.report import BenchReport, layer_lines
 from layerwise._tool.tui.cli.json_output import print_json
-from layerwise._tool.tui.cli.log import INFO, START, Log
 
-Row = Mapping[str, Any]
 PERCENTS = (90.0, 95.0, 99.0)
+
+
+class SavedTimes(Struct):
+    """The document of `--json` for a file of times."""
+
+    runs: list[RunRow]
+    comparisons: list[ComparisonRow]
+    layers: list[ProfileRow]
+
+
+class SavedProfile(Struct):
+    """The document of `--json` for a file of layers. changes: since another one, the largest first."""
+
+    layers: list[LayerTimes]
+    changes: list[ChangeRow]
 
 
 def show_saved(path: Path, against: Path | None, log: Log, top: int, command: str, as_json: bool) -> int:
@@ -24,80 +49,73 @@ def show_saved(path: Path, against: Path | None, log: Log, top: int, command: st
     profile = report is None and is_profile(path)
     document = _profile(path, against) if profile else _times(path, report, against)
     if as_json:
-        print_json({"command": command, "exit_code": 0, "passed": True, **document})
-    elif profile:
+        print_json({"command": command, "exit_code": 0, "passed": True, **to_builtins(document)})
+    elif isinstance(document, SavedProfile):
         _print_profile(document, log, top)
     else:
         _print_times(document, log, top)
     return 0
 
 
-def _times(path: Path, report: dict[str, Any] | None, against: Path | None) -> dict[str, Any]:
-    rows = report["runs"] if report else [_row(path)]
-    runs = [{key: value for key, value in row.items() if key != "latency_ms"} for row in rows]
+def _times(path: Path, report: SavedReport | None, against: Path | None) -> SavedTimes:
+    saved = report.runs if report else [_run(path)]
     comparisons = []
-    for row in rows if against is not None else []:
+    for run in saved if against is not None else []:
         assert against is not None
-        name, latencies = read_latencies(against, row.get("batch"))
-        found = compare(row["latency_ms"], latencies)
-        comparisons.append({"name": row["runner"], "reference": name, **found.as_row(),
-                            "words": found.words(str(row["runner"]), name)})  # fmt: skip
-    return {"runs": runs, "comparisons": comparisons, "layers": report.get("layers", []) if report else []}
+        name, latencies = read_latencies(against, run.batch)
+        comparisons.append(compare(run.latency_ms, latencies).row(run.runner, name))
+    runs = [RunRow(**{name: getattr(run, name) for name in RunRow.__struct_fields__}) for run in saved]
+    return SavedTimes(runs, comparisons, report.layers if report else [])
 
 
-def _row(path: Path) -> dict[str, Any]:
+def _run(path: Path) -> SavedRun:
     times = read_times(path)
-    seconds = times.seconds or 1.0
-    return {
-        "runner": shown(path.name, 60), "batch": None, "streams": 1, "runs": len(times.latency), "seconds": seconds,
-        "qps": len(times.latency) / seconds, "items_per_second": len(times.latency) / seconds,
-        "latency": statistics(times.latency, PERCENTS), "latency_ms": times.latency,
-        "phases": {name: statistics(values, PERCENTS) for name, values in times.phases.items()},
-    }  # fmt: skip
+    seconds, count = times.seconds or 1.0, len(times.latency)
+    return SavedRun(
+        runner=shown(path.name, 60), runs=count, seconds=seconds, qps=count / seconds,
+        items_per_second=count / seconds, latency=statistics(times.latency, PERCENTS), latency_ms=times.latency,
+        phases={name: statistics(values, PERCENTS) for name, values in times.phases.items()},
+    )  # fmt: skip
 
 
-def _profile(path: Path, against: Path | None) -> dict[str, Any]:
-    layers = [{"name": layer.name, "typical_ms": layer.median_ms, "mean_ms": layer.mean_ms,
-               "median_ms": layer.median_ms, "percent": layer.percent} for layer in read_profile(path)]  # fmt: skip
+def _profile(path: Path, against: Path | None) -> SavedProfile:
+    layers = [LayerTimes(name=layer.name, typical_ms=layer.median_ms, mean_ms=layer.mean_ms, median_ms=layer.median_ms,
+                         percent=layer.percent) for layer in read_profile(path)]  # fmt: skip
     if against is None:
-        return {"layers": layers, "changes": []}
+        return SavedProfile(layers, [])
     if not is_profile(against):
         raise UsageError(f"{shown(str(against))} holds times, {shown(str(path))} layers: compare two of a kind")
     before = {layer.name: layer.median_ms for layer in read_profile(against)}
-    after = {str(layer["name"]): float(str(layer["median_ms"])) for layer in layers}
-    changes = [{"name": name, "ms": after.get(name), "reference_ms": before.get(name),
-                "change_ms": after.get(name, 0.0) - before.get(name, 0.0)} for name in {**after, **before}]  # fmt: skip
-    return {"layers": layers, "changes": sorted(changes, key=lambda row: -abs(float(str(row["change_ms"]))))}
+    after = {layer.name: layer.median_ms for layer in layers}
+    changes = [ChangeRow(name, after.get(name), before.get(name), after.get(name, 0.0) - before.get(name, 0.0))
+               for name in {**after, **before}]  # fmt: skip
+    return SavedProfile(layers, sorted(changes, key=lambda row: -abs(row.change_ms)))
 
 
-def _print_times(document: Row, log: Log, top: int) -> None:
+def _print_times(document: SavedTimes, log: Log, top: int) -> None:
     report = BenchReport(log, top)
-    for row in document["runs"]:
-        report.event({"type": "row", "table": "runs", "row": row})
-    for row in document["layers"]:
-        report.event({"type": "row", "table": "profile", "row": row})
-    for row in document["comparisons"]:
-        report.event({"type": "row", "table": "comparisons", "row": row})
-    report.event({"type": "result", "data": {}})
+    rows: list[RunRow | ComparisonRow | ProfileRow] = [*document.runs, *document.layers, *document.comparisons]
+    for row in rows:
+        report.row(row)
+    report.finish(BenchResult())
 
 
-def _print_profile(document: Row, log: Log, top: int) -> None:
-    _lines(log, f"=== Slowest layers (of {len(document['layers'])}) ===", layer_lines(document["layers"], top))
-    if document["changes"]:
-        _lines(log, "=== What changed most ===", change_lines(document["changes"][:top]))
+def _print_profile(document: SavedProfile, log: Log, top: int) -> None:
+    _lines(log, f"=== Slowest layers (of {len(document.layers)}) ===", layer_lines(document.layers, top))
+    if document.changes:
+        _lines(log, "=== What changed most ===", change_lines(document.changes[:top]))
 
 
-def change_lines(rows: Sequence[Row]) -> list[str]:
+def change_lines(rows: Sequence[ChangeRow]) -> list[str]:
     """Layers whose time changed, the largest change first."""
     lines = [f"{'change ms':>10} {'ms':>10} {'before ms':>10}  layer"]
     for row in rows:
-        lines.append(f"{row['change_ms']:>+10.4g} {_ms(row['ms']):>10} {_ms(row['reference_ms']):>10}  "
-                     f"{shown(row['name'], 80)}")  # fmt: skip
+        lines.append(f"{row.change_ms:>+10.4g} {_ms(row.ms):>10} {_ms(row.reference_ms):>10}  {shown(row.name, 80)}")
     return lines
 
 
-def _ms(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else "-"
+def _ms(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
 
 
 def _lines(log: Log, title: str, lines: Sequence[str]) -> None:

@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.table.report_lines import label, name, rule
 from layerwise._tool.tui.cli.json_output import print_json
-from layerwise._tool.tui.cli.log import Log
-from layerwise._tool.tui.cli.options.common import COMPARE_NAMES
-from layerwise._tool.tui.cli.options.compare import add_thresholds
+from layerwise._tool.tui.cli.options.compare import COMPARE_NAMES, THRESHOLDS, metric_names
+from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.request.to_spec import metric_names, tolerance
-from layerwise._tool.tui.cli.run.report_lines import label, name, rule
+from layerwise._tool.tui.cli.request.to_spec import tolerance
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.results.accuracy import AccuracyResult, AccuracyResults, Result, SimpleResult
@@ -36,14 +36,14 @@ def fill_accuracy(parser: Parser) -> None:
     group.add_argument("--check-average", action="store_true", help="check the averages over the iterations")
     group.add_argument("--save-accuracy-results", metavar="PATH", help="save the results with the new thresholds")
     parser.own(group, "--json", action="store_true", help="print one JSON document instead of the report")
-    add_thresholds(parser)
+    add(parser, THRESHOLDS)
 
 
 def run_accuracy(args: Namespace, log: Log) -> int:
     """Check the file; 0 if all passes, 1 if not."""
-    from layerwise._tool.backends.results.accuracy import AccuracyResults
+    from layerwise._tool.backends.results.io import load_accuracy
 
-    saved = AccuracyResults.load(args.path)
+    saved = load_accuracy(args.path)
     metrics = metric_names(args.compare)
     present = {_metric(result) for result in saved.results} - {_NONE}
     missing = [metric for metric in metrics if metric not in present] if args.compare and present else []

@@ -6,19 +6,20 @@ from typing import Any
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.log import INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.checks.compatibility.spec import CompatibilitySpec
-from layerwise._tool.tui.cli.check.lint import given
+from layerwise._tool.debugtools.compare.table.report_lines import name
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.log import INFO, LEVELS, WARNING, Log
-from layerwise._tool.tui.cli.options import common as options
-from layerwise._tool.tui.cli.options import run as options_run
-from layerwise._tool.tui.cli.options.trt import add_trt
+from layerwise._tool.tui.cli.options.common import NEEDED_MODEL, ONNX, RUNNERS
+from layerwise._tool.tui.cli.options.option import add
+from layerwise._tool.tui.cli.options.run import DATA, ONNXRT
+from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.request.line import command_line
+from layerwise._tool.tui.cli.request.to_spec import given
 from layerwise._tool.tui.cli.run.command import gpus_for
-from layerwise._tool.tui.cli.run.report_lines import name
 from layerwise._tool.tui.cli.submit import job_spec, run_here
 
 _HEAD = ("nodes", "operator", "version", "types", "code", "reason")
@@ -29,14 +30,10 @@ _PRINTED = 60
 def fill_compatibility(parser: Parser) -> None:
     parser.usage = "%(prog)s MODEL.onnx --onnxrt [--onnx …] [OPTIONS]"
     parser.epilog = "Exit code: 0 all named backends take the model, 1 one does not, 2 wrong usage, 130 interrupted."
-    options.add_runners(parser)
-    options.add_model(parser, required=True)
+    add(parser, RUNNERS, NEEDED_MODEL)
     group = parser.add_argument_group("Report")
     parser.own(group, "--json", action="store_true", help="print one JSON document instead of the text")
-    options_run.add_data(parser)
-    options_run.add_onnxrt(parser)
-    options.add_onnx(parser)
-    add_trt(parser)
+    add(parser, DATA, ONNXRT, ONNX, TRT)
 
 
 def run_compatibility(args: Namespace, log: Log) -> int:

@@ -7,20 +7,19 @@ from typing import Any
 
 import msgspec
 
+from layerwise._tool.backends.log import ERROR, INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.checks.lint.spec import LintSpec
-from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.compare.table.report_lines import name
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.log import ERROR, INFO, LEVELS, WARNING, Log
-from layerwise._tool.tui.cli.options import common as options
-from layerwise._tool.tui.cli.options import run as options_run
+from layerwise._tool.tui.cli.options.common import NEEDED_MODEL, ONNX
+from layerwise._tool.tui.cli.options.option import add
+from layerwise._tool.tui.cli.options.run import DATA, ONNXRT
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.request.line import command_line
-from layerwise._tool.tui.cli.request.parser import parser as run_parser
-from layerwise._tool.tui.cli.request.to_spec import to_request
+from layerwise._tool.tui.cli.request.to_spec import given
 from layerwise._tool.tui.cli.run.command import gpus_for
-from layerwise._tool.tui.cli.run.report_lines import name
 from layerwise._tool.tui.cli.submit import job_spec, run_here
 
 _LEVELS = {"exception": ERROR, "warning": WARNING, "info": INFO}
@@ -33,13 +32,11 @@ def fill_lint(parser: Parser) -> None:
         "Nodes behind a failing one are neither passing nor failing.\n"
         "Exit code: 0 no exception was found, 1 some were, 2 wrong usage, 130 interrupted."
     )
-    options.add_model(parser, required=True)
+    add(parser, NEEDED_MODEL)
     group = parser.add_argument_group("Report")
     group.add_argument("-o", "--output", metavar="PATH", help="save the report as JSON, in Polygraphy's form")
     parser.own(group, "--json", action="store_true", help="print one JSON document instead of the text")
-    options_run.add_data(parser)
-    options_run.add_onnxrt(parser)
-    options.add_onnx(parser)
+    add(parser, DATA, ONNXRT, ONNX)
 
 
 def run_lint(args: Namespace, log: Log) -> int:
@@ -67,12 +64,6 @@ def run_lint(args: Namespace, log: Log) -> int:
             report.event(event)
 
         return run_here(job, listen, log)
-
-
-def given(args: Namespace, runners: list[tuple[str, list[str] | None]]) -> CompareSpec:
-    """What the options that a command shares with `run` say about model, inputs and runners."""
-    unset = vars(run_parser().parse_args([]))
-    return to_request(Namespace(**{**unset, **vars(args), "runners": runners})).spec
 
 
 class LintReport:

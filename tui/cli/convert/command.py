@@ -7,22 +7,22 @@ from typing import Any, Literal
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.log import LEVELS, WARNING, Log
 from layerwise._tool.backends.sizes import parse_size
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.backends.trt.options import ENGINE_SUFFIXES
 from layerwise._tool.debugtools.convert.spec import ConvertSpec
-from layerwise._tool.tui.cli.check.lint import given
 from layerwise._tool.tui.cli.convert.engine import POOLED, engine_job
 from layerwise._tool.tui.cli.convert.options import add_conversions, quantize_spec
 from layerwise._tool.tui.cli.inspect.trt import picture_job
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.log import LEVELS, WARNING, Log
-from layerwise._tool.tui.cli.options import common as options
-from layerwise._tool.tui.cli.options import run as options_run
-from layerwise._tool.tui.cli.options.trt import add_tensorflow, add_trt
+from layerwise._tool.tui.cli.options.common import NEEDED_MODEL, ONNX
+from layerwise._tool.tui.cli.options.option import add
+from layerwise._tool.tui.cli.options.run import DATA
+from layerwise._tool.tui.cli.options.trt import TENSORFLOW, TRT
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import progress
-from layerwise._tool.tui.cli.request.to_spec import refuse_other_frameworks
+from layerwise._tool.tui.cli.request.to_spec import given, refuse_other_frameworks
 from layerwise._tool.tui.cli.submit import job_spec, run_here
 
 Target = Literal["onnx", "weights", "engine", "picture"]
@@ -39,12 +39,9 @@ def fill_convert(parser: Parser) -> None:
         "layerwise convert M.onnx -o weights.npz; layerwise convert M.onnx --load-weights weights.npz -o new.onnx\n\n"
         "Exit code: 0 converted, 1 it cannot be, 2 wrong usage, 130 interrupted."
     )
-    options.add_model(parser, required=True)
+    add(parser, NEEDED_MODEL)
     add_conversions(parser)
-    options_run.add_data(parser)
-    options.add_onnx(parser)
-    add_trt(parser)
-    add_tensorflow(parser)
+    add(parser, DATA, ONNX, TRT, TENSORFLOW)
 
 
 def run_convert(args: Namespace, log: Log) -> int:

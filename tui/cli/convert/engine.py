@@ -9,9 +9,8 @@ import msgspec
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.trt.options import TrtOptions
 from layerwise._tool.tui.cli import values
-from layerwise._tool.tui.cli.check.lint import given
-from layerwise._tool.tui.cli.request.to_spec import model_path, refuse_other_frameworks
-from layerwise._tool.tui.cli.request.to_trt import input_shapes, trt_options
+from layerwise._tool.tui.cli.request.runners import trt_options
+from layerwise._tool.tui.cli.request.to_spec import given, model_path, refuse_other_frameworks
 from layerwise._tool.tui.cli.run.command import trt_gpus
 from layerwise._tool.tui.cli.submit import job_spec
 
@@ -49,9 +48,9 @@ def engine_job(args: Namespace) -> "JobSpec":
 
 def with_shapes(options: TrtOptions, args: Namespace) -> TrtOptions:
     """--input-shapes say how large dynamic inputs are where no profile does; several of one input are its range."""
-    several = {name: many for name, many in values.parse_shapes(args.input_shapes).items() if len(many) > 1}
-    if several:
-        listed = ", ".join(several)
+    shapes = values.parse_shapes(args.input_shapes)
+    listed = ", ".join(name for name, many in shapes.items() if len(many) > 1)
+    if listed:
         raise UsageError(f"--input-shapes has several shapes of {listed}: give its range with --trt-min-shapes, "
                          "--trt-opt-shapes and --trt-max-shapes")  # fmt: skip
-    return msgspec.structs.replace(options, shapes=input_shapes(args))
+    return msgspec.structs.replace(options, shapes={name: many[0] for name, many in shapes.items()})

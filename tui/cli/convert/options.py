@@ -6,7 +6,10 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.onnxrt.quantize_spec import CALIBRATORS, Method, QuantizeSpec
 from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.cli.options import common as options
+from layerwise._tool.tui.cli.options import model as options
+from layerwise._tool.tui.cli.options.common import MARKING
+from layerwise._tool.tui.cli.options.model import EXTERNAL
+from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.parser import Parser
 
 
@@ -30,8 +33,7 @@ def add_conversions(parser: Parser) -> None:
     parser.own(group, "--pooled-outputs", action="store_true", help="outputs share memory; they always do")
     parser.own(group, "--json", action="store_true", help="print one JSON document instead of the text")
     _add_int8(parser)
-    options.add_marking(parser)
-    options.add_external_data(parser.add_argument_group("Saving the model"))
+    add(parser, MARKING, EXTERNAL)
 
 
 def _add_int8(parser: Parser) -> None:

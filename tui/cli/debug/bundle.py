@@ -10,12 +10,12 @@ from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.filesystem.files import current_folder
 from layerwise._tool.backends.jobs.folder import job_id
 from layerwise._tool.backends.jobs.journal.schema import UNEXPECTED
+from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.bundle.culprits import culprits
 from layerwise._tool.debugtools.bundle.spec import BundleSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.log import Log
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.run.command import gpus_for

@@ -5,11 +5,11 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from layerwise._tool.backends.log import CRITICAL, START, WARNING, Log, put
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.cli.asking import Asker, read_input
 from layerwise._tool.tui.cli.debug.report import SearchReport, measured_text
 from layerwise._tool.tui.cli.follow import Follower, run_interruptibly
-from layerwise._tool.tui.cli.log import CRITICAL, START, WARNING, Log, put
 from layerwise._tool.tui.cli.progress import Bar, NoBar
 from layerwise._tool.tui.cli.submit import card_text, exit_code, submit
 from layerwise._tool.tui.state.questions import Question
@@ -88,14 +88,13 @@ class VerdictAsker(Asker):
                 prompt = ">>> Please choose either: 'p' or 'f': "
 
     def _suggest(self, question: Question) -> None:
-        files = question.more.get("artifact")
-        if isinstance(files, dict) and files:
-            listed = ", ".join(f"{what} {shown(str(path))}" for what, path in files.items())
+        beside = question.beside
+        if beside.artifact:
+            listed = ", ".join(f"{what} {shown(path)}" for what, path in beside.artifact.items())
             self._log.info(f"To try: {listed}")
-        suggestion, numbers = question.more.get("suggestion"), question.more.get("measured")
-        if suggestion:
-            text = measured_text(numbers) if isinstance(numbers, dict) else ""
-            self._log.info(f"The machine finds it {suggestion}" + (f": {text}" if text else ""))
+        if beside.suggestion:
+            text = measured_text(beside.measured)
+            self._log.info(f"The machine finds it {beside.suggestion}" + (f": {text}" if text else ""))
 
 
 class Lines:

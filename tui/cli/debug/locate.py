@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.log import Log
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.debug.locate_report import LocateReport, document
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.log import Log
-from layerwise._tool.tui.cli.options import common as options
-from layerwise._tool.tui.cli.options import compare as options_compare
-from layerwise._tool.tui.cli.options import run as options_run
-from layerwise._tool.tui.cli.options import trt as options_trt
+from layerwise._tool.tui.cli.options.common import MODEL, ONNX, RUNNERS
+from layerwise._tool.tui.cli.options.compare import COMPARE, THRESHOLDS
+from layerwise._tool.tui.cli.options.option import add
+from layerwise._tool.tui.cli.options.run import DATA, INFERENCE, JOB, ONNXRT
+from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.request.line import command_line
-from layerwise._tool.tui.cli.request.parser import parser as run_parser
 from layerwise._tool.tui.cli.request.to_spec import to_request
 from layerwise._tool.tui.cli.run.command import gpus_for
 from layerwise._tool.tui.cli.submit import job_spec, run_detached, run_here
@@ -54,15 +54,7 @@ def fill_locate(parser: Parser) -> None:
         help="every: the graph as it is; executed: as onnxruntime optimised it, or as TensorRT's engine runs; auto: "
         "executed where only the optimisation differs, or where nothing else explains that the outputs do",
     )  # fmt: skip
-    options.add_runners(parser)
-    options.add_model(parser)
-    options_run.add_data(parser)
-    options_run.add_inference(parser)
-    options_compare.add_compare(parser)
-    options_run.add_onnxrt(parser)
-    options.add_onnx(parser)
-    options_run.add_job(parser)
-    options_trt.add_trt(parser)
+    add(parser, RUNNERS, MODEL, DATA, INFERENCE, COMPARE, THRESHOLDS, ONNXRT, ONNX, JOB, TRT)
 
 
 def run_locate(args: Namespace, log: Log) -> int:
@@ -94,9 +86,7 @@ def to_locate(args: Namespace) -> LocateSpec:
         raise UsageError("--top must be 1 or more")
     if args.gen_script:
         raise UsageError("--gen-script writes comparisons only: use `layerwise run`")
-    unset = vars(run_parser().parse_args([]))
-    request = to_request(Namespace(**{**unset, **vars(args)}))
-    compare = msgspec.structs.replace(request.spec, statistics=bool(args.statistics))
+    compare = msgspec.structs.replace(to_request(args).spec, statistics=bool(args.statistics))
     return LocateSpec(compare=compare, bodies=args.bodies, top=args.top)
 
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import msgspec
 
+from layerwise._tool.backends.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.debugtools.compare.table.report_lines import number
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 from layerwise._tool.tui.cli.json_output import Collector
-from layerwise._tool.tui.cli.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log
 from layerwise._tool.tui.cli.request.line import command_line
-from layerwise._tool.tui.cli.run.report_lines import number
 
 Row = dict[str, Any]
 _HEAD = ("", "#", "op", "node", "tensor", "local", "accum", "ampl", "diagnosis")

@@ -2,10 +2,11 @@
 
 import argparse
 
-from layerwise._tool.tui.cli.options import common as options
-from layerwise._tool.tui.cli.options import compare as options_compare
-from layerwise._tool.tui.cli.options import run as options_run
-from layerwise._tool.tui.cli.options import trt as options_trt
+from layerwise._tool.tui.cli.options.common import MODEL, ONNX, RUNNERS
+from layerwise._tool.tui.cli.options.compare import COMPARE, THRESHOLDS
+from layerwise._tool.tui.cli.options.option import add
+from layerwise._tool.tui.cli.options.run import DATA, INFERENCE, JOB, ONNXRT
+from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser
 
 ARTIFACT = "polygraphy_debug.onnx"
@@ -71,8 +72,7 @@ def add_iterating(parser: Parser, *, models: bool = True) -> None:
 
 def add_sides(parser: Parser) -> None:
     """The sides, their inputs and how they are compared, as in `run`."""
-    options.add_runners(parser)
-    options.add_model(parser)
+    add(parser, RUNNERS, MODEL)
     group = parser.add_argument_group("Shapes")
     group.add_argument(
         "--model-input-shapes", "--model-inputs", dest="input_shapes", nargs="+", action="extend",
@@ -81,14 +81,9 @@ def add_sides(parser: Parser) -> None:
     group.add_argument(
         "--force-fallback-shape-inference", action="store_true", help="accepted; shapes are those of a run in any case"
     )
-    options_run.add_data(parser)
-    options_run.add_inference(parser)
-    options_compare.add_compare(parser)
+    add(parser, DATA, INFERENCE, COMPARE, THRESHOLDS)
     parser.own(
         parser.add_argument_group("What fails"), "--mark", nargs="+", action="extend", metavar="TENSOR",
         help="search what makes these tensors differ, instead of the outputs",
     )  # fmt: skip
-    options_run.add_onnxrt(parser)
-    options.add_onnx(parser)
-    options_run.add_job(parser)
-    options_trt.add_trt(parser)
+    add(parser, ONNXRT, ONNX, JOB, TRT)

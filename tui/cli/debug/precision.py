@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.log import Log
 from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
 from layerwise._tool.tui.cli.debug import options
 from layerwise._tool.tui.cli.debug.precision_report import PrecisionReport
 from layerwise._tool.tui.cli.debug.searching import run_prepared
 from layerwise._tool.tui.cli.debug.to_debug import debug_job, to_debug
-from layerwise._tool.tui.cli.log import Log
-from layerwise._tool.tui.cli.options import common as run_options
-from layerwise._tool.tui.cli.options import compare as options_compare
-from layerwise._tool.tui.cli.options import run as options_run
-from layerwise._tool.tui.cli.options import trt as options_trt
+from layerwise._tool.tui.cli.options.common import MODEL, ONNX, RUNNERS
+from layerwise._tool.tui.cli.options.compare import COMPARE, THRESHOLDS
+from layerwise._tool.tui.cli.options.option import add
+from layerwise._tool.tui.cli.options.run import DATA, INFERENCE, JOB, ONNXRT
+from layerwise._tool.tui.cli.options.trt import PRECISIONS, TRT
 from layerwise._tool.tui.cli.parser import Parser
 
 if TYPE_CHECKING:
@@ -72,15 +73,8 @@ def fill_precision(parser: Parser) -> None:
 
 
 def _add_sides(parser: Parser) -> None:
-    run_options.add_runners(parser)
-    run_options.add_model(parser)
-    options_run.add_data(parser)
-    options_run.add_inference(parser)
-    options_compare.add_compare(parser)
-    options_run.add_onnxrt(parser)
-    run_options.add_onnx(parser)
-    options_run.add_job(parser)
-    options_trt.add_trt(parser, precisions=False)
+    add(parser, RUNNERS, MODEL, DATA, INFERENCE, COMPARE, THRESHOLDS, ONNXRT, ONNX, JOB)
+    TRT.add(parser, without=PRECISIONS)
 
 
 def run_precision(args: Namespace, log: Log) -> int:

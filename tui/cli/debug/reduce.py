@@ -2,9 +2,9 @@
 
 from argparse import Namespace
 
+from layerwise._tool.backends.log import Log
 from layerwise._tool.tui.cli.debug import options
 from layerwise._tool.tui.cli.debug.searching import run_search
-from layerwise._tool.tui.cli.log import Log
 from layerwise._tool.tui.cli.parser import Parser
 
 

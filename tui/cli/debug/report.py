@@ -1,19 +1,31 @@
 """A search as plain text, with the lines that Polygraphy's users look for, and as one JSON document."""
 
-from collections import Counter
 from typing import Any
 
-from layerwise._tool.backends.text import shown, shown_lines
-from layerwise._tool.tui.cli.json_output import Collector
-from layerwise._tool.tui.cli.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log
+from msgspec import convert
 
-Row = dict[str, Any]
+from layerwise._tool.backends.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log
+from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.debugtools.search.rows import (
+    BandRow,
+    BestRow,
+    CandidateRow,
+    FoundRow,
+    Node,
+    NodeSearchResult,
+    Numbers,
+    SearchResult,
+    UndoRow,
+    VerdictRow,
+    read_verdict,
+)
+from layerwise._tool.tui.cli.json_output import Collector
+
 _PHASES = {
     "outputs": "reducing model outputs", "inputs": "reducing model inputs", "narrow": "mixing tactics",
 }  # fmt: skip
 _SEARCHES = {"bisect": "bisecting the model", "repeat": "repeating", "build": "building"}
 _WORDS = {"good": ("PASSED", FINISH), "bad": ("FAILED", ERROR), "skip": ("SKIPPED", WARNING)}
-_NUMBERS = ("rel_l2", "max_abs", "max_rel", "exit_code")
 
 
 class SearchReport:
@@ -23,71 +35,73 @@ class SearchReport:
 
     def __init__(self, log: Log, what: str) -> None:
         self.log, self._what = log, what
-        self._rows: list[Row] = []
+        self._rows: list[VerdictRow] = []
         self._phase: str | None = None
         self._numbers: dict[str, dict[str, int]] = {}
         self._left: int | None = None
 
-    def event(self, event: Row) -> None:
+    def event(self, event: dict[str, Any]) -> None:
         handler = getattr(self, f"_on_{event.get('type')}", None)
         if handler is not None:
             handler(event)
 
-    def _on_log(self, event: Row) -> None:
+    def _on_log(self, event: dict[str, Any]) -> None:
         level = LEVELS.get(str(event.get("level", "info")).upper(), INFO)
         self.log.say(level, shown_lines(event.get("text")), source="tools")
 
-    def _on_warning(self, event: Row) -> None:
+    def _on_warning(self, event: dict[str, Any]) -> None:
         self.log.warning(shown_lines(event.get("text")), source="tools")
 
-    def _on_progress(self, event: Row) -> None:
+    def _on_progress(self, event: dict[str, Any]) -> None:
         if event.get("unit") == "checks":
             total = event.get("total")
             self._left = None if total is None else max(0, int(total) - int(event.get("done") or 0))
 
-    def _on_dropped(self, event: Row) -> None:
+    def _on_dropped(self, event: dict[str, Any]) -> None:
         if "verdicts" not in event["kept"]:
             self._rows, self._numbers, self._phase, self._left = [], {}, None, None
 
-    def _on_row(self, event: Row) -> None:
-        row = event.get("row") or {}
-        if event.get("table") == "verdicts":
-            self._undone(row) if row.get("undo") else self._verdict(row)
-        elif event.get("table") == "band" and row.get("candidate"):
-            self._announce(row["candidate"])
-        elif event.get("table") == "best":
-            nodes = f"{row.get('count')} node{'s' * (row.get('count') != 1)}"
-            self.log.info(f"{self.BEST}: {nodes}, saved to {shown(str(row.get('path')))}", "tools")
+    def _on_row(self, event: dict[str, Any]) -> None:
+        table, row = event.get("table"), event.get("row")
+        if table == "verdicts":
+            verdict = read_verdict(row)
+            self._undone(verdict) if isinstance(verdict, UndoRow) else self._verdict(verdict)
+        elif table == "band":
+            if candidate := convert(row, BandRow).candidate:
+                self._announce(candidate)
+        elif table == "best":
+            best = convert(row, BestRow)
+            nodes = f"{best.count} node{'s' * (best.count != 1)}"
+            self.log.info(f"{self.BEST}: {nodes}, saved to {shown(best.path)}", "tools")
 
-    def _undone(self, row: Row) -> None:
-        number = next((self._announce(known) for known in self._rows if known["n"] == row["n"]), row["n"])
-        self._rows = [known for known in self._rows if known["n"] != row["n"]]
+    def _undone(self, row: UndoRow) -> None:
+        number = next((self._announce(known) for known in self._rows if known.n == row.n), row.n)
+        self._rows = [known for known in self._rows if known.n != row.n]
         self._numbers.clear()
         for known in self._rows:
-            numbers = self._numbers.setdefault(str(known.get("phase") or ""), {})
-            numbers[str(known.get("key"))] = len(numbers) + 1
+            numbers = self._numbers.setdefault(known.phase, {})
+            numbers[known.key] = len(numbers) + 1
         with self.log.indent():
             self.log.info(f"Iteration {number} taken back", source="tools")
 
-    def _verdict(self, row: Row) -> None:
-        word, level = _WORDS.get(str(row.get("verdict")), ("?", WARNING))
-        phase = str(row.get("phase") or "")
-        detail = _detail(row)
-        if phase == "original" and row.get("by") == "person":
+    def _verdict(self, row: VerdictRow) -> None:
+        word, level = _WORDS[row.verdict]
+        phase, detail = row.phase, _detail(row)
+        if phase == "original" and row.by == "person":
             return  # nobody was asked
         if phase == "original" or phase.startswith("verify"):
-            what = "The original model" if phase == "original" else f"Checking the result ({row.get('nodes')} nodes)"
+            what = "The original model" if phase == "original" else f"Checking the result ({row.nodes} nodes)"
             self._close()
-            self.log.say(level, f"{word} | {what} | Duration {row['seconds']:.3f}s{detail}", source="tools")
+            self.log.say(level, f"{word} | {what} | Duration {row.seconds:.3f}s{detail}", source="tools")
             return
         self._rows.append(row)
         number = self._announce(row)
         with self.log.indent():
-            self.log.say(level, f"{word} | Iteration {number} | Duration {row['seconds']:.3f}s{detail}", source="tools")
+            self.log.say(level, f"{word} | Iteration {number} | Duration {row.seconds:.3f}s{detail}", source="tools")
 
-    def _announce(self, candidate: Row) -> int:
+    def _announce(self, candidate: CandidateRow | VerdictRow) -> int:
         """Say that a candidate is judged now, once; its number within its phase."""
-        phase, key = str(candidate.get("phase") or ""), str(candidate.get("key"))
+        phase, key = candidate.phase, candidate.key
         if phase != self._phase:
             self._close()
             self._phase = phase
@@ -105,8 +119,8 @@ class SearchReport:
         """Count a phase that has ended."""
         if self._phase is None:
             return
-        rows = [row for row in self._rows if (row.get("phase") or "") == self._phase]
-        passed, total = Counter(row["verdict"] for row in rows)["good"], max(1, len(rows))
+        rows = [row for row in self._rows if row.phase == self._phase]
+        passed, total = sum(row.verdict == "good" for row in rows), max(1, len(rows))
         self.log.finish(
             f"Finished {len(rows)} iteration(s) | Passed: {passed}/{len(rows)} | Pass Rate: {passed * 100.0 / total}%",
             source="tools",
@@ -117,34 +131,33 @@ class SearchReport:
     def _doing(self, phase: str) -> str:
         return _PHASES.get(phase) or _SEARCHES.get(self._what) or f"{self.DOING} the model"
 
-    def _on_result(self, event: Row) -> None:
-        result = event.get("data") or {}
+    def _on_result(self, event: dict[str, Any]) -> None:
+        result = convert(event.get("data"), NodeSearchResult)
         self._close()
-        for found in result.get("found") or []:
-            self._found(found)
-        if result.get("min_good"):
-            self.log.info(f"Minimum Good Model: {shown(str(result['min_good']))}", source="tools")
-        counts = f"{result.get('checks', 0)} checks, {result.get('seconds', 0):.1f} s"
-        text = f"{shown(str(result.get('summary', '')), 2000)} ({counts})"
-        self.log.verdict(bool(result.get("passed")), text, source="tools")
+        for found in result.found:
+            self.log.info(f"Minimum Bad Model: {shown(found.path)}", source="tools")
+            self._nodes(found, found.glue, 20)
+        if result.min_good:
+            self.log.info(f"Minimum Good Model: {shown(result.min_good)}", source="tools")
+        self._concluded(result)
 
-    def _found(self, found: Row) -> None:
-        nodes = found.get("nodes") or []
-        self.log.info(f"Minimum Bad Model: {shown(str(found.get('path')))}", source="tools")
-        for node in [*nodes[:20], *({**node, "glue": True} for node in (found.get("glue") or [])[:20])]:
-            made = ", ".join(shown(name, 80) for name in node.get("outputs") or [])
-            glue = "  (needed by it)" if node.get("glue") else ""
-            self.log.continued(
-                f"    {node['i']:>6}  {shown(node['op'], 40)}  {shown(node['node'], 120)} -> {made}{glue}"
-            )
-        if len(nodes) > 20:
-            self.log.continued(f"    … and {len(nodes) - 20} more")
-        measured = measured_text(found.get("measured") or {})
-        if measured:
+    def _concluded(self, result: SearchResult) -> None:
+        counts = f"{result.checks} checks, {result.seconds:.1f} s"
+        self.log.verdict(result.passed, f"{shown(result.summary, 2000)} ({counts})", source="tools")
+
+    def _nodes(self, found: FoundRow, glue: list[Node], most: int) -> None:
+        """The nodes that were found and those that they need, with what was measured."""
+        for node, more in [*((node, "") for node in found.nodes[:most]),
+                           *((node, "  (needed by it)") for node in glue[:most])]:  # fmt: skip
+            made = ", ".join(shown(name, 80) for name in node.outputs if name)
+            self.log.continued(f"    {node.i:>6}  {shown(node.op, 40)}  {shown(node.node, 120)} -> {made}{more}")
+        if len(found.nodes) > most:
+            self.log.continued(f"    … and {len(found.nodes) - most} more")
+        if measured := measured_text(found.measured):
             self.log.continued(f"    {measured}")
 
 
-def document(collector: Collector, command: str, code: int) -> Row:
+def document(collector: Collector, command: str, code: int) -> dict[str, object]:
     """The one document of `--json`."""
     verdicts = collector.tables.get("verdicts", [])
     undone = {row["n"] for row in verdicts if row.get("undo")}
@@ -156,20 +169,18 @@ def document(collector: Collector, command: str, code: int) -> Row:
     }  # fmt: skip
 
 
-def _detail(row: Row) -> str:
-    parts = [f"{row['nodes']} nodes"] if row.get("nodes") else []
-    if row.get("node"):
-        parts.append(f"at {shown(row['node'], 80)} ({shown(str(row.get('op')), 40)})")
-    parts += [
-        measured_text(row.get("measured") or {}),
-        f"by {row['by']}" if row.get("by") in ("cache", "replay") else "",
-    ]
-    parts.append(shown(str(row.get("note") or ""), 300))
+def _detail(row: VerdictRow) -> str:
+    parts = [f"{row.nodes} nodes"] if row.nodes else []
+    parts += [f"at {shown(row.node, 80)} ({shown(str(row.op), 40)})"] if row.node else []
+    parts += [measured_text(row.measured), f"by {row.by}" if row.by in ("cache", "replay") else ""]
+    parts.append(shown(row.note, 300))
     return "".join(f" | {part}" for part in parts if part)
 
 
-def measured_text(measured: Row) -> str:
+def measured_text(measured: Numbers) -> str:
     """A judgement's numbers in a few words."""
-    where = f"{shown(str(measured['tensor']), 80)}: " if measured.get("tensor") else ""
-    numbers = [f"{key} {measured[key]:.3g}" for key in _NUMBERS if isinstance(measured.get(key), int | float)]
-    return where + ", ".join(numbers) if numbers else ""
+    numbers = {"rel_l2": measured.rel_l2, "max_abs": measured.max_abs, "max_rel": measured.max_rel,
+               "exit_code": measured.exit_code}  # fmt: skip
+    told = [f"{name} {value:.3g}" for name, value in numbers.items() if value is not None]
+    where = f"{shown(measured.tensor, 80)}: " if measured.tensor else ""
+    return where + ", ".join(told) if told else ""

@@ -4,10 +4,10 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.log import Log
 from layerwise._tool.tui.cli.debug.report import SearchReport, document
 from layerwise._tool.tui.cli.debug.to_debug import debug_job, to_debug
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.log import Log
 from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.submit import run_detached, run_here
 

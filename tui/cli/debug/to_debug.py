@@ -13,8 +13,7 @@ from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec, FlakySpec, Mode
 from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.debug.options import REPLAY
-from layerwise._tool.tui.cli.request.parser import parser as run_parser
-from layerwise._tool.tui.cli.request.to_spec import to_request
+from layerwise._tool.tui.cli.request.to_spec import given
 from layerwise._tool.tui.cli.run.command import gpus_for
 from layerwise._tool.tui.cli.submit import job_spec
 
@@ -91,12 +90,10 @@ def _compare(args: Namespace, what: str) -> CompareSpec | None:
     if args.gen_script:
         raise UsageError("--gen-script writes comparisons only: use `layerwise run`")
     runners = args.runners if sides and args.runners else [("onnxrt", None)]
-    unset = vars(run_parser().parse_args([]))
-    filled = {**unset, **vars(args), "runners": runners, "mark": getattr(args, "mark", None)}
-    request = to_request(Namespace(**filled))
-    marks = msgspec.structs.replace(request.spec.marks, only=bool(request.spec.marks.names))
-    runners_kept = request.spec.runners if sides or args.reference_model else []
-    return msgspec.structs.replace(request.spec, runners=runners_kept, marks=marks, statistics=False)
+    spec = given(args, runners)
+    marks = msgspec.structs.replace(spec.marks, only=bool(spec.marks.names))
+    kept = spec.runners if sides or args.reference_model else []
+    return msgspec.structs.replace(spec, runners=kept, marks=marks, statistics=False)
 
 
 def _mode(args: Namespace, compared: bool) -> Mode:

@@ -6,17 +6,19 @@ from typing import Any
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.log import LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.engines.capability.spec import CapabilitySpec
-from layerwise._tool.tui.cli.check.lint import given
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.log import LEVELS, WARNING, Log
-from layerwise._tool.tui.cli.options import common as options
-from layerwise._tool.tui.cli.options.trt import add_trt
+from layerwise._tool.tui.cli.options import model as options
+from layerwise._tool.tui.cli.options.common import ONNX
+from layerwise._tool.tui.cli.options.model import MODEL_FILE
+from layerwise._tool.tui.cli.options.option import add
+from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import progress
-from layerwise._tool.tui.cli.request.to_spec import wants_engine
-from layerwise._tool.tui.cli.request.to_trt import trt_options
+from layerwise._tool.tui.cli.request.runners import trt_options
+from layerwise._tool.tui.cli.request.to_spec import given, wants_engine
 from layerwise._tool.tui.cli.run.command import trt_gpus
 from layerwise._tool.tui.cli.submit import job_spec, run_here
 
@@ -30,15 +32,14 @@ def fill_capability(parser: Parser) -> None:
         "takes, or does not, to FOLDER/supported_subgraph-nodes-FIRST-LAST.onnx or unsupported_….onnx.\n"
         "Exit code: 0 answered, 1 it cannot be asked, 2 wrong usage, 130 interrupted."
     )
-    options.add_model(parser, shapes=False, required=True)
+    add(parser, MODEL_FILE)
     group = parser.add_argument_group("Parts")
     group.add_argument("--with-partitioning", action="store_true",
                        help="ask again for the parts that are not taken, alone, and table them by reason")  # fmt: skip
     group.add_argument("-o", "--output", metavar="FOLDER", default=FOLDER, help=f"where results go ({FOLDER})")
     parser.own(group, "--json", action="store_true", help="print one JSON document instead of the text")
-    options.add_external_data(group)
-    options.add_onnx(parser)
-    add_trt(parser)
+    options.add_external_data(parser, group)
+    add(parser, ONNX, TRT)
 
 
 def run_capability(args: Namespace, log: Log) -> int:
@@ -83,17 +84,14 @@ def _tell(result: dict[str, Any], log: Log) -> None:
 
 def to_capability(args: Namespace) -> CapabilitySpec:
     """What parsed options of `inspect capability` ask for. UsageError for what does not fit."""
-    from layerwise._tool.tui.cli.request.parser import parser
-
     if wants_engine(args):
         raise UsageError(f"{shown(args.model_file, 200)} is taken for a TensorRT engine or network script: ONNX models "
                          "are asked about")  # fmt: skip
-    whole = Namespace(**{**vars(parser().parse_args([])), **vars(args)})
     request = given(args, [("onnxrt", None)])
     return CapabilitySpec(
         model=args.model_file,
         folder=args.output,
-        options=trt_options(whole).network,
+        options=trt_options(args).network,
         model_options=request.model_options,
         deep=args.with_partitioning,
         external=args.save_external_data is not None,

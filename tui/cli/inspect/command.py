@@ -6,12 +6,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.cli.direct import DirectContext
 from layerwise._tool.tui.cli.json_output import print_json
-from layerwise._tool.tui.cli.log import Log
-from layerwise._tool.tui.cli.options import common as options
-from layerwise._tool.tui.cli.options.trt import add_tensorflow, add_trt
+from layerwise._tool.tui.cli.options.common import ONNX
+from layerwise._tool.tui.cli.options.model import MODEL_FILE
+from layerwise._tool.tui.cli.options.option import add
+from layerwise._tool.tui.cli.options.trt import TENSORFLOW, TRT
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.request.to_spec import refuse_other_frameworks, wants_engine
 
@@ -30,7 +32,7 @@ def fill_model(parser: Parser) -> None:
         "layerwise inspect model M.engine --show layers attrs --nodes-of M.onnx   # tactics; which layer does what\n"
         "layerwise inspect model M.engine --visual -o engine.html                 # the same as a web page"
     )
-    options.add_model(parser, shapes=False, required=True)
+    add(parser, MODEL_FILE)
     group = parser.add_argument_group("What to show")
     group.add_argument("--show", nargs="+", action="extend", choices=_PARTS, default=[],
                        help="layers, their attributes too, weights")  # fmt: skip
@@ -52,9 +54,7 @@ def fill_model(parser: Parser) -> None:
     parser.own(group, "--job", metavar="JOB",
                help="colour the page by this comparison; the newest of the model if not given")  # fmt: skip
     parser.own(group, "--json", action="store_true", help="print one JSON document instead of the text")
-    options.add_onnx(parser)
-    add_trt(parser)
-    add_tensorflow(parser)
+    add(parser, ONNX, TRT, TENSORFLOW)
 
 
 def run_model(args: Namespace, log: Log) -> int:

@@ -4,13 +4,13 @@ from argparse import Namespace
 from pathlib import Path
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.log import INFO, Log
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.tui.cli.json_output import print_json
-from layerwise._tool.tui.cli.log import INFO, Log
-from layerwise._tool.tui.cli.options.common import COMPARE_NAMES
-from layerwise._tool.tui.cli.options.compare import add_thresholds
+from layerwise._tool.tui.cli.options.compare import COMPARE_NAMES, THRESHOLDS, metric_names
+from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.request.to_spec import metric_names, tolerance
+from layerwise._tool.tui.cli.request.to_spec import tolerance
 
 _SHOWN = 10
 
@@ -31,7 +31,7 @@ def fill_diff(parser: Parser) -> None:
     parser.own(group, "--json", action="store_true", help="print one JSON document instead of the text")
     group.add_argument("--compare", "--compare-func", nargs="+", action="extend", choices=COMPARE_NAMES,
                        help="metrics for tensors; simple")  # fmt: skip
-    add_thresholds(parser)
+    add(parser, THRESHOLDS)
 
 
 def run_diff(args: Namespace, log: Log) -> int:

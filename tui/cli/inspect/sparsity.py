@@ -3,10 +3,12 @@
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
+from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.cli.json_output import print_json
-from layerwise._tool.tui.cli.log import Log
-from layerwise._tool.tui.cli.options import common as options
+from layerwise._tool.tui.cli.options.common import ONNX
+from layerwise._tool.tui.cli.options.model import MODEL_FILE
+from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.parser import Parser
 
 if TYPE_CHECKING:
@@ -21,9 +23,9 @@ def fill_sparsity(parser: Parser) -> None:
         "A weight is 2:4 sparse if of each four neighbours along the axis that a convolution or matrix product sums\n"
         "over at least two are zero. -v says which weights cannot be, and why. `layerwise surgeon prune` makes them so."
     )
-    options.add_model(parser, shapes=False, required=True)
+    add(parser, MODEL_FILE)
     parser.own(parser, "--json", action="store_true", help="print one JSON document instead of the text")
-    options.add_onnx(parser)
+    add(parser, ONNX)
 
 
 def run_sparsity(args: Namespace, log: Log) -> int:

@@ -8,15 +8,14 @@ import msgspec
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.filesystem.temporary import temporary_folder
+from layerwise._tool.backends.log import LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.engines.inspect.spec import InspectSpec
-from layerwise._tool.tui.cli.check.lint import given
 from layerwise._tool.tui.cli.direct import DirectContext
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.log import LEVELS, WARNING, Log
 from layerwise._tool.tui.cli.progress import progress
-from layerwise._tool.tui.cli.request.to_spec import model_path, wants_engine
-from layerwise._tool.tui.cli.request.to_trt import trt_options
+from layerwise._tool.tui.cli.request.runners import trt_options
+from layerwise._tool.tui.cli.request.to_spec import given, model_path, wants_engine
 from layerwise._tool.tui.cli.run.command import trt_gpus
 from layerwise._tool.tui.cli.submit import job_spec, run_here
 
@@ -90,7 +89,7 @@ def to_inspect(args: Namespace, show: list[str]) -> InspectSpec:
     if args.list_unbounded_dds:
         raise UsageError("--list-unbounded-dds is for ONNX models")
     request = given(args, [("trt", None)])
-    options = trt_options(_whole(args))
+    options = trt_options(args)
     is_engine = wants_engine(args) and not options.network.function
     for name in ("combine_tensor_info", "nodes_of"):
         if getattr(args, name) and not is_engine:
@@ -107,10 +106,3 @@ def to_inspect(args: Namespace, show: list[str]) -> InspectSpec:
         json=args.json,
         verbose=bool(args.verbose or args.extra_verbose),
     )
-
-
-def _whole(args: Namespace) -> Namespace:
-    """With what `run` alone has, unset: TensorRT's options are read as for a run."""
-    from layerwise._tool.tui.cli.request.parser import parser
-
-    return Namespace(**{**vars(parser().parse_args([])), **vars(args)})

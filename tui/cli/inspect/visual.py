@@ -9,13 +9,13 @@ import msgspec
 from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.filesystem.files import atomic_write, user_path
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.cache import has_index, index_folder
 from layerwise._tool.surgery.visual.page import MARK, page
 from layerwise._tool.tui.cli.inspect.visual_errors import comparison_of, errors_of
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.log import Log
 from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.submit import job_spec, run_here
 

@@ -7,10 +7,13 @@ from pathlib import Path
 import msgspec
 
 from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.jobs.journal.events import read_events
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.locate.rows import SuspectRow
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.visual.errors import NodeErrors
 from layerwise._tool.tui.controllers.node_errors import NodeErrors as WorstOfNodes
@@ -41,20 +44,18 @@ def errors_of(view: JobView, index: GraphIndex) -> NodeErrors:
     session.index = index
     nodes = WorstOfNodes(session, table)
     for event in read_events(view.folder):
-        row = event.get("row")
         if event["type"] == "dropped" and "layers" not in event["kept"]:
             session, table = Session(None), ErrorTable()
             session.index = index
             nodes = WorstOfNodes(session, table)
-        if event["type"] != "row" or not isinstance(row, dict):
-            continue
-        if event.get("table") == "layers":
+        for row in typed([event.get("row")], LayerRow) if event.get("table") == "layers" else ():
             nodes.note(table.add(row))
-        elif event.get("table") == "suspects":
-            table.accuse(row)
+        for suspect in typed([event.get("row")], SuspectRow) if event.get("table") == "suspects" else ():
+            table.accuse(suspect)
     nodes.publish(final=True)
     rows = {node: table.row(error.place) for node, error in session.errors.items()}
-    return NodeErrors(f"job {view.id}, {view.state}: {_sides(view)}", rows, _facts(view, index, rows.values()),
+    told = {node: msgspec.to_builtins(row) for node, row in rows.items()}
+    return NodeErrors(f"job {view.id}, {view.state}: {_sides(view)}", told, _facts(view, index, rows.values()),
                       view.spec.command)  # fmt: skip
 
 
@@ -70,10 +71,10 @@ def _sides(view: JobView) -> str:
     return " against ".join(side_names(spec.runners)) if spec else view.spec.title
 
 
-def _facts(view: JobView, index: GraphIndex, rows: Iterable[dict[str, object]]) -> dict[str, str]:
+def _facts(view: JobView, index: GraphIndex, rows: Iterable[LayerRow]) -> dict[str, str]:
     spec, model = _spec(view), Path(index.meta["path"])
     newer = model.exists() and model.stat().st_mtime > view.created
-    verdicts = [row.get("passed") for row in rows]
+    verdicts = [row.passed for row in rows]
     return {
         "nodes": f"{sum(v is False for v in verdicts):,} fail, {sum(v is True for v in verdicts):,} pass, "
                  f"{sum(v is None for v in verdicts):,} not judged",

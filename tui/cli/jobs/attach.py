@@ -8,10 +8,10 @@ import msgspec
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.jobs.folder import job_id, raw_spec
+from layerwise._tool.backends.log import WARNING, Log
 from layerwise._tool.backends.text import shown_lines
 from layerwise._tool.tui.cli.follow import Follower, messages, run_interruptibly
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.log import WARNING, Log
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.submit import Listener, card_text, exit_code

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
 from layerwise._tool.backends.jobs.folder import LOG, job_id
+from layerwise._tool.backends.log import Log, put
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.jobs.output import RawOutput
 from layerwise._tool.tui.cli.json_output import print_json
-from layerwise._tool.tui.cli.log import Log, put
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.streams import reader_gone
 from layerwise._tool.tui.cli.submit import card_text
@@ -156,12 +156,13 @@ def fill_prune(parser: Parser) -> None:
 
 def run_prune(args: Namespace, log: Log) -> int:
     """Remove jobs that have ended, with their files; where none is named, indexes of models nobody opens too."""
+    from layerwise._tool.backends.jobs.workspace.prune import prune
     from layerwise._tool.backends.jobs.workspace.store import Workspace
 
     workspace = Workspace()
     seconds = values.parse_duration(args.older_than) if args.older_than else 0.0
     named = [_number(job) for job in args.jobs] or None
-    removed, freed = workspace.prune(named, keep=max(0, args.keep), older_than=seconds)
+    removed, freed = prune(workspace, named, keep=max(0, args.keep), older_than=seconds)
     log.finish(f"{len(removed)} jobs removed, {size(freed)} freed")
     if named is None:
         _prune_indexes(workspace.cache, log)
@@ -281,8 +282,9 @@ def _spec(view: "JobView") -> dict[str, Any]:
 def _client() -> "JobClient":
     from layerwise._tool.backends.jobs.client import JobClient
     from layerwise._tool.backends.jobs.workspace.store import Workspace
+    from layerwise._tool.debugtools import ACTIONS
 
-    return JobClient(Workspace())
+    return JobClient(Workspace(), ACTIONS)
 
 
 def _ask(request: Coroutine[Any, Any, object]) -> object:

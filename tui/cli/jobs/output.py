@@ -6,7 +6,7 @@ from pathlib import Path
 
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.filesystem.regular import next_data, open_regular
-from layerwise._tool.tui.cli.log import put
+from layerwise._tool.backends.log import put
 
 _BLOCK = 1 << 20
 

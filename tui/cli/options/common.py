@@ -1,208 +1,147 @@
-"""Options of `run` and its relatives, with Polygraphy's names; only help texts and shapes, no meaning."""
+"""Options of `run` and its relatives about runners, the model and its tensors; Polygraphy's names."""
 
-import argparse
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any
 
-from layerwise._tool.tui.cli.parser import Parser, RunnerFlag
-
-COMPARE_NAMES = (
-    "simple",
-    "indices",
-    "l2",
-    "cosine_similarity",
-    "distance_metrics",
-    "psnr",
-    "snr",
-    "quality_metrics",
-    "perceptual_metrics",
+from layerwise._tool.tui.cli import values
+from layerwise._tool.tui.cli.options.model import EXTERNAL, MODEL_TYPE, PATH, READING
+from layerwise._tool.tui.cli.options.option import (
+    WRITTEN,
+    Group,
+    InForm,
+    Joint,
+    Option,
+    flag,
+    many,
+    many_words,
 )
-MODEL_TYPES = ("onnx", "engine", "trt-network-script", "frozen", "keras", "ckpt", "uff", "caffe")
+from layerwise._tool.tui.cli.parser import RunnerFlag
+
+if TYPE_CHECKING:
+    from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
+
+_MARKED = "marks!=outputs only"
+_OBSERVE_HINTS = {
+    "executed": "as the runner really runs it",
+    "every": "every tensor, unfused",
+    "marked": "all marked at once, as Polygraphy",
+}
 
 
-def add_logging(parser: Parser) -> None:
-    group = parser.add_argument_group("Logging")
-    group.add_argument("-v", "--verbose", action="count", default=0, help="say more; repeat for still more")
-    group.add_argument("-q", "--quiet", action="count", default=0, help="say less; repeat for still less")
-    parser.own(group, "--extra-verbose", action="count", default=0, help="the same as -vv")
-    group.add_argument(
-        "--verbosity",
-        nargs="+",
-        action="extend",
-        metavar="[PATH:]LEVEL",
-        help="ULTRA_VERBOSE, SUPER_VERBOSE, EXTRA_VERBOSE, VERBOSE, INFO, START, FINISH, WARNING, ERROR or CRITICAL, "
-        "for everything or for a part (backend, comparator, tools)",
-    )
-    group.add_argument("--silent", action="store_true", help="print nothing but fatal errors")
-    group.add_argument(
-        "--log-format",
-        nargs="+",
-        action="extend",
-        choices=("timestamp", "line-info", "no-colors"),
-        default=[],
-        help="what each line carries",
-    )
-    group.add_argument("--log-file", metavar="PATH", help="write the log to this file too")
+def compared() -> "CompareSpec":
+    """A comparison that nothing was said of."""
+    from layerwise._tool.debugtools.compare.spec import CompareSpec
+
+    return CompareSpec()
 
 
-def add_runners(parser: Parser) -> None:
-    group = parser.add_argument_group("Runners", "Compared in the order given; each may be repeated.")
-    group.add_argument("--onnxrt", action=RunnerFlag, help="onnxruntime")
-    parser.own(group, "--onnx", action=RunnerFlag, const="reference", help="the ONNX reference evaluator")
-    group.add_argument("--pluginref", action=RunnerFlag, help="CPU references of common TensorRT plugins")
-    group.add_argument("--trt", action=RunnerFlag, help="TensorRT")
-    parser.own(
-        group,
-        "--trt-engine",
-        action=RunnerFlag,
-        const="trt",
-        nargs=1,
-        metavar="ENGINE",
-        help="TensorRT with this engine",
-    )
-    group.add_argument("--tf", action=RunnerFlag, help="TensorFlow (convert with tf2onnx instead)")
-    parser.own(
-        group,
-        "--runner",
-        action=RunnerFlag,
-        nargs=1,
-        const="json",
-        metavar="SPEC",
-        help="a runner with its own options: KIND[,OPTION=VALUE…] (onnxrt,graph_optimization_level=disable) or JSON",
-    )
-    parser.own(
-        group,
-        "--reference-model",
-        metavar="MODEL",
-        help="another model (yesterday's export, the FP32 original) as the second side, on the last runner",
-    )
-    parser.own(
-        group,
-        "--rename",
-        nargs="+",
-        action="extend",
-        metavar="NAME=OTHER",
-        help="tensor NAME of the first side is OTHER on the second; names must match exactly otherwise",
-    )
+def _runner(*flags: str, own: bool = False, **settings: Any) -> Option:
+    return Option(*flags, own=own, action=RunnerFlag, dest="runners", default=[], **settings)
 
 
-def add_model(parser: Parser, shapes: bool = True, required: bool = False) -> None:
-    group = parser.add_argument_group("Model")
-    group.add_argument("model_file", nargs=None if required else "?", help="path of the model")
-    group.add_argument("--model-type", choices=MODEL_TYPES, help="by default told from the file name")
-    if shapes:
-        group.add_argument(
-            "--input-shapes",
-            "--inputs",
-            nargs="+",
-            action="extend",
-            metavar="NAME:[DIMS]",
-            default=[],
-            help="shapes to run with; several for one input are used in turn",
-        )
+RUNNERS = Group(
+    "Runners",
+    _runner("--onnxrt", help="onnxruntime"),
+    _runner("--onnx", own=True, const="reference", help="the ONNX reference evaluator"),
+    _runner("--pluginref", help="CPU references of common TensorRT plugins"),
+    _runner("--trt", help="TensorRT"),
+    _runner("--trt-engine", own=True, const="trt", nargs=1, metavar="ENGINE", help="TensorRT with this engine"),
+    _runner("--tf", help="TensorFlow (convert with tf2onnx instead)"),
+    _runner("--runner", own=True, nargs=1, const="json", metavar="SPEC",
+            help="a runner with its own options: KIND[,OPTION=VALUE…] (onnxrt,graph_optimization_level=disable) or "
+            "JSON"),
+    Option("--reference-model", own=True, metavar="MODEL",
+           help="another model (yesterday's export, the FP32 original) as the second side, on the last runner"),
+    many("--rename", own=True, field="rename", metavar="NAME=OTHER", default=None, script=WRITTEN,
+         parse=values.parse_names_map, show=values.format_names_map,
+         help="tensor NAME of the first side is OTHER on the second; names must match exactly otherwise"),
+    description="Compared in the order given; each may be repeated.",
+    plain=compared,
+)  # fmt: skip
+_SHAPES = many(
+    "--input-shapes", "--inputs", field="feeds.shapes", parse=values.parse_shapes, show=values.format_shapes,
+    metavar="NAME:[DIMS]", script="DataLoader.input_shapes",
+    form=InForm("input shapes", "feeds", hint="input:[1,3,224,224]", empty="as declared", when="source=synthetic"),
+    help="shapes to run with; several for one input are used in turn",
+)  # fmt: skip
+MODEL = Group("Model", Option("model_file", nargs="?", help="path of the model"), MODEL_TYPE, _SHAPES, plain=compared)
+NEEDED_MODEL = Group("Model", PATH, MODEL_TYPE, _SHAPES, plain=compared)
+ONNX = Group(
+    READING.title,
+    *READING.items,
+    flag("--shape-inference", "--do-shape-inference", default=None, help="infer missing shapes (the default)"),
+    Option("--skip-shape-inference", own=True, field="model_options.shape_inference", dest="shape_inference",
+           action="store_false", script=WRITTEN),
+    flag("--no-onnxruntime-shape-inference", help="accepted; shapes are inferred by onnx alone"),
+    flag("--fp-to-fp16", field="model_options.fp16", script=WRITTEN, help="convert it to FP16 first"),
+    plain=compared,
+)  # fmt: skip
 
 
-def add_reading(parser: Parser) -> argparse._ArgumentGroup:
-    """How a model's weights are found; the group for more of that kind."""
-    group = parser.add_argument_group("ONNX loading")
-    group.add_argument(
-        "--external-data-dir",
-        "--load-external-data",
-        "--ext",
-        metavar="DIR",
-        help="folder of the external weights, if not the model's",
-    )
-    group.add_argument("--ignore-external-data", action="store_true", help="load the structure without weights")
-    return group
+def means_all(names: list[str]) -> bool:
+    """Whether names of outputs mean every tensor."""
+    return names in (["*"], ["mark", "all"], ["mark all"], ["mark\\ all"])
 
 
-def add_onnx(parser: Parser) -> None:
-    group = add_reading(parser)
-    group.add_argument(
-        "--shape-inference",
-        "--do-shape-inference",
-        action="store_true",
-        default=None,
-        help="infer missing shapes (the default)",
-    )
-    parser.own(group, "--skip-shape-inference", dest="shape_inference", action="store_false")
-    group.add_argument(
-        "--no-onnxruntime-shape-inference",
-        action="store_true",
-        help="accepted; shapes are inferred by onnx alone",
-    )
-    group.add_argument("--fp-to-fp16", action="store_true", help="convert it to FP16 first")
+def _marks(args: Namespace) -> "MarkSpec":
+    from layerwise._tool.debugtools.compare.spec import MarkSpec
 
-
-def add_marking(parser: Parser) -> None:
-    group = parser.add_argument_group("Marked tensors")
-    group.add_argument(
-        "--onnx-outputs",
-        nargs="+",
-        action="extend",
-        metavar="NAME",
-        help="compare these tensors instead of the outputs: names, globs, or '*' for all",
-    )
-    group.add_argument(
-        "--onnx-exclude-outputs",
-        "--exclude-outputs",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="NAME",
-        help="leave these out: names or globs",
-    )
-    group.add_argument(
-        "--onnx-outputs-by-type",
-        nargs="+",
-        action="extend",
-        metavar="OP",
-        help="compare the outputs of all nodes of these types instead",
-    )
-    parser.own(group, "--mark-all", action="store_true", help="compare every tensor")
-    parser.own(
-        group,
-        "--mark",
-        nargs="+",
-        action="extend",
-        metavar="NAME",
-        help="compare these tensors besides the outputs: names or globs",
-    )
-    parser.own(
-        group,
-        "--mark-type",
-        nargs="+",
-        action="extend",
-        metavar="OP",
-        help="compare the outputs of all nodes of these types besides the outputs",
-    )
-    parser.own(
-        group,
-        "--observe",
-        choices=("auto", "executed", "every", "marked"),
-        default="auto",
-        help="executed: what the optimised graph really computes; every: every tensor of the model, unfused; "
-        "marked: one optimised session with all marked tensors as outputs, as Polygraphy does (holds all of them "
-        "at once); auto: as saved outputs were observed, else executed where only optimisation differs, else every",
+    instead = args.onnx_outputs or []
+    besides = args.mark or []
+    everything = args.mark_all or any(means_all(names) for names in (instead, besides))
+    return MarkSpec(
+        everything=everything,
+        names=[name for names in (instead, besides) if not means_all(names) for name in names],
+        op_types=(args.onnx_outputs_by_type or []) + (args.mark_type or []),
+        exclude=args.onnx_exclude_outputs,
+        only=not everything and bool(instead or args.onnx_outputs_by_type),
     )
 
 
-def add_saving(parser: Parser) -> None:
-    group = parser.add_argument_group("Saving the model")
-    group.add_argument("--save-onnx", metavar="PATH", help="save the model as it is run")
-    add_external_data(group)
+def _mark_words(spec: "CompareSpec") -> list[str]:
+    marks = spec.marks
+    names, types = ("--onnx-outputs", "--onnx-outputs-by-type") if marks.only else ("--mark", "--mark-type")
+    return [
+        *(["--mark-all"] if marks.everything else []),
+        *many_words(names, marks.names),
+        *many_words(types, marks.op_types),
+        *many_words("--exclude-outputs", marks.exclude),
+    ]
 
 
-def add_external_data(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--save-external-data",
-        "--external-data-path",
-        nargs="?",
-        const="",
-        metavar="PATH",
-        help="keep its weights in an external file",
-    )
-    group.add_argument("--external-data-size-threshold", metavar="SIZE", help="smaller weights stay inside")
-    group.add_argument("--no-save-all-tensors-to-one-file", action="store_true", help="one external file per weight")
+MARKING = Group(
+    "Marked tensors",
+    Joint(
+        "marks",
+        many("--onnx-outputs", metavar="NAME", default=None,
+             help="compare these tensors instead of the outputs: names, globs, or '*' for all"),
+        many("--onnx-exclude-outputs", "--exclude-outputs", metavar="NAME", help="leave these out: names or globs",
+             form=InForm("except", "marks", key="exclude", hint="names or globs", empty="none", when=_MARKED)),
+        many("--onnx-outputs-by-type", metavar="OP", default=None,
+             help="compare the outputs of all nodes of these types instead"),
+        flag("--mark-all", own=True, help="compare every tensor"),
+        many("--mark", own=True, metavar="NAME", default=None,
+             form=InForm("names", "marks", key="names", hint="*Softmax* or exact names", when="marks=names"),
+             help="compare these tensors besides the outputs: names or globs"),
+        many("--mark-type", own=True, metavar="OP", default=None,
+             form=InForm("op types", "marks", key="op_types", hint="MatMul Softmax", when="marks=op types"),
+             help="compare the outputs of all nodes of these types besides the outputs"),
+        read=_marks, write=_mark_words,
+    ),
+    Option("--observe", own=True, field="observe", choices=("auto", "executed", "every", "marked"), default="auto",
+           form=InForm("observe", "marks", hint=_OBSERVE_HINTS, when=_MARKED),
+           help="executed: what the optimised graph really computes; every: every tensor of the model, unfused; "
+           "marked: one optimised session with all marked tensors as outputs, as Polygraphy does (holds all of them "
+           "at once); auto: as saved outputs were observed, else executed where only optimisation differs, else "
+           "every"),
+    plain=compared,
+)  # fmt: skip
 
 
-def add_overwrite(parser: Parser, group: argparse._ActionsContainer) -> None:
-    parser.own(group, "--overwrite", action="store_true", help="replace what is at that path")
+SAVING = Group(
+    EXTERNAL.title,
+    Option("--save-onnx", field="model_options.save_onnx", metavar="PATH", script=WRITTEN,
+           help="save the model as it is run"),
+    *EXTERNAL.items,
+    plain=compared,
+)  # fmt: skip

@@ -1,120 +1,148 @@
 """Options of a run: engines, inputs, inference, the job; Polygraphy's names."""
 
-from layerwise._tool.tui.cli.parser import Parser, count
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.cli import values
+from layerwise._tool.tui.cli.options.common import compared
+from layerwise._tool.tui.cli.options.model import size
+from layerwise._tool.tui.cli.options.option import WRITTEN, Group, InForm, Joint, Option, flag, glued, many
+from layerwise._tool.tui.cli.parser import count
+
+if TYPE_CHECKING:
+    from layerwise._tool.backends.specs import OptimizationLevel, RunnerSpec
+    from layerwise._tool.debugtools.compare.spec import CompareSpec
+
+_LOAD_DATA = "load_data"
+_LEVELS: "dict[str, OptimizationLevel]" = {
+    "ort_disable_all": "disable", "ort_enable_basic": "basic", "ort_enable_extended": "extended",
+    "ort_enable_layout": "layout", "ort_enable_all": "all",
+    "0": "disable", "1": "basic", "2": "extended", "3": "layout", "99": "all",
+}  # fmt: skip
+_LEVEL_NAMES = {level: name.upper() for name, level in _LEVELS.items() if not name.isdecimal() and level != "layout"}
 
 
-def add_onnxrt(parser: Parser) -> None:
-    group = parser.add_argument_group("onnxruntime")
-    group.add_argument(
-        "--providers",
-        "--execution-providers",
-        nargs="+",
-        action="extend",
-        metavar="NAME",
-        default=[],
-        help="cpu, cuda, tensorrt, …: in order of priority",
-    )
-    parser.own(group, "--provider-options", nargs="+", action="extend", metavar="PROVIDER:KEY=VALUE", default=[])
-    group.add_argument(
-        "--graph-optimization-level",
-        metavar="LEVEL",
-        help="ORT_DISABLE_ALL, ORT_ENABLE_BASIC, ORT_ENABLE_EXTENDED, ORT_ENABLE_ALL (or 0, 1, 2, 99)",
-    )
-    parser.own(group, "--threads", type=count, metavar="N", help="threads within a node")
-    parser.own(group, "--inter-threads", type=count, metavar="N", help="threads across nodes")
-    parser.own(
-        group,
-        "--custom-ops",
-        nargs="+",
-        action="extend",
-        metavar="LIB",
-        default=[],
-        help="libraries of custom operators to register",
-    )
-    group.add_argument("--tf32", action="store_true", default=None, help="allow TF32 (onnxruntime's default on CUDA)")
-    parser.own(group, "--no-tf32", dest="tf32", action="store_false", help="full FP32 on CUDA")
+def optimization_level(text: str) -> "OptimizationLevel | None":
+    """onnxruntime's level from its enum name, its number, or our word for it."""
+    word = text.strip().lower().removeprefix("graphoptimizationlevel.")
+    found = next((level for level in _LEVELS.values() if level == word), None)
+    try:
+        return found or (_LEVELS[word] if text else None)
+    except KeyError:
+        raise UsageError(
+            f"--graph-optimization-level {shown(text, 40)}: choose ORT_DISABLE_ALL, ORT_ENABLE_BASIC, "
+            "ORT_ENABLE_EXTENDED or ORT_ENABLE_ALL"
+        ) from None
 
 
-def add_data(parser: Parser, iterations: bool = True) -> None:
-    group = parser.add_argument_group("Input data")
-    group.add_argument("--seed", type=int, default=1, help="of the synthetic inputs; 1 by default")
-    group.add_argument(
-        "--val-range",
-        nargs="+",
-        action="extend",
-        metavar="[NAME:][LOW,HIGH]",
-        default=[],
-        help="range of the synthetic inputs",
-    )
-    if iterations:
-        group.add_argument("--iterations", "--iters", type=int, metavar="N", help="how many feed dicts to run")
-    group.add_argument("--data-loader-backend-module", choices=("numpy", "torch"), default="numpy")
-    group.add_argument(
-        "--load-inputs",
-        "--load-input-data",
-        nargs="+",
-        action="extend",
-        metavar="PATH",
-        default=[],
-        help="saved inputs: JSON, safetensors, npz, or a folder of JSON files",
-    )
-    group.add_argument(
-        "--data-loader-script", metavar="FILE[:FUNCTION]", help="a script whose load_data() yields feed dicts"
-    )
-    parser.own(group, "--data-loader-func-name", metavar="NAME", help="the function in that script")
+def _onnxrt() -> "RunnerSpec":
+    from layerwise._tool.backends.specs import RunnerSpec
+
+    return RunnerSpec(kind="onnxrt")
 
 
-def add_inference(parser: Parser) -> None:
-    group = parser.add_argument_group("Inference")
-    group.add_argument(
-        "--warm-up",
-        "--warm-up-runs",
-        type=count,
-        default=0,
-        metavar="N",
-        help="runs before the first timed one",
-    )
-    group.add_argument("--use-subprocess", action="store_true", help="accepted; every job has a process of its own")
-    group.add_argument("--sequential-runners", action="store_true", help="one runner in memory at a time")
-    group.add_argument("--save-inputs", "--save-input-data", metavar="PATH")
-    group.add_argument("--save-input-blob", nargs="?", const=".", metavar="DIR", help="raw bytes of each input")
-    group.add_argument(
-        "--save-outputs",
-        "--save-results",
-        metavar="PATH",
-        help="JSON, safetensors, or a folder of per-iteration JSON",
-    )
-    group.add_argument(
-        "--load-outputs",
-        "--load-results",
-        nargs="+",
-        action="extend",
-        metavar="PATH",
-        default=[],
-        help="saved outputs as further sides of the comparison",
-    )
-    group.add_argument(
-        "--postprocess",
-        "--postprocess-func",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="[OUTPUT:]top-K[,axis=A]",
-    )
-    group.add_argument("--postprocess-func-script", metavar="FILE[:FUNCTION]")
+ONNXRT = Group(
+    "onnxruntime",
+    many("--providers", "--execution-providers", field="providers", metavar="NAME", script="SessionFromOnnx.providers",
+         help="cpu, cuda, tensorrt, …: in order of priority"),
+    many("--provider-options", own=True, field="provider_options", metavar="PROVIDER:KEY=VALUE",
+         script="SessionFromOnnx.provider_options", parse=values.parse_provider_options,
+         show=values.format_provider_options),
+    Option("--graph-optimization-level", field="graph_optimization_level", metavar="LEVEL", parse=optimization_level,
+           show=lambda level: _LEVEL_NAMES.get(level, level), script="SessionFromOnnx.graph_optimization_level",
+           help="ORT_DISABLE_ALL, ORT_ENABLE_BASIC, ORT_ENABLE_EXTENDED, ORT_ENABLE_ALL (or 0, 1, 2, 99)"),
+    Option("--threads", own=True, field="threads", type=count, metavar="N", script="SessionFromOnnx.threads",
+           help="threads within a node"),
+    Option("--inter-threads", own=True, field="inter_threads", type=count, metavar="N",
+           script="SessionFromOnnx.inter_threads", help="threads across nodes"),
+    many("--custom-ops", own=True, field="custom_ops", metavar="LIB", script="SessionFromOnnx.custom_ops",
+         help="libraries of custom operators to register"),
+    flag("--tf32", field="tf32", default=None, script="SessionFromOnnx.tf32",
+         help="allow TF32 (onnxruntime's default on CUDA)"),
+    Option("--no-tf32", own=True, field="tf32", dest="tf32", action="store_false", script=WRITTEN,
+           help="full FP32 on CUDA"),
+    plain=_onnxrt,
+)  # fmt: skip
 
 
-def add_job(parser: Parser) -> None:
-    group = parser.add_argument_group("Job")
-    parser.own(group, "--detach", action="store_true", help="start the job, print its number and leave")
-    parser.own(group, "--timeout", metavar="DURATION", help="kill the job after this long (90, 15m, 2h)")
-    parser.own(group, "--gpus", type=int, metavar="N", help="GPUs to lease; one is leased if a provider needs it")
-    parser.own(group, "--memory-budget", metavar="SIZE", help="what the job may hold in memory at most (500M)")
-    parser.own(group, "--json", action="store_true", help="print one JSON document instead of the report")
-    group.add_argument(
-        "--gen",
-        "--gen-script",
-        dest="gen_script",
-        metavar="PATH",
-        help="write an equivalent Python script ('-' prints it) instead of running",
-    )
+def data_script(args: Namespace) -> tuple[str | None, str]:
+    """The script whose load_data() gives the feeds, and the name of its function."""
+    if not args.data_loader_script:
+        return None, _LOAD_DATA
+    return values.parse_script(args.data_loader_script, args.data_loader_func_name or _LOAD_DATA)
+
+
+def _script_words(spec: "CompareSpec") -> list[str]:
+    feeds = spec.feeds
+    if not feeds.script:
+        return []
+    return glued("--data-loader-script", values.format_script(feeds.script, feeds.function, _LOAD_DATA))
+
+
+_SYNTHETIC = "source=synthetic"
+DATA = Group(
+    "Input data",
+    Option("--seed", field="feeds.seed", type=int, default=1, script="DataLoader.seed",
+           form=InForm("seed", "feeds", when=_SYNTHETIC), help="of the synthetic inputs; 1 by default"),
+    many("--val-range", field="feeds.val_range", metavar="[NAME:][LOW,HIGH]", parse=values.parse_ranges,
+         show=values.format_ranges, script="DataLoader.val_range",
+         form=InForm("values", "feeds", empty="[0,1]", hint="[-1,1] or input:[0,255]", when=_SYNTHETIC),
+         help="range of the synthetic inputs"),
+    Option("--iterations", "--iters", field="feeds.iterations", type=int, metavar="N", script="DataLoader.iterations",
+           form=InForm("iterations", "feeds", empty="1"), help="how many feed dicts to run"),
+    Option("--data-loader-backend-module", field="feeds.backend_module", choices=("numpy", "torch"), default="numpy",
+           script="DataLoader.data_loader_backend_module"),
+    many("--load-inputs", "--load-input-data", field="feeds.files", metavar="PATH", script=WRITTEN,
+         form=InForm("files", "feeds", hint=".json .safetensors .npz", when="source=files"),
+         help="saved inputs: JSON, safetensors, npz, or a folder of JSON files"),
+    Joint(
+        "feeds.script",
+        Option("--data-loader-script", metavar="FILE[:FUNCTION]",
+               form=InForm("script", "feeds", key="script", hint="file.py or file.py:function", when="source=script"),
+               help="a script whose load_data() yields feed dicts"),
+        Option("--data-loader-func-name", own=True, metavar="NAME", help="the function in that script"),
+        read=lambda args: data_script(args)[0], write=_script_words,
+    ),
+    Joint("feeds.function", read=lambda args: data_script(args)[1], write=lambda spec: []),
+    plain=compared,
+)  # fmt: skip
+INFERENCE = Group(
+    "Inference",
+    Option("--warm-up", "--warm-up-runs", field="warm_up", type=count, default=0, metavar="N",
+           script="Comparator.run.warm_up", help="runs before the first timed one"),
+    flag("--use-subprocess", help="accepted; every job has a process of its own"),
+    flag("--sequential-runners", field="sequential", script=WRITTEN, help="one runner in memory at a time"),
+    Option("--save-inputs", "--save-input-data", field="save_inputs", metavar="PATH",
+           script="Comparator.run.save_inputs_path"),
+    Option("--save-input-blob", field="save_input_blob", nargs="?", const=".", metavar="DIR",
+           script="Comparator.run.save_input_blob_path", help="raw bytes of each input"),
+    Option("--save-outputs", "--save-results", field="save_outputs", metavar="PATH",
+           script="Comparator.run.save_outputs_path", help="JSON, safetensors, or a folder of per-iteration JSON"),
+    many("--load-outputs", "--load-results", metavar="PATH",
+         help="saved outputs as further sides of the comparison"),
+    many("--postprocess", "--postprocess-func", field="postprocess", metavar="[OUTPUT:]top-K[,axis=A]", script=WRITTEN,
+         parse=lambda items: values.parse_map(
+             items, values.parse_top_k, "a postprocess function (top-5, top-3,axis=1)"
+         ), show=lambda functions: values.format_map(functions, str)),
+    Option("--postprocess-func-script", field="postprocess_script", metavar="FILE[:FUNCTION]", script=WRITTEN),
+    plain=compared,
+)  # fmt: skip
+_JOB = (
+    flag("--detach", own=True, help="start the job, print its number and leave"),
+    Option("--timeout", own=True, metavar="DURATION", help="kill the job after this long (90, 15m, 2h)"),
+    Option("--gpus", own=True, type=int, metavar="N", help="GPUs to lease; one is leased if a provider needs it"),
+)
+PLAIN_JOB = Group("Job", *_JOB)
+JOB = Group(
+    PLAIN_JOB.title,
+    *_JOB,
+    Option("--memory-budget", own=True, field="memory_budget", parse=size, metavar="SIZE",
+           form=InForm("memory budget", empty="no limit", hint="2G", key="memory"),
+           help="what the job may hold in memory at most (500M)"),
+    flag("--json", own=True, help="print one JSON document instead of the report"),
+    Option("--gen", "--gen-script", dest="gen_script", metavar="PATH",
+           help="write an equivalent Python script ('-' prints it) instead of running"),
+    plain=compared,
+)  # fmt: skip

@@ -1,33 +1,36 @@
-"""The parser of `layerwise run`."""
+"""The options of `layerwise run` and its parser."""
 
-from layerwise._tool.tui.cli.options import common as options
-from layerwise._tool.tui.cli.options import compare as options_compare
-from layerwise._tool.tui.cli.options import run as options_run
-from layerwise._tool.tui.cli.options import trt as options_trt
+from argparse import Namespace
+
+from layerwise._tool.tui.cli.options.common import MARKING, MODEL, ONNX, RUNNERS, SAVING, compared
+from layerwise._tool.tui.cli.options.compare import COMPARE, THRESHOLDS
+from layerwise._tool.tui.cli.options.logging import LOGGING
+from layerwise._tool.tui.cli.options.option import add, unset
+from layerwise._tool.tui.cli.options.run import DATA, INFERENCE, JOB, ONNXRT
+from layerwise._tool.tui.cli.options.trt import TENSORFLOW, TRT
 from layerwise._tool.tui.cli.parser import Parser
+
+RUN = (RUNNERS, MODEL, MARKING, DATA, INFERENCE, COMPARE, THRESHOLDS, ONNXRT, ONNX, SAVING, JOB, TRT, TENSORFLOW)
+"""The groups of `run`, in the order of its help."""
+COMPARED = tuple(group for group in RUN if group.plain is compared)
+"""Those of them whose fields are in a CompareSpec."""
 
 
 def fill(parser: Parser) -> None:
-    """Add all options of `run`; the groups appear in help in this order."""
+    """Add all options of `run`."""
     parser.usage = "%(prog)s [MODEL] RUNNERS… [OPTIONS]"
     parser.epilog = "Exit code: 0 all outputs matched, 1 they did not, 2 wrong usage, 130 interrupted."
-    options.add_runners(parser)
-    options.add_model(parser)
-    options.add_marking(parser)
-    options_run.add_data(parser)
-    options_run.add_inference(parser)
-    options_compare.add_compare(parser)
-    options_run.add_onnxrt(parser)
-    options.add_onnx(parser)
-    options.add_saving(parser)
-    options_run.add_job(parser)
-    options_trt.add_trt(parser)
-    options_trt.add_tensorflow(parser)
+    add(parser, *RUN)
 
 
 def parser(prog: str = "layerwise run") -> Parser:
     """A parser that can parse what `tui.cli.request.line.command_line` writes after its first two words."""
     built = Parser(prog)
-    options.add_logging(built)
+    add(built, LOGGING)
     fill(built)
     return built
+
+
+def completed(args: Namespace) -> Namespace:
+    """The options of a command that has some of those of `run`, the others unset."""
+    return Namespace(**{**unset(*RUN), **vars(args)})

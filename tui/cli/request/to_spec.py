@@ -2,21 +2,17 @@
 
 import re
 from argparse import Namespace
-from dataclasses import dataclass, field
-from typing import cast, get_args
+from collections.abc import Iterator
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.sizes import parse_size
-from layerwise._tool.backends.specs import FeedSpec, ModelOptions
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, MetricName, Stat, ToleranceSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec, ToleranceSpec
 from layerwise._tool.tui.cli import values
-from layerwise._tool.tui.cli.request.to_runners import make_runners
+from layerwise._tool.tui.cli.options.compare import COMPARE, THRESHOLDS
+from layerwise._tool.tui.cli.options.option import filled, read
+from layerwise._tool.tui.cli.request.parser import COMPARED, completed
+from layerwise._tool.tui.cli.request.runners import make_runners
 
-_ALIASES: dict[str, list[MetricName]] = {
-    "distance_metrics": ["l2", "cosine_similarity"],
-    "quality_metrics": ["psnr", "snr"],
-}
 _TF2ONNX = (
     "TensorFlow, Keras, UFF and Caffe models are not run here. Convert once with tf2onnx:\n"
     "    python -m tf2onnx.convert --saved-model DIR --output model.onnx      (or --graphdef, --checkpoint, --keras)\n"
@@ -31,59 +27,37 @@ _TF_SUFFIXES = (".pb", ".h5", ".keras", ".uff", ".prototxt", ".caffemodel", ".me
 _TRT_MODEL = re.compile(r"(?i)\.(engine|plan|trt|py|py:\w+)$")
 
 
-@dataclass
 class Request:
     """What a command line asks for, and what to tell the user about it."""
 
-    spec: CompareSpec
-    notes: list[str] = field(default_factory=list)
+    __slots__ = ("notes", "spec")
+
+    def __init__(self, spec: CompareSpec, notes: list[str]) -> None:
+        self.spec, self.notes = spec, notes
 
 
 def to_request(args: Namespace, *, converts: bool = False) -> Request:
-    """The comparison that parsed `run` options describe. converts: --fp-to-fp16 is for this command.
+    """The comparison that parsed options of `run`, or of a command that has some of them, describe.
 
-    Raises UsageError for what does not fit together.
+    converts: --fp-to-fp16 is for this command. Raises UsageError for what does not fit together.
     """
+    args = completed(args)
     if args.fp_to_fp16 and not converts:
         raise UsageError(
             "--fp-to-fp16: convert the model first (`layerwise convert MODEL --fp-to-fp16 -o FP16.onnx`) "
             "and give FP16.onnx to this command"
         )
     refuse_other_frameworks(args)
-    notes = _notes(args)
-    marks = _marks(args)
-    spec = CompareSpec(
-        model=model_path(args),
-        model_options=_model_options(args),
-        runners=make_runners(args),
-        feeds=_feeds(args),
-        marks=marks,
-        observe=args.observe,
-        metrics=metric_names(args.compare),
-        tolerance=tolerance(args),
-        rename=values.parse_names_map(args.rename or []),
-        validate=args.validate,
-        fail_fast=args.fail_fast,
-        shape_check=not args.no_shape_check,
-        check_average=args.check_average,
-        statistics=not _marked(marks) if args.statistics is None else args.statistics,
-        postprocess=values.parse_map(
-            args.postprocess, values.parse_top_k, "a postprocess function (top-5, top-3,axis=1)"
-        ),
-        postprocess_script=args.postprocess_func_script,
-        compare_script=args.compare_func_script,
-        memory_budget=parse_size(args.memory_budget) if args.memory_budget else None,
-        warm_up=args.warm_up,
-        sequential=args.sequential_runners,
-        save_inputs=args.save_inputs,
-        save_input_blob=args.save_input_blob,
-        save_outputs=args.save_outputs,
-        save_accuracy=args.save_accuracy_results,
-        save_heatmaps=args.save_heatmaps,
-        save_error_plots=args.save_error_metrics_plot,
-    )
+    if args.data_loader_script and args.load_inputs:
+        raise UsageError("--load-inputs and --data-loader-script exclude each other: choose one source of inputs.")
+    spec = filled(CompareSpec(model=model_path(args), runners=make_runners(args)), read(COMPARED, args))
     _check(spec)
-    return Request(spec, notes)
+    return Request(spec, list(_notes(args, spec)))
+
+
+def given(args: Namespace, runners: list[tuple[str, list[str] | None]]) -> CompareSpec:
+    """What the options that a command shares with `run` say about model, inputs and these runners."""
+    return to_request(Namespace(**{**vars(args), "runners": runners})).spec
 
 
 def refuse_other_frameworks(args: Namespace) -> None:
@@ -110,28 +84,7 @@ def model_path(args: Namespace) -> str | None:
 
 def tolerance(args: Namespace) -> ToleranceSpec:
     """The pass rules among parsed options (of `run` and of `check accuracy`)."""
-    return ToleranceSpec(
-        atol=values.parse_map(args.atol, values.bound, "a tolerance"),
-        rtol=values.parse_map(args.rtol, values.bound, "a tolerance"),
-        stat=values.parse_map(args.check_error_stat, _stat, "a statistic (elemwise, max, mean, median, quantile)"),
-        quantile=values.parse_map(args.error_quantile, _fraction, "a quantile between 0 and 1"),
-        auto=getattr(args, "tolerance", "fixed") == "auto",
-        infinities_compare_equal=args.infinities_compare_equal,
-        index_tolerance=values.parse_map(args.index_tolerance, int, "a whole number"),
-        l2=values.parse_map(args.l2_threshold, values.bound, "a threshold"),
-        cosine=values.parse_map(args.cosine_similarity_threshold, values.bound, "a threshold"),
-        psnr=values.parse_map(args.psnr_threshold, values.bound, "a threshold"),
-        snr=values.parse_map(args.snr_threshold, values.bound, "a threshold"),
-        lpips=values.parse_map(args.lpips_threshold, values.bound, "a threshold"),
-    )
-
-
-def metric_names(names: list[str] | None) -> list[MetricName]:
-    """Metrics as `--compare` names them, groups spelt out; `simple` where none is named."""
-    chosen: dict[MetricName, None] = {}
-    for name in names or ["simple"]:
-        chosen.update(dict.fromkeys(_ALIASES.get(name) or [cast(MetricName, name)]))
-    return list(chosen)
+    return filled(CompareSpec(), read((COMPARE, THRESHOLDS), completed(args))).tolerance
 
 
 def _check(spec: CompareSpec) -> None:
@@ -146,86 +99,17 @@ def _check(spec: CompareSpec) -> None:
         raise UsageError("--check-average needs every iteration; it cannot go with --fail-fast.")
 
 
-def _stat(text: str) -> Stat:
-    if text not in get_args(Stat):
-        raise ValueError(text)
-    return text  # type: ignore[return-value]
-
-
-def _fraction(text: str) -> float:
-    value = float(text)
-    if not 0 <= value <= 1:
-        raise ValueError(text)
-    return value
-
-
-def _marked(marks: MarkSpec) -> bool:
-    return bool(marks.everything or marks.names or marks.op_types)
-
-
-def _marks(args: Namespace) -> MarkSpec:
-    instead = args.onnx_outputs or []
-    besides = args.mark or []
-    everything = args.mark_all or any(_means_all(names) for names in (instead, besides))
-    types = (args.onnx_outputs_by_type or []) + (args.mark_type or [])
-    return MarkSpec(
-        everything=everything,
-        names=[name for names in (instead, besides) if not _means_all(names) for name in names],
-        op_types=types,
-        exclude=args.onnx_exclude_outputs,
-        only=not everything and bool(instead or args.onnx_outputs_by_type),
-    )
-
-
-def _means_all(names: list[str]) -> bool:
-    return names in (["*"], ["mark", "all"], ["mark all"], ["mark\\ all"])
-
-
-def _feeds(args: Namespace) -> FeedSpec:
-    script, function = None, "load_data"
-    if args.data_loader_script:
-        script, function = values.parse_script(args.data_loader_script, args.data_loader_func_name or "load_data")
-    if script and args.load_inputs:
-        raise UsageError("--load-inputs and --data-loader-script exclude each other: choose one source of inputs.")
-    return FeedSpec(
-        seed=args.seed,
-        val_range=values.parse_ranges(args.val_range),
-        shapes=values.parse_shapes(args.input_shapes),
-        iterations=args.iterations,
-        files=args.load_inputs,
-        script=script,
-        function=function,
-        backend_module=args.data_loader_backend_module,
-    )
-
-
-def _model_options(args: Namespace) -> ModelOptions:
-    size = args.external_data_size_threshold
-    return ModelOptions(
-        external_data_dir=args.external_data_dir,
-        ignore_external_data=args.ignore_external_data,
-        fp16=args.fp_to_fp16,
-        shape_inference=args.shape_inference is not False,
-        save_onnx=args.save_onnx,
-        save_external_data=args.save_external_data,
-        external_data_size_threshold=parse_size(size) if size else None,
-    )
-
-
-def _notes(args: Namespace) -> list[str]:
-    notes = []
+def _notes(args: Namespace, spec: CompareSpec) -> Iterator[str]:
     bare = [text for text in args.check_error_stat if ":" not in text]
     if len(bare) > 1:
-        notes.append(
-            f"--check-error-stat: '{shown(bare[-1])}' holds for all outputs; write OUTPUT:STAT for one of them."
-        )
-    synthetic = args.seed != 1 or args.val_range or args.data_loader_backend_module != "numpy"
-    if synthetic and (args.load_inputs or args.data_loader_script):
-        notes.append("--seed, --val-range and --data-loader-backend-module have no effect on inputs that are given.")
+        yield f"--check-error-stat: '{shown(bare[-1])}' holds for all outputs; write OUTPUT:STAT for one of them."
+    feeds = spec.feeds
+    synthetic = feeds.seed != 1 or feeds.val_range or feeds.backend_module != "numpy"
+    if synthetic and (feeds.files or feeds.script):
+        yield "--seed, --val-range and --data-loader-backend-module have no effect on inputs that are given."
     if args.show_heatmaps or args.show_error_metrics_plot:
-        notes.append(
+        yield (
             "There are no windows here: --show-… is ignored; --save-heatmaps and --save-error-metrics-plot write files."
         )
     if args.no_save_all_tensors_to_one_file:
-        notes.append("--no-save-all-tensors-to-one-file: weights are saved in one external file.")
-    return notes
+        yield "--no-save-all-tensors-to-one-file: weights are saved in one external file."

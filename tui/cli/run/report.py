@@ -6,11 +6,21 @@ more than a few, only the failures are printed as they come and the rest is coun
 
 from typing import Any
 
+from msgspec import convert
+
+from layerwise._tool.backends.log import INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown_lines
+from layerwise._tool.debugtools.compare.rows import (
+    CompareResult,
+    InputsRow,
+    LayerRow,
+    Pair,
+    RunRow,
+    TensorInfo,
+    ValidateRow,
+)
 from layerwise._tool.debugtools.compare.spec import CompareSpec
-from layerwise._tool.tui.cli.log import INFO, LEVELS, WARNING, Log
-from layerwise._tool.tui.cli.run import report_lines as lines
-from layerwise._tool.tui.cli.run.report_lines import Row
+from layerwise._tool.debugtools.compare.table import report_lines as lines
 from layerwise._tool.tui.cli.run.report_summary import Totals, essence
 
 MANY = 16
@@ -29,14 +39,14 @@ class CompareReport:
         self._valid = True
         self._iteration: int | None = None
         self._block: _Block | None = None
-        self._paired: set[tuple[int, int]] = set()
+        self._paired: set[Pair] = set()
         self._said: set[tuple[str, object]] = set()
         self._held: list[tuple[int, str]] = []
 
     def event(self, event: dict[str, Any]) -> None:
         kind = event.get("type")
         if kind == "row":
-            self._row(str(event.get("table")), event["row"])
+            self._row(event["table"], event["row"])
         elif kind in ("log", "warning"):
             level = LEVELS.get(str(event.get("level", kind)).upper(), WARNING if kind == "warning" else INFO)
             self._held.append((level, shown_lines(event.get("text"))))
@@ -45,7 +55,7 @@ class CompareReport:
         elif kind == "dropped":
             self._drop(event["kept"])
         elif kind == "result":
-            self._result(event["data"])
+            self._result(convert(event["data"], CompareResult))
         elif kind in ("card", "state"):
             self._say_held()
 
@@ -62,43 +72,42 @@ class CompareReport:
             self.totals, self._block, self._iteration = Totals(), None, None
             self._valid = True
 
-    def _row(self, table: str, row: Row) -> None:
+    def _row(self, table: str, fields: object) -> None:
         if table == "inputs":
-            self._inputs(row)
+            self._inputs(convert(fields, InputsRow))
         elif table == "runs":
-            self._run(row)
+            self._run(convert(fields, RunRow))
         elif table == "layers":
-            self._layer(row)
+            self._layer(convert(fields, LayerRow))
         elif table == "validate":
-            self.log.error(f"FAILED | Errors detected in output: {lines.name(row['tensor'])}", source="comparator")
+            row = convert(fields, ValidateRow)
+            self.log.error(f"FAILED | Errors detected in output: {lines.name(row.tensor)}", source="comparator")
             self._valid = False
 
-    def _inputs(self, row: Row) -> None:
-        if row["inputs"] and self._first("inputs", None):
-            text = f"Streaming iteration {row['iteration']}\n---- Inference Input(s) ----\n{_metadata(row['inputs'])}"
+    def _inputs(self, row: InputsRow) -> None:
+        if row.inputs and self._first("inputs", None):
+            text = f"Streaming iteration {row.iteration}\n---- Inference Input(s) ----\n{_metadata(row.inputs)}"
             self.log.info(text, source="comparator")
 
-    def _run(self, row: Row) -> None:
-        index = int(row["index"])
-        self.runners[index] = str(row["runner"])
-        self.totals.ran(index, row.get("runtime"))
-        if self._first("run", index):
-            many = len(row["outputs"]) > MANY and not self.log.shows(LEVELS["VERBOSE"])
-            shown_outputs = f"{{{len(row['outputs'])} tensors}}" if many else _metadata(row["outputs"])
-            text = f"{lines.name(row['runner']):35}\n---- Inference Output(s) ----\n{shown_outputs}"
+    def _run(self, row: RunRow) -> None:
+        self.runners[row.index] = row.runner
+        self.totals.ran(row.index, row.runtime)
+        if self._first("run", row.index):
+            many = len(row.outputs) > MANY and not self.log.shows(LEVELS["VERBOSE"])
+            shown_outputs = f"{{{len(row.outputs)} tensors}}" if many else _metadata(row.outputs)
+            text = f"{lines.name(row.runner):35}\n---- Inference Output(s) ----\n{shown_outputs}"
             self.log.info(text, source="comparator")
 
-    def _layer(self, row: Row) -> None:
-        pair = (int(row["pair"][0]), int(row["pair"][1]))
-        key = (int(row["iteration"]), pair)
+    def _layer(self, row: LayerRow) -> None:
+        key = row.iteration, row.pair
         if self._block is None or self._block.key != key:
             self._close_block()
             self._head(key)
-            self._block = _Block(key, self._pair_names(pair), self.log, self.spec)
-        self.totals.compared(row, pair)
+            self._block = _Block(key, self._pair_names(row.pair), self.log, self.spec)
+        self.totals.compared(row)
         self._block.add(row)
 
-    def _head(self, key: tuple[int, tuple[int, int]]) -> None:
+    def _head(self, key: tuple[int, Pair]) -> None:
         iteration, pair = key
         if pair not in self._paired:
             self._paired.add(pair)
@@ -114,12 +123,12 @@ class CompareReport:
             self._block = None
         self._say_held()
 
-    def _result(self, result: dict[str, Any]) -> None:
+    def _result(self, result: CompareResult) -> None:
         self._close_block()
-        for index, runner in enumerate(result.get("runners") or []):
-            self.runners.setdefault(index, str(runner))
+        for index, runner in enumerate(result.runners):
+            self.runners.setdefault(index, runner)
         if self.spec.validate:
-            valid = self._valid and result.get("valid") is not False
+            valid = self._valid and result.valid is not False
             self.log.verdict(valid, f"{'PASSED' if valid else 'FAILED'} | Output Validation", source="comparator")
         for text in self.totals.timings(self.runners):
             self.log.info(text, source="comparator")
@@ -128,7 +137,7 @@ class CompareReport:
         for level, text in essence(result, self.spec, self.totals, self.job):
             self.log.say(level, text, source="comparator")
 
-    def _pair_names(self, pair: tuple[int, int]) -> tuple[str, str]:
+    def _pair_names(self, pair: Pair) -> tuple[str, str]:
         first, second = (lines.name(self.runners.get(index, f"runner {index}")) for index in pair)
         return first, second
 
@@ -141,21 +150,21 @@ class CompareReport:
 class _Block:
     """The rows of one iteration and pair."""
 
-    def __init__(self, key: tuple[int, tuple[int, int]], names: tuple[str, str], log: Log, spec: CompareSpec) -> None:
+    def __init__(self, key: tuple[int, Pair], names: tuple[str, str], log: Log, spec: CompareSpec) -> None:
         self.key = key
         self.names = names
         self.log = log
         self.spec = spec
-        self.rows: list[Row] = []
+        self.rows: list[LayerRow] = []
         self.compact = False
         self.failed: dict[str, list[str]] = {metric: [] for metric in self._metrics()}
         self.judged = dict.fromkeys(self.failed, 0)
 
-    def add(self, row: Row) -> None:
+    def add(self, row: LayerRow) -> None:
         for metric in self.failed:
             self.judged[metric] += lines.judged(row, metric)
             if not lines.passed(row, metric):
-                self.failed[metric].append(lines.name(row["tensor"]))
+                self.failed[metric].append(lines.name(row.tensor))
         self.rows.append(row)
         if self.compact or (len(self.rows) > MANY and not self.log.shows(LEVELS["VERBOSE"], "comparator")):
             self.compact = True
@@ -174,7 +183,7 @@ class _Block:
     def _print_failures(self) -> None:
         with self.log.indent():
             for row in self.rows:
-                if row.get("passed") is False:
+                if row.passed is False:
                     self.log.error(f"FAILED | {lines.compact(row)}", source="comparator")
         self.rows.clear()
 
@@ -187,7 +196,7 @@ class _Block:
         elif not self.judged[metric]:
             self.log.warning(f"SKIPPED | {lines.label(metric)} | No output was compared", source="comparator")
         else:
-            names: object = [lines.name(row["tensor"]) for row in self.rows if lines.judged(row, metric)]
+            names: object = [lines.name(row.tensor) for row in self.rows if lines.judged(row, metric)]
             if self.compact:
                 names = f"{self.judged[metric]} tensors"
             text = f"PASSED | {lines.label(metric)} | All outputs matched | Outputs: {names}"
@@ -199,8 +208,8 @@ class _Block:
                 self.log.say(line.level, line.text, source="comparator")
 
 
-def _metadata(tensors: list[dict[str, Any]]) -> str:
-    items = [f"{lines.name(t['name'])} [dtype={t['dtype']}, shape={lines.shape(t['shape'])}]" for t in tensors]
+def _metadata(tensors: list[TensorInfo]) -> str:
+    items = [f"{lines.name(t.name)} [dtype={t.dtype}, shape={lines.shape(t.shape)}]" for t in tensors]
     return "{" + ",\n ".join(items) + "}"
 
 

@@ -2,19 +2,17 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 
+from layerwise._tool.backends.log import ERROR, FINISH, INFO, WARNING
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.rows import Average, CompareResult, LayerRow, Pair
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, unsaved
-from layerwise._tool.tui.cli.log import ERROR, FINISH, INFO, WARNING
+from layerwise._tool.debugtools.compare.table import report_lines as lines
 from layerwise._tool.tui.cli.request.line import command_line
-from layerwise._tool.tui.cli.run import report_lines as lines
-from layerwise._tool.tui.cli.run.report_lines import Row
 
-Pair = tuple[int, int]
 _ORIGINS = 8  # bad tensors whose error begins with them that are kept for the last lines
 
 
@@ -24,32 +22,32 @@ class Totals:
     def __init__(self) -> None:
         self.rows = 0
         self.failed = self.skipped = 0
-        self.worst: Row | None = None
-        self.first_bad: Row | None = None
-        self.origins: list[Row] = []
+        self.worst: LayerRow | None = None
+        self.first_bad: LayerRow | None = None
+        self.origins: list[LayerRow] = []
         self._iterations: dict[Pair, dict[int, bool]] = {}
         self._compared: dict[Pair, bool] = {}
         self._runtimes: dict[int, list[float]] = {}
 
-    def ran(self, runner: int, seconds: object) -> None:
-        if isinstance(seconds, int | float):
-            self._runtimes.setdefault(runner, []).append(float(seconds))
+    def ran(self, runner: int, seconds: float | None) -> None:
+        if seconds is not None:
+            self._runtimes.setdefault(runner, []).append(seconds)
 
     def forget_runs(self) -> None:
         """The runners run again."""
         self._runtimes.clear()
 
-    def compared(self, row: Row, pair: Pair) -> None:
-        bad = row.get("passed") is False
+    def compared(self, row: LayerRow) -> None:
+        bad, pair = row.passed is False, row.pair
         iterations = self._iterations.setdefault(pair, {})
-        iterations[row["iteration"]] = iterations.get(row["iteration"], True) and not bad
+        iterations[row.iteration] = iterations.get(row.iteration, True) and not bad
         self.rows += 1
         self.failed += bad
         self._compared[pair] = self._compared.get(pair, False) or not lines.skipped(row)
         self.skipped += lines.skipped(row)
         if bad and (self.first_bad is None or _place(row) < _place(self.first_bad)):
             self.first_bad = row
-        if bad and row.get("finding") != "propagated" and len(self.origins) < _ORIGINS:
+        if bad and row.finding != "propagated" and len(self.origins) < _ORIGINS:
             self.origins.append(row)
         if not lines.skipped(row) and (self.worst is None or _size(row) > _size(self.worst)):
             self.worst = row
@@ -63,9 +61,7 @@ class Totals:
                 f"Average inference time: {total / len(seconds):.4g} ms."
             )
 
-    def accuracy(
-        self, runners: dict[int, str], spec: CompareSpec, result: dict[str, Any]
-    ) -> Iterator[tuple[bool, str]]:
+    def accuracy(self, runners: dict[int, str], spec: CompareSpec, result: CompareResult) -> Iterator[tuple[bool, str]]:
         """The accuracy summary, a line per pair: (passed, text)."""
         if spec.check_average:
             yield from _averages(result)
@@ -78,20 +74,14 @@ class Totals:
             yield good == total, f"{head}Passed: {good}/{total} iterations | Pass Rate: {rate:.2f}%"
 
 
-def essence(result: dict[str, Any], spec: CompareSpec, totals: Totals, job: object) -> Iterator[tuple[int, str]]:
+def essence(result: CompareResult, spec: CompareSpec, totals: Totals, job: object) -> Iterator[tuple[int, str]]:
     """The last lines of a layer table: how many, the first bad one, the worst, what to do next."""
     yield from _left_out(result, spec, job)
     many = bool(spec.marks.everything or spec.marks.names or spec.marks.op_types)
     if not many or not totals.rows:
         return
-    canary = result.get("canary")
-    moved = (
-        ""
-        if canary is None
-        else ", canary ok"
-        if canary.get("ok")
-        else f", canary: {shown(str(canary.get('text')), 300)}"
-    )
+    canary = result.canary
+    moved = "" if canary is None else ", canary ok" if canary.ok else f", canary: {shown(canary.text, 300)}"
     skipped = f", {totals.skipped} skipped" if totals.skipped else ""
     yield (
         ERROR if totals.failed else FINISH,
@@ -108,12 +98,14 @@ def essence(result: dict[str, Any], spec: CompareSpec, totals: Totals, job: obje
         yield INFO, text
 
 
-def _left_out(result: dict[str, Any], spec: CompareSpec, job: object) -> Iterator[tuple[int, str]]:
+def _left_out(result: CompareResult, spec: CompareSpec, job: object) -> Iterator[tuple[int, str]]:
     """How many tensors have no row; a warning where the user named them."""
-    for word, why in (("unmatched", "tensors without a counterpart"), ("skipped", "values that are no tensors")):
-        items = result.get(word) or []
+    for word, items, why in (
+        ("unmatched", result.unmatched, "tensors without a counterpart"),
+        ("skipped", result.skipped, "values that are no tensors"),
+    ):
         if items:
-            first = shown(str(items[0]).rpartition(": ")[0], 60)
+            first = shown(items[0].rpartition(": ")[0], 60)
             how = f"layerwise jobs show {job} --json" if job is not None else "--json"
             text = f"{word:<12} {len(items)} {why}, first {first}; {how} lists them"
             yield WARNING if spec.marks.names else INFO, text
@@ -128,48 +120,48 @@ def _next(spec: CompareSpec, totals: Totals, job: object) -> Iterator[str]:
         yield (f"             layerwise attach {job}" if bad is not None else f"next         layerwise attach {job}")
 
 
-def _closer(spec: CompareSpec, row: Row) -> CompareSpec:
+def _closer(spec: CompareSpec, row: LayerRow) -> CompareSpec:
     """The comparison of one tensor alone (or of all marked, where they decide what is computed), with all statistics.
 
     Nothing is saved.
     """
     spec = unsaved(spec)
-    if row.get("mode") == "marked":
+    if row.mode == "marked":
         return msgspec.structs.replace(spec, observe="marked", statistics=True)
-    return msgspec.structs.replace(spec, marks=MarkSpec(names=[row["tensor"]], only=True), statistics=False)
+    return msgspec.structs.replace(spec, marks=MarkSpec(names=[row.tensor], only=True), statistics=False)
 
 
-def _row_text(row: Row) -> str:
-    node = f" {lines.name(row['node'])}" if row.get("node") else ""
-    finding = f"   {row['finding']}" if row.get("finding") else ""
-    errors = f"max abs {lines.number(row.get('max_abs'))}   max rel {lines.number(row.get('max_rel'))}"
-    place = f"#{row.get('i')} {lines.name(row.get('op') or 'output')}{node}"
-    return f"{place}   {lines.name(row['tensor'])}   {errors}{finding}"
+def _row_text(row: LayerRow) -> str:
+    node = f" {lines.name(row.node)}" if row.node else ""
+    finding = f"   {row.finding}" if row.finding else ""
+    errors = f"max abs {lines.number(row.max_abs)}   max rel {lines.number(row.max_rel)}"
+    place = f"#{row.i} {lines.name(row.op or 'output')}{node}"
+    return f"{place}   {lines.name(row.tensor)}   {errors}{finding}"
 
 
-def _averages(result: dict[str, Any]) -> Iterator[tuple[bool, str]]:
+def _averages(result: CompareResult) -> Iterator[tuple[bool, str]]:
     """The averages over the iterations: per pair how many outputs passed, then each metric of each output."""
-    pairs: dict[tuple[str, ...], dict[str, list[dict[str, Any]]]] = {}
-    for found in result.get("averages") or []:
-        pairs.setdefault(tuple(found["pair"]), {}).setdefault(found["tensor"], []).append(found)
+    pairs: dict[tuple[str, str], dict[str, list[Average]]] = {}
+    for found in result.averages or ():
+        pairs.setdefault(found.pair, {}).setdefault(found.tensor, []).append(found)
     for (first, second), outputs in pairs.items():
-        good = sum(all(found["passed"] for found in each) for each in outputs.values())
+        good = sum(all(found.passed for found in each) for each in outputs.values())
         head = f"Accuracy Summary | {lines.name(first)} vs. {lines.name(second)} | "
         yield good == len(outputs), f"{head}Passed: {good}/{len(outputs)} outputs"
         for tensor, each in outputs.items():
             for found in each:
-                value = "" if found["value"] is None else f": {lines.number(found['value'])}"
-                verdict = "PASSED" if found["passed"] else "FAILED"
-                yield found["passed"], f"    {lines.name(tensor)} | {lines.label(found['metric'])}{value} | {verdict}"
+                value = "" if found.value is None else f": {lines.number(found.value)}"
+                verdict = "PASSED" if found.passed else "FAILED"
+                yield found.passed, f"    {lines.name(tensor)} | {lines.label(found.metric)}{value} | {verdict}"
 
 
-def _place(row: Row) -> tuple[int, int]:
-    return int(row["iteration"]), int(row["i"] if row.get("i") is not None else 1 << 60)
+def _place(row: LayerRow) -> tuple[int, int]:
+    return row.iteration, row.i
 
 
-def _size(row: Row) -> float:
+def _size(row: LayerRow) -> float:
     """How bad a row is: its largest absolute error, a NaN above everything."""
-    value = row.get("max_abs")
+    value = row.max_abs
     if not isinstance(value, int | float):
         return -1.0
     return math.inf if math.isnan(value) else float(value)

@@ -12,30 +12,27 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.options import ENGINE_SUFFIXES, trt_options
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MetricName
 from layerwise._tool.tui.cli import values
+from layerwise._tool.tui.cli.options.option import arguments, left_out
+from layerwise._tool.tui.cli.options.run import ONNXRT
 from layerwise._tool.tui.cli.request.line import command_line
+from layerwise._tool.tui.cli.request.parser import COMPARED
 from layerwise._tool.tui.cli.script.text import Code, call, import_lines
 from layerwise._tool.tui.cli.script.trt import TrtLoaders, remarks
 
-_FUNCTIONS: dict[MetricName, tuple[str, dict[str, str]]] = {
-    "simple": (
-        "SimpleCompareFunc",
-        {"rtol": "rtol", "atol": "atol", "check_error_stat": "stat", "error_quantile": "quantile"},
-    ),
-    "indices": ("IndicesCompareFunc", {"index_tolerance": "index_tolerance"}),
-    "l2": ("L2CompareFunc", {"l2_threshold": "l2"}),
-    "cosine_similarity": ("CosineSimilarityCompareFunc", {"cosine_similarity_threshold": "cosine"}),
-    "psnr": ("PsnrCompareFunc", {"psnr_threshold": "psnr"}),
-    "snr": ("SnrCompareFunc", {"snr_threshold": "snr"}),
-    "perceptual_metrics": ("PerceptualMetricsCompareFunc", {"lpips_threshold": "lpips"}),
+_FUNCTIONS: dict[MetricName, str] = {
+    "simple": "SimpleCompareFunc",
+    "indices": "IndicesCompareFunc",
+    "l2": "L2CompareFunc",
+    "cosine_similarity": "CosineSimilarityCompareFunc",
+    "psnr": "PsnrCompareFunc",
+    "snr": "SnrCompareFunc",
+    "perceptual_metrics": "PerceptualMetricsCompareFunc",
 }
 _RUNNERS = {
     "onnxrt": ("layerwise.backend.onnxrt", "OnnxrtRunner"),
     "reference": ("layerwise.backend.reference", "ReferenceRunner"),
     "pluginref": ("layerwise.backend.pluginref", "PluginRefRunner"),
 }
-_SESSION_OPTIONS = (
-    "providers", "provider_options", "tf32", "graph_optimization_level", "threads", "inter_threads", "custom_ops",
-)  # fmt: skip
 
 
 def script(spec: CompareSpec) -> str:
@@ -66,14 +63,8 @@ def _head(spec: CompareSpec) -> Iterator[str]:
     yield "#!/usr/bin/env python3"
     yield "# The same as:"
     yield f"#     {shell_line(command_line(spec))}"
-    left_out = {
-        "--save-heatmaps": spec.save_heatmaps, "--save-error-metrics-plot": spec.save_error_plots,
-        "--tolerance auto": spec.tolerance.auto, "--memory-budget": spec.memory_budget,
-        "--observe": spec.observe != "auto",
-    }  # fmt: skip
-    for option, given in left_out.items():
-        if given:
-            yield f"# {option} has no counterpart here: it is what `layerwise run` does in its own process."
+    for option in left_out(COMPARED, spec):
+        yield f"# {option} has no counterpart here: it is what `layerwise run` does in its own process."
     for runner in spec.runners:
         if runner.kind == "trt":
             yield from (f"# {shown(remark)}" for remark in remarks(trt_options(runner.options), spec.feeds))
@@ -110,12 +101,9 @@ class Body:
         """Inference, and the results that are loaded."""
         yield "results = []"
         if self._live:
-            options = {
-                "data_loader": Code(self._loader(self.spec.feeds)), "warm_up": self.spec.warm_up or None,
-                "save_inputs_path": self.spec.save_inputs, "save_outputs_path": self.spec.save_outputs,
-                "save_input_blob_path": self.spec.save_input_blob,
-            }  # fmt: skip
-            yield f"results.append({call('Comparator.run', Code('runners'), **options)})"
+            loader = Code(self._loader(self.spec.feeds))
+            options = arguments("Comparator.run", COMPARED, self.spec)
+            yield f"results.append({call('Comparator.run', Code('runners'), data_loader=loader, **options)})"
         for runner in self.spec.runners:
             if runner.kind == "saved":
                 self.use("layerwise.comparator", "RunResults")
@@ -128,7 +116,8 @@ class Body:
             yield "valid = all([Comparator.validate(result, check_inf=True, check_nan=True) for result in results])"
         passed = "valid" if self.spec.validate else "True"
         if len(self.spec.runners) > 1 or any(runner.results_index < 0 for runner in self.spec.runners):
-            options = {"fail_fast": self.spec.fail_fast or None, "check_average": self.spec.check_average or None}
+            options = {"fail_fast": self.spec.fail_fast or None}
+            options |= arguments("Comparator.compare_accuracy", COMPARED, self.spec)
             functions = Code(f"[{', '.join(self._functions())}]")
             made = call("Comparator.compare_accuracy", Code("results"), compare_func=functions, **options)
             yield f"accuracy = {made}"
@@ -197,8 +186,7 @@ class Body:
         if runner.kind != "onnxrt":
             return call(_RUNNERS[runner.kind][1], variable, **name)
         self.use("layerwise.backend.onnxrt", "SessionFromOnnx")
-        given = {key: getattr(runner, key) for key in _SESSION_OPTIONS}
-        session = call("SessionFromOnnx", variable, **{key: v for key, v in given.items() if v not in ([], {})})
+        session = call("SessionFromOnnx", variable, **arguments("SessionFromOnnx", (ONNXRT,), runner))
         return call("OnnxrtRunner", Code(session), **name)
 
     def _trt_runner(self, runner: RunnerSpec, path: str | None, variable: Code) -> str:
@@ -219,14 +207,7 @@ class Body:
             self.use("layerwise.backend.common", "InvokeFromScript")
             return call("InvokeFromScript", feeds.script, feeds.function) + "()"
         self.use("layerwise.comparator", "DataLoader")
-        return call(
-            "DataLoader",
-            seed=None if feeds.seed == 1 else feeds.seed,
-            iterations=feeds.iterations,
-            val_range=feeds.val_range or None,
-            input_shapes=feeds.shapes or None,
-            data_loader_backend_module=None if feeds.backend_module == "numpy" else feeds.backend_module,
-        )
+        return call("DataLoader", **arguments("DataLoader", COMPARED, CompareSpec(feeds=feeds)))
 
     def _postprocess(self) -> Iterator[str]:
         function = ""
@@ -248,13 +229,12 @@ class Body:
             yield call("InvokeFromScript", *values.parse_script(spec.compare_script, "compare_outputs"))
             return
         for metric in spec.metrics:
-            function, fields = _FUNCTIONS[metric]
+            function = _FUNCTIONS[metric]
             self.use("layerwise.comparator", function)
-            options = {option: _plain(getattr(spec.tolerance, field)) for option, field in fields.items()}
+            given = arguments(function, COMPARED, spec)
+            options = {name: _plain(value) if isinstance(value, dict) else value for name, value in given.items()}
             options |= {"check_shapes": None if spec.shape_check or metric == "indices" else False,
                         "fail_fast": spec.fail_fast or None}  # fmt: skip
-            if metric == "simple":
-                options["infinities_compare_equal"] = spec.tolerance.infinities_compare_equal or None
             if spec.rename and metric != "indices":
                 options["find_output_func"] = Code(f"lambda name, index, result: [{spec.rename!r}.get(name, name)]")
             yield call(function, **options)
@@ -266,8 +246,6 @@ class Body:
 
 def _plain(rules: dict[str, Any]) -> Any:
     """A rule for all outputs as the value alone."""
-    if not rules:
-        return None
     return rules[""] if list(rules) == [""] else rules
 
 

@@ -3,27 +3,15 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import msgspec
-
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.backends.trt.options import ConfigOptions, NetworkOptions, ProfileSpec, TrtOptions, trt_options
 from layerwise._tool.tui.cli import values
+from layerwise._tool.tui.cli.options.option import arguments, left_out
+from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.script.shapes import fed_profiles, input_shapes
 from layerwise._tool.tui.cli.script.text import Code, call
 
 _TRT = "layerwise.backend.trt"
-_CONFIG = {
-    **{name: name for name in ("tf32", "fp16", "bf16", "int8", "fp8", "sparse_weights", "version_compatible",
-       "exclude_lean_runtime", "refittable", "strip_plan", "use_dla", "allow_gpu_fallback", "weight_streaming",
-       "direct_io", "disable_compilation_cache", "error_on_timing_cache_miss", "precision_constraints",
-       "max_aux_streams", "profiling_verbosity", "runtime_platform", "engine_capability", "tactic_sources",
-       "preview_features", "quantization_flags")},
-    "safety_restricted": "restricted",
-    "optimization_level": "builder_optimization_level",
-    "hardware_compatibility": "hardware_compatibility_level",
-    "tiling": "tiling_optimization_level",
-    "pool_limits": "memory_pool_limits",
-}  # fmt: skip
 _LEFT_OUT = "has no counterpart here: `layerwise run` and `layerwise convert` have it"
 
 
@@ -40,13 +28,12 @@ class TrtLoaders:
         """A TrtRunner. changed: `model` is a loader of bytes, not a path; feeds: what it is to run with."""
         options = trt_options(spec.options)
         engine = self._loaded(options, model) if options.engine else self._built(options, model, changed, feeds)
-        run, budget = options.run, options.run.budget or ""
+        budget = options.run.budget or ""
         return self._call(
             "TrtRunner",
             Code(engine),
             name=spec.name or None,
-            optimization_profile=run.profile or None,
-            allocation_strategy=None if run.strategy == "static" else run.strategy,
+            **arguments("TrtRunner", (TRT,), options),
             weight_streaming_budget=int(budget) if budget.isdecimal() else None,
             weight_streaming_percent=float(budget[:-1]) if budget.endswith("%") else None,
         )
@@ -119,9 +106,6 @@ class TrtLoaders:
         return call("InvokeFromScript", model, options.function)
 
     def _create_config(self, options: TrtOptions, feeds: FeedSpec) -> str:
-        wanted = msgspec.structs.asdict(options.config)
-        plain = msgspec.structs.asdict(ConfigOptions())
-        given = {theirs: wanted[ours] for ours, theirs in _CONFIG.items() if wanted[ours] != plain[ours]}
         profiles = [Code(self._profile(one)) for one in options.profiles or fed_profiles(feeds)]
         return self._call(
             "CreateConfig",
@@ -129,7 +113,7 @@ class TrtLoaders:
             calibrator=Code(self._calibrator(options.config)) if options.config.int8 else None,
             load_timing_cache=options.load_timing_cache,
             algorithm_selector=self._selector(options),
-            **given,
+            **arguments("CreateConfig", (TRT,), options),
         )
 
     def _profile(self, spec: ProfileSpec) -> str:
@@ -178,18 +162,11 @@ class TrtLoaders:
 
 def remarks(options: TrtOptions, feeds: FeedSpec) -> Iterator[str]:
     """A remark for each option that no loader has, and for shapes that only a run tells."""
-    found = {
-        "--exclude-tactics": options.exclude_tactics,
-        "--dla-workspace-allocation-strategy": options.run.dla_workspace,
-        "--weight-streaming-budget auto": options.run.budget == "auto",
-        "--trt-cuda-graph": options.run.cuda_graph,
-        "--trt-contexts": options.run.contexts != 1,
-        "--decomposable-attentions": options.network.decomposable_attentions,
-        "Putting back the weights that --strip-plan leaves out": options.config.strip_plan,
-    }
-    for option, given in found.items():
-        if given:
-            yield f"{option} {_LEFT_OUT}."
+    found = left_out((TRT,), options)
+    found += ["--weight-streaming-budget auto"] if options.run.budget == "auto" else []
+    found += ["Putting back the weights that --strip-plan leaves out"] if options.config.strip_plan else []
+    for option in found:
+        yield f"{option} {_LEFT_OUT}."
     if feeds.script and not (options.profiles or feeds.shapes or options.engine):
         yield "Sizes that are not fixed are 1 in the profile here: say more with --trt-min-shapes and its like."
 

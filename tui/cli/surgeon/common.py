@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.log import INFO, Log
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.sizes import parse_size
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.wire.pieces import THRESHOLD
-from layerwise._tool.tui.cli.log import INFO, Log
-from layerwise._tool.tui.cli.options import common as options
+from layerwise._tool.tui.cli.options import model as options
+from layerwise._tool.tui.cli.options.model import MODEL_FILE, READING
+from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.parser import Parser
 
 if TYPE_CHECKING:
@@ -20,15 +22,14 @@ if TYPE_CHECKING:
 
 def add_model(parser: Parser) -> None:
     """The model's path, and how its external data is found."""
-    options.add_model(parser, shapes=False, required=True)
-    options.add_reading(parser)
+    add(parser, MODEL_FILE, READING)
 
 
 def add_saving(parser: Parser) -> None:
     """Where the new model goes."""
     group = parser.add_argument_group("Saving the model")
     group.add_argument("-o", "--output", required=True, metavar="PATH", help="the new model")
-    options.add_external_data(group)
+    options.add_external_data(parser, group)
     options.add_overwrite(parser, group)
 
 

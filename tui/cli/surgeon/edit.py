@@ -4,10 +4,13 @@ from argparse import Namespace
 from typing import Any
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.log import INFO, LEVELS, Log
 from layerwise._tool.backends.text import shown, shown_lines
-from layerwise._tool.tui.cli.log import INFO, LEVELS, Log
-from layerwise._tool.tui.cli.options import common as options
-from layerwise._tool.tui.cli.options import run as options_run
+from layerwise._tool.tui.cli.options import model as options
+from layerwise._tool.tui.cli.options.common import MODEL, NEEDED_MODEL
+from layerwise._tool.tui.cli.options.model import READING
+from layerwise._tool.tui.cli.options.option import add
+from layerwise._tool.tui.cli.options.run import DATA
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.submit import job_spec, run_here
 from layerwise._tool.tui.cli.surgeon.common import tell_saved, threshold
@@ -63,8 +66,7 @@ def run_replay(args: Namespace, log: Log) -> int:
 
 
 def _add_model(parser: Parser, required: bool) -> None:
-    options.add_model(parser, shapes=True, required=required)
-    options.add_reading(parser)
+    add(parser, NEEDED_MODEL if required else MODEL, READING)
 
 
 def _add_rest(parser: Parser) -> None:
@@ -74,11 +76,11 @@ def _add_rest(parser: Parser) -> None:
     parser.own(group, "--keep-broken", action="store_true", help="save it though it is not sound")
     group = parser.add_argument_group("Saving")
     group.add_argument("-o", "--output", metavar="PATH", help="the new model; without it the edits are only checked")
-    options.add_external_data(group)
+    options.add_external_data(parser, group)
     options.add_overwrite(parser, group)
     parser.own(group, "--save-edits", metavar="FILE", help="the edits as JSON, for --edits and `surgeon replay`")
     parser.own(group, "--script", metavar="FILE.py", help="the edits as an onnx-graphsurgeon script")
-    options_run.add_data(parser)
+    add(parser, DATA)
 
 
 def _run(args: Namespace, log: Log, edits: list[dict[str, Any]], word: str, skip: bool) -> int:
@@ -128,7 +130,7 @@ def _params(args: Namespace) -> dict[str, Any]:
     """An EditJob, as JSON, but for its edits."""
     import msgspec
 
-    from layerwise._tool.tui.cli.check.lint import given
+    from layerwise._tool.tui.cli.request.to_spec import given
 
     named = {**vars(args), "fp_to_fp16": False, "model_file": args.model_file or "new.onnx"}
     feeds = given(Namespace(**named), [("onnxrt", None)]).feeds

@@ -5,14 +5,15 @@ from argparse import Namespace
 from collections.abc import Container, Sequence
 from pathlib import Path
 
+from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.extract.ends import End
 from layerwise._tool.surgery.extract.wire import Parts
 from layerwise._tool.surgery.wire.graph import reading
 from layerwise._tool.surgery.wire.pieces import fits_in_one_file, save_pieces
-from layerwise._tool.tui.cli.log import Log
-from layerwise._tool.tui.cli.options import run as options_run
+from layerwise._tool.tui.cli.options.option import add
+from layerwise._tool.tui.cli.options.run import DATA
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.surgeon.common import (
     add_model,
@@ -51,7 +52,7 @@ def fill_extract(parser: Parser) -> None:
                         help="accepted; shapes are inferred by onnx alone")  # fmt: skip
     shapes.add_argument("--model-input-shapes", "--model-inputs", dest="input_shapes", nargs="+", action="extend",
                         default=[], metavar="NAME:[DIMS]", help="shapes to run the model with")  # fmt: skip
-    options_run.add_data(parser)
+    add(parser, DATA)
     add_saving(parser)
     parser.own(parser, "--copy-weights", action="store_true", help="copy large weights too")
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.tensors import TensorInfo
 from layerwise._tool.backends.text import shown
@@ -16,8 +17,7 @@ from layerwise._tool.surgery.extract.structure import extract, filled, missing
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.saving.referring import save_referring
 from layerwise._tool.surgery.types.shapes import with_shapes
-from layerwise._tool.tui.cli.check.lint import given
-from layerwise._tool.tui.cli.log import Log
+from layerwise._tool.tui.cli.request.to_spec import given
 from layerwise._tool.tui.cli.submit import job_spec, run_here
 from layerwise._tool.tui.cli.surgeon.common import save_model, tell_referring, tell_saved
 

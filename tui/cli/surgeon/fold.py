@@ -3,6 +3,7 @@
 from argparse import Namespace
 from pathlib import Path
 
+from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.sizes import parse_size
 from layerwise._tool.backends.text import shown
@@ -10,7 +11,6 @@ from layerwise._tool.surgery.folding.options import FoldOptions, totals
 from layerwise._tool.surgery.folding.wire import fold_bytes
 from layerwise._tool.surgery.wire.graph import reading
 from layerwise._tool.surgery.wire.pieces import fits_in_one_file, save_pieces
-from layerwise._tool.tui.cli.log import Log
 from layerwise._tool.tui.cli.surgeon.common import tell_saved
 
 _MORE = (

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.cli.log import Log
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.surgeon.common import add_model, add_saving, open_file, save_model
 

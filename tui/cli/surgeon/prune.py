@@ -2,8 +2,8 @@
 
 from argparse import Namespace
 
+from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.cli.log import Log
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.surgeon.common import add_model, add_saving, open_file, save_model
 

@@ -4,9 +4,10 @@ from argparse import Namespace
 from typing import Any
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.log import INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
-from layerwise._tool.tui.cli.log import INFO, LEVELS, WARNING, Log
-from layerwise._tool.tui.cli.options import run as options_run
+from layerwise._tool.tui.cli.options.option import add
+from layerwise._tool.tui.cli.options.run import DATA
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.submit import job_spec, run_here
@@ -33,7 +34,7 @@ def fill_sanitize(parser: Parser) -> None:
     group.add_argument("--toposort", action="store_true", help="put nodes in an order in which they can run")
     _add_outputs(parser)
     _add_shapes(parser)
-    options_run.add_data(parser)
+    add(parser, DATA)
     add_saving(parser)
 
 
@@ -102,7 +103,7 @@ def job_params(args: Namespace) -> dict[str, Any]:
     """A SanitizeJob, as JSON."""
     import msgspec
 
-    from layerwise._tool.tui.cli.check.lint import given
+    from layerwise._tool.tui.cli.request.to_spec import given
 
     feeds = given(Namespace(**{**vars(args), "input_shapes": [], "fp_to_fp16": False}), [("onnxrt", None)]).feeds
     return {

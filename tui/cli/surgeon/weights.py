@@ -4,8 +4,8 @@ from argparse import Namespace
 
 from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.filesystem.files import MOST, read_file
+from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.cli.log import Log
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.surgeon.common import add_model, add_saving, open_file, save_model
 

@@ -4,13 +4,14 @@ from argparse import Namespace
 from pathlib import Path
 
 from layerwise._tool.backends.errors import MissingDependency, UsageError
+from layerwise._tool.backends.log import Log, put
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.cli.check.lint import given
-from layerwise._tool.tui.cli.log import Log, put
-from layerwise._tool.tui.cli.options import common as options
-from layerwise._tool.tui.cli.options.trt import add_tensorflow, add_trt
+from layerwise._tool.tui.cli.options import model as options
+from layerwise._tool.tui.cli.options.common import MARKING, MODEL, NEEDED_MODEL, ONNX
+from layerwise._tool.tui.cli.options.option import add
+from layerwise._tool.tui.cli.options.trt import TENSORFLOW, TRT
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.request.to_spec import NO_TENSORRT
+from layerwise._tool.tui.cli.request.to_spec import NO_TENSORRT, given
 from layerwise._tool.tui.cli.script.generate import model_loader, write_script
 
 _BODY = """
@@ -42,10 +43,9 @@ onnx.save(gs.export_onnx(graph), {output!r})
 def fill_onnx_gs(parser: Parser) -> None:
     parser.usage = "%(prog)s MODEL.onnx -o SCRIPT.py [OPTIONS]"
     parser.epilog = "The script needs onnx, onnx-graphsurgeon and layerwise. '-o -' prints it."
-    options.add_model(parser, required=True)
+    add(parser, NEEDED_MODEL)
     add_output(parser)
-    options.add_marking(parser)
-    options.add_onnx(parser)
+    add(parser, MARKING, ONNX)
 
 
 def run_onnx_gs(args: Namespace, log: Log) -> int:
@@ -83,11 +83,9 @@ def save_script(args: Namespace, text: str) -> None:
 
 
 def fill_shard_hints(parser: Parser) -> None:
-    options.add_model(parser)
+    add(parser, MODEL)
     add_output(parser)
-    options.add_onnx(parser)
-    add_trt(parser)
-    add_tensorflow(parser)
+    add(parser, ONNX, TRT, TENSORFLOW)
 
 
 def add_output(parser: Parser) -> None:

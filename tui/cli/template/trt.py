@@ -4,19 +4,19 @@ from argparse import Namespace
 from pathlib import Path
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.building.precision import reduces
 from layerwise._tool.backends.trt.options import TrtOptions
 from layerwise._tool.debugtools.compare.spec import CompareSpec
-from layerwise._tool.tui.cli.check.lint import given
-from layerwise._tool.tui.cli.log import Log
-from layerwise._tool.tui.cli.options import common as options
-from layerwise._tool.tui.cli.options import run as options_run
-from layerwise._tool.tui.cli.options.trt import add_tensorflow, add_trt
+from layerwise._tool.tui.cli.options.common import MARKING, MODEL, ONNX
+from layerwise._tool.tui.cli.options.option import add
+from layerwise._tool.tui.cli.options.run import DATA
+from layerwise._tool.tui.cli.options.trt import TENSORFLOW, TRT
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.request.to_spec import refuse_other_frameworks, wants_engine
-from layerwise._tool.tui.cli.request.to_trt import trt_options
+from layerwise._tool.tui.cli.request.runners import trt_options
+from layerwise._tool.tui.cli.request.to_spec import given, refuse_other_frameworks, wants_engine
 from layerwise._tool.tui.cli.script.generate import Body
 from layerwise._tool.tui.cli.script.text import Code
 from layerwise._tool.tui.cli.script.trt import remarks
@@ -63,14 +63,11 @@ def fill_trt_config(parser: Parser) -> None:
 
 
 def _fill(parser: Parser) -> None:
-    options.add_model(parser)
+    add(parser, MODEL)
     add_output(parser)
-    options.add_marking(parser)
-    options_run.add_data(parser)
-    options.add_onnx(parser)
-    add_trt(parser)
+    add(parser, MARKING, DATA, ONNX, TRT)
     parser.add_argument("--tf32", action="store_true", help="allow TF32")
-    add_tensorflow(parser)
+    add(parser, TENSORFLOW)
 
 
 def run_trt_network(args: Namespace, log: Log) -> int:

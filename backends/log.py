@@ -3,7 +3,6 @@
 import os
 import sys
 import time
-from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -37,19 +36,7 @@ _COLOURS = {
     ERROR: "91",
     CRITICAL: "91",
 }
-_BY_COUNT = [
-    "CRITICAL",
-    "ERROR",
-    "WARNING",
-    "FINISH",
-    "START",
-    "INFO",
-    "VERBOSE",
-    "EXTRA_VERBOSE",
-    "SUPER_VERBOSE",
-    "ULTRA_VERBOSE",
-]
-_TOOL = Path(__file__).parents[2]
+_TOOL = Path(__file__).parents[1]
 _TAB = "    "
 Text = str | Callable[[], str]
 
@@ -187,32 +174,6 @@ class Log:
 def put(text: object = "", end: str = "\n") -> None:
     """Print text that may quote names on stdout, whatever the level of a log."""
     print(shown_lines(text), end=end, flush=not end)
-
-
-def make_log(args: Namespace) -> Log:
-    """The log that the logging options of `args` describe."""
-    log = Log(colors="NO_COLOR" not in os.environ and "no-colors" not in args.log_format)
-    log.levels = _levels(args)
-    log.timestamp = "timestamp" in args.log_format
-    log.line_info = "line-info" in args.log_format
-    if args.log_file:
-        log.open_file(args.log_file)
-    return log
-
-
-def _levels(args: Namespace) -> dict[str, int]:
-    if args.silent:
-        return {"": CRITICAL}
-    levels = {"": INFO}
-    for item in args.verbosity or []:
-        path, _, name = item.rpartition(":")
-        if name.upper() not in LEVELS:
-            raise UsageError(f"--verbosity {shown(item, 60)}: the levels are {', '.join(LEVELS)}")
-        levels[path.strip("/").removesuffix(".py")] = LEVELS[name.upper()]
-    count = args.verbose + 2 * args.extra_verbose - args.quiet
-    if count:
-        levels[""] = LEVELS[_BY_COUNT[max(0, min(len(_BY_COUNT) - 1, count + 5))]]
-    return levels
 
 
 def _relative(path: str) -> str:

@@ -1,17 +1,16 @@
-"""Report lines of one compared tensor, in the words Polygraphy's users and their `--fail-regex` know. Pure functions.
-
-A row is one entry of the job's table "layers": plain JSON values, made where the tensors are.
-"""
+"""Report lines of one compared tensor, in the words Polygraphy's users and their `--fail-regex` know."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from msgspec import UNSET
+
+from layerwise._tool.backends.log import ERROR, FINISH, INFO, START, WARNING
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.pairing.left_out import KINDS, why_not
+from layerwise._tool.debugtools.compare.rows import LayerRow, SideStats
 from layerwise._tool.debugtools.compare.spec import ToleranceSpec
-from layerwise._tool.tui.cli.log import ERROR, FINISH, INFO, START, WARNING
 
-Row = dict[str, Any]
 NAME_LIMIT = 300
 
 
@@ -63,26 +62,25 @@ def shape(dims: object) -> str:
     return str(tuple(dims)) if isinstance(dims, list | tuple) else "?"
 
 
-def comparing(row: Row, metric: str) -> Line:
+def comparing(row: LayerRow, metric: str) -> Line:
     """The head of one metric's lines for one tensor."""
-    first, second = row["dtype"]
-    other = row.get("tensor2") or row["tensor"]
+    first, second = row.dtype
     return Line(
         START,
         1,
-        f"{label(metric)} | Comparing Output: '{name(row['tensor'])}' (dtype={first}, shape={shape(row['shape'])}) "
-        f"with '{name(other)}' (dtype={second}, shape={shape(row.get('shape2') or row['shape'])})",
+        f"{label(metric)} | Comparing Output: '{name(row.tensor)}' (dtype={first}, shape={shape(row.shape)}) "
+        f"with '{name(row.tensor2 or row.tensor)}' (dtype={second}, shape={shape(row.shape2 or row.shape)})",
     )
 
 
-def metric_lines(row: Row, metric: str, rules: ToleranceSpec) -> Iterator[Line]:
+def metric_lines(row: LayerRow, metric: str, rules: ToleranceSpec) -> Iterator[Line]:
     """All lines of one metric for one tensor."""
     yield comparing(row, metric)
     if not judged(row, metric):
-        _, why = why_not(row) or ("", row.get("note"))
-        yield Line(WARNING, 2, f"SKIPPED | Output: '{name(row['tensor'])}' | {shown(str(why), 500)}")
+        _, why = why_not(row) or ("", row.note)
+        yield Line(WARNING, 2, f"SKIPPED | Output: '{name(row.tensor)}' | {shown(why, 500)}")
         return
-    if row.get("shape2") and row.get("max_abs") is None:
+    if row.shape2 and row.max_abs is UNSET:
         yield from _different_shapes(row)
     elif metric == "simple":
         yield from _simple(row, rules)
@@ -92,67 +90,67 @@ def metric_lines(row: Row, metric: str, rules: ToleranceSpec) -> Iterator[Line]:
         yield _indices(row, passed(row, metric), rules)
     else:
         ok = passed(row, metric)
-        yield Line(FINISH if ok else ERROR, 2, f"{'PASSED' if ok else 'FAILED'} | Output: '{name(row['tensor'])}'")
-    if row.get("note") and row["dtype"][0] not in KINDS:
-        yield Line(INFO, 2, f"Note: {shown(str(row['note']), 500)}")
+        yield Line(FINISH if ok else ERROR, 2, f"{'PASSED' if ok else 'FAILED'} | Output: '{name(row.tensor)}'")
+    if row.note and row.dtype[0] not in KINDS:
+        yield Line(INFO, 2, f"Note: {shown(row.note, 500)}")
 
 
-def passed(row: Row, metric: str) -> bool:
+def passed(row: LayerRow, metric: str) -> bool:
     """Whether the tensor passed one metric; the row's own verdict where the metric has none."""
-    verdict = (row.get("metrics") or {}).get(metric, row.get("passed"))
+    verdict = row.metrics.get(metric, row.passed)
     return verdict is not False
 
 
-def skipped(row: Row) -> bool:
+def skipped(row: LayerRow) -> bool:
     """Whether nothing of the tensor was compared."""
     return why_not(row) is not None
 
 
-def judged(row: Row, metric: str) -> bool:
+def judged(row: LayerRow, metric: str) -> bool:
     """Whether one metric has a verdict on the tensor that rests on something."""
-    return not skipped(row) and (metric in row["metrics"] or row["passed"] is False)
+    return not skipped(row) and (metric in row.metrics or row.passed is False)
 
 
-def side_stats(row: Row, runners: tuple[str, str]) -> Iterator[Line]:
+def side_stats(row: LayerRow, runners: tuple[str, str]) -> Iterator[Line]:
     """The statistics of both sides' values."""
-    names = (row["tensor"], row.get("tensor2") or row["tensor"])
-    for runner, tensor, stats in zip(runners, names, row.get("stats") or [], strict=False):
-        if stats:
+    names = (row.tensor, row.tensor2 or row.tensor)
+    for runner, tensor, stats in zip(runners, names, row.stats, strict=False):
+        if stats is not None:
             yield Line(INFO, 1, f"{name(runner)}: {name(tensor)} | Stats: {_stats(stats)}")
 
 
-def compact(row: Row) -> str:
+def compact(row: LayerRow) -> str:
     """One line for a tensor among many."""
-    place = f"#{row.get('i')} {name(row.get('op') or '?')}"
-    finding = f" | {row['finding']}" if row.get("finding") else ""
-    for metric in row.get("metrics") or {}:
+    place = f"#{row.i} {name(row.op or '?')}"
+    finding = f" | {row.finding}" if row.finding else ""
+    for metric in row.metrics:
         if metric in SINGLE:
-            finding = f" | {SINGLE[metric].label} {number(row.get(SINGLE[metric].field))}{finding}"
-    if row.get("note"):
-        finding += f" | {shown(str(row['note']), 300)}"
+            finding = f" | {SINGLE[metric].label} {number(getattr(row, SINGLE[metric].field))}{finding}"
+    if row.note:
+        finding += f" | {shown(row.note, 300)}"
     return (
-        f"Output: '{name(row['tensor'])}' | {place} | {'/'.join(dict.fromkeys(row['dtype']))} {shape(row['shape'])} | "
-        f"max abs {number(row.get('max_abs'))} | max rel {number(row.get('max_rel'))}"
-        f" | {row.get('over') or 0} of {row.get('size', '?')} over tolerance{finding}"
+        f"Output: '{name(row.tensor)}' | {place} | {'/'.join(dict.fromkeys(row.dtype))} {shape(row.shape)} | "
+        f"max abs {number(row.max_abs)} | max rel {number(row.max_rel)}"
+        f" | {row.over or 0} of {row.size} over tolerance{finding}"
     )
 
 
-def _different_shapes(row: Row) -> Iterator[Line]:
-    if row["dtype"][0] in KINDS:
-        yield Line(ERROR, 2, f"FAILED | Output: `{name(row['tensor'])}` | {shown(str(row['note']), 500)}")
+def _different_shapes(row: LayerRow) -> Iterator[Line]:
+    if row.dtype[0] in KINDS:
+        yield Line(ERROR, 2, f"FAILED | Output: `{name(row.tensor)}` | {shown(row.note, 500)}")
         return
     yield Line(
         ERROR,
         2,
-        f"FAILED | Output: `{name(row['tensor'])}` | Will not compare outputs of different shapes.\n"
-        f"Note: Output shapes are {shape(row['shape'])} and {shape(row['shape2'])}.",
+        f"FAILED | Output: `{name(row.tensor)}` | Will not compare outputs of different shapes.\n"
+        f"Note: Output shapes are {shape(row.shape)} and {shape(row.shape2)}.",
     )
     yield Line(ERROR, 2, "Note: Use --no-shape-check to attempt to compare values anyway.")
 
 
-def _simple(row: Row, rules: ToleranceSpec) -> Iterator[Line]:
-    tensor, ok = name(row["tensor"]), passed(row, "simple")
-    atol, rtol, stat = row.get("atol", 1e-5), row.get("rtol", 1e-5), row.get("stat", "elemwise")
+def _simple(row: LayerRow, rules: ToleranceSpec) -> Iterator[Line]:
+    tensor, ok = name(row.tensor), passed(row, "simple")
+    atol, rtol, stat = row.atol, row.rtol, row.stat
     yield Line(INFO, 2, f"Tolerance: [abs={number(atol)}, rel={number(rtol)}] | Checking {stat} error")
     yield Line(INFO, 2, f"Error Metrics: {tensor}")
     yield Line(INFO, 3, _required(row, stat, rules))
@@ -164,14 +162,13 @@ def _simple(row: Row, rules: ToleranceSpec) -> Iterator[Line]:
     yield Line(FINISH if ok else ERROR, 2, text)
 
 
-def _required(row: Row, stat: str, rules: ToleranceSpec) -> str:
-    required = row.get("required") or {}
-    absolute, relative = number(required.get("abs")), number(required.get("rel"))
+def _required(row: LayerRow, stat: str, rules: ToleranceSpec) -> str:
+    absolute, relative = (number(row.required.abs), number(row.required.rel)) if row.required else ("-", "-")
     text = f"Minimum Required Tolerance: {stat} error | [abs={absolute}] OR [rel={relative}]"
     if stat == "elemwise":
         return text + " (requirements may be lower if both abs/rel tolerances are set)"
     if stat == "quantile":
-        return text + f" (quantile={rule(rules.quantile, row['tensor'], 0.99):.4g})"
+        return text + f" (quantile={rule(rules.quantile, row.tensor, 0.99):.4g})"
     return text
 
 
@@ -180,37 +177,30 @@ def rule(rules: dict[str, Any], tensor: str, default: Any) -> Any:
     return rules.get(tensor, rules.get("", default))
 
 
-def _difference(row: Row, kind: str) -> dict[str, Any]:
-    keys = ("mean", "std", "median", "min", "argmin", "max", "argmax", "p90", "p95", "p99")
-    stats = {key: row.get(f"{key}_{kind}") for key in keys}
-    return stats | {"avg_magnitude": stats["mean"]}
+def _difference(row: LayerRow, kind: str) -> SideStats | None:
+    if row.max_abs is UNSET:
+        return None
+    names = ("mean", "std", "min", "argmin", "max", "argmax", "mean")
+    quantiles = {key: getattr(row, f"{key}_{kind}") for key in ("median", "p90", "p95", "p99")}
+    return SideStats(*(getattr(row, f"{key}_{kind}") for key in names), **quantiles)
 
 
-def _stats(stats: dict[str, Any]) -> str:
-    std = stats.get("std")
-    variance = stats.get("var", std * std if isinstance(std, int | float) else None)
-    parts = [
-        ("mean", stats.get("mean")),
-        ("std-dev", std),
-        ("var", variance),
-        ("median", stats.get("median")),
-    ]
-    text = [f"{key}={number(value)}" for key, value in parts if value is not None]
-    text += [_placed(key, stats) for key in ("min", "max") if stats.get(key) is not None]
-    tail = [("avg-magnitude", "avg_magnitude"), ("p90", "p90"), ("p95", "p95"), ("p99", "p99")]
-    text += [f"{shown_as}={number(stats[key])}" for shown_as, key in tail if stats.get(key) is not None]
-    return ", ".join(text) or "none (empty)"
+def _stats(stats: SideStats | None) -> str:
+    if stats is None:
+        return "none (empty)"
+    variance = stats.std * stats.std if stats.var is UNSET else stats.var
+    parts = [("mean", stats.mean), ("std-dev", stats.std), ("var", variance), ("median", stats.median)]
+    tail = [("avg-magnitude", stats.avg_magnitude), ("p90", stats.p90), ("p95", stats.p95), ("p99", stats.p99)]
+    texts, quantiles = ([f"{key}={number(v)}" for key, v in part if v is not UNSET] for part in (parts, tail))
+    for key, value, index in (("min", stats.min, stats.argmin), ("max", stats.max, stats.argmax)):
+        texts.append(f"{key}={number(value)} at {shape(index)}")
+    return ", ".join([*texts, *quantiles])
 
 
-def _placed(key: str, stats: dict[str, Any]) -> str:
-    index = stats.get(f"arg{key}")
-    return f"{key}={number(stats[key])}" + (f" at {shape(index)}" if index is not None else "")
-
-
-def _single(row: Row, metric: Metric, ok: bool, rules: ToleranceSpec) -> Line:
-    limit = rule(getattr(rules, metric.rules), row["tensor"], metric.default)
+def _single(row: LayerRow, metric: Metric, ok: bool, rules: ToleranceSpec) -> Line:
+    limit = rule(getattr(rules, metric.rules), row.tensor, metric.default)
     words = "min required" if metric.higher else "tolerance"
-    value, bound = _distinct(row.get(metric.field), limit)
+    value, bound = _distinct(getattr(row, metric.field), limit)
     text = f"{metric.label}: {value}{metric.unit} ({words}: {bound}{metric.unit}) | {'PASSED' if ok else 'FAILED'}"
     return Line(FINISH if ok else ERROR, 2, text)
 
@@ -226,8 +216,8 @@ def _distinct(value: object, limit: float) -> tuple[str, str]:
     return pair
 
 
-def _indices(row: Row, ok: bool, rules: ToleranceSpec) -> Line:
-    limit = rule(rules.index_tolerance, row["tensor"], 0)
+def _indices(row: LayerRow, ok: bool, rules: ToleranceSpec) -> Line:
+    limit = rule(rules.index_tolerance, row.tensor, 0)
     if ok:
         return Line(FINISH, 2, f"PASSED | Difference is within index tolerance ({limit})")
     return Line(ERROR, 2, f"FAILED | Difference exceeds index tolerance ({limit})")

@@ -13,26 +13,29 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.model.protos import parse_model
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.diff.matching import Matching
+from layerwise._tool.debugtools.diff.nodes import graph_side
+from layerwise._tool.debugtools.diff.sides import GraphSide
 from layerwise._tool.surgery.edits import Edit
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.delta import affected, delta
 from layerwise._tool.surgery.graph.ground import Ground
 from layerwise._tool.surgery.graph.overlay import Overlay
 from layerwise._tool.surgery.history.tree import ROOT, History, Misfit, read_edits, replay
+from layerwise._tool.surgery.inspect.view import open_view
 from layerwise._tool.surgery.model.sharing import shared
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.types.incremental import learn
 from layerwise._tool.tui.controllers.edit_complete import Completions
 from layerwise._tool.tui.controllers.edit_target import find_node, target
 from layerwise._tool.tui.controllers.edit_words import FAMILIES, VERBS, fields, words
-from layerwise._tool.tui.controllers.side_by_side import model_side_by_side, states_side_by_side
-from layerwise._tool.tui.state.changes import Sides
-from layerwise._tool.tui.state.surgery import Ghost, Step
+from layerwise._tool.tui.state.changes import Pair, Sides
+from layerwise._tool.tui.state.surgery import Preview, Step
 
 _OVERLAYS = 8
 
 
-class EditDesk:
+class EditedModel:
     """One model being edited. Raises LayerwiseError where the model or the history cannot be read."""
 
     def __init__(self, model: Path, index: GraphIndex, root: Path) -> None:
@@ -47,7 +50,7 @@ class EditDesk:
 
     # ── what is typed ──
 
-    def propose(self, verb: str, text: str, nodes: Sequence[int]) -> tuple[list[Edit], Ghost | None]:
+    def propose(self, verb: str, text: str, nodes: Sequence[int]) -> tuple[list[Edit], Preview | None]:
         """The edits that a line means, and what they make; None where an engine is needed. UsageError, EditError."""
         edits = self.words(verb, text, nodes)
         return edits, None if any(edit.heavy for edit in edits) else self.attempt(edits)
@@ -99,12 +102,12 @@ class EditDesk:
         entries = sorted(self.history.entries.values(), key=lambda entry: entry.id)
         return [Step(ROOT, -1, "", 0.0), *(Step(e.id, e.parent, e.edit.describe(), e.t) for e in entries)]
 
-    def between(self, one: int, other: int) -> Ghost:
+    def between(self, one: int, other: int) -> Preview:
         """What lies between two states."""
         before, after = self.overlay(one), self.overlay(other)
-        ghost = Ghost.of(self.edits(other), before, after, delta(before, after))
-        self.follow(ghost)
-        return ghost
+        preview = Preview.of(self.edits(other), before, after, delta(before, after))
+        self.follow(preview)
+        return preview
 
     def states(self, one: int, other: int) -> Sides:
         """Two states side by side."""
@@ -121,7 +124,7 @@ class EditDesk:
 
     # ── changes ──
 
-    def attempt(self, edits: Sequence[Edit], result: Structure | None = None) -> Ghost:
+    def attempt(self, edits: Sequence[Edit], result: Structure | None = None) -> Preview:
         """What edits make of the current state; result: what the last of them makes, if it is known. EditError."""
         before = self.overlay()
         after = result
@@ -130,26 +133,26 @@ class EditDesk:
             for edit in edits:
                 after = edit.apply(after)
         new = Overlay(self._ground, after, before.types)
-        return Ghost.of(edits, before, new, delta(before, new))
+        return Preview.of(edits, before, new, delta(before, new))
 
-    def follow(self, ghost: Ghost) -> None:
+    def follow(self, preview: Preview) -> None:
         """Find the outputs that a change affects."""
-        ghost.affected = affected(ghost.before, ghost.after, ghost.delta)
+        preview.affected = affected(preview.before, preview.after, preview.delta)
 
-    def attempt_result(self, edits: Sequence[Edit], file: Path) -> Ghost:
+    def attempt_result(self, edits: Sequence[Edit], file: Path) -> Preview:
         """As `attempt`, of edits whose result the worker has written to `file`."""
         before = self.overlay().state
         model = parse_model(file.read_bytes(), file)
         return self.attempt(edits, shared(Structure.from_proto(model, before.folder, before.base), before))
 
-    def apply(self, ghost: Ghost) -> tuple[int, int]:
+    def apply(self, preview: Preview) -> tuple[int, int]:
         """Make a change that was looked at; returns the first and the last entry that it became."""
         first = 0
-        for number, edit in enumerate(ghost.edits):
-            last = number == len(ghost.edits) - 1
-            self.history.do(edit, ghost.after.state if last else None)
+        for number, edit in enumerate(preview.edits):
+            last = number == len(preview.edits) - 1
+            self.history.do(edit, preview.after.state if last else None)
             first = first or self.history.at
-        self._overlays[self.history.at] = ghost.after
+        self._overlays[self.history.at] = preview.after
         return first, self.history.at
 
     def go(self, number: int) -> Overlay:
@@ -179,3 +182,51 @@ class EditDesk:
         _, misfits = replay(edits, self.history.structure)
         lost = {id(misfit.edit) for misfit in misfits}
         return [edit for edit in edits if id(edit) not in lost], misfits
+
+
+def states_side_by_side(names: tuple[str, str], preview: Preview) -> Sides:
+    """The states before and after a change."""
+    pairs = []
+    for node in preview.shown.order.tolist():
+        sign = preview.signs.get(node, " ")
+        pairs.append(Pair(-1 if sign == "+" else node, -1 if sign == "-" else node, sign))
+    return Sides(names, preview.before, preview.after, pairs)
+
+
+def model_side_by_side(names: tuple[str, str], state: Overlay, path: Path, index: GraphIndex, other: Path) -> Sides:
+    """A state of the open model (at `path`) beside another model; nodes are matched by structure, then by name.
+
+    Main graphs only. BadFile if one of the files cannot be read any more.
+    """
+    with ModelFile(path) as own, ModelFile(other) as file:
+        a = graph_side(open_view(own, state.state.proto().SerializeToString())[0])
+        b = graph_side(open_view(file, file.structure_bytes())[0])
+    shared = {name: name for name in (*a.weights, *a.inputs) if name in b.weights or name in b.inputs}
+    matching = Matching(a, b, shared)
+    matching.run()
+    left = [state.number(node) for node in state.state.nodes]
+    right = {index.node_position(int(node)): int(node) for node in index.main_nodes()}
+    return Sides(names, state, index, _pairs(matching, left, right))
+
+
+def _pairs(matching: Matching, left: list[int], right: dict[int, int]) -> list[Pair]:
+    """Nodes in the order of the right side, those of the left alone before what follows them."""
+    found: list[Pair] = []
+    alone = [i for i in matching.a.order if i not in matching.forth]
+    place = {i: at for at, i in enumerate(matching.a.order)}
+    for j in matching.b.order:
+        i = matching.back.get(j)
+        if i is None:
+            found.append(Pair(-1, right[j], "+"))
+            continue
+        while alone and place[alone[0]] < place[i]:
+            found.append(Pair(left[alone.pop(0)], -1, "-"))
+        found.append(Pair(left[i], right[j], " " if _same(matching, matching.a, i, matching.b, j) else "~"))
+    return found + [Pair(left[i], -1, "-") for i in alone]
+
+
+def _same(matching: Matching, a: GraphSide, i: int, b: GraphSide, j: int) -> bool:
+    one, other = a.nodes[i], b.nodes[j]
+    if a.signatures[i] != b.signatures[j] or len(one.inputs) != len(other.inputs):
+        return False
+    return all(matching.tensors.get(x) == y for x, y in zip(one.inputs, other.inputs, strict=True))

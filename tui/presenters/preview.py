@@ -14,26 +14,26 @@ if TYPE_CHECKING:
     from layerwise._tool.surgery.graph import GraphIndex
     from layerwise._tool.surgery.graph.delta import Delta
     from layerwise._tool.surgery.graph.overlay import Overlay
-    from layerwise._tool.tui.state.surgery import Check, Ghost
+    from layerwise._tool.tui.state.surgery import Check, Preview
 
 WORD = 9
 _NAMED, _KINDS, _TYPES, _WIDE, _ROWS = 3, 6, 3, 100, 2
 
 
-def ghost_lines(ghost: "Ghost", check: "Check | None", cells: int, glyphs: Glyphs) -> list[Line]:
+def preview_lines(preview: "Preview", check: "Check | None", cells: int, glyphs: Glyphs) -> list[Line]:
     """What is removed, added and changed, which types and outputs, what it weighs, and whether the result is sound."""
-    facts = [*_facts(ghost, glyphs), ("check", _checked(check)), ("types", _types(check, cells, glyphs))]
-    return [*_head(ghost, cells), *_lines(facts, cells, glyphs)]
+    facts = [*_facts(preview, glyphs), ("check", _checked(check)), ("types", _types(check, cells, glyphs))]
+    return [*_head(preview, cells), *_lines(facts, cells, glyphs)]
 
 
-def step_lines(ghost: "Ghost", cells: int, glyphs: Glyphs) -> list[Line]:
+def step_lines(preview: "Preview", cells: int, glyphs: Glyphs) -> list[Line]:
     """What a change that was made changed."""
-    return _lines(_facts(ghost, glyphs), cells, glyphs)
+    return _lines(_facts(preview, glyphs), cells, glyphs)
 
 
-def _facts(ghost: "Ghost", glyphs: Glyphs) -> list[tuple[str, Line]]:
-    delta = ghost.delta
-    return [*_nodes(ghost, glyphs), *_ends(delta), ("affects", _affected(ghost)), ("weights", _weights(delta))]
+def _facts(preview: "Preview", glyphs: Glyphs) -> list[tuple[str, Line]]:
+    delta = preview.delta
+    return [*_nodes(preview, glyphs), *_ends(delta), ("affects", _affected(preview)), ("weights", _weights(delta))]
 
 
 def _lines(facts: Iterable[tuple[str, Line]], cells: int, glyphs: Glyphs) -> list[Line]:
@@ -46,23 +46,23 @@ def _lines(facts: Iterable[tuple[str, Line]], cells: int, glyphs: Glyphs) -> lis
     return lines
 
 
-def _head(ghost: "Ghost", cells: int) -> list[Line]:
-    count = f"{len(ghost.edits):,} edits: " if len(ghost.edits) > 1 else ""
-    told: Line = [(f" {count}{ghost.edits[0].describe()}", "strong")]
+def _head(preview: "Preview", cells: int) -> list[Line]:
+    count = f"{len(preview.edits):,} edits: " if len(preview.edits) > 1 else ""
+    told: Line = [(f" {count}{preview.edits[0].describe()}", "strong")]
     keys: Line = [("enter applies  esc leaves it ", "key")]
     if width(told) + width(keys) < cells:
         return [spread(told, keys, cells)]
     return [*wrap_runs(told, cells, 3)[:_ROWS], spread([], keys, cells)]
 
 
-def _nodes(ghost: "Ghost", glyphs: Glyphs) -> Iterable[tuple[str, Line]]:
+def _nodes(preview: "Preview", glyphs: Glyphs) -> Iterable[tuple[str, Line]]:
     """A line each for what goes, comes and changes."""
-    delta = ghost.delta
-    found = [("-", "removed", delta.removed, ghost.before, "bad"), ("+", "added", delta.added, ghost.after, "good"),
-             ("~", "changed", delta.changed, ghost.after, "warn")]  # fmt: skip
+    delta = preview.delta
+    found = [("-", "removed", delta.removed, preview.before, "bad"), ("+", "added", delta.added, preview.after, "good"),
+             ("~", "changed", delta.changed, preview.after, "warn")]  # fmt: skip
     for sign, word, nodes, graph, role in found:
         if nodes:
-            text = _changes(ghost, nodes, glyphs) if sign == "~" else _named(graph, nodes, glyphs)
+            text = _changes(preview, nodes, glyphs) if sign == "~" else _named(graph, nodes, glyphs)
             yield word, [(f"{sign}{len(nodes):,}  ", role), (text, "")]
     if not (delta.removed or delta.added or delta.changed):
         yield "nodes", [("the same", "")]
@@ -82,15 +82,16 @@ def _label(graph: "Overlay", node: int, glyphs: Glyphs) -> str:
     return fit(graph.node_name(node) or next(iter(outputs), "(no name)"), 48, glyphs.ellipsis).rstrip()
 
 
-def _changes(ghost: "Ghost", nodes: Sequence[int], glyphs: Glyphs) -> str:
+def _changes(preview: "Preview", nodes: Sequence[int], glyphs: Glyphs) -> str:
     if len(nodes) > _NAMED:
-        return _named(ghost.after, nodes, glyphs)
-    return "; ".join(f"{_label(ghost.after, node, glyphs)}: {', '.join(node_changes(ghost, node))}" for node in nodes)
+        return _named(preview.after, nodes, glyphs)
+    after = preview.after
+    return "; ".join(f"{_label(after, node, glyphs)}: {', '.join(node_changes(preview, node))}" for node in nodes)
 
 
-def node_changes(ghost: "Ghost", node: int) -> list[str]:
+def node_changes(preview: "Preview", node: int) -> list[str]:
     """How a node differs: operator, name, inputs, outputs, attributes."""
-    return changes(ghost.before, node, ghost.after, node)
+    return changes(preview.before, node, preview.after, node)
 
 
 def changes(before: "GraphIndex", node: int, after: "GraphIndex", other: int) -> list[str]:
@@ -158,8 +159,8 @@ def _short(kind: str) -> str:
     return f"{short_dtype(dtype)} {shape}"
 
 
-def _affected(ghost: "Ghost") -> Line:
-    total, names = len(ghost.delta.outputs[1]), ghost.affected
+def _affected(preview: "Preview") -> Line:
+    total, names = len(preview.delta.outputs[1]), preview.affected
     if names is None:
         return [("being followed to the outputs", "dim")]
     if not names:

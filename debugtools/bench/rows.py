@@ -1,0 +1,116 @@
+"""Rows and the result of a bench, and the file of `-o`, schema version 1: written by the bench, read by who shows them.
+
+Times are milliseconds where a name ends in _ms, and in `Statistics` of latencies; others are seconds. A field that
+older files lack has a default; one that is not known is ignored.
+"""
+
+from msgspec import UNSET, Struct, UnsetType, field
+
+
+class Statistics(Struct):
+    """In the unit of the values. percentiles: by their number as text; cov: coefficient of variation in percent."""
+
+    min: float = 0.0
+    max: float = 0.0
+    mean: float = 0.0
+    median: float = 0.0
+    percentiles: dict[str, float] = {}
+    cov: float = 0.0
+
+
+class RunRow(Struct, kw_only=True):
+    """A row of the table runs: one runner at one batch size. seconds: of all runs together; qps: runs a second; phases:
+    enqueue, h2d, compute, d2h, as far as they are told apart.
+    """
+
+    runner: str = ""
+    batch: int | None = None
+    streams: int = 1
+    runs: int = 0
+    seconds: float = 0.0
+    warm_ups: int | UnsetType = UNSET
+    qps: float = 0.0
+    items_per_second: float = 0.0
+    latency: Statistics = field(default_factory=Statistics)
+    phases: dict[str, Statistics] = {}
+
+
+class SavedRun(RunRow):
+    """The same in a file, with the latency of every run, in the order of their starts."""
+
+    latency_ms: list[float]
+
+
+class LayerTimes(Struct, kw_only=True):
+    """How long a layer takes. typical_ms: without outliers; percent: its share in that of all layers."""
+
+    name: str = ""
+    typical_ms: float = 0.0
+    mean_ms: float = 0.0
+    median_ms: float = 0.0
+    percent: float = 0.0
+
+
+class ProfileRow(LayerTimes):
+    """A row of the table profile. i: place in the order of execution; tensor, node: of the model, "" if the backend
+    made the layer; calls: in all runs, total_ms: of all of them.
+    """
+
+    runner: str = ""
+    batch: int | None = None
+    i: int = 0
+    op: str = ""
+    provider: str | None = None
+    tensor: str = ""
+    node: str = ""
+    calls: int = 0
+    total_ms: float = 0.0
+
+
+class ChangeRow(Struct):
+    """A layer in two profiles: milliseconds in each, None where it is not."""
+
+    name: str
+    ms: float | None
+    reference_ms: float | None
+    change_ms: float
+
+
+class ComparisonRow(Struct, kw_only=True):
+    """A row of the table comparisons: `debugtools.bench.significance.Comparison` of two series of latencies, by name;
+    words: the same as a sentence.
+    """
+
+    name: str = ""
+    reference: str = ""
+    batch: int | UnsetType | None = UNSET
+    ratio: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    p: float = 0.0
+    verdict: str = ""
+    words: str = ""
+
+
+ROWS: dict[str, type[RunRow | ProfileRow | ComparisonRow]] = {
+    "runs": RunRow, "profile": ProfileRow, "comparisons": ComparisonRow,
+}  # fmt: skip
+"""By table."""
+
+
+class BenchResult(Struct, kw_only=True):
+    """What a bench comes to. opening_seconds: of each runner; measured_on: model, machine, versions."""
+
+    passed: bool = True
+    runs: list[RunRow] = []
+    comparisons: list[ComparisonRow] = []
+    opening_seconds: dict[str, float] = {}
+    measured_on: dict[str, object] = {}
+
+
+class SavedReport(BenchResult):
+    """The file of `-o`."""
+
+    runs: list[SavedRun]  # type: ignore[assignment]
+    layers: list[ProfileRow] = []
+    format: str = ""

@@ -1,0 +1,264 @@
+"""The rows of a comparison's tables and its result, as the job's journal (schema version 1) holds them.
+
+Fields with a default may be missing in journals that were written before they came. UNSET: the field is not written.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+Pair = tuple[int, int]
+Index = Sequence[int]
+Number = int | float | UnsetType
+Reason = Literal[
+    "excluded", "not marked", "no counterpart", "no value", "empty", "random", "no verdict", "not a tensor",
+    "iterations",
+]  # fmt: skip
+
+
+class SideStats(Struct, frozen=True):
+    """The values of one side of a pair, in the tensor's own unit; median and quantiles where they were asked for.
+
+    argmin, argmax: the index per dimension. avg_magnitude: the mean of |x|.
+    """
+
+    mean: int | float
+    std: int | float
+    min: int | float
+    argmin: Index
+    max: int | float
+    argmax: Index
+    avg_magnitude: int | float
+    var: Number = UNSET
+    median: Number = UNSET
+    p90: Number = UNSET
+    p95: Number = UNSET
+    p99: Number = UNSET
+
+
+class Required(Struct, frozen=True):
+    """The smallest absolute and the smallest relative tolerance that would pass alone."""
+
+    abs: int | float | None = None
+    rel: int | float | None = None
+
+
+class LayerRow(Struct, frozen=True, kw_only=True):
+    """A row of table `layers`: a tensor of an iteration (from 0) and pair of runners (by place, the reference second).
+
+    i, node, op: the node that makes it, i its position in topological order (-1: an input or initializer).
+    tensor2, shape2: the reference's name and shape where they differ. mode: the run that it is from (plain, every,
+    executed, marked or saved). dtype: of both sides; "sequence" or "value" where an output is no tensor on one side.
+    shape: of the first side, size its elements. atol, rtol, stat: the rule. over: elements beyond both tolerances.
+    nan, inf: how many each side has; first_nan: the index of the first.
+    *_abs, *_rel: statistics of |a - b| and of |a - b| / |b|, as are required's; unset where nothing can be subtracted.
+    argmin_*, argmax_*: an index per dimension. rel_l2: ||a - b|| / ||b||. psnr, snr: in dB.
+    stats: of each side's values. ampl: rel_l2 over the largest one among the node's inputs. finding: overflow, nan,
+    leap, propagated, random, skip or "". metrics: the verdict of each; passed: all, None without one.
+    local, local_abs, diagnosis: of a locate job: rel_l2 and largest error of the node on the reference's inputs.
+    """
+
+    iteration: int = 0
+    pair: Pair = (0, 1)
+    i: int = -1
+    node: str = ""
+    op: str = ""
+    tensor: str = ""
+    mode: str = ""
+    dtype: tuple[str, str] = ("", "")
+    shape: tuple[int, ...] = ()
+    size: int = 0
+    tensor2: str | UnsetType = UNSET
+    shape2: tuple[int, ...] | UnsetType = UNSET
+    atol: int | float | None = None
+    rtol: int | float | None = None
+    stat: str = "elemwise"
+    over: int | None = None
+    nan: tuple[int, int] = (0, 0)
+    inf: tuple[int, int] = (0, 0)
+    first_nan: Index | None = None
+    max_abs: Number = UNSET
+    min_abs: Number = UNSET
+    mean_abs: Number = UNSET
+    std_abs: Number = UNSET
+    argmin_abs: Index | UnsetType = UNSET
+    argmax_abs: Index | UnsetType = UNSET
+    max_rel: Number = UNSET
+    min_rel: Number = UNSET
+    mean_rel: Number = UNSET
+    std_rel: Number = UNSET
+    argmin_rel: Index | UnsetType = UNSET
+    argmax_rel: Index | UnsetType = UNSET
+    l2: Number = UNSET
+    cosine: Number = UNSET
+    psnr: Number = UNSET
+    snr: Number = UNSET
+    lpips: Number = UNSET
+    required: Required | UnsetType = UNSET
+    median_abs: Number = UNSET
+    p90_abs: Number = UNSET
+    p95_abs: Number = UNSET
+    p99_abs: Number = UNSET
+    quantile_abs: Number = UNSET
+    median_rel: Number = UNSET
+    p90_rel: Number = UNSET
+    p95_rel: Number = UNSET
+    p99_rel: Number = UNSET
+    quantile_rel: Number = UNSET
+    stats: Sequence[SideStats | None] = ()
+    ampl: float | None = None
+    rel_l2: float | None = None
+    finding: str = ""
+    metrics: dict[str, bool] = {}
+    passed: bool | None = None
+    note: str = ""
+    local: Number | None = UNSET
+    local_abs: Number | None = UNSET
+    diagnosis: str | UnsetType = UNSET
+
+    @property
+    def key(self) -> tuple[int, Pair, str]:
+        """What identifies a row: iteration, pair, tensor."""
+        return self.iteration, self.pair, self.tensor
+
+
+class RowSummary(Struct, frozen=True):
+    """What a result repeats of a row: the first bad or the worst one."""
+
+    iteration: int = 0
+    pair: Pair = (0, 1)
+    i: int = -1
+    node: str = ""
+    op: str = ""
+    tensor: str = ""
+    mode: str = ""
+    max_abs: Number = UNSET
+    max_rel: Number = UNSET
+    rel_l2: float | None = None
+    finding: str = ""
+    note: str = ""
+
+
+class TensorInfo(Struct, frozen=True):
+    """A tensor that a run took or gave."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+class InputsRow(Struct, frozen=True):
+    """A row of table `inputs`: what all runners of an iteration take."""
+
+    iteration: int
+    inputs: list[TensorInfo]
+
+
+class RunRow(Struct, frozen=True):
+    """A row of table `runs`: one runner's plain run of an iteration. index: its place; runtime: seconds, if known."""
+
+    iteration: int
+    runner: str
+    index: int
+    runtime: float | None = None
+    outputs: list[TensorInfo] = []
+
+
+class EngineFileRow(Struct, frozen=True):
+    """A row of table `engines`: the file of the engine that a runner built or opened."""
+
+    runner: str
+    index: int
+    path: str
+
+
+class ValidateRow(Struct, frozen=True):
+    """A row of table `validate`: a tensor that holds NaN or Inf, how many, and the index of the first."""
+
+    iteration: int = 0
+    runner: str = ""
+    tensor: str = ""
+    nan: int = 0
+    inf: int = 0
+    first: Index = ()
+
+
+class FeedRow(Struct, frozen=True):
+    """A row of table `feeds`: the hash, in hex, of the inputs that a script gave for an iteration."""
+
+    iteration: int
+    hash: str
+
+
+class NotCompared(Struct, frozen=True):
+    """One tensor that was not compared ("": whole iterations), and why.
+
+    pair: places of the two runners, None for all. iteration: the first one where it was so; times: in how many.
+    layer: it is no output of the runs.
+    """
+
+    tensor: str
+    reason: Reason
+    text: str
+    pair: Pair | None = None
+    iteration: int = 0
+    times: int = 1
+    layer: bool = False
+
+
+class CanaryReport(Struct, frozen=True):
+    """Whether observing moved the outputs by no more than rounding explains. moved: the largest |a - b|."""
+
+    ok: bool
+    moved: float = 0.0
+    text: str = ""
+
+
+class MetricSummary(Struct, frozen=True):
+    """In how many of `total` iterations a metric passed for a pair (the runners' names); compared: its rows."""
+
+    metric: str
+    pair: tuple[str, str]
+    passed: int
+    total: int
+    rate: float
+    compared: int
+
+
+class Average(Struct, frozen=True):
+    """A metric of a tensor, averaged over the iterations; value: None where there is nothing to average."""
+
+    pair: tuple[str, str]
+    tensor: str
+    metric: str
+    value: float | None
+    passed: bool
+
+
+class CompareResult(Struct, kw_only=True):
+    """The result of a comparison.
+
+    n_compared: rows that compared something. seconds: it took. averages: where they decide.
+    valid: whether all values were finite, where that was asked. peak_memory: bytes. skipped: marked values that are no
+    tensors; unmatched: marked tensors without a counterpart; nothing_compared: a sentence a pair without a verdict.
+    """
+
+    passed: bool = False
+    n_rows: int = 0
+    n_compared: int = 0
+    n_failed: int = 0
+    first_bad: RowSummary | None = None
+    worst: RowSummary | None = None
+    runners: list[str] = []
+    iterations: int = 0
+    summary: list[MetricSummary] = []
+    seconds: float = 0.0
+    averages: list[Average] | UnsetType = UNSET
+    valid: bool | UnsetType = UNSET
+    peak_memory: int = 0
+    canary: CanaryReport | None = None
+    skipped: list[str] = []
+    unmatched: list[str] = []
+    nothing_compared: list[str] = []
+    not_compared: list[NotCompared] = []

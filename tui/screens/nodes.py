@@ -1,0 +1,292 @@
+"""A list of nodes with a filter above it, and the node under the cursor in full beside it."""
+
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Container, Horizontal, Vertical
+from textual.events import Resize
+from textual.timer import Timer
+
+from layerwise._tool.tui.commands import Commands, command
+from layerwise._tool.tui.controllers.graph import GraphController
+from layerwise._tool.tui.presenters.around import around_lines
+from layerwise._tool.tui.presenters.graph_rows import count_line, header, problem_lines
+from layerwise._tool.tui.presenters.node_detail import NodeDetail
+from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.screens.node_model import NodeModel
+from layerwise._tool.tui.widgets.detail_pane import DetailPane
+from layerwise._tool.tui.widgets.following import follow
+from layerwise._tool.tui.widgets.line_input import LineInput
+from layerwise._tool.tui.widgets.lines import LineWidget, LiveLine, Separator
+from layerwise._tool.tui.widgets.virtual_list import GUTTER, VirtualList
+
+if TYPE_CHECKING:
+    from layerwise._tool.surgery.graph import GraphIndex
+
+DETAIL_WAIT = 0.06
+FILTER_WAIT = 0.05
+TWO_PANES, THREE_PANES = 100, 180
+
+
+class NodeView(Commands, Container, scope="graph"):
+    """The detail pane follows the list, beside it where there are 100 columns, else behind tab.
+
+    From 180 columns on a third pane shows what is around the node, and its errors. range_from: the row where a range
+    of rows starts.
+    """
+
+    DEFAULT_CSS = """
+    NodeView #graph-left { width: 1fr; }
+    NodeView #detail { width: 46%; height: 1fr; }
+    NodeView .third { display: none; }
+    NodeView.wide .third { display: block; }
+    NodeView.wide #detail { width: 30%; }
+    NodeView #around { width: 32%; height: 1fr; }
+    NodeView.zoomed #graph-separator, NodeView.zoomed #detail, NodeView.zoomed .third { display: none; }
+    NodeView.narrow #graph-separator { display: none; }
+    NodeView.narrow #detail { display: none; width: 1fr; }
+    NodeView.narrow.on-detail #detail { display: block; }
+    NodeView.narrow.on-detail #graph-left { display: none; }
+    """
+
+    def __init__(self, model: NodeModel, control: GraphController, kind: type[VirtualList]) -> None:
+        super().__init__()
+        self.model, self.session, self.rows = model, model.session, model.rows
+        self.list = kind(model, glyphs=model.state.glyphs, id="nodes")
+        self.range_from: int | None = None
+        self._control = control
+        self._filter_timer: Timer | None = None
+        self._detail_timer: Timer | None = None
+        self._detail_node = -1
+
+    def compose(self) -> ComposeResult:
+        separator = self.model.state.glyphs.separator
+        yield LineInput("/ ", id="filter")
+        with Horizontal():
+            with Vertical(id="graph-left"):
+                yield LiveLine(self._header, id="graph-header")
+                yield self.list
+            yield Separator(separator, id="graph-separator")
+            yield DetailPane(id="detail")
+            yield Separator(separator, classes="third")
+            yield DetailPane(id="around", classes="third")
+        yield LiveLine(self._status, id="graph-status")
+
+    def on_mount(self) -> None:
+        self.filter.submit = self._filter_done
+        session = self.session
+        follow(self, session.on_index, self._index_opened)
+        follow(self, session.on_marks, self._marks_changed)
+        follow(self, session.on_errors, self._errors_changed)
+        follow(self, session.on_node, self.node_changed)
+        follow(self, session.on_opening, self._opening_changed)
+        if session.index is not None:
+            self._index_opened()
+
+    @property
+    def filter(self) -> LineInput:
+        """The line on which the filter is typed."""
+        return self.query_one("#filter", LineInput)
+
+    # ── where one is ──
+
+    def node(self) -> int:
+        """The node of the row under the cursor; the list must not be empty."""
+        return self.rows.node_at(self.list.cursor)
+
+    def settle(self) -> None:
+        """Select the node under the cursor: a move just made is told by a message that may still be on its way."""
+        if len(self.rows):
+            self.session.select_node(self.node())
+
+    def show_rows(self, row: int) -> None:
+        """Show rows that are others than before, with the cursor on `row`."""
+        self.list.set_model(self.model, row)
+
+    # ── drawing ──
+
+    def on_resize(self, event: Resize) -> None:
+        self.set_class(self.app.size.width < TWO_PANES, "narrow")
+        self.set_class(self.app.size.width >= THREE_PANES, "wide")
+        self.call_after_refresh(self._after_resize)
+
+    def _after_resize(self) -> None:
+        self.update_head()
+        self._opening_changed()
+
+    def on_detail_pane_resized(self) -> None:
+        self.show_detail()
+
+    def update_head(self) -> None:
+        self.query_one("#graph-header").refresh()
+        self.filter.set_tail(count_line(self.rows))
+
+    def _header(self, cells: int) -> Line:
+        before = GUTTER + self.model.sign
+        return [(" " * before, "head"), *header(self.model.columns(cells - before))]
+
+    def update_status(self) -> None:
+        self.query_one("#graph-status").refresh()
+
+    def _status(self, cells: int) -> Line:
+        in_range = None if self.range_from is None else abs(self.list.cursor - self.range_from) + 1
+        return self.model.status(in_range, cells)
+
+    def show_detail(self) -> None:
+        """Show the selected node in full."""
+        pane, index, node = self.query_one("#detail", DetailPane), self.session.index, self.session.node
+        if index is None or not index.n_nodes or not pane.size.width:
+            return
+        glyphs = self.model.state.glyphs
+        detail = NodeDetail(index, pane.size.width - 1, glyphs, self.session.marks, self._control.statistics)
+        lines = detail.lines(node, self.session.errors.get(node), neighbours=not self.has_class("wide"))
+        lines = [*self.model.notes(node), *lines]
+        same = node == self._detail_node
+        pane.set_lines([[(" ", ""), *line] for line in lines], pane.top if same else 0)
+        self._show_around(index, node, same)
+        self._detail_node = node
+
+    def _show_around(self, index: "GraphIndex", node: int, same: bool) -> None:
+        pane = self.query_one("#around", DetailPane)
+        if pane.size.width:
+            cells, errors = pane.size.width - 1, self.session.errors
+            lines = around_lines(index, node, self.model.state.errors, errors, cells, self.model.state.glyphs)
+            pane.set_lines([[(" ", ""), *line] for line in lines], pane.top if same else 0)
+
+    # ── folding, and going from pane to pane ──
+
+    @command("graph.fold", "fold equal blocks to one row each (enter opens one), or show all nodes", keys="z")
+    def toggle_folding(self) -> None:
+        rows, session = self.rows, self.session
+        if session.index is None:
+            return
+        found = rows.fold(not rows.folding)
+        session.remember("graph", form={"fold": rows.folding})
+        self.show_rows(rows.row_of(session.node))
+        self.update_head()
+        blocks = f"{found} group{'s' * (found != 1)} of equal blocks; enter opens one" if found else "no equal blocks"
+        self.model.state.say(blocks if rows.folding else "all nodes are shown")
+
+    @command("graph.fold_block", "fold the block around the node", keys="Z")
+    def turn_fold(self) -> None:
+        self.show_rows(self.rows.turn(self.list.cursor))
+
+    @command("graph.detail", "to the detail pane, or back to the list", keys="tab", footer="detail")
+    def toggle_detail(self) -> None:
+        panes: list[LineWidget] = [self.list, self.query_one("#detail", DetailPane)]
+        if self.has_class("wide"):
+            panes.append(self.query_one("#around", DetailPane))
+        at = next((place for place, pane in enumerate(panes) if pane is self.screen.focused), 0)
+        to = (at + 1) % len(panes)
+        self.remove_class("zoomed")
+        self.set_class(to > 0 and self.has_class("narrow"), "on-detail")
+        panes[to].focus()
+        self.call_after_refresh(self.show_detail)
+
+    @command("graph.zoom", "hide or show the detail pane beside the list", keys="plus")
+    def zoom(self) -> None:
+        if not self.has_class("narrow"):
+            self.toggle_class("zoomed")
+            self.list.focus()
+            self.call_after_refresh(self._after_resize)
+
+    # ── the filter ──
+
+    @on(LineInput.Changed, "#filter")
+    def _filter_typed(self, event: LineInput.Changed) -> None:
+        if self._filter_timer is not None:
+            self._filter_timer.stop()
+        self._filter_timer = self.set_timer(FILTER_WAIT, self.apply_filter)
+
+    def apply_filter(self) -> None:
+        """Show the nodes that the filter, as it is typed, lets through."""
+        if self.session.index is None:
+            return
+        self.range_from = None
+        self.rows.search(self.filter.value)
+        self.show_rows(self.rows.row_of(self.session.node))
+        self.update_head()
+        self.update_status()
+        self.session.remember("graph", filter=self.rows.query)
+
+    async def _filter_done(self, value: str) -> None:
+        self.apply_filter()
+        self.list.focus()
+
+    @on(LineInput.Cancelled, "#filter")
+    def _filter_cancelled(self, event: LineInput.Cancelled) -> None:
+        event.stop()
+        self.list.focus()
+        self.clear_filter()
+
+    def clear_filter(self) -> None:
+        self.filter.set_value("")
+        self.apply_filter()
+
+    # ── state changed ──
+
+    def _index_opened(self) -> None:
+        session, rows = self.session, self.rows
+        if session.index is None:
+            return
+        rows.take(session.index)
+        query = session.filters.get("graph", "")
+        if query != rows.query:
+            rows.search(query)
+            self.filter.set_value(query)
+        self.show_rows(rows.row_of(session.node) if rows.knows(session.node) else self.list.cursor)
+        if not rows.knows(session.node) and len(rows):
+            session.select_node(self.node())
+        self.model.cost.follow(session.index, session.marks)
+        self.update_status()
+        self.update_head()
+        self.show_detail()
+
+    def _opening_changed(self) -> None:
+        """A model that cannot be shown says why in the place of its nodes."""
+        self.list.set_instead(problem_lines(self.session.problem, self.list.size.width - GUTTER))
+        self.update_status()
+
+    def _marks_changed(self) -> None:
+        if self.session.index is not None:
+            self.model.cost.follow(self.session.index, self.session.marks)
+        self.list.sync()
+        self.update_status()
+        self.show_detail()
+
+    def _errors_changed(self) -> None:
+        self.list.sync()
+        self.update_head()
+        self.show_detail()
+
+    def node_changed(self) -> None:
+        """Another screen chose a node."""
+        node = self.session.node
+        if self.session.index is None or not len(self.rows) or self.node() == node:
+            return
+        if not self.rows.holds(node):
+            self.rows.widen()
+            self.rows.reveal(node)
+            self.show_rows(self.rows.row_of(node))
+            self.update_head()
+        else:
+            self.list.move_to(self.rows.row_of(node))
+
+    @on(VirtualList.Highlighted, "#nodes")
+    def _cursor_moved(self) -> None:
+        if self.session.index is None or not len(self.rows):
+            return
+        self.session.select_node(self.node())
+        if self.range_from is not None:
+            self.update_status()
+        if self._detail_timer is not None:
+            self._detail_timer.stop()
+        self._detail_timer = self.set_timer(DETAIL_WAIT, self.show_detail)
+
+    @on(VirtualList.Selected, "#nodes")
+    def _opened(self) -> None:
+        if self.rows.head_at(self.list.cursor) is None:
+            self.toggle_detail()
+        else:
+            self.turn_fold()
