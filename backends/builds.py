@@ -10,7 +10,7 @@ Progress = Callable[[float, float | None, str], None]
 
 
 def no_progress(done: float, total: float | None, text: str) -> None:
-    """Tell nobody."""
+    """Ignore progress."""
 
 
 class Handed:

@@ -18,7 +18,7 @@ _SCARCE = {
     errno.ENOMEM: "memory ran out",
 }
 
-# What native code says of the machine in errors of its own, and the number of the system's error behind it.
+# Error messages of native code about scarce system resources, and the matching errno.
 _SCARCE_TEXTS = {
     "pthread_create failed": errno.EAGAIN,
     "Resource temporarily unavailable": errno.EAGAIN,
@@ -29,7 +29,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class LayerwiseError(Exception):
-    """Something the user can act on. Shown as one message, never as a traceback; names in it are safe to print."""
+    """An error that the user can act on, shown as one message, never as a traceback; names in it are escaped."""
 
     exit_code = 1
 
@@ -38,17 +38,17 @@ class LayerwiseError(Exception):
 
 
 class UsageError(LayerwiseError):
-    """The request itself is wrong: an option, a name, a file that does not fit."""
+    """The request itself is wrong: an option, a name, a file that does not match."""
 
     exit_code = 2
 
 
 class MissingDependency(LayerwiseError):
-    """A package, provider or native library that was asked for is not there; the message says what to install."""
+    """A requested package, provider or native library is missing; the message says what to install."""
 
 
 class BadFile(LayerwiseError):
-    """A file cannot be read as what it should be. The message names the file and the reason."""
+    """A file is not what it should be. The message names the file and the reason."""
 
     def __init__(self, path: object, reason: str) -> None:
         super().__init__(f"{shown(str(path))}: {reason}")
@@ -57,11 +57,11 @@ class BadFile(LayerwiseError):
 
 
 class NoArray(LayerwiseError, ValueError):
-    """Numbers in lists do not make an array."""
+    """Nested lists of numbers do not form an array."""
 
 
 class Unwritable(LayerwiseError, OSError):
-    """There can be no file at a path: no folder, no permission. Full disks and the like stay plain OSErrors."""
+    """No file can be created at a path: no folder, no permission. Full disks and the like stay plain OSErrors."""
 
     def __init__(self, path: object, error: OSError) -> None:
         OSError.__init__(self, error.errno, error.strerror, str(path))
@@ -71,7 +71,7 @@ class Unwritable(LayerwiseError, OSError):
 
 
 def refusal(error: BaseException) -> str:
-    """What the system refused, as a sentence; "" where an error is no refusal that says what it is about."""
+    """Return what the system refused, as a sentence; "" if the error is not a refusal that names its cause."""
     if isinstance(error, RuntimeError) and (scarce := _scarce_number(error)):
         return _SCARCE[scarce]
     if isinstance(error, MemoryError):
@@ -87,14 +87,14 @@ def refusal(error: BaseException) -> str:
 
 
 def is_scarce(error: OSError) -> bool:
-    """Whether it is this process that lacks something (descriptors, memory), not the file."""
+    """Return whether this process lacks a resource (descriptors, memory), as opposed to a problem with the file."""
     return error.errno in _SCARCE
 
 
 def raise_scarce(error: BaseException) -> None:
-    """Raise an OSError where an error, of native code too, says that the machine gives no more threads or files.
+    """Raise an OSError if an error, also from native code, means that the system has no more threads or files to give.
 
-    For places that turn errors into a LayerwiseError about a model: who judges by those would call a sound model bad.
+    For code that turns errors into a LayerwiseError about a model: otherwise it would blame a sound model.
     """
     if scarce := _scarce_number(error):
         raise OSError(scarce, _SCARCE[scarce]) from error
@@ -110,7 +110,7 @@ def _scarce_number(error: BaseException) -> int:
 
 @contextmanager
 def placing(path: object) -> Iterator[None]:
-    """Raise Unwritable where the system says that no file can be made at `path`."""
+    """Raise Unwritable if the system reports that no file can be created at `path`."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Runners: one configured backend, ready to infer. The one door through which anything is run."""
+"""Runners: one configured backend, ready to infer. Everything that runs a model goes through here."""
 
 import importlib
 import re
@@ -41,7 +41,7 @@ _MODULES = {  # each has open_<kind>
 class Loadable:
     """A model ready to be loaded: serialised ModelProto bytes, or a path.
 
-    folder: where locations of external data resolve; None is the folder of `path`.
+    folder: base of external data locations; None is the folder of `path`.
     """
 
     data: bytes | None = None
@@ -49,7 +49,7 @@ class Loadable:
     folder: Path | None = None
 
     def read(self) -> bytes:
-        """Return the model's bytes, external data not included. BadFile if the file cannot be read."""
+        """Return the model's bytes without external data. BadFile if the file cannot be read."""
         if self.data is not None:
             return self.data
         if self.path is None:
@@ -57,12 +57,12 @@ class Loadable:
         return read_file(self.path)
 
     def data_folder(self) -> Path | None:
-        """Return the folder of external data, None if there is nothing to resolve them in."""
+        """Return the folder of external data, None if unknown."""
         return self.folder or (self.path.parent if self.path else None)
 
 
 class Placed(NamedTuple):
-    """Where a node runs: its name and operator as they are (not yet safe to show), the provider's short name."""
+    """Where a node runs: its name and operator (not escaped), and the provider's short name."""
 
     node: str
     op: str
@@ -70,10 +70,10 @@ class Placed(NamedTuple):
 
 
 class Runner(Protocol):
-    """A backend with a model in it.
+    """A backend with a model loaded.
 
-    inputs and outputs are those of the model, in its order. Results are arrays of the caller's own. engine_file: of the
-    engine that runs, None where there is none, or none on file.
+    inputs and outputs are those of the model, in its order. Results are arrays owned by the caller. engine_file: of the
+    engine in use, None if there is none, or none on disk.
     """
 
     spec: RunnerSpec
@@ -83,26 +83,26 @@ class Runner(Protocol):
     engine_file: str | None
 
     def infer(self, feed: Mapping[str, NDArray[Any]], outputs: Sequence[str] | None = None) -> IterationResult:
-        """Run once. `outputs` chooses among the model's outputs (None: all).
+        """Run once. `outputs` selects among the model's outputs (None: all).
 
-        UsageError if the feed does not fit the inputs; LayerwiseError naming the node if the backend fails.
+        UsageError if the feed does not match the inputs; LayerwiseError naming the node if the backend fails.
         """
         ...
 
     def elsewhere(self) -> list[Placed]:
-        """Return the nodes that were placed on another provider than the first one asked for."""
+        """Return the nodes that were placed on a provider other than the first requested one."""
         ...
 
     def fallbacks(self) -> list[str]:
-        """Return `elsewhere` as texts, one a node."""
+        """Return `elsewhere` as text, one line per node."""
         ...
 
     def notes(self) -> list[str]:
-        """Return what a user should know before believing the numbers, one sentence each."""
+        """Return caveats about the numbers, one sentence each."""
         ...
 
     def close(self) -> None:
-        """Give back memory and devices. May be called twice."""
+        """Release memory and devices. May be called twice."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -149,7 +149,7 @@ def check_names(
     *,
     optional: Container[str] = (),
 ) -> None:
-    """Raise UsageError unless the feed has all inputs, no others but `optional`, and `names` are outputs."""
+    """Raise UsageError unless the feed has all inputs and no others except `optional`, and `names` are outputs."""
     inputs = set(inputs)
     for what, wrong in (
         ("the feed lacks input", sorted(inputs - set(feed))),
@@ -163,7 +163,7 @@ def check_names(
 
 
 def check_feed_types(feed: Mapping[str, Any], inputs: Sequence[TensorInfo]) -> None:
-    """Raise UsageError if an array of the feed is not of its input's type; sequences and optionals pass."""
+    """Raise UsageError if an array of the feed has the wrong type; sequences and optionals pass."""
     for info in inputs:
         value = feed.get(info.name)
         if isinstance(value, np.ndarray) and info.dtype in _DTYPE_NAMES and dtype_name(value) != info.dtype:
@@ -173,7 +173,7 @@ def check_feed_types(feed: Mapping[str, Any], inputs: Sequence[TensorInfo]) -> N
 def flat_values(name: str, value: Any) -> dict[str, NDArray[Any]]:
     """Return a backend's value as arrays: a sequence as `name[0]`, `name[1]`, …; an absent one as none.
 
-    A map is two arrays, `name[keys]`, in their order, and `name[values]`.
+    A map becomes two arrays, `name[keys]`, in its order, and `name[values]`.
     """
     if value is None:
         return {}
@@ -188,7 +188,7 @@ def flat_values(name: str, value: Any) -> dict[str, NDArray[Any]]:
 
 
 def flat_outputs(values: Iterable[tuple[str, Any]]) -> dict[str, NDArray[Any]]:
-    """Return all of a run's values as `flat_values` does. LayerwiseError where two of them would have one name."""
+    """Return all values of a run like `flat_values`. LayerwiseError if two of them would have the same name."""
     found: dict[str, NDArray[Any]] = {}
     for name, value in values:
         for key, array in flat_values(name, value).items():
@@ -199,13 +199,13 @@ def flat_outputs(values: Iterable[tuple[str, Any]]) -> dict[str, NDArray[Any]]:
 
 
 def element_of(name: str) -> str:
-    """The sequence or map that one of `flat_values`' names may be a part of, "" for other names."""
+    """Return the sequence or map that a name of `flat_values` may belong to, "" for other names."""
     match = _PART.fullmatch(name)
     return match[1] if match else ""
 
 
 def runner_name(spec: RunnerSpec, index: int, when: time.struct_time) -> str:
-    """Return the runner's name: the user's own, or Polygraphy's form `onnxrt-runner-N0-11/20/26-22:48:09`.
+    """Return the runner's name: the user's, or Polygraphy's form `onnxrt-runner-N0-11/20/26-22:48:09`.
 
     `index` counts the runners of this kind in one comparison, from 0.
     """
@@ -215,9 +215,9 @@ def runner_name(spec: RunnerSpec, index: int, when: time.struct_time) -> str:
 
 
 def open_runner(spec: RunnerSpec, model: Loadable, *, name: str = "") -> Runner:
-    """Open the backend that `spec` describes on `model`; engines are imported only here.
+    """Open the backend that `spec` describes on `model`; backends are imported only here.
 
-    Raises MissingDependency, BadFile, UsageError or LayerwiseError, each with what to do.
+    Raises MissingDependency, BadFile, UsageError or LayerwiseError, each with a remedy.
     """
     opener = _opener(spec.kind)
     if spec.kind != "saved":
@@ -226,7 +226,7 @@ def open_runner(spec: RunnerSpec, model: Loadable, *, name: str = "") -> Runner:
 
 
 def load_backend(kind: str) -> None:
-    """Import a backend's engine ahead of `open_runner`. UsageError for a kind that cannot be opened."""
+    """Import a backend ahead of `open_runner`. UsageError for a kind that cannot be opened."""
     _opener(kind)
 
 

@@ -1,4 +1,4 @@
-"""Saved outputs as a side of a comparison: a runner that runs nothing."""
+"""Saved outputs as a side of a comparison: a runner that only reads."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,9 +17,9 @@ from layerwise._tool.backends.text import shown
 
 
 class SavedRunner(RunnerBase):
-    """Gives the stored outputs of one iteration after the other; what it is fed does not matter.
+    """Returns the stored outputs of one iteration after the other, ignoring the feed.
 
-    Arrays are read from the file when they are asked for.
+    Arrays are read from the file on access.
     """
 
     def __init__(self, spec: RunnerSpec, iterations: Sequence[IterationResult], name: str) -> None:
@@ -36,7 +36,7 @@ class SavedRunner(RunnerBase):
         return self.result(self._next - 1, outputs)
 
     def result(self, iteration: int, outputs: Sequence[str] | None = None) -> IterationResult:
-        """Return iteration `iteration` (from 0). UsageError as for `infer`."""
+        """Return iteration `iteration` (from 0). UsageError as in `infer`."""
         if not 0 <= iteration < len(self.iterations):
             count = len(self.iterations)
             raise UsageError(
@@ -52,10 +52,10 @@ class SavedRunner(RunnerBase):
 
 
 def open_saved(spec: RunnerSpec, model: Loadable | None = None, *, name: str = "") -> SavedRunner:
-    """Open the saved outputs that `spec.results` names (a file or a folder); no model is needed.
+    """Open the saved outputs that `spec.results` names (a file or a folder); no model is necessary.
 
-    Without a name it is called as the runner that was saved. UsageError if there is no runner
-    `spec.results_index`; BadFile if it is no results file, or holds no iteration of it.
+    The default name is that of the saved runner. UsageError if there is no runner
+    `spec.results_index`; BadFile if it is not a results file, or has no iteration of it.
     """
     if not spec.results:
         raise UsageError("a saved side needs the path of its results (--load-outputs)")
@@ -71,7 +71,7 @@ def open_saved(spec: RunnerSpec, model: Loadable | None = None, *, name: str = "
 
 
 def every_saved(spec: RunnerSpec) -> list[RunnerSpec]:
-    """A spec per runner of the file that a saved side with `results_index` -1 names; any other spec alone."""
+    """Return one spec per runner in the file if `results_index` is -1; any other spec unchanged."""
     if spec.kind != "saved" or spec.results_index != -1 or not spec.results:
         return [spec]
     count = len(load_results(spec.results))

@@ -1,6 +1,6 @@
-"""Running functions of a user's Python script, with errors told in the script's own lines.
+"""Runs functions of a user's Python script, with errors that point to the script's own lines.
 
-Only a worker process does this. The script's folder stays on `sys.path`: what it imports later is found.
+Only done in a worker process. The script's folder stays on `sys.path` for later imports.
 """
 
 import importlib.util
@@ -23,7 +23,7 @@ _MOST = 4 << 20  # bytes of a script; the parser takes hundreds of times as many
 def script_errors(path: Path, what: str) -> Iterator[None]:
     """Turn any error of the script's code into a LayerwiseError that names its file, line and cause.
 
-    Lack of memory stays what it is, and so does what ends the process from outside.
+    MemoryError is not converted, nor are exceptions that end the process from outside.
     """
     try:
         yield
@@ -45,9 +45,9 @@ def _told(path: Path, error: BaseException) -> str:
 
 
 def load_function(path: str | Path, name: str) -> Any:
-    """Run a script and return what it calls `name`; a class is instantiated.
+    """Run a script and return its object `name`; a class is instantiated.
 
-    UsageError if the file or the name is not there, LayerwiseError if the script fails.
+    UsageError if the file or the name does not exist, LayerwiseError if the script fails.
     """
     script = Path(path).absolute()
     module = load_script(script)
@@ -61,7 +61,7 @@ def load_function(path: str | Path, name: str) -> Any:
 
 
 def load_script(script: Path) -> ModuleType:
-    """Run a script and return it as a module. UsageError if it is not there, LayerwiseError if it fails."""
+    """Run a script and return it as a module. UsageError if it does not exist, LayerwiseError if it fails."""
     if not script.exists():
         raise UsageError(f"script {shown(str(script))} does not exist")
     read_file(script, _MOST)
@@ -82,7 +82,7 @@ def _run(script: Path) -> ModuleType:
 
 
 def call_script(text: str, default: str, *arguments: Any) -> Any:
-    """Call the function that `file.py:function` names (`default` where it names none). Raises as `load_function`."""
+    """Call the function that `file.py:function` names (`default` without a function). Raises like `load_function`."""
     path, colon, name = text.partition(".py:")
     script = Path(f"{path}.py" if colon else path)
     function = load_function(script, name or default)

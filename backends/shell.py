@@ -1,4 +1,4 @@
-"""Commands as lines that are safe to paste into a shell: one line, printable, and just these words to bash."""
+"""Command lines that are safe to paste into a shell: one line, printable, and exactly these words to bash."""
 
 import re
 import shlex
@@ -14,10 +14,10 @@ _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"e": b"\x1b", b"a": b"\a", b
 
 
 def shell_line(words: Iterable[object], most: int | None = None) -> str:
-    """`words` as one line for bash, the first of them a program or a name that is to be pasted.
+    """Return `words` as one line for bash; the first is a program or a name that will be pasted.
 
-    With `most` (characters), words that do not fit are left out or made shorter at an ellipsis; what is left is still
-    quoted, so that a cut opens none of it.
+    With `most` (characters), words that do not fit are dropped or shortened with an ellipsis; the rest stays
+    quoted, so that truncation cannot unquote anything.
     """
     quoted = [shell_word(str(word)) for word in words]
     if quoted and (quoted[0] in _KEYWORDS or re.match(r"\w+\+?=|%", quoted[0])):
@@ -34,7 +34,7 @@ def shell_line(words: Iterable[object], most: int | None = None) -> str:
 
 
 def shell_word(word: str) -> str:
-    """`word` quoted for bash, interactive or not; what is not printable, or not UTF-8, is written in escapes."""
+    """Return `word` quoted for bash, interactive or not; unprintable characters and invalid UTF-8 are escaped."""
     if word.isprintable() and not ("'" in word and "!" in word):
         return shlex.quote(word)
     plain = (chr(b) if 32 <= b < 127 and chr(b) not in "\\'!" else f"\\x{b:02x}" for b in _bytes(word))
@@ -42,12 +42,12 @@ def shell_word(word: str) -> str:
 
 
 def shell_words(line: str) -> list[str]:
-    """The words of a line, as `shell_line` or a person writes them. Raises ValueError for a quote that does not end."""
+    """Return the words of a line, as written by `shell_line` or a person. Raises ValueError for an unclosed quote."""
     return shlex.split(plain_quotes(line))
 
 
 def unquoted(word: str) -> str:
-    """A word as it was before it was quoted; text that is no one word stays."""
+    """Return a word as it was before quoting; text that is not a single word is unchanged."""
     try:
         words = shell_words(word)
     except ValueError:
@@ -56,7 +56,7 @@ def unquoted(word: str) -> str:
 
 
 def plain_quotes(line: str) -> str:
-    """A line whose $'…' are quoted as `shlex` reads it."""
+    """Return a line whose $'…' are quoted as `shlex` reads them."""
     tokens = re.compile(_TOKENS, re.DOTALL)
     return tokens.sub(lambda found: found[0] if found[1] is None else shlex.quote(_unescaped(found[1])), line)
 
@@ -72,5 +72,5 @@ def _unescaped(text: str) -> str:
 def _bytes(text: str) -> bytes:
     try:
         return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # half a character, which no file name and no model has, but JSON may
+    except UnicodeEncodeError:  # a lone surrogate, which no file name or model contains, but JSON may
         return text.encode("utf-8", "surrogatepass")

@@ -1,4 +1,4 @@
-"""Sizes in bytes as users write and read them."""
+"""Parses and formats sizes in bytes."""
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.text import shown
@@ -8,7 +8,7 @@ _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def parse_size(text: str) -> int:
-    """Bytes from `512M`, `4G`, `1e9` or `1000000000`; the suffixes are powers of 1024."""
+    """Return the bytes in `512M`, `4G`, `1e9` or `1000000000`; suffixes are powers of 1024."""
     bare = text.strip().upper().removesuffix("IB").removesuffix("B")
     scale = _SIZES.get(bare[-1:], 1)
     quoted = f"'{shown(text, 80)}'"
@@ -22,7 +22,7 @@ def parse_size(text: str) -> int:
 
 
 def binary_size(nbytes: int) -> str:
-    """`512 bytes`, `1.5 GiB`, `4 TiB`: three digits in the largest unit that fits."""
+    """Return `512 bytes`, `1.5 GiB`, `4 TiB`: three digits in the largest unit that fits."""
     unit, scaled = 0, float(nbytes)
     while scaled >= 1000 and unit < len(_UNITS) - 1:
         unit, scaled = unit + 1, scaled / 1024

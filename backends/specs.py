@@ -1,6 +1,6 @@
 """What to run and what to feed it, as plain values that serialise to JSON.
 
-Light on purpose: the app and the command line build these without importing numpy or any engine.
+Imports little: the app and the command line build these without importing numpy or any engine.
 """
 
 from typing import Any, Literal
@@ -9,7 +9,7 @@ import msgspec
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Base of all specs: immutable, JSON both ways, unknown fields refused."""
+    """Base of all specs: immutable, converted to and from JSON, unknown fields rejected."""
 
 
 RunnerKind = Literal["onnxrt", "reference", "saved", "pluginref", "trt"]
@@ -22,12 +22,12 @@ class RunnerSpec(Spec, frozen=True):
     kind: onnxrt (onnxruntime), reference (ONNX reference evaluator), saved (outputs read from a file),
         pluginref (CPU references of TensorRT plugins), trt (TensorRT).
     name: shown in reports; empty gives Polygraphy's form `onnxrt-runner-N0-<date>-<time>`.
-    model: path of another model for this side; None is the model of the comparison.
+    model: path of this side's own model; None is the model of the comparison.
     rename: tensor name in the comparison's model -> tensor name on this side.
     providers: onnxruntime providers as the user wrote them ("cuda", "cpu", "tensorrt"); empty is CPU.
     provider_options: provider -> its options, as onnxruntime takes them.
     tf32: CUDA only; None leaves onnxruntime's default (on).
-    results / results_index: saved outputs, and which runner of that file; -1 is every runner, a side each.
+    results / results_index: saved outputs, and which runner of that file; -1 is every runner, one side each.
     options: kind-specific options (TensorRT's build options).
     """
 
@@ -50,11 +50,10 @@ class RunnerSpec(Spec, frozen=True):
 class FeedSpec(Spec, frozen=True):
     """Where the feed dicts come from.
 
-    files (JSON, safetensors, npz, or a folder of per-iteration JSON) win over script, script over synthetic data.
-    val_range: input name ("" for all others) -> (low, high).
-    shapes: input name -> one shape per iteration in turn (dimensions as integers).
-    iterations: None is 1 for synthetic data and all that the source holds otherwise.
-    script: path of a Python file; function: the name in it.
+    files (JSON, safetensors, npz, or a folder of per-iteration JSON) take precedence over script, script over synthetic
+    data. val_range: input name ("" for all others) -> (low, high). shapes: input name -> one shape per iteration in
+    turn (dimensions as integers). iterations: None is 1 for synthetic data, otherwise all that the source has. script:
+    path of a Python file; function: the name in it.
     """
 
     seed: int = 1
@@ -68,7 +67,7 @@ class FeedSpec(Spec, frozen=True):
 
 
 class ModelOptions(Spec, frozen=True):
-    """How a model file is read before anything runs. fp16: it is converted to FP16 then."""
+    """How a model file is read before anything runs. fp16: convert it to FP16."""
 
     external_data_dir: str | None = None
     ignore_external_data: bool = False

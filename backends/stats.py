@@ -21,9 +21,9 @@ Index = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Stats:
-    """Statistics of one array. A NaN among the values makes all of them NaN, and `argmin` its first place.
+    """Statistics of one array. A NaN among the values makes all of them NaN, and `argmin` its first index.
 
-    std, var: of the population. quantiles: median, p90, p95, p99, interpolated linearly; None if not wanted.
+    std, var: of the population. quantiles: median, p90, p95, p99, interpolated linearly; None if not requested.
     nan, inf: counts.
     """
 
@@ -46,7 +46,7 @@ class Stats:
 
 
 def array_stats(array: Array, quantiles: bool = True) -> Stats | None:
-    """Compute an array's statistics; None for no elements, text, complex numbers and raw bytes."""
+    """Return an array's statistics; None for no elements, text, complex numbers and raw bytes."""
     values = _numbers(array)
     if values is None or not values.size:
         return None
@@ -76,7 +76,7 @@ def _index(place: int, shape: tuple[int, ...]) -> Index:
 
 
 def _numbers(array: Array) -> Array | None:
-    """The values in a type that NumPy computes with; None for those that are no real numbers."""
+    """Return the values in a type that NumPy computes with; None if they are not real numbers."""
     name = dtype_name(array)
     if name == "bool":
         return array.view(np.uint8)
@@ -86,7 +86,7 @@ def _numbers(array: Array) -> Array | None:
 
 
 class _Sums:
-    """Running sums; the chunks' variances are joined by Chan's formula (Stanford STAN-CS-79-773, 1979)."""
+    """Running sums; the chunks' variances are combined by Chan's formula (Stanford STAN-CS-79-773, 1979)."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -118,10 +118,10 @@ def _quantiles(flat: Array, nan: int) -> tuple[float, ...]:
     if nan:
         return (math.nan,) * len(QUANTILES)
     rest, found = flat.copy(), []
-    done = 0  # places before the rest, which all hold smaller values
+    done = 0  # positions before the rest, which hold smaller values
     for place in (q * (flat.size - 1) for q in QUANTILES):
         at = math.floor(place) - done
-        rest.partition(at)  # of the rest only: three times faster than one partition for all places
+        rest.partition(at)  # only of the rest: three times faster than one partition for all positions
         rest, done = rest[at:], done + at
         low = float(rest[0])
         high = float(rest[1:].min()) if rest.size > 1 else low
@@ -130,7 +130,7 @@ def _quantiles(flat: Array, nan: int) -> tuple[float, ...]:
 
 
 def stats_text(array: Array, stats: Stats | None = None) -> str:
-    """Write the statistics as in Polygraphy's line after "Stats: "; counts of NaN and Inf follow if any."""
+    """Return the statistics as in Polygraphy's line after "Stats: ", followed by counts of NaN and Inf if any."""
     stats = stats or array_stats(array)
     if stats is None:
         return "no elements" if not array.size else f"none for {dtype_name(array)}"
@@ -147,9 +147,9 @@ def stats_text(array: Array, stats: Stats | None = None) -> str:
 
 
 def histogram(array: Array, span: tuple[float, float] | None = None) -> tuple[list[int], list[float]] | None:
-    """Count the finite values in 10 bins between the ends of `span` (or of the values): counts and 11 edges.
+    """Count the finite values in 10 bins over `span` (default: the values' range); return counts and 11 edges.
 
-    None where there is nothing to count: text, bool, complex, no finite value.
+    None if there is nothing to count: text, bool, complex, no finite value.
     """
     values = None if dtype_name(array) == "bool" else _numbers(array)
     if values is None:
@@ -165,7 +165,7 @@ def histogram(array: Array, span: tuple[float, float] | None = None) -> tuple[li
 
 
 def histogram_text(array: Array, span: tuple[float, float] | None = None) -> str:
-    """Write the histogram as Polygraphy does; empty where there is none."""
+    """Return the histogram as Polygraphy writes it; empty if there is none."""
     found = histogram(array, span)
     if found is None or not max(found[0]):
         return ""

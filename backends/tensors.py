@@ -1,4 +1,4 @@
-"""Data types and tensors: one table of names, and honest text for values and shapes.
+"""Data types and tensors: one table of names, and unambiguous text for values and shapes.
 
 Type names are ONNX's in lower case ("float32", "bfloat16", "float8_e4m3fn", "int4", "bool", "string").
 NumPy has no bfloat16, FP8, FP6, FP4 or 2- and 4-bit integers: ml_dtypes supplies them. Strings are NumPy object
@@ -24,7 +24,7 @@ Dim = int | str | None
 
 
 class DType(NamedTuple):
-    """One element type: name, ONNX's TensorProto.DataType number, NumPy's type, bits an element in ONNX."""
+    """One element type: name, ONNX's TensorProto.DataType number, NumPy's type, bits per element in ONNX."""
 
     name: str
     onnx: int
@@ -78,7 +78,7 @@ EXTENDED_NAMES = frozenset(row.name for row in DTYPES if row.numpy.isbuiltin == 
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """What is known of a tensor before it has values. A dimension is a number, a symbol or None (unknown)."""
+    """A tensor's name, type and shape. A dimension is a number, a symbol or None (unknown)."""
 
     name: str
     dtype: str
@@ -88,7 +88,7 @@ class TensorInfo:
 def dtype_name(kind: Array | np.dtype[Any] | int) -> str:
     """Return the name of the type of an array, of a NumPy type or of a TensorProto.DataType number.
 
-    NumPy's own name where it is none of ONNX's; "unknown" for a number that is not in the table.
+    NumPy's own name if ONNX has none; "unknown" for a number that is not in the table.
     """
     if isinstance(kind, int):
         return type_name(kind)
@@ -100,7 +100,7 @@ def dtype_name(kind: Array | np.dtype[Any] | int) -> str:
 
 
 def dtype_row(name: str) -> DType:
-    """Return the table's row for a type name. UsageError names the ones there are."""
+    """Return the table's row for a type name. UsageError lists the valid ones."""
     row = _BY_NAME.get(_ALIASES.get(name, name))
     if row is None:
         raise UsageError(f"unknown data type {shown(name, 60)!r}; one of: {', '.join(_BY_NAME)}")
@@ -126,7 +126,7 @@ def to_onnx(name: str) -> int:
 
 
 def is_floating(name: str) -> bool:
-    """True for every floating type, bfloat16, FP8, FP6 and FP4 among them."""
+    """True for every floating-point type, including bfloat16, FP8, FP6 and FP4."""
     return "float" in name
 
 
@@ -136,12 +136,12 @@ def is_integral(name: str) -> bool:
 
 
 def packed_nbytes(name: str, shape: Sequence[int]) -> int:
-    """Return the bytes that a tensor takes in an ONNX file, where smaller ones are packed (FP6: 4 in 3)."""
+    """Return the bytes that a tensor takes in an ONNX file, which packs small types (FP6: 4 in 3 bytes)."""
     return (math.prod(shape) * dtype_row(name).bits + 7) // 8
 
 
 def format_value(value: Any) -> str:
-    """Write one element so that values that differ look different; text is quoted and made harmless."""
+    """Format one element so that different values look different; text is quoted and escaped."""
     if isinstance(value, str | bytes):
         return f'"{shown(value if isinstance(value, str) else value.decode("utf-8", "replace"), 200)}"'
     dtype = np.asarray(value).dtype
@@ -152,16 +152,16 @@ def format_value(value: Any) -> str:
 
 
 def format_shape(shape: Sequence[Dim] | None) -> str:
-    """Write a shape as `1x3xN`; `scalar` for none, `?` for what is not known."""
+    """Format a shape as `1x3xN`; `scalar` for no dimensions, `?` for unknown ones."""
     if shape is None:
         return "?"
     return "x".join("?" if dim is None else shown(str(dim), 20) for dim in shape) or "scalar"
 
 
 def format_array(array: Array, edge: int = 3, width: int = 75) -> str:
-    """Write an array as NumPy prints it, in lines of `width` characters.
+    """Format an array as NumPy prints it, in lines of `width` characters.
 
-    Of more than 1000 elements it has `edge` at each end of each dimension. -1 is no limit, for either.
+    Above 1000 elements, only `edge` at each end of each dimension are shown. -1 means no limit, for either.
     """
     if array.dtype.kind == "V" and dtype_name(array) not in EXTENDED_NAMES:
         return f"{array.size} raw elements of {array.itemsize} bytes (their type is not known)"

@@ -1,4 +1,4 @@
-"""Text that comes from models and files is data: it is shown, never obeyed."""
+"""Escapes text from models and files before it is shown."""
 
 import unicodedata
 
@@ -32,5 +32,5 @@ def shown(text: str, limit: int | None = None) -> str:
 
 
 def shown_lines(text: object, limit: int | None = None) -> str:
-    """Return a message that may quote names, safe to print, its line breaks kept; `limit` is that of a line."""
+    """Return a message that may quote names, escaped, with line breaks kept; `limit` applies per line."""
     return "\n".join(shown(line, limit) for line in str(text).removesuffix("\n").split("\n"))

@@ -1,4 +1,4 @@
-"""Torch tensors as NumPy arrays, where torch is installed. Torch is never imported before it is needed."""
+"""Converts torch tensors to NumPy arrays, if torch is installed. Torch is imported only when needed."""
 
 import io
 from typing import Any
@@ -45,11 +45,11 @@ def to_array(tensor: Any) -> Array:
 
 
 def tensor_from_base64(text: str) -> Array:
-    """Read what `torch.save` wrote, weights only: no pickled code runs. ValueError if it is no tensor."""
+    """Read what `torch.save` wrote, weights only: no pickled code runs. ValueError if it is not a tensor."""
     torch = import_torch("a torch tensor in the file")
     try:
         tensor = torch.load(io.BytesIO(pybase64.b64decode(text, validate=True)), weights_only=True)
-    except Exception as error:  # torch.load gives up with many kinds of errors
+    except Exception as error:  # torch.load raises many kinds of errors
         raise ValueError(f"not a torch tensor: {str(error).splitlines()[0][:200]}") from error
     if not is_tensor(tensor):
         raise ValueError("not a torch tensor")

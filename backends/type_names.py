@@ -1,4 +1,4 @@
-"""Names of ONNX's data types, without NumPy: whoever only reads a structure needs no more.
+"""Names of ONNX's data types, without NumPy, for code that only reads a structure.
 
 Names are ONNX's in lower case.
 """
@@ -37,5 +37,5 @@ TYPE_NAMES: dict[int, str] = {
 
 
 def type_name(number: int) -> str:
-    """Return the name of a TensorProto.DataType number; "unknown" for one that is not in the table."""
+    """Return the name of a TensorProto.DataType number; "unknown" for an unknown one."""
     return TYPE_NAMES.get(number, "unknown")

@@ -1,11 +1,11 @@
-"""The demo pair: a small transformer encoder in FP32 and its FP16 form, with real numerical trouble.
+"""The demo pair: a small transformer encoder in FP32 and its FP16 form, with realistic numerical problems.
 
-Made offline in seconds, the same bytes each time. What goes wrong happens in real encoders too:
+Generated offline in seconds, reproducibly. The problems occur in real encoders too:
 
 - layer 3, attention: queries and keys share a large component in one channel of each head, so that all logits
-  lie near 900, where FP16 steps by 0.5; the softmax turns these roundings into errors of its probabilities.
+  lie near 900, where FP16's spacing is 0.5; the softmax turns these roundings into errors of its probabilities.
 - layer 6, output LayerNorm: a massive activation in one channel (about 400) is squared beyond 65504, FP16's
-  largest number; the variance becomes infinite and every token comes out the same.
+  largest number; the variance becomes infinite and all tokens become equal.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ Array = NDArray[Any]
 
 LAYERS, HIDDEN, HEADS, INNER, TOKENS, VOCABULARY, CLASSES = 8, 128, 4, 512, 64, 1000, 8
 HEAD = HIDDEN // HEADS
-LOGIT = 900.0  # what the shared component adds to every attention logit of the sharp layer
+LOGIT = 900.0  # added by the shared component to every attention logit of the affected layer
 MASSIVE = 400.0
 SHARP_LAYER, MASSIVE_LAYER = 3, 6
 
@@ -76,7 +76,7 @@ def demo_model() -> onnx.ModelProto:
 
 
 class _Builder:
-    """Nodes and weights in the making; node names are paths, as exporters write them."""
+    """Nodes and weights under construction; node names are paths, as exporters write them."""
 
     def __init__(self) -> None:
         self.random = np.random.default_rng(20)
@@ -164,7 +164,7 @@ def _layer(build: _Builder, name: str, layer: int, hidden: str) -> str:
 
 
 def _massive() -> tuple[Array, Array]:
-    """A bias with one massive channel, and the LayerNorm scale that a trained model answers it with."""
+    """Return a bias with one massive channel, and a LayerNorm scale like that of a trained model."""
     bias, scale = np.zeros(HIDDEN), np.full(HIDDEN, MASSIVE / np.sqrt(HIDDEN))
     bias[17], scale[17] = MASSIVE, 0.1
     return bias, scale
@@ -185,7 +185,7 @@ def _attention(build: _Builder, name: str, hidden: str, *, sharp: bool) -> str:
 
 
 def _project(build: _Builder, name: str, hidden: str, *, sharp: bool) -> str:
-    """Queries or keys; in the sharp layer each head's first channel is one large number for all tokens."""
+    """Return queries or keys; in the affected layer each head's first channel is one large number for all tokens."""
     if not sharp:
         return build.linear(name, hidden, HIDDEN, HIDDEN)
     weight = build.random.standard_normal((HIDDEN, HIDDEN)) / np.sqrt(HIDDEN)

@@ -1,1 +1,1 @@
-"""Timing: what can be timed, the loop that times it, and trtexec's files."""
+"""Benchmarks: what can be timed, the timing loop, and trtexec's files."""

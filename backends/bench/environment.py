@@ -1,4 +1,4 @@
-"""What figures were measured on."""
+"""Describes the machine that figures were measured on."""
 
 import os
 import platform
@@ -10,7 +10,7 @@ _PACKAGES = ("onnxruntime-gpu", "onnxruntime", "tensorrt")
 
 
 def environment() -> dict[str, Any]:
-    """Processor, the CPUs this process may use, its GPUs, versions of the engines that are installed."""
+    """Return the CPU model, the number of usable CPUs, the GPUs, and the versions of installed engines."""
     cpus = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     return {"processor": _processor(), "cpus": len(cpus), "gpus": visible, "versions": _versions()}

@@ -1,4 +1,4 @@
-"""The measured loop: warm-up, then runs until both a number and a duration are reached, on one or several streams."""
+"""The timing loop: warm-up, then runs until both a number and a duration are reached, on one or more streams."""
 
 import gc
 import threading
@@ -18,9 +18,9 @@ Tick = Callable[[float, int], None]
 
 @dataclass(frozen=True)
 class Plan:
-    """warm_up (seconds) and warm_up_runs: both are reached before anything counts, at least one run in any case.
+    """When to stop. warm_up (seconds) and warm_up_runs must both be reached before runs count; at least one run.
 
-    duration (seconds) and iterations: both are reached, each stream for itself. idle: seconds between two runs.
+    duration (seconds) and iterations must both be reached, per stream. idle: seconds between two runs.
     """
 
     warm_up: float = 0.2
@@ -32,9 +32,9 @@ class Plan:
 
 @dataclass
 class Measured:
-    """What was measured: `streams` holds the timings of each stream in order, `seconds` the wall clock of it all.
+    """Timings: `streams` holds those of each stream in order, `seconds` is the wall time of all.
 
-    warm_ups: runs that did not count. cut: ended early, at MOST_RUNS.
+    warm_ups: runs that were not counted. cut: stopped early, at MOST_RUNS.
     """
 
     streams: list[list[Timing]] = field(default_factory=list)
@@ -47,11 +47,11 @@ class Measured:
         return sum(map(len, self.streams))
 
     def timings(self) -> list[Timing]:
-        """All timings, by their start."""
+        """All timings, sorted by start."""
         return sorted(timing for stream in self.streams for timing in stream)
 
     def add(self, other: "Measured") -> None:
-        """Take a further round of the same streams."""
+        """Append another round of the same streams."""
         self.streams = [mine + more for mine, more in zip(self.streams, other.streams, strict=True)]
         self.seconds += other.seconds
         self.warm_ups += other.warm_ups
@@ -59,9 +59,9 @@ class Measured:
 
 
 def measure(streams: Sequence[Timed], plan: Plan, tick: Tick = lambda fraction, runs: None) -> Measured:
-    """Run all streams at once by `plan`, without garbage collection. What a run raises ends it all, and is raised.
+    """Run all streams concurrently by `plan`, with garbage collection off. An exception of any run ends all.
 
-    tick: told the part that is done (0 to 1) and the runs of the first stream, between two runs of it, rarely.
+    tick: called occasionally between two runs of the first stream, with the fraction done (0 to 1) and its run count.
     """
     loop = _Loop(plan, len(streams), tick)
     with _no_collection():
@@ -88,7 +88,7 @@ class _Loop:
         self.error: BaseException | None = None
 
     def work(self, number: int, timed: Timed) -> None:
-        """One stream from warm-up to end."""
+        """Run one stream from warm-up to end."""
         try:
             self._warm_ups[number] = self._warm_up(timed)
             self._barrier.wait()
@@ -136,7 +136,7 @@ class _Loop:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """As `timeit`: a collection would land on some runs."""
+    """Like `timeit`: a collection would distort some runs."""
     was_on = gc.isenabled()
     gc.collect()
     gc.disable()

@@ -1,4 +1,4 @@
-"""onnxruntime, timed: `session.run` on the CPU; on an NVIDIA GPU an IOBinding whose copies are timed by themselves."""
+"""Times onnxruntime: `session.run` on the CPU; on an NVIDIA GPU an IOBinding with separately timed copies."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ _FEW = 8
 
 
 class HostTimed:
-    """`session.run` with arrays: what a program that calls onnxruntime gets."""
+    """`session.run` with arrays, as a program that calls onnxruntime does it."""
 
     phases: tuple[str, ...] = ("compute",)
 
@@ -53,7 +53,7 @@ class HostTimed:
 
 
 class DeviceTimed:
-    """An IOBinding whose inputs and outputs lie on the GPU; with transfers each run copies them, phase by phase."""
+    """An IOBinding with inputs and outputs on the GPU; with transfers, each run copies them, as separate phases."""
 
     def __init__(self, session: Any, name: str, feed: Feed, device: int, transfers: bool) -> None:
         self._session, self._name, self._transfers = session, name, transfers
@@ -102,7 +102,7 @@ class DeviceTimed:
 
 
 class GraphTimed(DeviceTimed):
-    """The same with a captured CUDA graph, whose outputs stay at one address. shapes: of the outputs, by name."""
+    """The same with a captured CUDA graph, whose outputs have fixed addresses. shapes: of the outputs, by name."""
 
     def __init__(
         self, session: Any, name: str, feed: Feed, device: int, transfers: bool, shapes: Mapping[str, Sequence[int]]
@@ -118,7 +118,7 @@ class GraphTimed(DeviceTimed):
 
 
 class OnnxrtSubject:
-    """One session; streams are concurrent runs of it, each on a CUDA stream of its own."""
+    """One session; streams are concurrent runs of it, each on its own CUDA stream."""
 
     def __init__(self, spec: RunnerSpec, model: Loadable, setup: Setup, name: str) -> None:
         self.name, self._spec, self._model, self._setup = name, spec, model, setup
@@ -177,9 +177,9 @@ class OnnxrtSubject:
 
 
 def output_shapes(session: Any, spec: RunnerSpec, model: Loadable, feed: Feed) -> dict[str, Sequence[int]]:
-    """As the model declares them; where it leaves dimensions open, as a run on the CPU gives them.
+    """Return output shapes as the model declares them; where dimensions are open, as a run on the CPU yields them.
 
-    Not from another session on the GPU: graphs captured after one were seen to replay a tenth slower.
+    Not from another session on the GPU: graphs captured after one replayed about 10 % slower.
     """
     declared = {node.name: node.shape for node in session.get_outputs()}
     if all(isinstance(size, int) for shape in declared.values() for size in shape):
@@ -189,7 +189,7 @@ def output_shapes(session: Any, spec: RunnerSpec, model: Loadable, feed: Feed) -
 
 
 def open_subject(spec: RunnerSpec, model: Loadable, setup: Setup, name: str) -> OnnxrtSubject:
-    """Open an onnxruntime session to be timed. Raises as `backends.onnxrt.session.open_session`."""
+    """Open an onnxruntime session for timing. Raises like `backends.onnxrt.session.open_session`."""
     return OnnxrtSubject(spec, model, setup, name)
 
 
@@ -200,10 +200,10 @@ def profiled(
     runs: Callable[[int], int],
     folder: Path,
 ) -> tuple[Path, Path | None]:
-    """Run with onnxruntime's profiler on: its file, and the graph that it ran (None where it cannot be written).
+    """Run with onnxruntime's profiler; return its file and the executed graph (None if it cannot be written).
 
-    make_feed: the feed for the model's inputs; runs: how often to run a graph of so many nodes. Both files are written
-    to `folder`.
+    make_feed: makes a feed for the model's inputs; runs: number of runs for a graph of so many nodes. Both files are
+    written to `folder`.
     """
     spec = msgspec.structs.replace(spec, options={**spec.options, "profile": str(folder / "profile")})
     graph: Path | None = folder / "executed.onnx"

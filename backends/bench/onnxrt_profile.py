@@ -1,9 +1,9 @@
-"""onnxruntime's profile, read into layers.
+"""Reads onnxruntime's profile as layers.
 
 The file is Chrome's trace format: an array of events with `ts` and `dur` in microseconds. A node's kernel is an event
-of category Node whose name is the node's and `_kernel_time`; a run is the event `model_run`. Nodes of a body run
-inside the event of the node that holds it (If, Loop, Scan), which is given its own time only, so that the layers
-add up to the run.
+of category Node whose name is the node's and `_kernel_time`; a run is the event `model_run`. Nodes of a body run inside
+the event of the node that holds it (If, Loop, Scan), which counts only its own time, so that the layers add up to the
+run.
 """
 
 import json
@@ -22,9 +22,9 @@ Event = Mapping[str, Any]
 
 @dataclass
 class LayerTime:
-    """One layer: what it took in each profiled run, in milliseconds, its bodies' nodes not counted.
+    """One layer: its time in each profiled run, in milliseconds, excluding nodes of its bodies.
 
-    calls: how often it ran in all (more than once a run inside a loop).
+    calls: how often it ran in total (more than once per run inside a loop).
     """
 
     name: str
@@ -43,17 +43,17 @@ class LayerTime:
 
     @property
     def typical_ms(self) -> float:
-        """The mean of the middle half of the runs: one that was interrupted does not count, and the microseconds that
-        the profiler rounds to still do.
+        """Return the mean of the middle half of the runs: unlike the mean it ignores interrupted runs, unlike the
+        median it averages out the profiler's rounding to microseconds.
         """
         ordered, out = sorted(self.runs_ms), len(self.runs_ms) // 4
         return fmean(ordered[out : len(ordered) - out])
 
 
 def read_profile(path: Path, skip: int) -> list[LayerTime]:
-    """The layers of a profile in the order in which they first ran, without its first `skip` runs.
+    """Return the layers of a profile in order of first execution, without its first `skip` runs.
 
-    Raises BadFile for what is no profile of onnxruntime, or holds no more runs than are skipped.
+    Raises BadFile if it is not an onnxruntime profile, or has no more than `skip` runs.
     """
     events = _events(path)
     starts = sorted(float(event["ts"]) for event in events if event.get("name") == "model_run")
@@ -85,7 +85,7 @@ def _is_kernel(event: Event) -> bool:
 
 
 def _own_times(events: Iterable[Event]) -> list[tuple[Event, float]]:
-    """Events by their start, each with its duration less that of the events inside it on the same thread."""
+    """Return events sorted by start, each with its duration less that of nested events on the same thread."""
     found: list[tuple[Event, float]] = []
     open_: dict[Any, list[tuple[float, int]]] = {}
     for event in sorted(events, key=lambda event: (float(event["ts"]), -float(event.get("dur") or 0))):

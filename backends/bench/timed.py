@@ -1,4 +1,4 @@
-"""What a bench times: a backend with a model and its inputs in place, ready to run again and again."""
+"""What a bench times: a backend with a model and its inputs, ready to run repeatedly."""
 
 import importlib
 import time
@@ -22,9 +22,9 @@ _MODULES = {"onnxrt": "layerwise._tool.backends.bench.onnxrt", "trt": "layerwise
 
 @dataclass(frozen=True)
 class Setup:
-    """How a backend is to be driven.
+    """How to run a backend.
 
-    transfers: inputs come from the host and outputs go back to it in every run. cuda_graph: replay a captured graph.
+    transfers: each run copies inputs from the host and outputs back. cuda_graph: replay a captured graph.
     """
 
     transfers: bool = True
@@ -32,40 +32,40 @@ class Setup:
 
 
 class Timed(Protocol):
-    """One stream of runs. phases: what of a run can be told apart, of enqueue, h2d, compute and d2h."""
+    """One stream of runs. phases: those measured separately, of enqueue, h2d, compute and d2h."""
 
     phases: tuple[str, ...]
 
     def run(self) -> Timing:
-        """Run once, to the end. Start and end (seconds of `time.perf_counter`), then the seconds of each phase."""
+        """Run once and wait. Return start and end (seconds of `time.perf_counter`), then the seconds of each phase."""
         ...
 
     def outputs(self) -> dict[str, Array]:
-        """The outputs of the last run, on the host."""
+        """Return the outputs of the last run, on the host."""
         ...
 
 
 class Subject(Protocol):
-    """A model in a backend, to be timed."""
+    """A model in a backend, ready to be timed."""
 
     name: str
     inputs: list[TensorInfo]
 
     def streams(self, feed: Feed, count: int) -> Sequence[Timed]:
-        """`count` streams that may run at the same time. UsageError where that cannot be."""
+        """Return `count` streams that can run concurrently. UsageError if that is impossible."""
         ...
 
     def notes(self) -> list[str]:
-        """What a user should know before believing the numbers, one sentence each."""
+        """Return caveats about the figures, one sentence each."""
         ...
 
     def close(self) -> None:
-        """Give back memory and devices."""
+        """Release memory and devices."""
         ...
 
 
 class RunnerTimed:
-    """Any runner, timed from outside: a run is one `infer`, data transfers and all."""
+    """Any runner, timed from outside: a run is one `infer`, including data transfers."""
 
     phases: tuple[str, ...] = ("compute",)
 
@@ -85,7 +85,7 @@ class RunnerTimed:
 
 
 class RunnerSubject:
-    """A subject made of any runner, one stream at a time."""
+    """A subject made from any runner, one stream at a time."""
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
@@ -104,10 +104,9 @@ class RunnerSubject:
 
 
 def open_subject(spec: RunnerSpec, model: Loadable, setup: Setup, name: str) -> Subject:
-    """Open the backend of `spec` on `model` to be timed. Raises as `open_runner`; UsageError for a setup it lacks.
+    """Open the backend of `spec` on `model` for timing. Raises like `open_runner`; UsageError for an unsupported setup.
 
-    A backend that can tell the phases of a run has a module with an `open_subject` of its own; others are timed
-    from outside.
+    A backend that can time the phases of a run has its own `open_subject` in a module; others are timed from outside.
     """
     module = _MODULES.get(spec.kind)
     if module is not None:

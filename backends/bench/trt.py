@@ -1,7 +1,7 @@
-"""TensorRT, timed: copies, enqueueing and computing told apart, one context a stream, CUDA graphs, layers by IProfiler.
+"""Times TensorRT: copies, enqueueing and computing separately, one context per stream, CUDA graphs, layers by
+IProfiler.
 
-Everything is put in place by one ordinary run of the runner; what is timed are further runs of the same context on the
-same addresses.
+One ordinary run of the runner sets everything up; the timed runs reuse its context and addresses.
 """
 
 import time
@@ -24,9 +24,9 @@ from layerwise._tool.backends.trt.options import trt_options
 
 
 class TrtTimed:
-    """One context with its stream. With transfers each run copies inputs and outputs, phase by phase.
+    """One context with its stream. With transfers, each run copies inputs and outputs, as separate phases.
 
-    enqueue: what the host takes to launch, within compute.
+    enqueue: host time to launch, included in compute.
     """
 
     def __init__(self, runner: TrtRunner, feed: Feed, setup: Setup) -> None:
@@ -82,7 +82,7 @@ class TrtTimed:
 
 
 class TrtSubject:
-    """One engine, built or loaded; each stream has a context of its own."""
+    """One engine, built or loaded; each stream has its own context."""
 
     def __init__(self, spec: RunnerSpec, model: Loadable, setup: Setup, name: str) -> None:
         opened = open_runner(spec, model, name=name)
@@ -101,7 +101,7 @@ class TrtSubject:
         return [TrtTimed(runner, feed, self._setup) for runner in self._runners[:count]]
 
     def layers(self, feed: Feed, runs: int, skip: int) -> list[LayerTime]:
-        """The engine's layers in their order, timed by its profiler, without the first `skip` runs."""
+        """Return the engine's layers in order, timed by its profiler, without the first `skip` runs."""
         timed = TrtTimed(self._runners[0], feed, Setup())
         context, seen = self._runners[0].execution.context, _profiler()
         context.profiler = seen
@@ -113,7 +113,7 @@ class TrtSubject:
                 for name, times in seen.layers.items()]  # fmt: skip
 
     def information(self) -> str:
-        """What the engine's inspector says of its layers, as JSON: in full if the engine was built with detailed
+        """Return the engine inspector's layer information as JSON, complete if the engine was built with detailed
         profiling verbosity.
         """
         execution = self._runners[0].execution
@@ -135,12 +135,12 @@ class TrtSubject:
 
 
 def open_subject(spec: RunnerSpec, model: Loadable, setup: Setup, name: str) -> TrtSubject:
-    """Build or load the engine to be timed. Raises as `backends.trt.open_trt`."""
+    """Build or load the engine for timing. Raises like `backends.trt.open_trt`."""
     return TrtSubject(spec, model, setup, name)
 
 
 def _profiler() -> Any:
-    """TensorRT's profiler: `layers` are name -> run -> milliseconds; `run`: the one that goes on, negative: none."""
+    """TensorRT's profiler. `layers` maps name -> run -> milliseconds; `run` is the current one, negative for none."""
     base = tensorrt().IProfiler
 
     class Layers(base):  # type: ignore[misc, valid-type]

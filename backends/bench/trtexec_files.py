@@ -1,7 +1,7 @@
-"""The files that trtexec exports: times, layer profile, layer information.
+"""Reads and writes the files that trtexec exports: times, layer profile, layer information.
 
-Formats as in TensorRT's samples/common/sampleReporting.cpp: milliseconds; older versions write `inMs` and `outMs` for
-`h2dMs` and `d2hMs`.
+Formats as in TensorRT's samples/common/sampleReporting.cpp: milliseconds; older versions write `inMs` and `outMs`
+instead of `h2dMs` and `d2hMs`.
 """
 
 import json
@@ -21,7 +21,7 @@ _PHASES = {"h2d": "h2dMs", "compute": "computeMs", "d2h": "d2hMs"}
 
 @dataclass
 class Times:
-    """Latencies in milliseconds, one per run, and the phases of each run where they are told apart."""
+    """Latencies in milliseconds, one per run, and the phases of each run if measured."""
 
     latency: list[float] = field(default_factory=list)
     phases: dict[str, list[float]] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class Times:
 
 @dataclass(frozen=True)
 class ProfileLayer:
-    """One layer of a profile; percent of the time of all layers."""
+    """One layer of a profile; percent is its share of the time of all layers."""
 
     name: str
     mean_ms: float
@@ -40,7 +40,7 @@ class ProfileLayer:
 
 
 def write_times(timings: Sequence[Timing], phases: Sequence[str]) -> str:
-    """The text of `--exportTimes`. A phase that is not told apart has no length, before or after what is."""
+    """Return the text of `--exportTimes`. A phase that was not measured has length zero."""
     origin = timings[0][0] if timings else 0.0
     lines = []
     for start, end, *lengths in timings:
@@ -59,7 +59,7 @@ def write_times(timings: Sequence[Timing], phases: Sequence[str]) -> str:
 
 
 def write_profile(layers: Sequence[ProfileLayer], count: int) -> str:
-    """The text of `--exportProfile`; `count`: runs that were profiled."""
+    """Return the text of `--exportProfile`; `count`: number of profiled runs."""
     rows: list[dict[str, Any]] = [{"count": count}]
     rows += [
         {"name": layer.name, "timeMs": layer.total_ms, "averageMs": layer.mean_ms, "medianMs": layer.median_ms,
@@ -69,7 +69,7 @@ def write_profile(layers: Sequence[ProfileLayer], count: int) -> str:
 
 
 def read_times(path: Path) -> Times:
-    """A file of `--exportTimes`, of trtexec or of ours. Raises BadFile for anything else."""
+    """Read a file of `--exportTimes`, from trtexec or from us. Raises BadFile for anything else."""
     rows = _rows(path)
     if not rows or not all("latencyMs" in row for row in rows):
         raise BadFile(path, "is not a file of trtexec's --exportTimes: its rows have no latencyMs")
@@ -86,12 +86,12 @@ def read_times(path: Path) -> Times:
 
 
 def is_profile(path: Path) -> bool:
-    """Whether the file is one of `--exportProfile`. Raises BadFile if it is no array of objects."""
+    """Return whether the file is one of `--exportProfile`. Raises BadFile if it is not an array of objects."""
     return any("averageMs" in row or "percentage" in row for row in _rows(path))
 
 
 def read_profile(path: Path) -> list[ProfileLayer]:
-    """A file of `--exportProfile`, of trtexec or of ours. Raises BadFile for anything else."""
+    """Read a file of `--exportProfile`, from trtexec or from us. Raises BadFile for anything else."""
     rows = [row for row in _rows(path) if "name" in row]
     if not rows:
         raise BadFile(path, "is not a file of trtexec's --exportProfile: it has no layers")

@@ -1,4 +1,4 @@
-"""CUDA by cuda-python: buffers, streams, graphs, and the metrics of a comparison on the device.
+"""CUDA through cuda-python: buffers, streams, graphs, and comparison metrics on the device.
 
-`cuda` is imported inside functions alone; everything here can be imported without a GPU.
+`cuda` is imported inside functions only, so everything here can be imported without a GPU.
 """

@@ -1,4 +1,4 @@
-"""An onnxruntime session whose outputs stay where they are made."""
+"""An onnxruntime session whose outputs stay on the device."""
 
 import time
 from collections.abc import Mapping
@@ -22,10 +22,10 @@ _KINDS = {CUDA: "cuda", CPU: "cpu"}
 
 
 class BoundSession:
-    """Runs a model by an IOBinding, a new one each time: tensors of a run live as long as somebody holds them.
+    """Runs a model with a new IOBinding each time; tensors of a run live as long as they are referenced.
 
-    They lie on the GPU with the CUDA provider, in the host's memory with the CPU's. UsageError for another provider, or
-    outputs that are no tensors of numbers; else raises as `open_session`.
+    They are on the GPU with the CUDA provider, in host memory with the CPU provider. UsageError for other providers and
+    for outputs that are not numeric tensors; otherwise raises like `open_session`.
     """
 
     def __init__(self, spec: RunnerSpec, model: Loadable, name: str = "onnxruntime") -> None:
@@ -42,7 +42,7 @@ class BoundSession:
         self.outputs = [node.name for node in nodes]
 
     def run(self, feed: Mapping[str, Value]) -> dict[str, DeviceTensor]:
-        """Run once and wait; the outputs by name. LayerwiseError naming the node that failed."""
+        """Run once and wait; return the outputs by name. LayerwiseError names the node that failed."""
         with in_words(self.name):
             binding = self._session.io_binding()
             held = {name: _held(value) for name, value in feed.items()}
@@ -55,7 +55,7 @@ class BoundSession:
             return {name: _tensor(value) for name, value in zip(self.outputs, binding.get_outputs(), strict=True)}
 
     def infer(self, feed: Mapping[str, Any]) -> IterationResult:
-        """The same as `Runner.infer`, with `DeviceTensor` for arrays."""
+        """Like `Runner.infer`, with `DeviceTensor` instead of arrays."""
         start = time.perf_counter()
         outputs: Mapping[str, Any] = self.run(feed)
         return IterationResult(outputs, time.perf_counter() - start, self.name)
@@ -65,7 +65,7 @@ class BoundSession:
 
 
 def device_of(spec: RunnerSpec) -> int:
-    """The number of the GPU that a runner asks for. UsageError if it is none."""
+    """Return the index of the GPU that a runner asks for. UsageError if it is invalid."""
     given = [values["device_id"] for values in spec.provider_options.values() if "device_id" in values]
     if given and not given[0].isdecimal():
         raise UsageError(f"device_id={shown(given[0], 40)}: give the number of a GPU")

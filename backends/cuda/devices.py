@@ -1,4 +1,4 @@
-"""Events, graphs and copies within the device, beside the buffers and streams of `backends.trt.inference.memory`."""
+"""CUDA events, graphs and device-to-device copies, in addition to `backends.trt.inference.memory`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,13 +31,13 @@ class Event:
 
 
 class Graph:
-    """Work captured from a stream, launched as one."""
+    """Work captured from a stream, launched as a unit."""
 
     def __init__(self, executable: Any) -> None:
         self._executable = executable
 
     def launch(self, stream: Stream) -> None:
-        """Begin the captured work on `stream`; the memory that it names must still be there."""
+        """Enqueue the captured work on `stream`; the memory it uses must still be allocated."""
         check(cudart().cudaGraphLaunch(self._executable, stream.handle), "a CUDA graph cannot be launched")
 
     def close(self) -> None:
@@ -48,7 +48,7 @@ class Graph:
 
 @contextmanager
 def captured(stream: Stream) -> Iterator[list[Graph]]:
-    """Capture what is put on `stream` inside the block; the list holds the graph afterwards."""
+    """Capture what is enqueued on `stream` inside the block; afterwards the list holds the graph."""
     cuda, found = cudart(), list[Graph]()
     mode = cuda.cudaStreamCaptureMode.cudaStreamCaptureModeThreadLocal
     check(cuda.cudaStreamBeginCapture(stream.handle, mode), "a CUDA graph cannot be captured")
@@ -62,7 +62,7 @@ def captured(stream: Stream) -> Iterator[list[Graph]]:
 
 
 def copy_on_device(stream: Stream, to: int, source: int, size: int) -> None:
-    """Begin to copy `size` bytes between two device addresses."""
+    """Enqueue a copy of `size` bytes between two device addresses."""
     cuda = cudart()
     kind = cuda.cudaMemcpyKind.cudaMemcpyDeviceToDevice
     check(cuda.cudaMemcpyAsync(to, source, size, kind, stream.handle), "a copy on the GPU failed")

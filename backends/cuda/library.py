@@ -1,4 +1,4 @@
-"""cuda-python's driver and compiler modules, and one device made current."""
+"""cuda-python's driver and compiler modules, and selecting the current device."""
 
 import ctypes
 import importlib
@@ -13,12 +13,12 @@ from layerwise._tool.backends.trt.library import check, cudart
 
 
 def driver() -> Any:
-    """cuda-python's driver module. MissingDependency where it is not installed."""
+    """Return cuda-python's driver module. MissingDependency if it is not installed."""
     return _module("driver")
 
 
 def nvrtc() -> Any:
-    """cuda-python's module of the runtime compiler. MissingDependency where it, or the compiler, is not installed."""
+    """Return cuda-python's runtime compiler module. MissingDependency if it, or the compiler, is not installed."""
     module = _module("nvrtc")
     _load_from_path("libnvrtc.so.*")
     try:
@@ -31,7 +31,7 @@ def nvrtc() -> Any:
 
 @cache
 def _load_from_path(pattern: str) -> None:
-    """Load NVIDIA's wheels from any folder of `sys.path`, PYTHONPATH's too, where cuda-python does not look."""
+    """Load NVIDIA's wheels from any folder of `sys.path`, also PYTHONPATH's, where cuda-python does not search."""
     for folder in filter(None, sys.path):
         for library in sorted(Path(folder).glob(f"nvidia/*/lib/{pattern}")):
             with suppress(OSError):
@@ -49,17 +49,17 @@ def _module(name: str) -> Any:
 
 
 def use_device(number: int = 0) -> None:
-    """Make a device current on this thread. LayerwiseError where there is none, or no driver."""
+    """Make a device current on this thread. LayerwiseError if there is no such device, or no driver."""
     cuda = cudart()
     try:
         check(cuda.cudaSetDevice(number), f"GPU {number} cannot be used")
         check(cuda.cudaFree(0), f"GPU {number} cannot be used")
-    except RuntimeError as error:  # how cuda-python says that the driver's library is missing
+    except RuntimeError as error:  # how cuda-python reports that the driver's library is missing
         raise LayerwiseError(f"GPU {number} cannot be used: {error}") from None
 
 
 def architecture(number: int = 0) -> str:
-    """The device's architecture as the compiler names it: `sm_90`."""
+    """Return the device's architecture as the compiler names it: `sm_90`."""
     cuda = cudart()
     kinds = cuda.cudaDeviceAttr
     major, minor = (
@@ -70,7 +70,7 @@ def architecture(number: int = 0) -> str:
 
 
 def check_driver(answer: Any, what: str) -> Any:
-    """The value of an answer of the driver; LayerwiseError naming `what` and the error otherwise."""
+    """Return the value of a driver call's result; LayerwiseError naming `what` and the error if it failed."""
     error, *values = answer
     if int(error) != 0:
         raise LayerwiseError(f"{what}: {error.name}")

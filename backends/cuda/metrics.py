@@ -1,4 +1,4 @@
-"""The sums of many pairs of tensors on the device in a few launches; what comes back is one record a pair."""
+"""Computes the sums of many pairs of tensors on the device in a few launches, with one result record per pair."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from layerwise._tool.backends.errors import UsageError
 
 Array = NDArray[Any]
 TYPES = ("float32", "float16", "bfloat16")
-TILE = 8 * 8 * THREADS  # elements that a block takes between two looks at the bounds, as in elements.cu
-MOST_BLOCKS = 528  # a pair; four for each multiprocessor of an H200, which runs two at a time
+TILE = 8 * 8 * THREADS  # elements that a block processes between two checks of the bounds, as in elements.cu
+MOST_BLOCKS = 528  # per pair; four for each multiprocessor of an H200, which runs two at a time
 BOUNDS = 8  # as in elements.cu
 NEVER = 2**64 - 1
 
@@ -35,7 +35,7 @@ RECORD = np.dtype(
 
 @dataclass(frozen=True, slots=True)
 class DevicePair:
-    """Two tensors of `count` elements at device addresses. atol, rtol: as float32 holds them, rounded down."""
+    """Two tensors of `count` elements at device addresses. atol, rtol: rounded down to float32."""
 
     a: int
     b: int
@@ -46,12 +46,12 @@ class DevicePair:
 
 
 def blocks_for(count: int) -> int:
-    """How many blocks share a tensor. It depends on nothing else, so sums repeat to the last bit."""
+    """Return how many blocks share a tensor. It depends only on `count`, so sums are bit-identical between runs."""
     return max(1, min(MOST_BLOCKS, -(-count // TILE)))
 
 
 def table(pairs: Sequence[DevicePair]) -> tuple[Array, Array]:
-    """The kernel's arguments: one PAIR row each, and for every block the pair it works on."""
+    """Return the kernel's arguments: one PAIR row each, and for every block the pair it works on."""
     blocks = np.array([blocks_for(pair.count) for pair in pairs], np.uint32)
     rows = np.zeros(len(pairs), PAIR)
     for name in ("a", "b", "count", "atol", "rtol"):
@@ -64,16 +64,16 @@ def table(pairs: Sequence[DevicePair]) -> tuple[Array, Array]:
 class DeviceMetrics:
     """Measures pairs on one stream; its buffers only grow.
 
-    LayerwiseError (MissingDependency where something is not installed) if kernels cannot be made for the device.
+    LayerwiseError (MissingDependency if a package is missing) if kernels cannot be compiled for the device.
     """
 
     def __init__(self, stream: Stream, device: int = 0) -> None:
         self._device, self.stream = device, stream
-        program(device, "float32_float32")  # what is missing is said at once
+        program(device, "float32_float32")  # fail early if something is missing
         self._rows, self._owners, self._parts, self._records = Buffer(), Buffer(), Buffer(), Buffer()
 
     def measure(self, pairs: Sequence[DevicePair]) -> Array:
-        """One RECORD for each pair. Waits for them.
+        """Return one RECORD per pair, after waiting for them.
 
         UsageError for a pair of types other than float32, float16 and bfloat16.
         """
@@ -87,9 +87,9 @@ class DeviceMetrics:
         return found
 
     def begin(self, pairs: Sequence[DevicePair]) -> tuple[Array, list[Array]]:
-        """Begin to measure pairs that are sorted by their types.
+        """Start measuring pairs that are sorted by type.
 
-        The records are full once the stream has been waited for; keep both answers until then.
+        The records are valid once the stream has been synchronised; keep both return values until then.
         """
         rows, owners = table(pairs)
         records = np.zeros(len(pairs), RECORD)
@@ -112,7 +112,7 @@ class DeviceMetrics:
 
 @dataclass(slots=True)
 class Run:
-    """Pairs of the same types that follow each other. first: the first pair; first_block: its first block."""
+    """Consecutive pairs of the same types. first: the first pair; first_block: its first block."""
 
     types: str
     first: int
@@ -122,7 +122,7 @@ class Run:
 
 
 def runs(pairs: Sequence[DevicePair], rows: Array) -> list[Run]:
-    """The runs of pairs, each of which a launch of two kernels serves."""
+    """Return the runs of pairs, each of which takes one launch of two kernels."""
     found: list[Run] = []
     for number, (pair, row) in enumerate(zip(pairs, rows, strict=True)):
         types = kernel_types(pair.dtypes)
@@ -134,7 +134,7 @@ def runs(pairs: Sequence[DevicePair], rows: Array) -> list[Run]:
 
 
 def kernel_types(dtypes: tuple[str, str]) -> str:
-    """A pair of types as the kernels' names have them; UsageError where there is no kernel."""
+    """Return a pair of types as spelled in kernel names; UsageError if there is no such kernel."""
     if not set(dtypes) <= set(TYPES):
         raise UsageError(f"no kernel compares {dtypes[0]} with {dtypes[1]} on the GPU; it takes {', '.join(TYPES)}")
     return f"{dtypes[0]}_{dtypes[1]}"

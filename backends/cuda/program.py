@@ -1,4 +1,4 @@
-"""The kernels that measure pairs of tensors, for one pair of types: compiled by NVRTC, loaded, launched."""
+"""The comparison kernels for one pair of types: compiled by NVRTC, loaded, launched."""
 
 from functools import cache
 from pathlib import Path
@@ -12,7 +12,7 @@ from layerwise._tool.backends.errors import LayerwiseError
 
 THREADS = 256  # as in elements.cu
 PARTS = ("elements.cu", "walk.cu", "metrics.cu")
-_TYPES = {"float32": "float", "float16": "Half", "bfloat16": "Brain"}  # as elements.cu names them
+_TYPES = {"float32": "float", "float16": "Half", "bfloat16": "Brain"}  # names as in elements.cu
 
 
 class Program:
@@ -25,7 +25,7 @@ class Program:
         self._kernels: dict[str, Any] = {}
 
     def launch(self, name: str, blocks: int, stream: Stream, *values: int) -> None:
-        """Begin kernel `name` with its arguments, all of 64 bits: device addresses and numbers."""
+        """Enqueue kernel `name` with its arguments, all 64-bit: device addresses and numbers."""
         held = np.array(values, np.uint64)
         arguments = np.array([held.ctypes.data + 8 * i for i in range(len(held))], np.uint64)
         answer = driver().cuLaunchKernel(
@@ -42,15 +42,15 @@ class Program:
 
 @cache
 def program(device: int, types: str) -> Program:
-    """The kernels for a pair of types (`float32_float16`) on a device, compiled once a process."""
+    """Return the kernels for a pair of types (`float32_float16`) on a device, compiled once per process."""
     use_device(device)
     return Program(compiled(architecture(device), types))
 
 
 def compiled(target: str, types: str) -> bytes:
-    """The machine code for a pair of types and an architecture (`sm_90`); no GPU is needed.
+    """Return the machine code for a pair of types and an architecture (`sm_90`); needs no GPU.
 
-    LayerwiseError with the compiler's log where it fails.
+    LayerwiseError with the compiler's log if it fails.
     """
     compiler = nvrtc()
     error, made = compiler.nvrtcCreateProgram(source(), b"metrics.cu", 0, [], [])
@@ -72,7 +72,7 @@ def compiled(target: str, types: str) -> bytes:
 
 
 def source() -> bytes:
-    """The kernels' source, its parts in their order."""
+    """Return the kernels' source, concatenated in order."""
     return b"".join(Path(__file__).with_name(part).read_bytes() for part in PARTS)
 
 

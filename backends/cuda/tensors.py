@@ -1,4 +1,4 @@
-"""Tensors that lie on the device."""
+"""Tensors in device memory."""
 
 import math
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class DeviceTensor:
-    """A contiguous tensor at a device address. owner: what keeps it alive."""
+    """A contiguous tensor at a device address. owner: the object that keeps the memory allocated."""
 
     address: int
     shape: tuple[int, ...]
@@ -32,7 +32,7 @@ class DeviceTensor:
 
 
 def fetch(stream: Stream, tensor: DeviceTensor) -> Array:
-    """A copy on the host. Waits for the stream."""
+    """Return a copy on the host, after synchronising the stream."""
     data = np.empty(packed_nbytes(tensor.dtype, tensor.shape), np.uint8)
     stream.to_host(data, tensor.address)
     stream.wait()

@@ -1,1 +1,1 @@
-"""Feed dicts: where they come from, how they are made to fit, and how they are written."""
+"""Feed dicts: their sources, fitting them to a model, and writing them."""

@@ -1,4 +1,4 @@
-"""Making given inputs fit a model's: names, shapes and types checked; safe casts done, and said."""
+"""Fits given inputs to a model's: checks names, shapes and types; makes safe casts and reports them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -17,9 +17,9 @@ Warn = Callable[[str], None]
 
 
 def fit_feed(feed: Mapping[str, Any], inputs: Sequence[TensorInfo], warn: Warn, where: str) -> dict[str, Array]:
-    """Return the arrays for `inputs`, in their order. Inputs the model does not have are left out, and said.
+    """Return the arrays for `inputs`, in order. Inputs that the model does not have are dropped and reported.
 
-    UsageError, with both sides, if a name is missing, a shape does not fit, or a cast would change values.
+    UsageError, naming both sides, if a name is missing, a shape does not match, or a cast would change values.
     """
     missing = [info.name for info in inputs if info.name not in feed]
     extra = [name for name in feed if name not in {info.name for info in inputs}]
@@ -39,7 +39,7 @@ def _list(names: Sequence[str]) -> str:
 
 
 def fit_input(value: Any, info: TensorInfo, warn: Warn, where: str) -> Array:
-    """Return one input as an array of the model's type. UsageError as for `fit_feed`."""
+    """Return one input as an array of the model's type. UsageError as in `fit_feed`."""
     label = f"{where}: input {shown(info.name, 80)}"
     array = _array(value, label)
     _check_shape(array, info, label)
@@ -82,7 +82,7 @@ def _check_shape(array: Array, info: TensorInfo, label: str) -> None:
 
 
 def cast_safely(array: Array, dtype: str) -> tuple[Array, str]:
-    """Cast; the second value is empty, or says why the cast would change values beyond rounding of floats."""
+    """Cast; the second value is empty, or says why the cast would change values by more than rounding of floats."""
     source = dtype_name(array)
     kinds = [_kind(source), _kind(dtype)]
     if "other" in kinds:
@@ -105,7 +105,7 @@ def _kind(name: str) -> str:
 
 
 def _in_range(array: Array, dtype: str) -> bool:
-    """True if all (integral) values are among those that `dtype` holds exactly."""
+    """Return whether `dtype` represents all the (integral) values exactly."""
     if array.size == 0:
         return True
     low, high = _limits(dtype)

@@ -1,4 +1,4 @@
-"""Feed dicts: where a model's inputs come from, one dict of arrays an iteration."""
+"""Makes feed dicts, one dict of arrays per iteration, from files, a script or synthetic data."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,9 +25,9 @@ Feed = dict[str, Array]
 
 @dataclass(frozen=True)
 class Feeds:
-    """Feed dicts in order; each pass gives the same ones (a script's generator allows one pass only).
+    """Feed dicts in order; every pass yields the same ones (a script's generator allows only one pass).
 
-    count: how many, None where only the source knows.
+    count: how many, None if only the source knows.
     """
 
     count: int | None
@@ -40,9 +40,8 @@ class Feeds:
 def make_feeds(spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn) -> Feeds:
     """Return the feed dicts that `spec` asks for, checked against the model's `inputs`.
 
-    `warn` gets what was assumed, cast or left out, each message once. Raises UsageError or BadFile here or
-    when iterated: a name, shape or type that does not fit, a file that cannot be read; LayerwiseError for a
-    script that fails.
+    `warn` gets what was assumed, cast or dropped, each message once. Raises UsageError or BadFile here or during
+    iteration: a name, shape or type that does not match, an unreadable file; LayerwiseError for a script that fails.
     """
     if spec.iterations is not None and spec.iterations < 1:
         raise UsageError(f"--iterations is {spec.iterations}: give 1 or more")
@@ -88,7 +87,7 @@ def _file_feeds(spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn) -> Fee
 
 
 def _sources(path: Path) -> list[Path]:
-    """A folder's per-iteration files, read one at a time; else the path itself."""
+    """Return a folder's per-iteration files, read one at a time; otherwise the path itself."""
     return iteration_files(path) if path.is_dir() else [path]
 
 
@@ -102,12 +101,12 @@ def _loaded(path: Path) -> list[Mapping[str, Any]]:
 
 
 def load_feeds(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """Open saved inputs without a model to check against: a list of dicts, name -> array or Stored."""
+    """Open saved inputs without checking them against a model: a list of dicts, name -> array or Stored."""
     return [dict(feed) for source in _sources(Path(path)) for feed in _loaded(source)]
 
 
 def save_feeds(path: str | os.PathLike[str], feeds: Iterable[Mapping[str, Any]]) -> None:
-    """Write feed dicts as `FeedsWriter` does: .json, .safetensors, or a folder with a file an iteration."""
+    """Write feed dicts like `FeedsWriter`: .json, .safetensors, or a folder with a file per iteration."""
     with FeedsWriter(path) as writer:
         for feed in feeds:
             writer.add(feed)

@@ -1,8 +1,8 @@
-"""Synthetic inputs, bit for bit those of Polygraphy's DataLoader.
+"""Synthetic inputs, bit-identical to those of Polygraphy's DataLoader.
 
-One `numpy.random.RandomState(seed + iteration)` an iteration; inputs are drawn from it in the model's order.
-Floats are `random_sample * (high - low) + low` in float64, then cast; integers and bools are uniform with
-both ends; a dynamic dimension is 1. With the torch backend: `torch.rand` (which ignores the range) and
+One `numpy.random.RandomState(seed + iteration)` per iteration; inputs are drawn from it in the model's order.
+Floats are `random_sample * (high - low) + low` in float64, then cast; integers and bools are uniform, both ends
+included; a dynamic dimension is 1. With the torch backend: `torch.rand` (which ignores the range) and
 `torch.randint`.
 """
 
@@ -22,14 +22,14 @@ from layerwise._tool.backends.tensors import Dim, TensorInfo, dtype_row, is_floa
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.torch_bridge import import_torch, to_array
 
-_DRAWN_FLOAT, _DRAWN_INTEGER = 16, 8  # bytes an element while it is drawn: float64, twice; int64
+_DRAWN_FLOAT, _DRAWN_INTEGER = 16, 8  # bytes per element while drawing: float64, twice; int64
 Warn = Callable[[str], None]
 
 
 class Synthetic:
-    """Makes the feed dict of any iteration, the same one each time.
+    """Makes the feed dict of any iteration, reproducibly.
 
-    UsageError for shapes, ranges or types that cannot be met. `warn` gets each message once.
+    UsageError for shapes, ranges or types that cannot be satisfied. `warn` gets each message once.
     """
 
     def __init__(self, spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn) -> None:
@@ -46,13 +46,13 @@ class Synthetic:
 
     @property
     def count(self) -> int:
-        """Iterations: as asked for, else one for each of the shapes given."""
+        """Number of iterations: as requested, otherwise one per given shape."""
         if self.spec.iterations is not None:
             return self.spec.iterations
         return max((len(shapes) for shapes in self.spec.shapes.values()), default=1)
 
     def feed(self, iteration: int) -> dict[str, Array]:
-        """The inputs of one iteration, by name in the model's order."""
+        """Return the inputs of one iteration, by name in the model's order."""
         seed = self.spec.seed + iteration
         plans = [(info, *self._plan(info, iteration)) for info in self.inputs]
         _check_room((info, shape) for info, shape, values in plans if values is None)
@@ -60,7 +60,7 @@ class Synthetic:
         return {info.name: self._input(sampler, info, shape, values) for info, shape, values in plans}
 
     def _plan(self, info: TensorInfo, iteration: int) -> tuple[tuple[int, ...], Sequence[int] | None]:
-        """The shape that an input is to have; its values, if the shape that was given for it means these."""
+        """Return an input's shape, and its values if the given shape is meant as values."""
         given = self._shapes.get(info.name)
         shape = given[iteration % len(given)] if given else None
         if shape is not None and info.name in self.spec.shapes and _is_shape_tensor(info, shape):
@@ -87,7 +87,7 @@ class Synthetic:
             _check_shape(info, given)
         if given is not None and _fits(info, given):
             return tuple(given)
-        if given is not None:  # a pattern may sweep up inputs that it was not meant for
+        if given is not None:  # a pattern may match inputs it was not meant for
             self._say(f"Input tensor: {shown(info.name)} | Cannot use shape {list(given)}, will use the default shape")
         shape = info.shape or ()
         static = tuple(dim if isinstance(dim, int) and dim >= 0 else 1 for dim in shape)
@@ -114,7 +114,7 @@ class Synthetic:
 
 
 def _check_room(inputs: Iterable[tuple[TensorInfo, tuple[int, ...]]]) -> None:
-    """Raise UsageError unless inputs of these shapes, and what is drawn to make the largest, fit the memory limit."""
+    """Raise UsageError unless inputs of these shapes, and the temporaries for the largest, fit the memory limit."""
     most, total, drawn, last = limit(), 0, 0, ""
     for info, shape in inputs:
         count = math.prod(shape)
@@ -126,7 +126,7 @@ def _check_room(inputs: Iterable[tuple[TensorInfo, tuple[int, ...]]]) -> None:
 
 
 def _match(shapes: Mapping[str, Any], names: Sequence[str], option: str) -> dict[str, Any]:
-    """Give each input the entry of its name or of a pattern that fits. UsageError for an idle entry."""
+    """Assign each input the entry of its name or of a matching pattern. UsageError for an unused entry."""
     matched: dict[str, Any] = {}
     for pattern, value in shapes.items():
         fitting = [name for name in names if name == pattern or fnmatchcase(name, pattern)]
@@ -158,7 +158,7 @@ def _fits(info: TensorInfo, given: Sequence[int]) -> bool:
 
 
 def _is_shape_tensor(info: TensorInfo, given: Sequence[int]) -> bool:
-    """True if `given` are values, not a shape: the input is 1-D, integer, and has as many elements."""
+    """Return whether `given` are values, not a shape: the input is 1-D, integer, and has as many elements."""
     return (
         is_integral(info.dtype)
         and info.shape is not None
@@ -191,7 +191,7 @@ class _NumpySampler:
 
 
 def _scale(low: float, high: float) -> tuple[float, float]:
-    """Factor and offset; an infinite end must not meet another and become NaN."""
+    """Return factor and offset; two infinite ends must not combine to NaN."""
     scale, shift = high - low, low
     if math.isinf(low):
         scale, shift = low, 0.0

@@ -1,4 +1,4 @@
-"""Writing feed dicts one after the other."""
+"""Writes feed dicts one at a time."""
 
 import os
 from collections.abc import Mapping
@@ -18,10 +18,10 @@ from layerwise._tool.backends.text import shown
 
 
 class FeedsWriter(WholeOrNothing):
-    """Writes feed dicts as they come; what is written appears, whole, at `close`.
+    """Writes feed dicts as they come; the file or folder appears, complete, at `close`.
 
-    A path that ends in .safetensors is our dump, any other extension gives JSON for `--load-inputs` (of
-    Polygraphy too), none a folder of one JSON file an iteration. UsageError if the folder is not empty.
+    A path ending in .safetensors gives our dump, any other extension JSON for `--load-inputs` (of Polygraphy too), none
+    a folder with one JSON file per iteration. UsageError if the folder is not empty.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -58,7 +58,7 @@ class FeedsWriter(WholeOrNothing):
         self._count += 1
 
     def close(self) -> None:
-        """Put the file or the folder in place."""
+        """Move the file or folder into place."""
         if self._dump is not None:
             self._dump.metadata |= {"format": FEEDS_FORMAT, "iterations": str(self._count)}
             self._dump.close()
@@ -69,7 +69,7 @@ class FeedsWriter(WholeOrNothing):
             self._stack.close()
 
     def abort(self) -> None:
-        """Leave nothing behind."""
+        """Discard everything written."""
         if self._dump is not None:
             self._dump.abort()
         self._stack.__exit__(InterruptedError, InterruptedError(), None)

@@ -1,1 +1,1 @@
-"""Files and folders: opened without trust, written whole or not at all, and whose they are."""
+"""Files and folders: opened without trusting their type, written atomically, with the right owner and mode."""

@@ -1,8 +1,8 @@
-"""Writing large files past the page cache: nobody will read them soon, and fresh memory is dear.
+"""Writes large files past the page cache, since they will not be read soon and page-cache memory is costly.
 
-Data go to the disk in blocks of 4 MiB (O_DIRECT, open(2)): half the time and a fifth of the processor's that the cache
-takes for them, which are synced at their end anyway. Where a file system refuses, they are written through the cache,
-waiting for the disk every 32 MiB: on a virtual machine several times faster than leaving a gigabyte of dirty pages.
+Data go to the disk in blocks of 4 MiB (O_DIRECT, open(2)): half the elapsed and a fifth of the CPU time of writing
+through the cache and syncing. If a file system refuses, they are written through the cache, waiting for the
+disk every 32 MiB: on a virtual machine several times faster than leaving a gigabyte of dirty pages.
 """
 
 import fcntl
@@ -15,7 +15,7 @@ import numpy as np
 
 BLOCK = 4 << 20
 STEP = 32 << 20  # bytes
-_SECTOR = 4096  # what offsets and sizes of O_DIRECT must be multiples of, nearly everywhere
+_SECTOR = 4096  # alignment of O_DIRECT offsets and sizes, on nearly all systems
 _DIRECT: int = getattr(os, "O_DIRECT", 0)
 
 
@@ -26,7 +26,7 @@ class Writable(Protocol):
 
 
 class PacedStream:
-    """Writes to a file from where it stands; `flush` it before the file itself is used."""
+    """Writes to a file from its current position; `flush` it before the file itself is used."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self.stream = stream
@@ -37,7 +37,7 @@ class PacedStream:
         self._since = 0
 
     def write(self, data: bytes | memoryview, /) -> int:
-        """Write all of `data`. OSError as the file system gives it."""
+        """Write all of `data`. OSError from the file system."""
         array = np.frombuffer(data, np.uint8)
         for start in range(0, array.size, BLOCK):
             self._take(array[start : start + BLOCK])
@@ -55,7 +55,7 @@ class PacedStream:
         self._filled += data.size
 
     def _push(self) -> None:
-        """Write the block; what the disk did not take directly goes through the cache, which says why if it fails."""
+        """Write the block; what could not be written directly goes through the cache, whose error gives the reason."""
         done = self._write_directly() if self._direct and self._filled == BLOCK else 0
         if done < self._filled:
             self.stream.seek(self._at + done)
@@ -87,14 +87,14 @@ class PacedStream:
         self._since = 0
 
     def flush(self) -> None:
-        """Hand all that was written to the file, which then stands at its end."""
+        """Pass everything to the file, which is then positioned at its end."""
         self._push()
         self._direct = self._direct and self._at % _SECTOR == 0
         self.stream.seek(self._at)
         self.stream.flush()
 
     def append_to(self, target: Writable) -> None:
-        """Copy all that was written to another stream, from the file's beginning."""
+        """Copy everything written to another stream, from the file's beginning."""
         self.flush()
         self.stream.seek(0)
         shutil.copyfileobj(self.stream, target, 1 << 20)

@@ -1,4 +1,4 @@
-"""Reading files within bounds, and writing them so that nothing half-written is ever taken for whole."""
+"""Reads files with a size limit, and writes files atomically."""
 
 import errno
 import os
@@ -20,11 +20,11 @@ from layerwise._tool.backends.sizes import binary_size
 
 _MOST_LINKS = 40
 _STEP = 1 << 20
-MOST = 1 << 28  # bytes of a file that is read whole and parsed
+MOST = 1 << 28  # limit in bytes for files that are read whole and parsed
 
 
 def open_regular(path: str | os.PathLike[str]) -> int:
-    """Open a regular file for reading; never waits for a pipe. BadFile for anything else, and where it cannot be."""
+    """Open a regular file for reading without blocking on pipes. BadFile if it is anything else or cannot be opened."""
     try:
         fd = regular.open_regular(path, os.O_RDONLY | os.O_NOCTTY)
     except OSError as error:
@@ -37,7 +37,7 @@ def open_regular(path: str | os.PathLike[str]) -> int:
 
 
 def _is_of_the_kernel(status: os.stat_result) -> bool:
-    """Whether a file is one of /proc, some of which never end, and some of which wait when they are read."""
+    """Return whether a file is in /proc, where some files never end, and some block when read."""
     try:
         return status.st_dev == Path("/proc").stat().st_dev
     except OSError:
@@ -45,9 +45,9 @@ def _is_of_the_kernel(status: os.stat_result) -> bool:
 
 
 def read_file(path: str | os.PathLike[str], most: int | None = None) -> bytes:
-    """Return a file's bytes. BadFile: it cannot be read, is no regular file, or has more than `most` bytes.
+    """Return a file's bytes. BadFile if it cannot be read, is not a regular file, or has more than `most` bytes.
 
-    most: None: as many as a process may hold, for files that no text is made of.
+    most: None means as many as a process may hold, for files that are not parsed as text.
     """
     most = (limit() or sys.maxsize - 1) if most is None else most
     with os.fdopen(open_regular(path), "rb", buffering=0) as stream:
@@ -63,7 +63,7 @@ def read_file(path: str | os.PathLike[str], most: int | None = None) -> bytes:
 
 
 def _parts(stream: Any, size: int, most: int) -> list[bytes]:
-    """What is in a file of that size, or that has grown; no more than a part beyond `most`."""
+    """Yield the content of a file of that size, or that has grown; at most one part beyond `most`."""
     parts, done, step = [], 0, size + 1
     while done <= most and (part := stream.read(step)):
         parts.append(part)
@@ -73,11 +73,11 @@ def _parts(stream: Any, size: int, most: int) -> list[bytes]:
 
 @contextmanager
 def atomic_writer(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file that is nowhere to be seen; on success sync it and put it in place of `path`, on error drop it.
+    """Open an invisible file; on success sync it and move it to `path`, on error discard it.
 
-    What is replaced leaves its mode; a symbolic link stays one. A device or a pipe is given all of it at the end.
-    Raises OSError as the file system gives it (a full disk among them), Unwritable where no file can be; `path` is
-    then as it was before.
+    The mode of a replaced file is kept, and symbolic links are followed. A device or pipe gets all content at the end.
+    Raises OSError from the file system (a full disk, for example), Unwritable if no file can be created; `path` is
+    then unchanged.
     """
     with placing(path):
         target = destination(path)
@@ -93,7 +93,7 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 class _Draft:
-    """What is to become `target`: without a name where the file system can, else with a temporary one."""
+    """The future `target`: without a name where the file system supports that, otherwise with a temporary name."""
 
     def __init__(self, target: Path) -> None:
         self._target, self._name = target, Path()
@@ -126,7 +126,7 @@ class _Draft:
     def discard(self) -> None:
         try:
             self.stream.close()
-        except OSError:  # what was not written yet finds the disk full
+        except OSError:  # unwritten data may hit a full disk
             pass
         finally:
             if self._name.name:
@@ -134,9 +134,9 @@ class _Draft:
 
 
 def publish(file: BinaryIO, target: Path) -> None:
-    """Sync an unnamed file and put it in place of `target`; where links are refused its content is copied.
+    """Sync an unnamed file and move it to `target`; if the file system refuses links, copy its content.
 
-    OSError if it cannot be written out or cannot replace what is there; `target` is then as it was before.
+    OSError if it cannot be written or cannot replace `target`, which is then unchanged.
     """
     file.flush()
     os.fsync(file.fileno())
@@ -166,9 +166,9 @@ def _copy(file: BinaryIO, target: Path) -> None:
 
 
 def destination(path: str | os.PathLike[str]) -> Path:
-    """Where a file is written that is to be `path`: at the end of symbolic links.
+    """Return the path that is written for `path`: the end of its symbolic links.
 
-    PermissionError at a link that somebody else left in a folder that all may write to; OSError where links go round.
+    PermissionError for another user's link in a world-writable folder; OSError for circular links.
     """
     target = Path(path)
     if _is_special(target):
@@ -188,7 +188,7 @@ def destination(path: str | os.PathLike[str]) -> Path:
 
 
 def _is_special(target: Path) -> bool:
-    """Whether a device or a pipe is there, which no file may replace."""
+    """Return whether the path is a device or pipe, which no file may replace."""
     try:
         mode = target.stat().st_mode
     except (OSError, ValueError):
@@ -205,14 +205,14 @@ def _pour(stream: BinaryIO, target: Path) -> None:
 
 
 class WholeOrNothing:
-    """A context manager for writers: `close` when all went well, and in any case `abort`, which then finds nothing."""
+    """A context manager for writers: `close` on success, and always `abort`, which is then a no-op."""
 
     def close(self) -> None:
-        """Finish what is written and put it in place."""
+        """Finish writing and move the result into place."""
         raise NotImplementedError
 
     def abort(self) -> None:
-        """Leave nothing half-written behind."""
+        """Discard what is incomplete."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:
@@ -228,18 +228,18 @@ class WholeOrNothing:
 
 
 def atomic_write(path: str | os.PathLike[str], data: bytes | str) -> None:
-    """Write `data` (text as UTF-8) to `path` whole or not at all."""
+    """Write `data` (text as UTF-8) to `path` atomically."""
     with atomic_writer(path) as stream:
         stream.write(data.encode() if isinstance(data, str) else data)
 
 
 def user_path(text: str) -> Path:
-    """The path a user typed: `~` is the home folder, or itself where there is no such user."""
+    """Expand a path typed by the user: `~` is the home folder, or stays if there is no such user."""
     return Path(os.path.expanduser(text.strip()))  # noqa: PTH111 (Path.expanduser raises)
 
 
 def current_folder() -> Path:
-    """The folder that relative paths start from. Raises LayerwiseError where it was removed."""
+    """Return the folder that relative paths start from. Raises LayerwiseError if it was removed."""
     try:
         return Path.cwd()
     except OSError as error:
@@ -247,7 +247,7 @@ def current_folder() -> Path:
 
 
 def absolute_path(path: Path) -> Path:
-    """The path from the root; as it is where the current folder was removed, so that there is no such file."""
+    """Return the absolute path, or, if the current folder was removed, the path unchanged: no such file exists."""
     try:
         return path.absolute()
     except OSError:

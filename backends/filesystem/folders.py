@@ -1,6 +1,6 @@
-"""Folders, and files that refer to one another, that appear whole or not at all, whenever their writer is killed.
+"""Writes folders, and sets of files that refer to one another, atomically, even if the writer is killed.
 
-What is being written lies in a hidden folder beside its place, as `.<name>.<random>.tmp`.
+Unfinished data is in a hidden folder next to the target, named `.<name>.<random>.tmp`.
 """
 
 import errno
@@ -22,7 +22,7 @@ _earlier: list[object] = []
 
 
 def note_folders_in(ledger: Path) -> None:
-    """Have `whole_folder` write down what this process makes, and replace what earlier ones of the same file made."""
+    """Make `whole_folder` record what this process makes, and replace what earlier owners of the record made."""
     global _ledger, _earlier
     _ledger, _earlier = ledger, []
     with suppress(OSError, ValueError):
@@ -30,7 +30,7 @@ def note_folders_in(ledger: Path) -> None:
 
 
 def _know_job() -> None:
-    """Have the folders of a job's worker written down, and replace those of earlier attempts."""
+    """Record the folders of a job's worker, and replace those of earlier attempts."""
     job = job_folder()
     if _ledger is None and job is not None:
         note_folders_in(job / FOLDERS)
@@ -38,11 +38,11 @@ def _know_job() -> None:
 
 @contextmanager
 def written_together(path: Path) -> Iterator[Path]:
-    """Yield an empty folder; when the block ends well, all files in it take their places beside `path`, its own last.
+    """Yield an empty folder; on success all files in it move next to `path`, `path` itself last.
 
-    One that is killed leaves the files of before, the new ones, or none at `path`: never a `path` that refers to others
-    than its own. Files that are replaced keep their permissions, and links to them stay. OSError as the file system
-    gives it, and whatever the block raises; all is as before then.
+    If killed, either the old files, the new ones, or none are at `path`: `path` never refers to files that do not
+    belong to it. Replaced files keep their permissions, and links to them stay. OSError from the file system, and
+    whatever the block raises; everything is then unchanged.
     """
     with _hidden(Path(os.path.realpath(path))) as folder:
         yield folder
@@ -55,11 +55,11 @@ def written_together(path: Path) -> Iterator[Path]:
 def whole_folder(
     path: Path, *, ours: Callable[[str], bool] = lambda name: False, merge: bool = False
 ) -> Iterator[Path]:
-    """Yield an empty folder that becomes `path` when the block ends well, and is gone otherwise.
+    """Yield an empty folder that becomes `path` on success and is removed otherwise.
 
-    A folder that is there is replaced where it is empty, where all that it holds is written anew or `ours` by its name,
-    or where an earlier attempt of this job made it. merge: else each file takes its place in it, one after the other.
-    FileExistsError without it. OSError as the file system gives it.
+    An existing folder is replaced if it is empty, if everything in it is rewritten or `ours` by name, or if an earlier
+    attempt of this job made it. Otherwise, with merge, each file is moved into it, one by one; without,
+    FileExistsError. OSError from the file system.
     """
     _know_job()
     path = Path(os.path.realpath(path))
@@ -76,7 +76,7 @@ def whole_folder(
 
 
 def move_whole(source: Path, target: Path) -> None:
-    """Move a file or folder to a name that is free, on another file system too. OSError as the file system gives it."""
+    """Move a file or folder to an unused name, across file systems too. OSError from the file system."""
     try:
         source.rename(target)
     except OSError as error:
@@ -90,7 +90,7 @@ def move_whole(source: Path, target: Path) -> None:
 
 
 def is_free(path: Path, ours: Callable[[str], bool] = lambda name: False) -> bool:
-    """Whether a folder may be replaced: all in it is `ours` by its name, or an earlier attempt of this job made it."""
+    """Return whether a folder may be replaced: all in it is `ours` by name, or from an earlier attempt of this job."""
     _know_job()
     if not path.is_dir():
         return not path.exists()
@@ -116,7 +116,7 @@ def _become(folder: Path, path: Path) -> None:
         return
     if _exchanged(folder, path):
         return
-    aside = folder.with_name(f"{folder.name}.before")  # never swept: it is the user's until the new one is there
+    aside = folder.with_name(f"{folder.name}.before")  # not swept: it belongs to the user until the new one is in place
     try:
         path.replace(aside)
         folder.replace(path)
@@ -130,7 +130,7 @@ def _become(folder: Path, path: Path) -> None:
 
 
 def _exchanged(one: Path, other: Path) -> bool:
-    """Whether the system could let two folders take each other's names in one step (Linux, renameat2)."""
+    """Return whether two folders could be swapped atomically (Linux, renameat2)."""
     import ctypes
 
     rename = getattr(ctypes.CDLL(None), "renameat2", None)
@@ -140,7 +140,7 @@ def _exchanged(one: Path, other: Path) -> bool:
 
 
 def _as_usual(folder: Path) -> None:
-    """Give what lies in it the permissions of anything new there; what can be run still can."""
+    """Set the permissions of newly created files on the content; executables stay executable."""
     for path in folder.rglob("*"):
         if path.is_dir():
             usual_folder_mode(path)
@@ -187,7 +187,7 @@ def _put(folder: Path, own: Path, path: Path, others: list[tuple[Path, Path]]) -
 
 
 class _Moves:
-    """Files on their way from a hidden folder to their places, the last one being what refers to the others."""
+    """Files being moved from a hidden folder to their targets, last the one that refers to the others."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -196,19 +196,19 @@ class _Moves:
         self._cleared = False
 
     def prepare(self, file: Path, target: Path) -> None:
-        """Bring a file to the file system of its place, with the permissions of what is there."""
+        """Copy a file to its target's file system, with the permissions of the existing file."""
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
         make_folder(target.parent)
         _like(file, target)
-        if file.stat().st_dev != target.parent.stat().st_dev:  # a link leads there
+        if file.stat().st_dev != target.parent.stat().st_dev:  # through a link
             from shutil import copy
 
             file = Path(copy(file, name_beside(target)))
         self._files.append((file, target))
 
     def clear(self) -> None:
-        """Move what is in the way aside, first what refers to the others: from then on there is none of it."""
+        """Move existing targets aside, first the one that refers to the others: from then on it does not exist."""
         self._cleared = True
         for _, target in reversed(self._files):
             if target.exists():
@@ -216,7 +216,7 @@ class _Moves:
                 target.replace(self._aside[-1][0])
 
     def _place_aside(self, target: Path) -> Path:
-        """In the hidden folder, which is locked and from which it comes back if we are killed; else beside it."""
+        """Return a name in the hidden folder, restored from if we are killed; otherwise one next to the target."""
         home = self._folder.parent
         if not target.is_relative_to(home) or target.stat().st_dev != self._folder.stat().st_dev:
             return target.with_name(f".{target.name[:64]}.{os.urandom(8).hex()}.before")
@@ -225,13 +225,13 @@ class _Moves:
         return place
 
     def put(self) -> None:
-        """Rename, what refers to the others last."""
+        """Rename all files to their targets, last the one that refers to the others."""
         for file, target in self._files:
             with placing(target):
                 file.replace(target)
 
     def undo(self) -> None:
-        """As before, what refers to the others last; a file without any was replaced in one step, the last of all."""
+        """Restore everything, last the file that refers to the others."""
         for file, target in reversed(self._files):
             if self._cleared and not file.exists():
                 target.unlink(missing_ok=True)
@@ -241,7 +241,7 @@ class _Moves:
                 aside.replace(target)
 
     def forget(self) -> None:
-        """What was there before is not needed any more."""
+        """Discard the replaced files."""
         for aside, _ in self._aside:
             aside.unlink(missing_ok=True)
 
@@ -254,13 +254,13 @@ def _like(file: Path, before: Path) -> None:
 
 
 def _note(folder: Path) -> None:
-    """Write the folder down before it gets its name: whether that happened can be seen from its number."""
+    """Record the folder before it is renamed: its inode shows whether that happened."""
     if _ledger is not None:
         with _ledger.open("a") as stream:
             stream.write(json.dumps(_identity(folder)) + "\n")
 
 
 def _identity(folder: Path) -> list[object]:
-    """Device and number of a folder, and the names in it: with another file in it, it is not the one that was made."""
+    """Return device and inode of a folder, and the names in it: with another file in it, it is not the one we made."""
     found = folder.stat()
     return [found.st_dev, found.st_ino, sorted(os.fsencode(entry.name).hex() for entry in folder.iterdir())]

@@ -1,6 +1,6 @@
-"""Opening files that anybody may have replaced: regular ones only, without waiting, and read up to a bound.
+"""Opens files that others may have replaced: only regular ones, without blocking, read up to a limit.
 
-Only the standard library is imported.
+Imports only the standard library.
 """
 
 import errno
@@ -23,22 +23,21 @@ _OF_THE_PATH = frozenset({
 
 
 class Damaged(OSError):
-    """What stands at a path is no file that can be read; `strerror` says what it is."""
+    """A path is not a readable regular file; `strerror` says what it is."""
 
 
 def kind_of(mode: int) -> str:
-    """What a file of this mode is, "" for a regular one."""
+    """Return the kind of file that a mode means, "" for a regular one."""
     return next((word for is_kind, word in _KINDS if is_kind(mode)), "")
 
 
 def open_regular(
     path: str | os.PathLike[str], flags: int = os.O_RDONLY, mode: int = 0o600, *, own: bool = False
 ) -> int:
-    """Open a regular file with `flags` of os.open; never waits for a pipe, never opens a device.
+    """Open a regular file with `flags` of os.open; never blocks on a pipe, never opens a device.
 
-    own: refuses a symbolic link, and a file that another user made. Raises FileNotFoundError where there is nothing,
-    Damaged where there is something else or it may not be opened, any other OSError (no descriptors, a full disk) as it
-    comes.
+    own: refuse symbolic links and files that another user made. Raises FileNotFoundError if there is nothing, Damaged
+    if it is something else or may not be opened, any other OSError (no descriptors, a full disk) unchanged.
     """
     flags |= os.O_NONBLOCK | os.O_CLOEXEC | (os.O_NOFOLLOW if own else 0)
     try:
@@ -68,7 +67,7 @@ def _refuse(status: os.stat_result, path: object, own: bool) -> None:
 
 
 def read_regular(path: str | os.PathLike[str], most: int, *, own: bool = False) -> bytes:
-    """All of a regular file. Raises as `open_regular` does, Damaged too where it has more than `most` bytes."""
+    """Return all of a regular file. Raises like `open_regular`, and Damaged if it has more than `most` bytes."""
     fd = open_regular(path, own=own)
     try:
         size = os.fstat(fd).st_size
@@ -81,9 +80,9 @@ def read_regular(path: str | os.PathLike[str], most: int, *, own: bool = False) 
 
 
 def read_from(path: str | os.PathLike[str], offset: int, most: int, *, own: bool = True) -> bytes:
-    """At most `most` bytes of a regular file from `offset` on; a negative offset counts from its end.
+    """Return at most `most` bytes of a regular file from `offset`; a negative offset counts from its end.
 
-    Raises as `open_regular` does.
+    Raises like `open_regular`.
     """
     fd = open_regular(path, own=own)
     try:
@@ -102,8 +101,8 @@ def _read(fd: int, offset: int, most: int) -> bytes:
 
 
 def next_data(fd: int, place: int) -> int:
-    """Where the next bytes are that were written, at `place` or behind a hole; the file's end if there are none."""
-    size = os.fstat(fd).st_size  # asked for first: what is appended after the search is no hole
+    """Return the next offset with data, at `place` or after a hole; the file's end if there is none."""
+    size = os.fstat(fd).st_size  # read before the search: what is appended later is not a hole
     try:
         return os.lseek(fd, place, os.SEEK_DATA) if place < size else place
     except OSError as error:

@@ -1,8 +1,8 @@
-"""Temporary files and folders that have a name: known to their job, and told from a user's own by name and lock.
+"""Named temporary files and folders: recorded by their job, and distinguished from the user's by name and lock.
 
-The name ends in random digits and their digest, and whoever writes holds an flock, which the kernel gives up when he
-dies: the next writer in the folder removes what nobody holds. A job's worker also notes each name, before it is there,
-in a record that is gone through when the job ends, is retried or pruned.
+The name ends in random digits and their digest, and the writer holds an flock, which the kernel releases when it
+dies: the next writer in the folder removes unlocked ones. A job's worker also records each name before creating it,
+and the record is processed when the job ends, is retried or pruned.
 """
 
 import fcntl
@@ -18,7 +18,7 @@ from pathlib import Path
 _NAME = r"(?s:(\..{0,24}\.[0-9a-f]{16})([0-9a-f]{16})\.tmp)"
 _LONGEST_RECORD = 64 << 20
 _DIES_WITHIN = 1.0
-ASIDE = ".layerwise-before"  # in a temporary folder: files that were where its own are to be
+ASIDE = ".layerwise-before"  # in a temporary folder: files that were moved out of the way of its own
 _FILE = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
 _FOLDER = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_DIRECTORY
 _record: Path | None = None
@@ -27,18 +27,18 @@ _aside: "tuple[TemporaryFolder, str | None] | None" = None
 
 
 def record_in(record: Path | None) -> None:
-    """Note from now on in this file what `note` is told."""
+    """From now on, record in this file the names that `note` gets."""
     global _record
     _record = record
 
 
 def job_folder() -> Path | None:
-    """The folder of the job that this process works for."""
+    """Return the folder of the job that this process works for."""
     return None if _record is None else _record.parent
 
 
 def note(path: Path) -> None:
-    """Note a temporary file of this process's job that is to be made; nothing outside of jobs. Raises OSError."""
+    """Record a temporary file that this process's job will create; nothing outside jobs. Raises OSError."""
     if _record is None:
         return
     fd = os.open(_record, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -49,7 +49,7 @@ def note(path: Path) -> None:
 
 
 def name_beside(target: Path) -> Path:
-    """A new name for a temporary file of `target`, noted. Raises OSError."""
+    """Return a new name for a temporary file of `target`, recorded. Raises OSError."""
     head = f".{target.name[:24]}.{os.urandom(8).hex()}"
     path = target.with_name(f"{head}{_digest(head)}.tmp")
     note(path)
@@ -63,13 +63,13 @@ def _digest(head: str) -> str:
 
 
 def is_ours(name: str) -> bool:
-    """Whether it is a name that `name_beside` gave."""
+    """Return whether `name_beside` made this name."""
     found = re.fullmatch(_NAME, name)
     return found is not None and _digest(found[1]) == found[2]
 
 
 def open_named(target: Path) -> tuple[int, Path]:
-    """Make a temporary file beside `target`, locked while its descriptor is open. Raises OSError."""
+    """Create a temporary file next to `target`, locked while its descriptor is open. Raises OSError."""
     sweep_once(target.parent)
     while True:
         path = name_beside(target)
@@ -79,7 +79,7 @@ def open_named(target: Path) -> tuple[int, Path]:
 
 
 class TemporaryFolder:
-    """A folder beside `target` that is the owner's alone, until it is given that name. Raises OSError."""
+    """A private folder next to `target`, until it is renamed to it. Raises OSError."""
 
     def __init__(self, target: Path) -> None:
         sweep_once(target.parent)
@@ -94,7 +94,7 @@ class TemporaryFolder:
                 return
 
     def discard(self) -> None:
-        """Remove it, unless it has its name."""
+        """Remove it, unless it was renamed."""
         if self._fd >= 0:
             from shutil import rmtree
 
@@ -108,7 +108,7 @@ class TemporaryFolder:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A folder among the system's temporary files; gone at the end. Raises OSError."""
+    """Make a folder among the system's temporary files, removed at the end. Raises OSError."""
     from tempfile import gettempdir
 
     folder = TemporaryFolder(Path(gettempdir()) / "layerwise")
@@ -119,9 +119,9 @@ def temporary_folder() -> Iterator[Path]:
 
 
 def keep_aside() -> None:
-    """Give this process, what it calls and its children a folder for temporary files, which goes with its job.
+    """Give this process and its children a folder for temporary files that is removed with its job.
 
-    Where the system has none they go where they would have gone.
+    If the system has none, they go where they would have gone anyway.
     """
     global _aside
     usual = os.environ.get("TMPDIR")
@@ -133,7 +133,7 @@ def keep_aside() -> None:
 
 
 def environment_of_user() -> dict[str, str]:
-    """This process's environment, with the folder for temporary files that the user has."""
+    """Return this process's environment with the user's own folder for temporary files."""
     found = dict(os.environ)
     if _aside is not None:
         del found["TMPDIR"]
@@ -142,8 +142,8 @@ def environment_of_user() -> dict[str, str]:
 
 
 def _held(fd: int, path: Path) -> bool:
-    """Lock what was just made; False if it was swept before, then `fd` is closed."""
-    with suppress(OSError):  # no locks on this file system: then nobody sweeps it but the job
+    """Lock what was just created; False if it was swept before, and `fd` is then closed."""
+    with suppress(OSError):  # no locks on this file system: then only the job sweeps it
         fcntl.flock(fd, fcntl.LOCK_EX)
     if _is(fd, path):
         return True
@@ -152,7 +152,7 @@ def _held(fd: int, path: Path) -> bool:
 
 
 def lock(fd: int) -> None:
-    """Lock a file that is to be given a temporary name."""
+    """Lock a file that will get a temporary name."""
     with suppress(OSError):
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
@@ -165,21 +165,21 @@ def _is(fd: int, path: Path) -> bool:
 
 
 def sweep_once(folder: Path) -> None:
-    """`sweep` a folder the first time that this process writes there."""
+    """Call `sweep` on a folder the first time this process writes there."""
     if folder not in _swept:
         _swept.add(folder)
         sweep(folder)
 
 
 def sweep(folder: Path) -> None:
-    """Remove the temporary files and folders of dead writers from a folder. What cannot be told from others stays."""
+    """Remove the temporary files and folders of dead writers from a folder. Ambiguous ones stay."""
     with suppress(OSError), os.scandir(folder) as entries:
         for name in [entry.name for entry in entries if entry.name.endswith(".tmp") and is_ours(entry.name)]:
             remove_dead(folder / name)
 
 
 def remove_dead(path: Path, within: float = 0.0) -> None:
-    """Remove a temporary file or folder of this user's if nobody holds it, now or `within` some seconds."""
+    """Remove a temporary file or folder of this user if nobody holds it, now or `within` some seconds."""
     with suppress(OSError):
         found = path.lstat()
         is_folder = stat.S_ISDIR(found.st_mode)
@@ -196,8 +196,8 @@ def remove_dead(path: Path, within: float = 0.0) -> None:
 
 
 def _give_back(folder: Path) -> None:
-    """End what a dead writer began when he moved files out of the way: what was there comes back, or, where a part of
-    the new is in place already, the rest of it follows. OSError; nothing that has come since is replaced.
+    """Finish a dead writer's replacement of files: restore the old ones, or, if some of the new ones are in place, move
+    the rest. OSError; nothing that has appeared since is replaced.
     """
     before = folder / ASIDE
     if not before.is_dir():
@@ -216,7 +216,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _lock_within(fd: int, seconds: float) -> None:
-    """Lock it, once those that held it are dead: who was killed may take a moment. OSError if they are not."""
+    """Lock it once its holders are dead: a killed one may take a moment. OSError if they are not."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -228,9 +228,9 @@ def _lock_within(fd: int, seconds: float) -> None:
 
 
 def sweep_record(record: Path) -> None:
-    """Remove what a record names: in its folder as it is, elsewhere if its writer is dead. Needs the job's lock.
+    """Remove what a record names: always in its own folder, elsewhere if the writer is dead. Needs the job's lock.
 
-    The record itself stays: a disk that was full gets no block back by which the next attempt could fail later.
+    The record itself stays: on a full disk, freeing its block could let another writer make the next attempt fail.
     """
     try:
         fd = os.open(record, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)

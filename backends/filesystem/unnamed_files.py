@@ -1,4 +1,4 @@
-"""Files without a name until they are whole: killed at any time, nothing of them is left.
+"""Files without a name until they are complete: a killed writer leaves nothing behind.
 
 Linux only (O_TMPFILE, open(2)), and not on every file system.
 """
@@ -15,7 +15,7 @@ _OPEN_FILES = Path("/proc/self/fd")
 
 
 def unnamed_file(folder: Path) -> BinaryIO | None:
-    """Open a new file of `folder` for reading and writing, for `give_name`. None where that is not to be had."""
+    """Open a new file in `folder` for reading and writing, for `give_name`. None if that is not supported."""
     sweep_once(folder)
     if FLAG is not None and _OPEN_FILES.is_dir():
         with suppress(OSError):
@@ -24,7 +24,7 @@ def unnamed_file(folder: Path) -> BinaryIO | None:
 
 
 def scratch_file(folder: Path) -> BinaryIO:
-    """Open a file of `folder` that never gets a name, for reading and writing. OSError as the system gives it."""
+    """Open a file in `folder` that never gets a name, for reading and writing. OSError from the system."""
     file = unnamed_file(folder)
     if file is not None:
         return file
@@ -34,16 +34,16 @@ def scratch_file(folder: Path) -> BinaryIO:
 
 
 def second_door(file: BinaryIO, offset: int) -> BinaryIO:
-    """Open the same file again, with a position of its own. OSError as the system gives it."""
+    """Open the same file again, with its own position. OSError from the system."""
     opened = os.fdopen(os.open(_OPEN_FILES / str(file.fileno()), os.O_RDWR | os.O_CLOEXEC), "w+b")
     opened.seek(offset)
     return opened
 
 
 def give_name(file: BinaryIO, target: Path) -> bool:
-    """Put an unnamed file where `target` is, in place of what is there; False where the file system refuses links.
+    """Move an unnamed file to `target`, replacing what is there; False if the file system refuses links.
 
-    OSError if it cannot replace what is there, which is then as it was before.
+    OSError if it cannot replace `target`, which is then unchanged.
     """
     if not os.path.lexists(target):
         with suppress(OSError):
@@ -64,4 +64,4 @@ def give_name(file: BinaryIO, target: Path) -> bool:
 
 
 def _link(file: BinaryIO, name: Path) -> None:
-    os.link(_OPEN_FILES / str(file.fileno()), name, src_dir_fd=file.fileno())  # with it linkat, which follows
+    os.link(_OPEN_FILES / str(file.fileno()), name, src_dir_fd=file.fileno())  # makes linkat follow the link

@@ -1,1 +1,1 @@
-"""File formats of arrays: Polygraphy's JSON, .npy and .npz, safetensors."""
+"""File formats for arrays: Polygraphy's JSON, .npy and .npz, safetensors."""

@@ -1,12 +1,12 @@
-"""Tensor dumps as safetensors: written as they come, read one tensor at a time.
+"""Tensor dumps as safetensors: written incrementally, read one tensor at a time.
 
 Format: https://github.com/huggingface/safetensors#format (8 bytes length, JSON header, little-endian data).
-What it has no name for is stored as U8 and told in `__metadata__` under "layerwise.dtypes", a JSON dict from
-tensor name to {"dtype": name, "shape": [...]}: 4-bit and 2-bit integers and FP4 as one byte an element,
-strings as one JSON list of text. Any safetensors reader can open the files; those tensors then show as bytes.
+Types that it lacks are stored as U8 and described in `__metadata__` under "layerwise.dtypes", a JSON dict from
+tensor name to {"dtype": name, "shape": [...]}: 4-bit and 2-bit integers and FP4 as one byte per element,
+strings as one JSON list. Any safetensors reader can open the files; those tensors then appear as bytes.
 
-The header comes first but is known last. A large dump leaves room for it, which the format lets spaces fill, and is
-written once; a small one is copied behind its header.
+The header comes first but is complete only at the end. A large dump reserves space for it, which the format lets us
+pad with spaces, and is written once; a small one is copied behind its header.
 """
 
 import json
@@ -54,7 +54,7 @@ OBSERVED = "layerwise.observed"
 
 
 class DumpWriter(WholeOrNothing):
-    """Writes tensors to one file as they come. It appears, whole, at `close`; after an error it does not."""
+    """Writes tensors to one file incrementally. It appears, complete, at `close`; after an error it does not."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -71,7 +71,7 @@ class DumpWriter(WholeOrNothing):
         self._spool = PacedStream(self._file)
 
     def add(self, name: str, array: Array) -> None:
-        """Append one tensor. ValueError for a name that was there before."""
+        """Append one tensor. ValueError for a duplicate name."""
         if name in self._entries or name == "__metadata__":
             raise ValueError(f"tensor {name!r} twice in one dump")
         code, data = self._encode(name, array)
@@ -93,7 +93,7 @@ class DumpWriter(WholeOrNothing):
         return _NAMES.get(kind, "U8"), raw.view(np.uint8).data if raw.size else memoryview(b"")
 
     def close(self) -> None:
-        """Write the header and put the file in place."""
+        """Write the header and move the file into place."""
         metadata = self.metadata | ({EXTRA: json.dumps(self._extra)} if self._extra else {})
         header = json.dumps(({"__metadata__": metadata} if metadata else {}) | self._entries).encode()
         self._spool.flush()
@@ -114,7 +114,7 @@ class DumpWriter(WholeOrNothing):
             target.flush()
 
     def abort(self) -> None:
-        """Forget everything; nothing is left on disk."""
+        """Discard everything; nothing is left on disk."""
         self._file.close()
 
 
@@ -130,10 +130,10 @@ class _Entry(NamedTuple):
 
 
 class DumpReader:
-    """Reads tensors of a dump, each mapped from the file when asked for. Any .safetensors file will do."""
+    """Reads tensors of a dump, each memory-mapped on request. Works for any .safetensors file."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Read the header. BadFile if it is not a whole safetensors file."""
+        """Read the header. BadFile if it is not a complete safetensors file."""
         self.path = Path(path)
         self.metadata: dict[str, str] = {}
         try:
@@ -158,7 +158,7 @@ class DumpReader:
         return self._entries[name].shape
 
     def array(self, name: str) -> Array:
-        """One tensor, read-only, mapped from the file (strings are read). BadFile if it is damaged."""
+        """Return one tensor, read-only and memory-mapped (strings are read). BadFile if it is damaged."""
         entry = self._entries[name]
         try:
             if entry.dtype == "string":

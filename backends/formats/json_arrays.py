@@ -1,7 +1,7 @@
-"""Arrays in Polygraphy's JSON: read where they lie when they are asked for, written in pieces.
+"""Arrays in Polygraphy's JSON: read lazily, written in chunks.
 
 An array is `{"array": <base64 of an .npy>, "polygraphy_class": "ndarray"}`. We add `"dtype": "bfloat16"` (or FP8,
-int4, string …) to those whose type .npy cannot tell; Polygraphy ignores that key. Nothing is unpickled.
+int4, string …) to those whose type .npy cannot express; Polygraphy ignores that key. Nothing is unpickled.
 """
 
 import os
@@ -26,16 +26,16 @@ CLASS = "polygraphy_class"
 
 @dataclass(frozen=True)
 class StoredArray:
-    """An array that still lies in a JSON file."""
+    """An array not yet read from a JSON file."""
 
     path: Path
     stamp: Stamp
     span: Span
-    name: str | None  # the type's name where the file tells it
+    name: str | None  # the type's name if the file states it
 
     @property
     def header(self) -> NpyHeader:
-        """Type, shape and size, known without reading the array."""
+        """Return type, shape and size, without reading the array."""
         return self.span.header
 
     @property
@@ -49,7 +49,7 @@ class StoredArray:
         return self.header.shape
 
     def array(self) -> Array:
-        """Read and decode the array; holds no more than it and one chunk. BadFile if it cannot be."""
+        """Read and decode the array in chunks, of which it holds one at a time. BadFile if it is damaged."""
         try:
             return shape_array(self._flat(), self.header, self.name)
         except ValueError as error:
@@ -81,10 +81,7 @@ def _pieces(descriptor: int, span: Span) -> Iterator[bytes]:
 
 
 def as_array(value: Any) -> Array:
-    """Return a value of a file as an array: a StoredArray is read, numbers and lists are converted.
-
-    NoArray, a ValueError too, if a list is of lists of different lengths.
-    """
+    """as_array"""
     if isinstance(value, StoredArray):
         return value.array()
     if isinstance(value, np.ndarray):
@@ -110,7 +107,7 @@ def write_array(stream: Writable, array: Array, level: int) -> None:
 
 
 def base64_chunks(head: bytes, array: Array) -> Iterator[bytes]:
-    """Yield the base64 of `head` and the array's bytes, in pieces of about a megabyte."""
+    """Yield the base64 of `head` and the array's bytes, in chunks of about a megabyte."""
     data = array.reshape(-1).view(np.uint8).data if array.size else memoryview(b"")
     first = (3 - len(head) % 3) % 3
     yield pybase64.b64encode(head + bytes(data[:first]))

@@ -1,7 +1,7 @@
-"""Polygraphy's JSON: nested values and custom objects, both ways.
+"""Reads and writes Polygraphy's JSON: nested values and custom objects.
 
 Custom objects carry their class's name under "polygraphy_class" as the last key. NaN and Infinity are bare, as
-Python writes them. For arrays see `backends.formats.json_arrays`. Reading decodes no array before it is asked for.
+Python writes them. For arrays see `backends.formats.json_arrays`. Reading decodes no array until it is requested.
 """
 
 import io
@@ -36,13 +36,13 @@ class Encodable(Protocol):
     """A custom object of the format."""
 
     def to_json(self) -> dict[str, Any]:
-        """Its fields in order, with CLASS as the last key."""
+        """Return its fields in order, with CLASS as the last key."""
 
 
 def load(path: str | os.PathLike[str], decoders: Mapping[str, Decoder]) -> Any:
-    """Read a JSON file; arrays come as StoredArray, objects with a class through `decoders` (by class name).
+    """Read a JSON file; arrays become StoredArray, custom objects go through `decoders` (by class name).
 
-    BadFile names the file and the reason: unreadable, not JSON, an unknown class, a field missing.
+    BadFile names the file and the reason: unreadable, not JSON, an unknown class, a missing field.
     """
     source = Path(path)
     found = scan(source)
@@ -111,7 +111,7 @@ class _Reader:
 
 
 def _inline_array(text: str, name: str | None) -> Array:
-    """Decode a string that the scanner could not place: base64, or an old file's latin-1, of .npy or .npz."""
+    """Decode a string that the scanner did not recognise: base64, or an old file's latin-1, of .npy or .npz."""
     try:
         data = pybase64.b64decode(text, validate=True)
     except ValueError:
@@ -122,13 +122,13 @@ def _inline_array(text: str, name: str | None) -> Array:
 
 
 def save(path: str | os.PathLike[str], value: Any) -> None:
-    """Write a value as Polygraphy does: dicts, lists, numbers, text, None, arrays and Encodable objects."""
+    """Write a value like Polygraphy: dicts, lists, numbers, strings, None, arrays and Encodable objects."""
     with atomic_writer(path) as stream:
         write_value(stream, value, 0)
 
 
 def write_value(stream: Writable, value: Any, level: int) -> None:
-    """Write a value whose first line is indented by `level` steps already; arrays go out in chunks."""
+    """Write a value whose first line is already indented by `level` steps; arrays are written in chunks."""
     if isinstance(value, StoredArray | np.ndarray) or is_tensor(value):
         write_array(stream, as_array(value), level)
     elif isinstance(value, Encodable):

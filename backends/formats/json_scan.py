@@ -1,9 +1,9 @@
-"""Finding the arrays of a Polygraphy JSON file without reading them.
+"""Finds the arrays of a Polygraphy JSON file without reading them.
 
-A results file is nearly all base64. The scanner reads only what lies between the arrays: where the string of
-an `"array"` key begins with a base64 .npy header, that header tells where the string must end, and the
-scanner goes on from there. What is left (the skeleton: the file with each such string replaced by a short
-mark) is ordinary JSON of a few hundred bytes a tensor.
+A results file is nearly all base64. The scanner reads only what is between the arrays: where the string of
+an `"array"` key begins with a base64 .npy header, the header determines where the string must end, and the
+scanner continues there. What remains (the skeleton: the file with each such string replaced by a short
+mark) is ordinary JSON of a few hundred bytes per tensor.
 """
 
 import os
@@ -21,11 +21,11 @@ from layerwise._tool.backends.formats.npy import HEAD, NpyHeader, header_size, p
 MARK = "layerwise:array:"
 WINDOW = 1 << 16
 _KEY = re.compile(rb'(?<!\\)"array"[ \t\r\n]{0,64}:[ \t\r\n]{0,64}"')
-_KEY_ROOM = 160  # no match of _KEY is longer
+_KEY_ROOM = 160  # longer than any match of _KEY
 
 
 class Span(NamedTuple):
-    """One base64 string in a file: its first byte and length (bytes), and the .npy header it begins with."""
+    """One base64 string in a file: its offset and length (bytes), and the .npy header it begins with."""
 
     start: int
     length: int
@@ -34,7 +34,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Stamp:
-    """Tells whether a file is still the one that was scanned."""
+    """Detects whether a file has changed since it was scanned."""
 
     device: int
     inode: int
@@ -43,13 +43,13 @@ class Stamp:
 
     @classmethod
     def of(cls, descriptor: int) -> "Stamp":
-        """The stamp of an open file."""
+        """Return the stamp of an open file."""
         stat = os.fstat(descriptor)
         return cls(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
 
 
 class Scan(NamedTuple):
-    """A scanned file: JSON text in which array i reads MARK + str(i), and where each array lies."""
+    """A scanned file: JSON text in which array i reads MARK + str(i), and the position of each array."""
 
     skeleton: bytes
     spans: list[Span]
@@ -57,7 +57,7 @@ class Scan(NamedTuple):
 
 
 def scan(path: Path) -> Scan:
-    """Scan a JSON file. BadFile if it cannot be read or holds absurdly much text that is no array."""
+    """Scan a JSON file. BadFile if it cannot be read or has too much text outside arrays."""
     try:
         with os.fdopen(open_regular(path), "rb", buffering=0) as stream:
             return _Scanner(path, stream.fileno()).run()
@@ -76,7 +76,7 @@ class _Scanner:
 
     def run(self) -> Scan:
         window, base = self._window(0)
-        position = 0  # all before this is in the skeleton
+        position = 0  # everything before this is in the skeleton
         while True:
             found = _KEY.search(window, position - base)
             if found is None:
@@ -92,12 +92,12 @@ class _Scanner:
                 window, base = self._window(position)
 
     def _window(self, position: int) -> tuple[bytes, int]:
-        """Bytes from just before `position` (no backslash may precede a key), and where they begin."""
+        """Return bytes from just before `position` (no backslash may precede a key), and their offset."""
         base = max(0, position - 1)
         return os.pread(self.descriptor, WINDOW, base), base
 
     def _after_string(self, start: int) -> int:
-        """Note the array whose string begins at `start`; return where to go on."""
+        """Record the array whose string begins at `start`; return where to continue."""
         span = self._span(start)
         if span is None:
             return start
@@ -106,7 +106,7 @@ class _Scanner:
         return start + span.length
 
     def _keep_settled(self, window: bytes, base: int, position: int) -> int:
-        """Keep what of the window cannot be the beginning of a key; return where the next window begins."""
+        """Keep the part of the window that cannot begin a key; return where the next window begins."""
         last = len(window) < WINDOW
         end = max(position, base + len(window) - (0 if last else _KEY_ROOM))
         self._keep(window[position - base : end - base])
@@ -121,7 +121,7 @@ class _Scanner:
         self.parts.append(text)
 
     def _span(self, start: int) -> Span | None:
-        """The string at `start` if it is a base64 .npy that ends where its header says; else None."""
+        """Return the string at `start` if it is a base64 .npy that ends where its header says, otherwise None."""
         try:
             size = header_size(self._decoded(start, HEAD))
             header = parse_header(self._decoded(start, size))

@@ -1,4 +1,4 @@
-"""JSON that others wrote, read within bounds: a document of a few megabytes can become gigabytes of objects."""
+"""Reads untrusted JSON with limits: a document of a few megabytes can become gigabytes of objects."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from layerwise._tool.backends.filesystem.files import MOST, read_file
 from layerwise._tool.backends.text import shown
 
 MOST_VALUES = 1 << 24
-_SIGNS = (b",", b"[", b"{")  # before each value, but for the first
+_SIGNS = (b",", b"[", b"{")  # precedes each value except the first
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
@@ -20,11 +20,11 @@ def read_json(path: str | os.PathLike[str]) -> Any:
         return json.loads(data)
     except RecursionError:
         raise BadFile(path, "nested too deeply") from None
-    except ValueError as error:  # not JSON, not UTF-8, or a number of thousands of digits
+    except ValueError as error:  # not JSON, not UTF-8, or a number with thousands of digits
         raise BadFile(path, f"not valid JSON: {shown(str(error), 200)}") from None
 
 
 def check_values(path: str | os.PathLike[str], data: bytes) -> None:
-    """Raise BadFile for JSON text of more than `MOST_VALUES` values."""
+    """Raise BadFile for JSON text with more than `MOST_VALUES` values."""
     if len(data) > MOST_VALUES and sum(map(data.count, _SIGNS)) > MOST_VALUES:
         raise BadFile(path, f"too large: more than the {MOST_VALUES:,} values that such a file may have")

@@ -1,8 +1,8 @@
-"""NumPy's .npy format, version 1.0 to 3.0, read without trusting it.
+"""NumPy's .npy format, version 1.0 to 3.0, read safely.
 
-Format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. Types that NumPy cannot name
-(bfloat16, FP8, 4-bit integers) are stored as raw bytes ("<V2", "|V1"), one element an item, as Polygraphy
-does; the true type travels beside the file's content.
+Format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. Types that NumPy cannot name (bfloat16,
+FP8, 4-bit integers) are stored as raw bytes ("<V2", "|V1"), one item per element, as in Polygraphy; the true type is
+stored outside the .npy.
 """
 
 import ast
@@ -19,13 +19,13 @@ from layerwise._tool.backends.tensors import DTYPES, EXTENDED_NAMES, dtype_name,
 
 Array = NDArray[Any]
 MAGIC = b"\x93NUMPY"
-HEAD = 12  # bytes that tell how long the header is, in any version
+HEAD = 12  # bytes that suffice to know the header's length, in any version
 MAX_HEADER = 10_000  # NumPy's own limit for headers it evaluates safely
 _RAW = {1: "|V1", 2: "<V2"}
 
 
 class NpyHeader(NamedTuple):
-    """What an .npy header says: `size` is its own length in bytes, `nbytes` that of the data after it."""
+    """An .npy header: `size` is its own length in bytes, `nbytes` that of the data."""
 
     dtype: np.dtype[Any]
     fortran: bool
@@ -35,7 +35,7 @@ class NpyHeader(NamedTuple):
 
 
 def header_size(head: bytes) -> int:
-    """Return the whole header's length from its first `HEAD` bytes. ValueError if this is no .npy."""
+    """Return the length of the whole header from its first `HEAD` bytes. ValueError if it is not an .npy."""
     if len(head) < HEAD or not head.startswith(MAGIC):
         raise ValueError("not an .npy array")
     if head[6] == 1:
@@ -50,7 +50,7 @@ def header_size(head: bytes) -> int:
 
 
 def parse_header(head: bytes) -> NpyHeader:
-    """Parse a whole header (at least `header_size` bytes). ValueError says what is wrong with it."""
+    """Parse a complete header (at least `header_size` bytes). ValueError says what is wrong."""
     size = header_size(head)
     if len(head) < size:
         raise ValueError("the .npy header is cut short")
@@ -93,7 +93,7 @@ def header_bytes(array: Array) -> bytes:
 
 
 def storable(array: Array) -> Array:
-    """Return `array` as something an .npy can hold: C order, little-endian, strings of one width.
+    """Return `array` in a form that .npy can hold: C order, little-endian, fixed-width strings.
 
     LayerwiseError for strings that NumPy's fixed width cannot hold (trailing NUL) or would waste memory on.
     """
@@ -115,9 +115,9 @@ def _fixed_width(array: Array) -> Array:
 
 
 def shape_array(flat: Array, header: NpyHeader, name: str | None = None) -> Array:
-    """Give a flat array of `header.dtype` its shape, order and true type (`name`, from beside the file).
+    """Give a flat array of `header.dtype` its shape, order and true type (`name`, stored outside the .npy).
 
-    ValueError if the name does not fit what is stored.
+    ValueError if the name does not match what is stored.
     """
     array = flat.reshape(header.shape, order="F" if header.fortran else "C")
     if header.dtype.byteorder == ">":
@@ -136,7 +136,7 @@ def _retyped(array: Array, name: str) -> Array:
 
 
 def array_from_npy(data: bytes | bytearray | memoryview, name: str | None = None) -> Array:
-    """Read a whole .npy from memory, sharing it (read-only for bytes). ValueError if it is not whole."""
+    """Read a complete .npy from memory without copying (read-only for bytes). ValueError if it is truncated."""
     header = parse_header(bytes(data[:MAX_HEADER]))
     if len(data) - header.size != header.nbytes:
         raise ValueError(f"holds {len(data) - header.size} bytes of data, its shape needs {header.nbytes}")

@@ -1,4 +1,4 @@
-"""NumPy's .npz archives, read without trusting them."""
+"""Reads NumPy's .npz archives safely."""
 
 import os
 import zipfile
@@ -17,7 +17,7 @@ _BROKEN = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EO
 
 
 def read_npz(source: Path | BinaryIO) -> dict[str, Array]:
-    """Read all arrays of an archive by name, in order. ValueError if one is not whole or none is there."""
+    """Return all arrays of an archive by name, in order. ValueError if one is truncated or there is none."""
     try:
         with _opened(source) as stream, zipfile.ZipFile(stream) as archive:
             members = archive.infolist()

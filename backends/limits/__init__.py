@@ -1,1 +1,1 @@
-"""How much memory a process may take, and native code that may end without taking its process along."""
+"""Memory limits for a process, and native code isolated so that a crash does not end the process."""

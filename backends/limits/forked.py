@@ -1,4 +1,4 @@
-"""Native code in a fork of this process, with little memory to take: what it does there ends nothing else."""
+"""Runs native code in a fork with a memory limit, so that a crash there ends nothing else."""
 
 import faulthandler
 import os
@@ -16,11 +16,11 @@ _DONE, _RAISED, _NO_MEMORY = b"done", b"rais", b"none"
 
 
 class Died(Exception):
-    """The fork did not come to an end: it ran out of memory, or crashed."""
+    """The fork did not finish: it ran out of memory, or crashed."""
 
 
 class Raised(Exception):
-    """The work raised an exception in the fork. kind: the name of its class."""
+    """The work raised an exception in the fork. kind: its class name."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)
@@ -28,9 +28,9 @@ class Raised(Exception):
 
 
 def done_aside(work: Callable[[], bytes], most: int) -> bytes:
-    """Return what `work` returns in a fork that may take `most` bytes of memory. Raises Died, Raised, OSError.
+    """Return what `work` returns in a fork limited to `most` bytes of memory. Raises Died, Raised, OSError.
 
-    For compiled code that takes no lock which another thread may hold: a fork has only the thread that made it.
+    For compiled code that takes no locks that other threads may hold: a fork has only the calling thread.
     """
     read_end, write_end = os.pipe()
     pid = _forked()
@@ -55,15 +55,15 @@ def done_aside(work: Callable[[], bytes], most: int) -> bytes:
 
 
 def _forked() -> int:
-    """os.fork; signals wait meanwhile, since what their handlers raise in Python's own hooks would be lost.
+    """os.fork with signals blocked, since exceptions from signal handlers would get lost in Python's fork hooks.
 
-    In the child they go on waiting.
+    In the child they stay blocked.
     """
     held_back = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     pid = -1
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads, see `done_aside`
+            warnings.simplefilter("ignore", DeprecationWarning)  # forking with other threads, see `done_aside`
             pid = os.fork()
         return pid
     finally:

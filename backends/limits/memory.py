@@ -1,6 +1,6 @@
-"""How much memory a process may hold: what the machine has, what the user says, and less for a while.
+"""Memory limits of a process: from the machine, from the user, and temporarily lower ones.
 
-LAYERWISE_MEMORY says it: a size (`8G`), or `none`. Else it is seven eighths of what the machine, or control group, has.
+LAYERWISE_MEMORY sets the limit: a size (`8G`), or `none`. Default: 7/8 of the memory of the machine or control group.
 """
 
 import os
@@ -16,15 +16,15 @@ from layerwise._tool.backends.sizes import binary_size, parse_size
 
 VARIABLE = "LAYERWISE_MEMORY"
 _PAGE = resource.getpagesize()
-_DATA = 5  # pages of private writable memory, in /proc/self/statm (proc(5)); 0 where the kernel does not count them
-_SMALLEST = 64 << 20  # no program starts in less
+_DATA = 5  # pages of private writable memory, in /proc/self/statm (proc(5)); 0 if the kernel does not count them
+_SMALLEST = 64 << 20  # no program starts with less
 _NONE = "none"
 
 
 def limit(environment: Mapping[str, str] = os.environ) -> int | None:
-    """Bytes of memory of its own that a process may hold, None where the user wants no limit.
+    """Return the bytes of private memory that a process may hold, None if the user wants no limit.
 
-    Memory of its own is what no file backs. UsageError if LAYERWISE_MEMORY is no size.
+    Private memory is not backed by files. UsageError if LAYERWISE_MEMORY is not a size.
     """
     text = environment.get(VARIABLE, "").strip()
     if not text:
@@ -41,13 +41,13 @@ def limit(environment: Mapping[str, str] = os.environ) -> int | None:
 
 
 def remedy(nbytes: int) -> str:
-    """What to say of a limit that was met."""
+    """Return the advice for a limit that was reached."""
     return f"the limit is {binary_size(nbytes)}; {VARIABLE}=SIZE or {VARIABLE}=none sets another"
 
 
 @cache
 def machine() -> int:
-    """Bytes of memory of this machine, or of the control group that this process is in."""
+    """Return the bytes of memory of this machine, or of this process's control group."""
     sizes = [os.sysconf("SC_PHYS_PAGES") * _PAGE]
     for path in control_group_files("memory.max", "memory.limit_in_bytes"):
         with suppress(OSError, ValueError):  # absent, or "max"
@@ -56,7 +56,7 @@ def machine() -> int:
 
 
 def control_group_files(name: str, old_name: str) -> list[Path]:
-    """Where files of this process's control group, and of those around it, may be. old_name: in version 1."""
+    """Return where files of this process's control group and its parents may be. old_name: in cgroup version 1."""
     found = {Path("/sys/fs/cgroup", name): None, Path("/sys/fs/cgroup/memory", old_name): None}
     with suppress(OSError):
         for line in Path("/proc/self/cgroup").read_text().splitlines():
@@ -74,7 +74,7 @@ def _upwards(root: Path, path: str, name: str) -> list[Path]:
 
 
 def own_memory(pid: int) -> int:
-    """Bytes that a process holds and no file backs; 0 if it is gone. Reads one small file."""
+    """Return the bytes that a process holds and no file backs; 0 if it is gone. Reads one small file."""
     try:
         text = Path("/proc", str(pid), "statm").read_text()
     except OSError:
@@ -90,10 +90,10 @@ _usual: list[tuple[int, int]] = []
 
 @contextmanager
 def room(nbytes: int) -> Iterator[None]:
-    """Let this process take so many bytes more at most until the end, whatever code asks for them.
+    """Allow this process at most so many additional bytes inside the block, no matter what code requests them.
 
-    What wants more fails: MemoryError in Python, std::bad_alloc in C++, for all threads. Of several rooms at once the
-    largest counts. Nothing happens where the kernel does not count (before Linux 4.7, gVisor).
+    Requests beyond fail: MemoryError in Python, std::bad_alloc in C++, in all threads. Of several concurrent limits the
+    largest counts. No effect if the kernel does not count (before Linux 4.7, gVisor).
     """
     held = _data()
     if not held:
@@ -121,7 +121,7 @@ def _apply() -> None:
 
 
 def _data() -> int:
-    """Bytes that RLIMIT_DATA counts."""
+    """Return the bytes that RLIMIT_DATA counts."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[_DATA]) * _PAGE
     except (OSError, ValueError, IndexError):

@@ -1,1 +1,1 @@
-"""Models on disk: the wire format, structure and weights apart, and onnx's own readers."""
+"""Models on disk: wire format, structure without weights, and onnx's own parser."""

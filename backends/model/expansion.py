@@ -1,4 +1,4 @@
-"""How many nodes a model has once the calls of its functions are replaced by what they call, told without doing it.
+"""Counts the nodes of a model with its function calls expanded, without expanding them.
 
 Thirty functions that each call the next one twice are a kilobyte, and a billion nodes. Field numbers: onnx.proto,
 https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
@@ -22,8 +22,8 @@ Calls = Mapping[Name, Counter[Name]]
 
 
 def check_functions(model: bytes) -> None:
-    """Raise LayerwiseError for a serialised ModelProto whose functions call each other in a circle, more than
-    MOST_DEEP deep, or so often that they stand for more than MOST_NODES nodes. Damaged bytes pass.
+    """Raise LayerwiseError for a serialised ModelProto with recursive functions, calls more than MOST_DEEP deep, or
+    more than MOST_NODES nodes when expanded. Damaged bytes pass.
     """
     source = Source(model)
     try:
@@ -70,7 +70,7 @@ def _name(source: Source, function: Field) -> Name:
 
 
 def _calls(source: Source, graph: Field, node: int, depth: int = 0) -> Counter[Name]:
-    """How often each operator occurs in a graph or function, in the bodies of its nodes too."""
+    """Return how often each operator occurs in a graph or function, including the bodies of its nodes."""
     found: Counter[Name] = Counter()
     if depth > MAX_DEPTH:
         return found

@@ -10,9 +10,9 @@ from layerwise._tool.backends.text import shown
 
 
 class WeightRef(NamedTuple):
-    """Where an initializer's values lie: `nbytes` bytes at `offset` of `file`, little endian, as in raw_data.
+    """Location of an initializer's values: `nbytes` bytes at `offset` of `file`, little-endian, as in raw_data.
 
-    offset is -1 where they are not contiguous there (typed fields, strings, none): use ModelFile.array.
+    offset is -1 if they are not contiguous there (typed fields, strings, none): use ModelFile.array.
     dtype: TensorProto.DataType.
     """
 
@@ -25,10 +25,10 @@ class WeightRef(NamedTuple):
 
 
 def external_file(model: Path, folder: Path, tensor: str, place: External) -> tuple[Path, int]:
-    """Return the file at `place` and the number of bytes there, checked to exist inside `folder`.
+    """Return the file and byte count of a location, checked to exist inside `folder`.
 
     folder: resolved, without symbolic links. BadFile, naming `model`, for absolute paths, "..", links that
-    leave the folder, what is no regular file, and bytes beyond a file's end.
+    leave the folder, non-regular files, and bytes beyond a file's end.
     """
     quoted = f"external data {shown(place.location, 200)!r} of tensor {shown(tensor, 200)!r}"
     parts = Path(place.location).parts

@@ -1,4 +1,4 @@
-"""A model on disk, opened once: its structure and its weights apart, nothing read until it is asked for."""
+"""A model on disk, opened once: structure and weights separately, both read lazily."""
 
 import hashlib
 import os
@@ -25,12 +25,12 @@ _CHUNK = 1 << 22
 
 
 class ModelFile:
-    """An ONNX model on disk. Weights of 1 KiB and more are never read unless `array` or `content_hash` asks.
+    """An ONNX model on disk. Weights of 1 KiB and more are read only by `array` and `content_hash`.
 
-    folder: every external location in `structure` is relative to it; give it to onnxruntime as
+    folder: every external location in `structure` is relative to it; pass it to onnxruntime as
     `session.model_external_initializers_file_folder_path`. It is the model's own (links in its path
-    resolved), or the nearest folder above both the model and the external data where they lie apart.
-    BadFile: missing, no regular file, not ONNX, external data missing or outside its folder.
+    resolved), or the nearest folder above both the model and the external data if they are in different ones.
+    BadFile: missing, not a regular file, not ONNX, external data missing or outside its folder.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ModelFile:
             raise
 
     def close(self) -> None:
-        """Give the file back. Arrays that were handed out stay valid."""
+        """Close the file. Arrays that were returned stay valid."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -79,11 +79,11 @@ class ModelFile:
         return self._cut[0]
 
     def structure(self) -> "onnx.ModelProto":
-        """Return `structure_bytes` parsed; a new object at each call. BadFile if onnx cannot parse it."""
+        """Return `structure_bytes` parsed; a new object on each call. BadFile if onnx cannot parse it."""
         return parse_model(self.structure_bytes(), self.path)
 
     def structure_key(self) -> str:
-        """Return a hash (hex) of the structure and the places of its weights. Reads no weights."""
+        """Return a hash (hex) of the structure and the locations of its weights. Reads no weights."""
         return hashlib.blake2b(self.structure_bytes(), digest_size=20).hexdigest()
 
     @cached_property
@@ -133,14 +133,14 @@ class ModelFile:
     def weights(self) -> Mapping[str, WeightRef]:
         """Return all initializers by name: the main graph's in file order, then those of subgraphs.
 
-        Subgraph initializers under 1 KiB are not listed. A name that occurs twice stands for its first.
+        Subgraph initializers under 1 KiB are not listed. A duplicate name means its first occurrence.
         """
         return self._weights
 
     def array(self, name: str) -> "NDArray[Any]":
-        """Return the values of one initializer, read-only; mapped where the file holds them as they are.
+        """Return the values of one initializer, read-only; memory-mapped if the file stores them unchanged.
 
-        BadFile if the model has no such initializer, or its values do not fit its shape and type.
+        BadFile if the model has no such initializer, or its values do not match its shape and type.
         """
         from layerwise._tool.backends.model.weight_arrays import mapped_array, parsed_array
 
@@ -185,9 +185,9 @@ def load_model(
     external_data_dir: str | None = None,
     ignore_external_data: bool = False,
 ) -> "onnx.ModelProto":
-    """Return the whole model with all weights in memory (over 2 GB too), for those who need it that way.
+    """Return the whole model with all weights in memory (also over 2 GB).
 
-    BadFile as ModelFile raises it. External data of a model given as bytes stays as it is.
+    Raises BadFile like ModelFile. External data of a model given as bytes is not loaded.
     """
     if isinstance(source, bytes):
         return parse_model(source)

@@ -1,4 +1,4 @@
-"""onnx's compiled part without the rest of the package, whose import takes a fifth of a second and NumPy along."""
+"""onnx's compiled extension without the rest of the package, whose import takes 0.2 s and also imports NumPy."""
 
 import sys
 from importlib.machinery import PathFinder
@@ -10,21 +10,21 @@ from layerwise._tool.backends.limits.forked import Died, Raised, done_aside
 from layerwise._tool.backends.model.expansion import check_functions
 from layerwise._tool.backends.sizes import binary_size
 
-_ROOM, _ROOM_PER_BYTE = 256 << 20, 24  # of working memory, beyond what is held before
+_ROOM, _ROOM_PER_BYTE = 256 << 20, 24  # of working memory, in addition to what is already held
 _COUNTS = (b"num_outputs", b"num_scan_inputs")  # attributes by which a number in the model becomes a list
 _NAME = "onnx.onnx_cpp2py_export"
 
 
 class NoRoom(LayerwiseError):
-    """Inference would take far more memory than the model has bytes."""
+    """Inference would take far more memory than the model's size suggests."""
 
 
 def infer_shapes(model: bytes, *, check_type: bool = False, strict: bool = False, values: bool = True) -> bytes:
     """Return the serialised ModelProto with the types and shapes that onnx infers.
 
-    values: constants that shapes are made of are followed, in a fork. Raises what onnx raises: its own InferenceError,
-    RuntimeError, ValueError; NoRoom, mostly for a long vector of which each element becomes an object; LayerwiseError
-    for functions as `check_functions` does.
+    values: also propagate constants that determine shapes, in a fork. Raises what onnx raises: its own InferenceError,
+    RuntimeError, ValueError; NoRoom, mostly for a long vector whose elements each become an object; LayerwiseError
+    for functions like `check_functions`.
     """
     check_functions(model)
     most = _ROOM + _ROOM_PER_BYTE * len(model)
@@ -46,8 +46,8 @@ def infer_shapes(model: bytes, *, check_type: bool = False, strict: bool = False
 
 
 def infer_what_fits(model: bytes) -> tuple[bytes, str]:
-    """Return what `infer_shapes` does, and "": or, where that takes too much memory, what is known without values,
-    and why. Raises what it raises.
+    """Return what `infer_shapes` returns, and ""; or, if that takes too much memory, the result without values, and
+    the reason. Raises like it.
     """
     try:
         return infer_shapes(model), ""
@@ -56,7 +56,7 @@ def infer_what_fits(model: bytes) -> tuple[bytes, str]:
 
 
 def _native() -> Any:
-    """The extension module; under its own name, so that `import onnx` finds it if it comes later."""
+    """Load the extension module under its own name, so that a later `import onnx` finds it."""
     if _NAME not in sys.modules:
         package = find_spec("onnx")
         folders = package.submodule_search_locations if package else None

@@ -1,4 +1,4 @@
-"""Elements of less than a byte, packed without gaps, the first in the lowest bits.
+"""Packs elements smaller than a byte without gaps, the first in the lowest bits.
 
 Source: onnx.proto, TensorProto.raw_data.
 """
@@ -23,7 +23,7 @@ def pack(codes: Bytes, bits: int) -> Bytes:
 
 
 def unpack(packed: Bytes, bits: int, count: int) -> Bytes:
-    """Return the codes of `count` elements of 2, 4 or 6 bits, one a byte, its high bits 0."""
+    """Return `count` elements of 2, 4 or 6 bits, one per byte with high bits 0."""
     group, share, word = _group(bits)
     words: NDArray[Any] = packed
     if group > 1:
@@ -38,5 +38,5 @@ def _steps(count: int, bits: int, word: np.dtype[Any]) -> NDArray[Any]:
 
 
 def _group(bits: int) -> tuple[int, int, np.dtype[Any]]:
-    """Bytes that a whole number of elements fills, how many elements, and a type that holds them."""
+    """Return the bytes that a whole number of elements fills, how many elements, and a type that holds them."""
     return (3, 4, np.dtype(np.uint32)) if bits == 6 else (1, 8 // bits, np.dtype(np.uint8))

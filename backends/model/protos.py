@@ -15,13 +15,13 @@ _GRAPH_ATTRIBUTES = (5, 10)  # AttributeProto.GRAPH and GRAPHS
 
 
 def parse_model(data: bytes, label: object = "model") -> "onnx.ModelProto":
-    """Return the ModelProto in `data`. BadFile, under the name `label`, if it is none or has no graph."""
+    """Return the ModelProto in `data`. BadFile, naming `label`, if it is not one or has no graph."""
     import onnx
     from google.protobuf.message import DecodeError
 
     try:
         model: onnx.ModelProto = onnx.ModelProto.FromString(data)
-    except (DecodeError, UnicodeDecodeError) as error:  # the latter where protobuf is pure Python
+    except (DecodeError, UnicodeDecodeError) as error:  # the latter if protobuf is pure Python
         raise BadFile(label, f"damaged ONNX model: {error}") from error
     if not model.HasField("graph"):
         raise BadFile(label, "not an ONNX model: there is no graph in it")
@@ -30,7 +30,7 @@ def parse_model(data: bytes, label: object = "model") -> "onnx.ModelProto":
             _require_texts(message)
         for graph in all_graphs(model):
             _require_text(graph)
-    except TypeError:  # protobuf hands out bytes where a string is not UTF-8
+    except TypeError:  # protobuf returns bytes for a string that is not UTF-8
         raise BadFile(label, "damaged ONNX model: a name is not valid UTF-8") from None
     return model
 
@@ -38,9 +38,9 @@ def parse_model(data: bytes, label: object = "model") -> "onnx.ModelProto":
 def inferred(
     model: "onnx.ModelProto", *, check_type: bool = False, strict: bool = False, values: bool = False
 ) -> "onnx.ModelProto":
-    """Return a copy with the types and shapes that onnx infers, as `infer_shapes` does, whose errors it raises.
+    """Return a copy with the types and shapes that onnx infers. Raises like `infer_shapes`.
 
-    values: constants that shapes are made of are followed, unless that takes too much memory.
+    values: also propagate constants that determine shapes, unless that takes too much memory.
     """
     import onnx
 
@@ -54,7 +54,7 @@ def inferred(
 
 
 def _is_complete(model: "onnx.ModelProto") -> bool:
-    """Whether all lengths of what the main graph's nodes make are known; values tell nothing more then."""
+    """Return whether all dimensions of the main graph's tensors are known; values add nothing then."""
     known = {
         value.name for value in (*model.graph.value_info, *model.graph.output)
         if value.type.tensor_type.HasField("shape")
@@ -96,7 +96,7 @@ def all_graphs(model: "onnx.ModelProto") -> "Iterator[onnx.GraphProto | onnx.Fun
 
 
 def all_tensors(model: "onnx.ModelProto") -> "Iterator[onnx.TensorProto]":
-    """Yield all initializers and all tensor attributes, of bodies and functions too."""
+    """Yield all initializers and tensor attributes, including those of bodies and functions."""
     for graph in all_graphs(model):
         yield from getattr(graph, "initializer", ())
         for sparse in getattr(graph, "sparse_initializer", ()):

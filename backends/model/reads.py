@@ -1,4 +1,4 @@
-"""What nodes read, subgraph captures included."""
+"""What nodes read, including tensors captured by subgraphs."""
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 def subgraphs(node: "onnx.NodeProto") -> "Iterator[onnx.GraphProto]":
-    """The bodies of an If, Loop, Scan or the like."""
+    """Return the bodies of an If, Loop, Scan or the like."""
     for attribute in node.attribute:
         if attribute.HasField("g"):
             yield attribute.g
@@ -24,7 +24,7 @@ def every_node(nodes: "Iterable[onnx.NodeProto]") -> "Iterator[onnx.NodeProto]":
 
 
 def captures(graph: "onnx.GraphProto") -> list[str]:
-    """Names that a body reads from outside itself, at all levels, each once, in order."""
+    """Return the names that a body reads from outside itself, at all levels, each once, in order."""
     own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
     own |= {sparse.values.name for sparse in graph.sparse_initializer}
     found: dict[str, None] = {}
@@ -36,7 +36,7 @@ def captures(graph: "onnx.GraphProto") -> list[str]:
 
 
 def reads(node: "onnx.NodeProto") -> list[str]:
-    """Tensors that a node reads: its inputs (omitted ones left out) and its bodies' captures, each once."""
+    """Return the tensors that a node reads: its inputs (without omitted ones) and its bodies' captures, each once."""
     names = dict.fromkeys(name for name in node.input if name)
     for body in subgraphs(node):
         names.update(dict.fromkeys(captures(body)))

@@ -1,4 +1,4 @@
-"""Attributes read from a structure's bytes, without the onnx package.
+"""Reads attributes from a structure's bytes, without the onnx package.
 
 Message and field numbers: onnx.proto, https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
 """
@@ -43,11 +43,10 @@ _SCALAR_DEFAULTS: dict[int, Any] = {1: 0.0, 2: 0, 3: b""}
 
 
 class Attribute(NamedTuple):
-    """One AttributeProto. kind: AttributeProto.AttributeType. values: at most the asked-for number of
-    `total`.
+    """One AttributeProto. kind: AttributeProto.AttributeType. values: at most the requested number of `total`.
 
-    values are int, float, bytes, or spans of messages (tensors, graphs, types). reference: the function's
-    attribute that stands for it.
+    values are int, float, bytes, or spans of messages (tensors, graphs, types). reference: the function attribute it
+    refers to.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""Types, shapes and tensors read from a structure's bytes, without the onnx package.
+"""Reads types, shapes and tensors from a structure's bytes, without the onnx package.
 
-Readers take the bytes and a span; they raise WireError where the bytes do not fit the format. A message given in
-several parts is all of them, one after the other.
+Readers take the bytes and a span; they raise WireError if the bytes do not fit the format. A message given in
+several parts is merged in order.
 Message and field numbers: onnx.proto, https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
 """
 
@@ -40,7 +40,7 @@ def read_value(data: bytes, start: int, end: int) -> Value:
 
 @lru_cache(4096)
 def _type_of(data: bytes) -> tuple[str, tuple[Dim, ...] | None]:
-    """A large graph has few different types: reading each once halves the time of indexing it."""
+    """Cached: a large graph has few distinct types, so reading each once halves its indexing time."""
     return read_type(data, 0, len(data))
 
 

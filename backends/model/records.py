@@ -1,6 +1,6 @@
-"""Models, graphs, functions and nodes read from a structure's bytes, without the onnx package.
+"""Reads models, graphs, functions and nodes from a structure's bytes, without the onnx package.
 
-Readers take the bytes and a span; they raise WireError where the bytes do not fit the format.
+Readers take the bytes and a span; they raise WireError if the bytes do not fit the format.
 Message and field numbers: onnx.proto, https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
 """
 
@@ -14,7 +14,7 @@ Span = tuple[int, int]
 
 
 class Node(NamedTuple):
-    """One NodeProto. Absent optional inputs and outputs have the name "". attributes: their spans."""
+    """One NodeProto. Omitted optional inputs and outputs have the name "". attributes: their spans."""
 
     name: str
     op: str
@@ -27,8 +27,7 @@ class Node(NamedTuple):
 
 @dataclass
 class Graph:
-    """The parts of a GraphProto or FunctionProto, as spans in the bytes. A repeated message is read as
-    merged."""
+    """The parts of a GraphProto or FunctionProto, as spans in the bytes. A repeated message is merged."""
 
     name: str = ""
     doc: str = ""
@@ -53,7 +52,7 @@ class Function:
 
 @dataclass
 class Model:
-    """The head of a ModelProto. opsets: domain ("" is ai.onnx) to version."""
+    """The top level of a ModelProto. opsets: domain ("" is ai.onnx) to version."""
 
     ir_version: int = 0
     producer: str = ""
@@ -67,7 +66,7 @@ class Model:
 
 
 def read_model(data: bytes) -> Model:
-    """Return the head of the model."""
+    """Return the top level of the model."""
     source, model = Source(data), Model()
     strings = {2: "producer", 3: "producer_version", 4: "domain", 6: "doc"}
     for number, wire, _, start, end, value in fields(source, 0, len(data)):
@@ -98,7 +97,7 @@ def _opset(source: Source, start: int, end: int) -> tuple[str, int]:
 
 
 def read_graph(data: bytes, start: int, end: int, graph: Graph | None = None) -> Graph:
-    """Return the parts of a GraphProto, added to `graph` if one is given."""
+    """Return the parts of a GraphProto, merged into `graph` if one is given."""
     graph = graph or Graph()
     lists = {
         1: graph.nodes,
@@ -152,8 +151,7 @@ def _function_text(function: Function, number: int, value: str) -> None:
 
 
 def read_node(data: bytes, start: int, end: int) -> Node:
-    """Return one node. The loop is unrolled for the usual one-byte tags and lengths: it runs for every
-    node."""
+    """Return one node. The loop is unrolled for the usual one-byte tags and lengths, since it runs for every node."""
     inputs: list[str] = []
     outputs: list[str] = []
     attributes: list[Span] = []

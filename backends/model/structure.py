@@ -1,7 +1,7 @@
-"""Structure apart from weights, on the wire: a model's bytes with its weights left where they are.
+"""Separates structure from weights in wire format: a model's bytes with its weights left in place.
 
-Every `raw_data` of 1 KiB and more becomes an external reference to its place in the model's own file; a
-single packed `float_data` or `double_data` of that size too: its bytes are those of raw_data. The rest is
+Every `raw_data` of 1 KiB or more becomes an external reference to its place in the model's own file, as does a
+single packed `float_data` or `double_data` of that size, whose bytes are those of raw_data. The rest is
 copied. Message and field numbers: onnx.proto, https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
 """
 
@@ -40,7 +40,7 @@ _STRING = 8
 
 
 class External(NamedTuple):
-    """A place outside the model file, as the file states it; `nbytes` is None if it does not say."""
+    """A location outside the model file, as the file states it; `nbytes` is None if not stated."""
 
     location: str
     offset: int
@@ -49,10 +49,10 @@ class External(NamedTuple):
 
 @dataclass
 class Tensor:
-    """What is known of one TensorProto without its values.
+    """One TensorProto without its values.
 
-    start, end: the message's place in the file. data: place of its values there, None where they are typed
-    fields, external or none.
+    start, end: the message's position in the file. data: position of its values there, None if they are in typed
+    fields, external or absent.
     """
 
     start: int
@@ -69,10 +69,10 @@ Relocate = Callable[[Tensor], External | None]
 
 
 class Cutter:
-    """Walks one model and builds its structure.
+    """Scans one model and builds its structure.
 
-    relocate: says where the structure is to find a tensor's values; None leaves the tensor alone.
-    tensors, others: afterwards the main graph's initializers and all other tensors that were met.
+    relocate: returns where the structure is to find a tensor's values; None keeps the tensor unchanged.
+    tensors, others: afterwards the main graph's initializers and all other tensors.
     """
 
     def __init__(self, source: Source, relocate: Relocate) -> None:
@@ -87,7 +87,7 @@ class Cutter:
         return b"".join(p if isinstance(p, bytes) else self._source.read(*p) for p in pieces)
 
     def _message(self, kind: int, start: int, end: int, depth: int, movable: bool) -> list[Piece] | None:
-        """Return the message's pieces, None if it stays. movable: engines take external data here."""
+        """Return the message's parts, None if unchanged. movable: engines accept external data here."""
         if depth > MAX_DEPTH:
             raise WireError(f"byte {start}: nested more than {MAX_DEPTH} levels deep")
         if kind == _TENSOR:
@@ -139,7 +139,7 @@ class Cutter:
 
 
 def read_tensor(source: Source, start: int, end: int) -> tuple[Tensor, list[tuple[int, int]]]:
-    """Return a TensorProto without its values, and the spans of the fields that hold or place the values."""
+    """Return a TensorProto without its values, and the spans of the fields that hold or locate the values."""
     tensor = Tensor(start, end)
     packed: list[tuple[int, int, int]] = []
     raw: tuple[int, int] | None = None
@@ -174,7 +174,7 @@ def read_tensor(source: Source, start: int, end: int) -> tuple[Tensor, list[tupl
 
 
 def text(data: bytes) -> str:
-    """Return a protobuf string. WireError if it is not UTF-8, as the format demands."""
+    """Return a protobuf string. WireError if it is not UTF-8, as the format requires."""
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -208,7 +208,7 @@ def _length(pieces: list[Piece]) -> int:
 
 
 def has_graph(source: Source) -> bool:
-    """True if the top level of the bytes is a ModelProto with a graph. WireError if it is no message."""
+    """Return whether the bytes are a ModelProto with a graph, by its top level. WireError if they are not a message."""
     found = False
     for item in fields(source, 0, source.size):
         if item.number == 1 and (item.wire != VARINT or not 0 < item.value < 1 << 31):

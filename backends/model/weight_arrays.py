@@ -1,4 +1,4 @@
-"""Values of one initializer as an array: mapped where they lie, or parsed from typed fields."""
+"""Values of one initializer as an array: memory-mapped in place, or parsed from typed fields."""
 
 import math
 import mmap
@@ -21,7 +21,7 @@ _MOST_DIMENSIONS = 64  # NumPy's limit
 def mapped_array(model: Path, ref: WeightRef) -> Array:
     """Return the values at `ref`, read-only, without copying; elements under 8 bits are unpacked into a copy.
 
-    BadFile, naming `model`, if they do not fit the shape and type.
+    BadFile, naming `model`, if they do not match the shape and type.
     """
     start = ref.offset % mmap.ALLOCATIONGRANULARITY
     _check_size(model, ref)
@@ -37,8 +37,7 @@ def mapped_array(model: Path, ref: WeightRef) -> Array:
 
 
 def raw_array(model: Path, ref: WeightRef, data: bytes | mmap.mmap, start: int = 0) -> Array:
-    """Return `ref.nbytes` bytes of `data` from `start` as values of the shape and type of `ref`,
-    read-only."""
+    """Return `ref.nbytes` bytes of `data` from `start` as a read-only array of the shape and type of `ref`."""
     row, count = _check_size(model, ref)
     if row.bits < 8:
         packed = np.frombuffer(data, np.uint8, ref.nbytes, start)
@@ -66,12 +65,12 @@ def parsed_array(model: Path, name: str, message: bytes) -> Array:
 
 
 def _check_size(model: Path, ref: WeightRef) -> tuple[DType, int]:
-    """Return the type and the number of elements, which the bytes must fit."""
+    """Return the type and the number of elements, checked against the number of bytes."""
     label, name = f"initializer {shown(ref.name, 200)!r}", dtype_name(ref.dtype)
     if name in ("unknown", "string"):
         raise BadFile(model, f"{label}: data type {ref.dtype} cannot be read")
     row = dtype_row(name)
-    extent = math.prod(d for d in ref.dims[:_MOST_DIMENSIONS] if d)  # NumPy refuses it even beside a 0
+    extent = math.prod(d for d in ref.dims[:_MOST_DIMENSIONS] if d)  # NumPy refuses it even next to a 0
     if min(ref.dims, default=0) < 0 or len(ref.dims) > _MOST_DIMENSIONS or extent >= 1 << 48:
         raise BadFile(model, f"{label}: shape {shown(str(list(ref.dims[:65])), 200)}")
     count = math.prod(ref.dims)

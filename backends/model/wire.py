@@ -1,8 +1,8 @@
-"""Walking the protobuf wire format without parsing it: bounds checked, over a file or over bytes.
+"""Scans protobuf wire format without parsing it: bounds checked, over a file or over bytes.
 
-A 400 MB model is walked in milliseconds because payloads are skipped by their length, never read.
+A 400 MB model is scanned in milliseconds because payloads are skipped by their length, never read.
 Format: https://protobuf.dev/programming-guides/encoding/. Groups (wire types 3 and 4), which ONNX does not
-use, are refused.
+use, are rejected.
 """
 
 import os
@@ -23,8 +23,8 @@ class WireError(ValueError):
 class Field(NamedTuple):
     """One field of a message.
 
-    number, wire: as in the tag. at: where the tag starts. start, end: where the payload lies. value: of a
-    varint, else 0. Offsets are bytes from the start of the source.
+    number, wire: as in the tag. at: where the tag starts. start, end: span of the payload. value: of a
+    varint, otherwise 0. Offsets are bytes from the start of the source.
     """
 
     number: int
@@ -36,7 +36,7 @@ class Field(NamedTuple):
 
 
 class Source:
-    """Bytes read through one window that moves along: a file descriptor, or a bytes object held whole."""
+    """Bytes read through one moving window: a file descriptor, or a bytes object."""
 
     def __init__(self, data: bytes | int, size: int | None = None, window: int = 4096) -> None:
         if isinstance(data, bytes):
@@ -55,7 +55,7 @@ class Source:
             raise WireError(f"the file ends at byte {at}, before its own length of {self.size}")
 
     def read(self, start: int, end: int) -> bytes:
-        """Return the bytes [start, end). WireError if they lie outside the source."""
+        """Return the bytes [start, end). WireError if they are outside the source."""
         if not 0 <= start <= end <= self.size:
             raise WireError(f"bytes {start} to {end} lie outside the file ({self.size} bytes)")
         if self._fd < 0 or (self.base <= start and end <= self.base + len(self.window)):
@@ -79,9 +79,9 @@ def pread_all(fd: int, offset: int, count: int) -> bytes:
 
 
 def fields(source: Source, start: int, end: int) -> Iterator[Field]:
-    """Yield the fields of the message that lies at [start, end).
+    """Yield the fields of the message at [start, end).
 
-    WireError: a varint or payload that runs past `end`, an unknown wire type, field number 0.
+    WireError: a varint or payload that extends beyond `end`, an unknown wire type, field number 0.
     """
     pos = start
     while pos < end:
@@ -118,7 +118,7 @@ def fields(source: Source, start: int, end: int) -> Iterator[Field]:
 
 
 def varint(data: bytes, pos: int, end: int) -> tuple[int, int]:
-    """Return the unsigned 64-bit value at `pos`, and the position after it. WireError if it passes `end`."""
+    """Return the unsigned 64-bit value at `pos`, and the position after it. WireError if it extends beyond `end`."""
     end = min(end, len(data))
     value = shift = 0
     while pos < end:

@@ -1,1 +1,1 @@
-"""onnxruntime: sessions, the runner over them, and its static quantisation."""
+"""onnxruntime: sessions, its runner, and its static quantisation."""

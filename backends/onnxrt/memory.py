@@ -1,6 +1,6 @@
-"""How much memory onnxruntime may take to open a session on the CPU, so that a small model cannot take it all.
+"""Limits the memory that onnxruntime may take to open a session on the CPU.
 
-A model of 200 bytes can have it make an object for each of the 2^40 elements of a tensor that shapes are made of.
+A model of 200 bytes can make it create an object for each of the 2^40 elements of a tensor that determines shapes.
 """
 
 import os
@@ -19,16 +19,16 @@ from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.sizes import binary_size
 
 _LARGEST = 16 << 20  # bytes of a model; larger ones are left to the limit of the whole process
-_LEAST, _SHARE = 512 << 20, 32  # of the limit
+_LEAST, _SHARE = 512 << 20, 32  # fraction of the limit
 _PER_BYTE, _PER_EXTERNAL_BYTE, _PER_THREAD = 24, 8, 32 << 20
 _LOCATION = re.compile(rb"\x0a\x08location\x12([\x00-\xff])")
-_OPENING = ("MainThread", "open", "parse")  # threads that take little meanwhile
+_OPENING = ("MainThread", "open", "parse")  # threads that take little memory meanwhile
 
 
 @contextmanager
 def opening_room(model: Loadable, threads: int) -> Iterator[None]:
-    """Bound what the opening of a session takes. LayerwiseError where that is not enough, or the model's functions
-    call each other without end. Nothing is bounded while other threads than a comparison's own are at work.
+    """Limit what opening a session takes. LayerwiseError if that is not enough, or if the model's functions expand
+    without bound. No limit is set while threads other than a comparison's own are running.
     """
     most = _room(model, threads)
     if most is None:
@@ -61,7 +61,7 @@ def _room(model: Loadable, threads: int) -> int | None:
 
 
 def _small(model: Loadable) -> bytes | None:
-    """The model's bytes, None if these are many."""
+    """Return the model's bytes, None if there are many."""
     if model.data is not None:
         return model.data if len(model.data) <= _LARGEST else None
     if model.path is None or model.path.stat().st_size > _LARGEST:
@@ -70,7 +70,7 @@ def _small(model: Loadable) -> bytes | None:
 
 
 def _outside(data: bytes, folder: Path | None) -> int | None:
-    """Bytes of the files that hold weights outside of a serialised model; None if that is not clear."""
+    """Return the size of the files with external weights of a serialised model; None if unknown."""
     names: set[bytes] = set()
     for found in _LOCATION.finditer(data):
         length = found[1][0]

@@ -1,4 +1,4 @@
-"""What a user should know about a run before believing its numbers."""
+"""Caveats about a run's numbers."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ _MOVES = frozenset({"Cast", "Constant", "Identity", "Reshape", "Transpose", "Squ
 def half_on_cpu(model: onnx.ModelProto) -> str | None:
     """Return a warning if nodes compute in FP16 or bfloat16, for a run on onnxruntime's CPU provider.
 
-    It inserts casts and computes them in FP32, so that an overflow in FP16 comes out finite.
+    It inserts casts and computes them in FP32, so that an FP16 overflow comes out finite.
     """
     nodes = list(_half_nodes(model.graph))
     if not nodes:
@@ -27,7 +27,7 @@ def half_on_cpu(model: onnx.ModelProto) -> str | None:
 
 
 def _half_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """Nodes that compute on a tensor known to be FP16 or bfloat16; those further on follow from them."""
+    """Return nodes that compute on a tensor known to be FP16 or bfloat16; nodes downstream follow from them."""
     half = {tensor.name for tensor in graph.initializer if tensor.data_type in _HALF}
     for value in [*graph.input, *graph.value_info]:
         if value.type.tensor_type.elem_type in _HALF:

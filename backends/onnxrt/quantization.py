@@ -33,8 +33,8 @@ def quantize(
 ) -> None:
     """Write `model` with its nodes quantised, except those named in `exclude`, to `output`.
 
-    feeds: calibration data, a feed dict a run; `progress` gets how many were taken. external: weights outside.
-    BadFile for a cache that does not fit; LayerwiseError where onnxruntime cannot do it.
+    feeds: calibration data, one feed dict per run; `progress` gets the number processed. external: store weights
+    externally. BadFile for a cache that does not match; LayerwiseError if onnxruntime cannot do it.
     """
     from onnxruntime import quantization as ort
 
@@ -73,14 +73,14 @@ def _check_types(op_types: Collection[str], registry: Any) -> None:
 
 
 def quantised_types() -> frozenset[str]:
-    """The operators that onnxruntime puts quantisation nodes around."""
+    """Return the operators that onnxruntime inserts quantisation nodes around."""
     from onnxruntime import quantization as ort
 
     return frozenset({*ort.registry.QLinearOpsRegistry, *ort.registry.QDQRegistry})
 
 
 def takes_caches() -> bool:
-    """Whether the onnxruntime at hand can read and write calibration caches."""
+    """Return whether the installed onnxruntime can read and write calibration caches."""
     from onnxruntime import quantization as ort
 
     return "calibration_cache_path" in inspect.signature(ort.quantize_static).parameters
@@ -101,7 +101,7 @@ def _cache(path: str | None) -> dict[str, str]:
 
 
 def _reader(ort: Any, feeds: Iterable[Feed], progress: Callable[[int], None]) -> Any:
-    """The feed dicts as onnxruntime's calibration asks for them: one at a time, then None."""
+    """The feed dicts in the form that onnxruntime's calibration expects: one at a time, then None."""
 
     def counted() -> Iterator[Feed]:
         for count, feed in enumerate(feeds, 1):
@@ -115,7 +115,7 @@ def _reader(ort: Any, feeds: Iterable[Feed], progress: Callable[[int], None]) ->
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep onnxruntime's advice, which goes to Python's root logger, out of the job's log."""
+    """Keep onnxruntime's messages, which go to Python's root logger, out of the job's log."""
     root = logging.getLogger()
     level = root.level
     root.setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""How to quantise a model, as a value: light on purpose, the command line builds it."""
+"""How to quantise a model, as a value. Imports little, since the command line builds it."""
 
 from typing import Literal
 
@@ -17,10 +17,10 @@ CALIBRATORS: dict[str, Method] = {
 class QuantizeSpec(Spec, frozen=True):
     """How to quantise.
 
-    method: how ranges come from the calibration data; percentile: of the values that fit the range, in percent.
-    per_channel: a scale for each output channel of a weight. asymmetric: activations are uint8 with a zero point,
-    instead of int8 around zero, as TensorRT wants it.
-    cache: file of ranges, read where it exists and written where it does not. op_types: quantise these alone.
+    method: how ranges are derived from the calibration data; percentile: percentage of values within the range.
+    per_channel: a scale per output channel of a weight. asymmetric: activations are uint8 with a zero point,
+    instead of int8 symmetric around zero, as TensorRT requires.
+    cache: file of ranges, read if it exists, otherwise written. op_types: quantise only these.
     """
 
     feeds: FeedSpec = FeedSpec()

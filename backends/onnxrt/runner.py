@@ -35,7 +35,7 @@ Array = NDArray[Any]
 class OnnxrtRunner(RunnerBase):
     """One onnxruntime session.
 
-    Sequences come out as `name[0]`, `name[1]`, …; an optional output without a value is left out.
+    Sequences are returned as `name[0]`, `name[1]`, …; an optional output without a value is omitted.
     """
 
     def __init__(self, spec: RunnerSpec, model: Loadable, session: Any, name: str) -> None:
@@ -51,7 +51,7 @@ class OnnxrtRunner(RunnerBase):
         self.outputs = list(self._out_types)
 
     def infer(self, feed: Mapping[str, Array], outputs: Sequence[str] | None = None) -> IterationResult:
-        """Run once, as `Runner.infer` says. bfloat16, FP8 and 4-bit tensors are ml_dtypes arrays."""
+        """Run once, as in `Runner.infer`. bfloat16, FP8 and 4-bit tensors are ml_dtypes arrays."""
         if self._session is None:
             raise UsageError(f"{self.name} is closed")
         names = self.outputs if outputs is None else list(outputs)
@@ -68,7 +68,7 @@ class OnnxrtRunner(RunnerBase):
         return IterationResult(outputs=found, runtime=runtime, runner_name=self.name)
 
     def elsewhere(self) -> list[Placed]:
-        """Return the nodes, of the optimised graph, that are not on the first provider asked for."""
+        """Return the nodes of the optimised graph that are not on the first requested provider."""
         first = provider_names(self.spec.providers)[0]
         if first == CPU:
             return []
@@ -80,7 +80,7 @@ class OnnxrtRunner(RunnerBase):
         ]
 
     def notes(self) -> list[str]:
-        """Return whether FP16 nodes run in FP32 here. Parses the model's structure, weights left where they are."""
+        """Warn if FP16 nodes run in FP32 here. Parses the model's structure without its weights."""
         if provider_names(self.spec.providers)[0] != CPU:
             return []
         from layerwise._tool.backends.onnxrt.notes import half_on_cpu
@@ -99,7 +99,7 @@ class OnnxrtRunner(RunnerBase):
         return values
 
     def _run_values(self, names: list[str], feed: Mapping[str, Array]) -> list[Any]:
-        """What is no tensor comes from a run of its own: such an OrtValue cannot be read."""
+        """Values that are not tensors come from a separate run, since their OrtValues cannot be read."""
         values = {name: to_ort(array) for name, array in feed.items()}
         tensors = [name for name in names if is_tensor(self._out_types[name])]
         made = self._session.run_with_ort_values(tensors, values) if tensors else []
@@ -111,7 +111,7 @@ class OnnxrtRunner(RunnerBase):
 
 
 def open_onnxrt(spec: RunnerSpec, model: Loadable, *, name: str) -> OnnxrtRunner:
-    """Open an onnxruntime session as a runner. Raises as `backends.onnxrt.session.open_session`."""
+    """Open an onnxruntime session as a runner. Raises like `backends.onnxrt.session.open_session`."""
     session = open_session(spec, model)
     with in_words("onnxruntime cannot describe the model", model):
         return OnnxrtRunner(spec, model, session, name)
@@ -120,7 +120,7 @@ def open_onnxrt(spec: RunnerSpec, model: Loadable, *, name: str) -> OnnxrtRunner
 def optimized_model(spec: RunnerSpec, model: Loadable, out_path: Path) -> Loadable:
     """Write the graph that onnxruntime really runs to `out_path`, its larger weights to `<out_path>.weights`.
 
-    Run it with `graph_optimization_level="disable"`. LayerwiseError where a provider compiled nodes that it
+    Run it with `graph_optimization_level="disable"`. LayerwiseError if a provider compiled nodes that it
     cannot write.
     """
     with in_words("onnxruntime cannot write its optimised graph"):

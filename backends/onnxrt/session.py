@@ -1,4 +1,4 @@
-"""Opening onnxruntime sessions: providers, options, custom-op libraries, and errors in words."""
+"""Opens onnxruntime sessions: providers, options, custom-op libraries, readable errors."""
 
 import ctypes
 import os
@@ -42,10 +42,10 @@ _SOURCE = re.compile(r"/onnxruntime_src/\S+:\d+ ")
 
 
 def open_session(spec: RunnerSpec, model: Loadable, *, save_to: Path | None = None) -> Any:
-    """Return an onnxruntime InferenceSession of `model`; with `save_to` its optimised graph is written there.
+    """Return an onnxruntime InferenceSession of `model`; with `save_to` the optimised graph is written there.
 
-    Raises MissingDependency if a provider did not load, UsageError for a wrong request, LayerwiseError if
-    onnxruntime refuses the model.
+    Raises MissingDependency if a provider did not load, UsageError for an invalid request, LayerwiseError if
+    onnxruntime rejects the model.
     """
     wanted = provider_names(spec.providers)
     if CUDA in wanted or TENSORRT in wanted:
@@ -68,30 +68,30 @@ def _bounded(model: Loadable, wanted: Sequence[str], options: Any) -> AbstractCo
 def _session(
     source: str | bytes, options: Any, providers: list[tuple[str, dict[str, str]]], without: list[str] | None
 ) -> Any:
-    """Open it without onnxruntime's fallback, which replaces a provider that fails by the CPU, silently.
+    """Open it without onnxruntime's fallback, which silently replaces a failing provider by the CPU.
 
-    without: optimizers to leave out, by onnxruntime's names.
+    without: optimizers to disable, by onnxruntime's names.
     """
     try:
         return onnxruntime.InferenceSession(
             source, options, providers=providers, enable_fallback=0, disabled_optimizers=without
         )
     except RuntimeError as error:
-        if "Please install" in str(error):  # what onnxruntime says when TensorRT's libraries are missing
+        if "Please install" in str(error):  # onnxruntime's message when TensorRT's libraries are missing
             raise _not_started(TENSORRT) from None
         raise
 
 
 def provider_names(asked: Sequence[str]) -> list[str]:
-    """Return onnxruntime's names for providers as users write them ("cuda", "CPU", "trt"); none is the CPU.
+    """Return onnxruntime's names for providers as users write them ("cuda", "CPU", "trt"); default is the CPU.
 
-    UsageError for a name that fits none or several, MissingDependency for one that this build lacks.
+    UsageError for a name that matches none or several, MissingDependency for one that this build lacks.
     """
     return list(dict.fromkeys(_provider_name(text) for text in asked)) or [CPU]
 
 
 def short_name(provider: str) -> str:
-    """Return onnxruntime's name of a provider without its ending: `CUDA`, `CPU`."""
+    """Return onnxruntime's name of a provider without its suffix: `CUDA`, `CPU`."""
     return provider.removesuffix("ExecutionProvider")
 
 
@@ -119,9 +119,9 @@ def _not_built(name: str) -> str:
 
 
 def check_providers(session: Any, wanted: Sequence[str]) -> None:
-    """Raise MissingDependency if the session runs without a provider that was asked for.
+    """Raise MissingDependency if the session runs without a requested provider.
 
-    onnxruntime falls back to the CPU in silence; a CPU compared with itself must not pass for more.
+    onnxruntime silently falls back to the CPU; comparing the CPU with itself must not pass as more than that.
     """
     missing = [name for name in wanted if name not in session.get_providers()]
     if missing:
@@ -151,7 +151,7 @@ def _install_hint(provider: str) -> str:
 
 
 def _source(model: Loadable) -> tuple[str | bytes, Path | None]:
-    """A path where external data lies beside it, bytes and a folder otherwise."""
+    """Return a path if external data is next to it, otherwise bytes and a folder."""
     if model.data is None and model.path is not None and model.folder in (None, model.path.parent):
         if not model.path.is_file():
             raise BadFile(model.path, "no such file")
@@ -177,7 +177,7 @@ def _options(spec: RunnerSpec, wanted: Sequence[str], folder: Path | None) -> An
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder.resolve()))
     if wanted[0] != CPU:
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-    if spec.options.get("arena") is False:  # memory goes back at once: for segments that live for one run
+    if spec.options.get("arena") is False:  # free memory immediately: for segments that live for one run
         options.enable_cpu_mem_arena = options.enable_mem_pattern = False
     for key, value in spec.options.get("session_config", {}).items():
         options.add_session_config_entry(key, str(value))
@@ -209,7 +209,7 @@ def _provider_options(spec: RunnerSpec, provider: str) -> dict[str, str]:
 
 
 def session_facts(spec: RunnerSpec) -> dict[str, Any]:
-    """What `open_session` makes of a spec, in onnxruntime's own words, for a script that has nothing of ours."""
+    """Return what `open_session` makes of a spec, in onnxruntime's own terms, for a script without our code."""
     wanted = provider_names(spec.providers)
     level = spec.graph_optimization_level
     return {
@@ -223,7 +223,7 @@ def session_facts(spec: RunnerSpec) -> dict[str, Any]:
 
 
 def _save_optimized(options: Any, path: Path) -> None:
-    """Weights go to a file beside the graph, else a dump above protobuf's 2 GB would fail."""
+    """Save weights to a file next to the graph, or a dump above protobuf's 2 GB limit would fail."""
     options.optimized_model_filepath = str(path)
     prefix = "session.optimized_model_external_initializers_"
     options.add_session_config_entry(f"{prefix}file_name", f"{path.name}.weights")
@@ -246,7 +246,7 @@ def in_words(what: str, model: Loadable | None = None) -> Iterator[None]:
 
 
 def plain_reason(error: Exception) -> str:
-    """Return onnxruntime's message as one harmless line: node and reason, without source positions."""
+    """Return onnxruntime's message as one escaped line: node and reason, without source positions."""
     text = _CODE.sub("", str(error).strip())
     failed = _NODE_FAILED.search(text)
     if failed:
@@ -256,5 +256,5 @@ def plain_reason(error: Exception) -> str:
 
 
 def _tidy(text: str) -> str:
-    """One line, without the C++ source position and signature that come first."""
+    """Return one line, without the leading C++ source position and signature."""
     return shown(" ".join(_SIGNATURE.sub("", _SOURCE.sub("", text)).split()), 600)

@@ -1,6 +1,6 @@
-"""Arrays to onnxruntime's values and back, for the types that NumPy lacks too.
+"""Converts arrays to onnxruntime's values and back, including types that NumPy lacks.
 
-onnxruntime refuses ml_dtypes arrays; it takes the same bits through an OrtValue that is told its ONNX type.
+onnxruntime rejects ml_dtypes arrays, but accepts the same bits through an OrtValue with an explicit ONNX type.
 Types under 8 bits are packed as in TensorProto.raw_data.
 """
 
@@ -36,24 +36,24 @@ _BITS: dict[int, np.dtype[Any]] = {8: np.dtype(np.uint8), 16: np.dtype(np.uint16
 
 
 def type_name(ort_type: str) -> str:
-    """Return our name of onnxruntime's type: `tensor(double)` is float64; others stay as written."""
+    """Return our name for onnxruntime's type: `tensor(double)` is float64; others are unchanged."""
     match = _TENSOR.fullmatch(ort_type)
     return _SPELLING.get(match[1], match[1]) if match else ort_type
 
 
 def is_plain(ort_type: str) -> bool:
-    """True if onnxruntime's own conversion from and to NumPy handles the type, elements of sequences too."""
+    """Return whether onnxruntime's own NumPy conversion handles the type, including sequence elements."""
     match = _TENSOR.search(ort_type)
     return match is None or _SPELLING.get(match[1], match[1]) not in EXTENDED_NAMES
 
 
 def is_tensor(ort_type: str) -> bool:
-    """True for a tensor, False for a sequence, an optional or a map."""
+    """Return whether it is a tensor, not a sequence, optional or map."""
     return _TENSOR.fullmatch(ort_type) is not None
 
 
 def to_ort(array: Array) -> Any:
-    """Return an OrtValue on the CPU that shares the array's memory; types under 8 bits are packed anew."""
+    """Return an OrtValue on the CPU that shares the array's memory; types under 8 bits are repacked."""
     row = dtype_row(dtype_name(array))
     if row.name == "string":
         raise UsageError("onnxruntime cannot be fed strings together with types that NumPy lacks")

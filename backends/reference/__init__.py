@@ -1,1 +1,1 @@
-"""ONNX's reference operators node by node, as runners, with those of common TensorRT plugins."""
+"""ONNX's reference evaluator as runners, with CPU references of common TensorRT plugins."""

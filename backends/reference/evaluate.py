@@ -1,4 +1,4 @@
-"""Evaluating a model node by node with ONNX's reference operators, freeing tensors nobody needs any more."""
+"""Evaluates a model node by node with ONNX's reference operators, freeing tensors that are no longer needed."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 
 class Evaluation:
-    """A parsed model whose operators are ready to run. Every tensor of the main graph may be asked for.
+    """A parsed model whose operators are ready to run. Every tensor of the main graph can be requested.
 
     FP16 and bfloat16 operators compute in their own type; onnxruntime on the CPU computes them in FP32.
     """
@@ -34,7 +34,7 @@ class Evaluation:
             self._evaluator = evaluator(model, new_ops=list(new_ops) or None)
         except LayerwiseError:
             raise
-        except Exception as error:  # every operator raises what it likes
+        except Exception as error:  # operators may raise anything
             raise_scarce(error)
             raise LayerwiseError(f"the ONNX reference evaluator cannot take this model: {_reason(error)}") from None
         self._nodes: list[Any] = self._evaluator.rt_nodes_
@@ -57,12 +57,12 @@ class Evaluation:
         return {name: results[name] for name in names}
 
     def tensors(self) -> set[str]:
-        """Return the names of all tensors that `run` can give."""
+        """Return the names of all tensors that `run` can compute."""
         made = {name for node in self._nodes for name in node.output if name}
         return made | set(self._evaluator.rt_inits_) | {value.name for value in self.graph.input}
 
     def _needed(self, names: Sequence[str]) -> list[int]:
-        """Positions of the nodes that `names` depend on, in the graph's order."""
+        """Return the positions of the nodes that `names` depend on, in graph order."""
         need, chosen = set(names), []
         for i in range(len(self._nodes) - 1, -1, -1):
             if need.intersection(self._nodes[i].output):
@@ -75,7 +75,7 @@ class Evaluation:
         try:
             with np.errstate(all="ignore"):
                 values = node.run(*(results[name] for name in node.input), **context)
-        except Exception as error:  # every operator raises what it likes
+        except Exception as error:  # operators may raise anything
             raise_scarce(error)
             proto = node.onnx_node
             label = proto.name or (proto.output[0] if proto.output else "")
@@ -87,7 +87,7 @@ class Evaluation:
 
 
 class _ReferenceEvaluator(ReferenceEvaluator):
-    """Reads external weights where they lie; subgraph bodies are evaluated by the same class."""
+    """Reads external weights in place; subgraph bodies are evaluated by the same class."""
 
     folder: Path | None = None
 
@@ -106,9 +106,9 @@ def tensor_array(tensor: onnx.TensorProto, folder: Path | None = None) -> Array:
 
 
 def external_array(tensor: onnx.TensorProto, folder: Path | None) -> Array:
-    """Return a tensor's external data, mapped read-only from its file. BadFile if it is not there in full.
+    """Return a tensor's external data, memory-mapped read-only. BadFile if it is incomplete.
 
-    Its location must lie under `folder`.
+    Its location must be under `folder`.
     """
     info = ExternalDataInfo(tensor)
     place = PurePosixPath(info.location)

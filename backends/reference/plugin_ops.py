@@ -1,4 +1,4 @@
-"""What common TensorRT plugins compute, in NumPy.
+"""NumPy implementations of common TensorRT plugins.
 
 Semantics: the READMEs and sources of the plugins in NVIDIA/TensorRT (plugin/), TensorRT 10. Each function takes the
 node's attributes and inputs and returns its one output, of the first input's type.
@@ -28,7 +28,7 @@ def _plugin(*names: str) -> Callable[[Plugin], Plugin]:
 
 
 def _vector(attributes: Attributes, name: str, given: Array | None = None) -> Array:
-    """A per-channel parameter: an input of the node, or else an attribute (as a tensor or a list of floats)."""
+    """Return a per-channel parameter: an input of the node, or else an attribute (a tensor or a list of floats)."""
     value = attributes.get(name) if given is None else given
     if value is None:
         raise LayerwiseError(f"it lacks its parameter {name!r}, as an input or as an attribute")
@@ -133,13 +133,13 @@ def reorg(attributes: Attributes, x: Array) -> Array:
     n, c, h, w = x.shape
     if c % s**2 or h % s or w % s:
         raise LayerwiseError(f"a stride of {s} does not fit the shape {list(x.shape)}")
-    cells = x.reshape(n, c // s**2, h, s, w, s)  # what is left of C, rows, row in cell, columns, column in cell
+    cells = x.reshape(n, c // s**2, h, s, w, s)  # remaining channels, rows, row in cell, columns, column in cell
     return cells.transpose(0, 3, 5, 1, 2, 4).reshape(n, c * s**2, h // s, w // s)
 
 
 @_plugin("CoordConvAC")
 def coordinate_channels(attributes: Attributes, x: Array) -> Array:
-    """x [N, C, H, W] → [N, C + 2, H, W]: rows and columns from -1 to 1 as two more channels."""
+    """x [N, C, H, W] → [N, C + 2, H, W]: row and column coordinates from -1 to 1 as two more channels."""
     n, _, h, w = x.shape
     rows = np.broadcast_to(np.linspace(-1, 1, h, dtype=x.dtype)[:, None], (n, 1, h, w))
     columns = np.broadcast_to(np.linspace(-1, 1, w, dtype=x.dtype), (n, 1, h, w))

@@ -1,4 +1,4 @@
-"""CPU references of common TensorRT plugins as a runner; all other operators go to the ONNX reference evaluator."""
+"""CPU references of common TensorRT plugins as a runner; all other operators use the ONNX reference evaluator."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from layerwise._tool.backends.text import shown
 
 
 def open_pluginref(spec: RunnerSpec, model: Loadable, *, name: str) -> ReferenceRunner:
-    """Open a model that may hold TensorRT plugins. LayerwiseError names the operators that nobody here can evaluate."""
+    """Open a model that may contain TensorRT plugins. LayerwiseError names operators without an implementation."""
     proto = parse_model(model.read(), model.path or "the model")
     used = {(node.domain, node.op_type) for node in proto.graph.node if node.op_type in PLUGINS}
     known = {entry.domain for entry in proto.opset_import}
@@ -42,7 +42,7 @@ def _check_operators(proto: onnx.ModelProto, plugins: set[tuple[str, str]]) -> N
 
 
 def _operator(domain: str, op: str, compute: Plugin) -> type:
-    """An operator class as the reference evaluator wants it."""
+    """Make an operator class for the reference evaluator."""
 
     def run(self: OpRun, *inputs: Any, **attributes: Any) -> tuple[Any, ...]:
         return (compute(attributes, *inputs),)

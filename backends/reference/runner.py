@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 
 class ReferenceRunner(RunnerBase):
-    """Evaluates the graph node by node. Any tensor of the main graph may be asked for, not only outputs."""
+    """Evaluates the graph node by node. Any tensor of the main graph can be requested, not only outputs."""
 
     def __init__(self, spec: RunnerSpec, evaluation: Evaluation, name: str) -> None:
         self.spec = spec
@@ -33,7 +33,7 @@ class ReferenceRunner(RunnerBase):
         self._optional = {value.name for value in graph.output if value.type.HasField("optional_type")}
 
     def infer(self, feed: Mapping[str, Array], outputs: Sequence[str] | None = None) -> IterationResult:
-        """Run once, as `Runner.infer` says."""
+        """Run once, as in `Runner.infer`."""
         if self._evaluation is None:
             raise UsageError(f"{self.name} is closed")
         names = self.outputs if outputs is None else list(outputs)
@@ -57,12 +57,12 @@ def _held(value: Any) -> Any:
 
 
 def _owned(value: Array) -> Array:
-    """A copy; strings as objects, which some operators return as fixed-width text."""
+    """Return a copy; strings as objects, since some operators return fixed-width text."""
     return value.astype(object) if value.dtype.kind in "US" else np.array(value)
 
 
 def open_reference(spec: RunnerSpec, model: Loadable, *, name: str) -> ReferenceRunner:
-    """Open a model in the ONNX reference evaluator. BadFile or LayerwiseError if it cannot be taken."""
+    """Open a model in the ONNX reference evaluator. BadFile or LayerwiseError if it is unsupported."""
     return ReferenceRunner(
         spec, Evaluation(parse_model(model.read(), model.path or "the model"), model.data_folder()), name
     )

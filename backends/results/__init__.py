@@ -1,1 +1,1 @@
-"""Results of inference and of comparisons: their values, and how they are read and written."""
+"""Results of inference and of comparisons: types, reading, writing."""

@@ -1,6 +1,6 @@
-"""Accuracy results: what comparisons measured, against which thresholds, and the verdicts; Polygraphy's JSON.
+"""Accuracy results: metrics of comparisons, thresholds, and verdicts; in Polygraphy's JSON.
 
-A verdict follows from the metrics and the thresholds, except for the element-wise check, which stores it.
+A verdict is derived from the metrics and the thresholds, except for the element-wise check, which stores it.
 """
 
 import os
@@ -18,7 +18,7 @@ SIMPLE_FIELDS = tuple(f"{stat}_{kind}" for stat in STATS for kind in ("absdiff",
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric with one number an output: how it is called, and whether more is better."""
+    """A metric with one number per output: its label, and whether larger is better."""
 
     name: str
     field: str
@@ -49,7 +49,7 @@ METRICS = {
 
 @dataclass(frozen=True)
 class SimpleThreshold:
-    """Absolute and relative tolerance on a statistic of the differences; either one suffices."""
+    """Absolute and relative tolerance on a statistic of the differences; meeting either one is enough."""
 
     stat: str = "elemwise"
     atol: float = 1e-5
@@ -62,7 +62,7 @@ class SimpleThreshold:
 
 @dataclass(frozen=True)
 class MetricThreshold:
-    """The most (or, where more is better, the least) that a metric may be."""
+    """The maximum (or, if larger is better, the minimum) allowed for a metric."""
 
     metric: Metric
     value: float
@@ -76,8 +76,8 @@ class MetricThreshold:
 class SimpleResult:
     """Statistics of the absolute and relative differences of one output (Polygraphy's OutputCompareResult).
 
-    values: by the names of SIMPLE_FIELDS; None for what was not computed.
-    stored: the verdict of an element-wise check, None where the statistics tell it.
+    values: by the names of SIMPLE_FIELDS; None if not computed.
+    stored: the verdict of an element-wise check, None if it follows from the statistics.
     """
 
     values: dict[str, float | None]
@@ -86,7 +86,7 @@ class SimpleResult:
 
     @property
     def passed(self) -> bool:
-        """The verdict. UsageError where the statistic to check was not saved."""
+        """Return the verdict. UsageError if the statistic to check was not saved."""
         if self.stored is not None:
             return self.stored
         stat = self.threshold.stat
@@ -105,14 +105,14 @@ class SimpleResult:
 
 @dataclass(frozen=True)
 class MetricResult:
-    """One metric of one output. A value of None (it could not be computed) never passes."""
+    """One metric of one output. A value of None (not computable) never passes."""
 
     value: float | None
     threshold: MetricThreshold
 
     @property
     def passed(self) -> bool:
-        """The verdict; NaN fails."""
+        """Return the verdict; NaN fails."""
         if self.value is None:
             return False
         if self.threshold.metric.more_is_better:
@@ -130,25 +130,25 @@ Pair = tuple[str, str]
 
 
 def passed(result: Result) -> bool:
-    """The verdict of any kind of result; a bare bool (a shape mismatch, indices) is its own."""
+    """Return the verdict of any kind of result; a bare bool (a shape mismatch, indices) is its own."""
     return result if isinstance(result, bool) else result.passed
 
 
 @dataclass
 class AccuracyResult:
-    """What one comparison function found: per pair of runners, per iteration, per output."""
+    """Results of one comparison function: per pair of runners, per iteration, per output."""
 
     pairs: dict[Pair, list[dict[str, Result]]] = field(default_factory=dict)
     aggregation: str = "per_sample"
 
     @property
     def passed(self) -> bool:
-        """True if every output of every iteration passed (or every average, if aggregated so), and there are some."""
+        """True if every output of every iteration passed (or every average, if aggregated so), and there is one."""
         return not self.bare() and not self.failed
 
     @property
     def failed(self) -> bool:
-        """True if an output of an iteration did not pass (or an average, if aggregated so)."""
+        """True if an output of an iteration failed (or an average, if aggregated so)."""
         if self.aggregation == "average":
             return not all(passed(result) for pair in self.pairs for result in self.average(pair).values())
         return not all(map(passed, self._results()))
@@ -159,7 +159,7 @@ class AccuracyResult:
                 yield from outputs.values()
 
     def bare(self) -> list[str]:
-        """Sentences: what there is no result of, so that there is no verdict; none if there is one for each pair."""
+        """Return sentences about pairs without results, hence without verdict; none if every pair has one."""
         if not self.pairs:
             return ["no pair of runners was compared"]
         return [
@@ -169,7 +169,7 @@ class AccuracyResult:
         ]
 
     def gaps(self) -> Iterator[str]:
-        """Sentences: outputs that some iterations of a pair have results of, and others not."""
+        """Return sentences about outputs that some iterations of a pair have results for, and others not."""
         for iterations in self.pairs.values():
             names = dict.fromkeys(name for outputs in iterations for name in outputs)
             for name in names:
@@ -179,13 +179,13 @@ class AccuracyResult:
                     yield f"not compared: {shown(name, 120)}: not in iteration {', '.join(missing[:5])}{more}"
 
     def stats(self, pair: Pair) -> tuple[int, int, int]:
-        """Iterations that matched, that did not, and all."""
+        """Return the numbers of passed, failed and all iterations."""
         iterations = self.pairs[pair]
         matched = sum(all(map(passed, outputs.values())) for outputs in iterations)
         return matched, len(iterations) - matched, len(iterations)
 
     def average(self, pair: Pair) -> dict[str, Result]:
-        """Each output's metrics averaged over the iterations, against its thresholds.
+        """Return each output's metrics averaged over the iterations, with its thresholds.
 
         UsageError if an iteration has no number to average (a shape mismatch).
         """
@@ -216,17 +216,17 @@ def _mean(values: list[float | None]) -> float | None:
 
 @dataclass
 class AccuracyResults:
-    """One AccuracyResult for each comparison function."""
+    """One AccuracyResult per comparison function."""
 
     results: list[AccuracyResult] = field(default_factory=list)
 
     @property
     def passed(self) -> bool:
-        """True if all of them passed, and there are some."""
+        """True if all of them passed, and there is at least one."""
         return bool(self.results) and all(result.passed for result in self.results)
 
     def bare(self) -> list[str]:
-        """Sentences: what there is no result of, so that there is no verdict."""
+        """Return sentences about missing results, hence no verdict."""
         if not self.results:
             return ["nothing was compared: there are no results"]
         return list(dict.fromkeys(text for result in self.results for text in result.bare()))
@@ -236,7 +236,7 @@ class AccuracyResults:
         return {"lst": self.results, CLASS: "AccuracyResults"}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write them as JSON that Polygraphy reads."""
+        """Save them as JSON that Polygraphy reads."""
         from layerwise._tool.backends.formats.json_format import save
 
         save(path, self)

@@ -1,4 +1,4 @@
-"""Reading accuracy results from Polygraphy's JSON (the classes write themselves)."""
+"""Reads accuracy results from Polygraphy's JSON (the classes write themselves)."""
 
 from collections.abc import Callable
 from typing import Any

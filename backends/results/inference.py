@@ -1,4 +1,4 @@
-"""Results of inference, with Polygraphy's shape: runners, their iterations, and the outputs of each."""
+"""Inference results in Polygraphy's layout: runners, their iterations, and the outputs of each."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ Array = NDArray[Any]
 
 @runtime_checkable
 class Stored(Protocol):
-    """An array that lies in a file: its type and shape are known, its values are read by `array`."""
+    """An array in a file: its type and shape are known, `array` reads its values."""
 
     @property
     def dtype(self) -> str: ...
@@ -25,7 +25,7 @@ class Stored(Protocol):
 
 
 class StoredOutputs(Mapping[str, Array]):
-    """Arrays of a file by tensor name, each read when it is asked for and not kept."""
+    """Arrays of a file by tensor name, each read on access and not cached."""
 
     def __init__(self, stored: Mapping[str, "Stored | Array"]) -> None:
         self.stored = stored
@@ -43,11 +43,11 @@ class StoredOutputs(Mapping[str, Array]):
 
 @dataclass
 class IterationResult:
-    """What one runner gave in one iteration.
+    """The outputs of one runner in one iteration.
 
-    outputs: tensor name -> array, in the runner's order. Those of a file are decoded when asked for.
-    runtime: seconds, None if not known. observed: how tensors other than the model's outputs were had (`every`,
-    `executed`, `marked`); empty if there are none, or if nobody says.
+    outputs: tensor name -> array, in the runner's order. Those of a file are decoded on access.
+    runtime: seconds, None if unknown. observed: how tensors other than the model's outputs were obtained (`every`,
+    `executed`, `marked`); empty if there are none, or if unknown.
     """
 
     outputs: Mapping[str, Array]
@@ -58,7 +58,7 @@ class IterationResult:
 
 @dataclass
 class RunResults:
-    """Runner names, each with its iterations, in the order of the runners. Names may repeat."""
+    """Runner names with their iterations, in the order of the runners. Names may repeat."""
 
     runners: list[tuple[str, list[IterationResult]]] = field(default_factory=list)
 
@@ -74,7 +74,7 @@ class RunResults:
         return [name for name, _ in self.runners]
 
     def __getitem__(self, which: int | str) -> list[IterationResult]:
-        """The iterations of a runner, by place or (the first of that) name. UsageError if there is none."""
+        """Return the iterations of a runner, by index or (the first with that) name. UsageError if there is none."""
         if isinstance(which, int) and -len(self.runners) <= which < len(self.runners):
             return self.runners[which][1]
         for name, iterations in self.runners:
@@ -89,7 +89,7 @@ class RunResults:
 
     @staticmethod
     def concat(runs: Iterable["RunResults"]) -> "RunResults":
-        """Join runs, one after the other; runners are matched by name."""
+        """Join runs in order; runners are matched by name."""
         joined = RunResults()
         for run in runs:
             for name, iterations in run.items():
@@ -101,7 +101,7 @@ class RunResults:
         return joined
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a .json file (one that Polygraphy reads), .safetensors, or with no extension a folder."""
+        """Save as .json (readable by Polygraphy), .safetensors, or, without an extension, as a folder."""
         from layerwise._tool.backends.results.writer import open_results_writer
 
         with open_results_writer(path, self.keys()) as writer:
@@ -113,6 +113,6 @@ class RunResults:
 
 
 def describe(value: object) -> str:
-    """Name what a loaded file holds, for messages."""
+    """Return what a loaded file contains, for messages."""
     kinds: dict[type, str] = {list: "a list (saved inputs?)", dict: "a dict (one saved input?)"}
     return kinds.get(type(value), type(value).__name__)

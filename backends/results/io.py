@@ -1,4 +1,4 @@
-"""Opening saved data of any kind: run results, accuracy results, feed dicts."""
+"""Opens saved data of any kind: run results, accuracy results, feed dicts."""
 
 import json
 import os
@@ -21,7 +21,7 @@ Kind = TypeVar("Kind")
 
 
 def iteration_files(folder: Path) -> list[Path]:
-    """A folder's per-iteration files in order. BadFile if there is none."""
+    """Return a folder's per-iteration files in order. BadFile if there is none."""
     files = sorted(folder.glob("*.json"))
     if not files:
         raise BadFile(folder, "holds no per-iteration .json files")
@@ -46,7 +46,7 @@ class DumpedArray:
         return self.reader.shape(self.name)
 
     def array(self) -> Array:
-        """The tensor, mapped from the file."""
+        """Return the tensor, memory-mapped."""
         return self.reader.array(self.name)
 
 
@@ -71,7 +71,7 @@ def _load_kind(path: str | os.PathLike[str], kind: type[Kind], words: str) -> Ki
 
 
 def load_any(path: Path) -> Any:
-    """Open a file or a folder of per-iteration files, reading no array yet.
+    """Open a file or a folder of per-iteration files, without reading arrays.
 
     Returns RunResults, AccuracyResults, or a list of feed dicts (name -> array or Stored). BadFile says what
     is wrong with which file.
@@ -90,7 +90,7 @@ def load_any(path: Path) -> Any:
 
 
 def load_json(path: Path) -> Any:
-    """Open one JSON file of Polygraphy's."""
+    """Open one of Polygraphy's JSON files."""
     return load(path, DECODERS)
 
 

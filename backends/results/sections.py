@@ -1,8 +1,8 @@
-"""Texts that grow side by side and follow one another in one file in the end.
+"""Texts that grow in parallel and end up concatenated in one file.
 
-Where the file system can take a hole out of a file (ext4, XFS: FALLOC_FL_COLLAPSE_RANGE, fallocate(2)) all lie in one
-file, a terabyte apart, and large ones are moved together without copying, spaces filling the last block of the one
-before. Elsewhere all but the first wait in files of their own.
+If the file system can collapse holes in a file (ext4, XFS: FALLOC_FL_COLLAPSE_RANGE, fallocate(2)) all are in one
+file, a terabyte apart, and large ones are moved together without copying, with spaces padding the last block of the
+previous one. Otherwise all but the first are in separate files.
 """
 
 import ctypes
@@ -17,13 +17,13 @@ from layerwise._tool.backends.filesystem.direct_io import PacedStream
 from layerwise._tool.backends.filesystem.files import atomic_writer, destination, publish
 from layerwise._tool.backends.filesystem.unnamed_files import scratch_file, second_door, unnamed_file
 
-GAP = 1 << 40  # bytes from one text to the next
-LARGE = 1 << 20  # bytes of a text that is not copied
+GAP = 1 << 40  # bytes between the starts of two texts
+LARGE = 1 << 20  # bytes from which on a text is not copied
 _COLLAPSE_RANGE = 8
 
 
 class Parts(Protocol):
-    """streams: one a text. `close` makes them one file; before it and after `abort` the target is as it was."""
+    """streams: one per text. `close` joins them into one file; before it and after `abort` the target is unchanged."""
 
     streams: list[PacedStream]
 
@@ -32,7 +32,7 @@ class Parts(Protocol):
 
 
 def open_parts(path: Path, count: int) -> Parts:
-    """Open `count` texts that are to become the file `path`. `between` must allow spaces behind it."""
+    """Open `count` texts that become the file `path`. `between` must allow trailing spaces."""
     target = destination(path)
     file = unnamed_file(target.parent) if count > 1 else None
     if file is not None:
@@ -43,7 +43,7 @@ def open_parts(path: Path, count: int) -> Parts:
 
 
 class _Apart:
-    """All texts in one file without a name, far apart."""
+    """All texts in one unnamed file, far apart."""
 
     def __init__(self, path: Path, file: BinaryIO, count: int) -> None:
         self._path, self._block = path, os.fstatvfs(file.fileno()).f_bsize
@@ -61,7 +61,7 @@ class _Apart:
         self.abort()
 
     def _join(self, place: int, between: bytes) -> None:
-        """Move the text at `place`, and all behind it, to the end of the one before."""
+        """Move the text at `place`, and all after it, to the end of the previous one."""
         before, start = self._files[place - 1], place * GAP
         before.write(between)
         size = os.fstat(before.fileno()).st_size - start
@@ -77,12 +77,12 @@ class _Apart:
 
     def abort(self) -> None:
         for file in self._files:
-            with suppress(OSError):  # what is not written yet may find the disk full
+            with suppress(OSError):  # unwritten data may hit a full disk
                 file.close()
 
 
 class _Files:
-    """The first text in the target's own temporary file, each other one in a file that is copied behind it."""
+    """The first text in the target's own temporary file, each other one in a file that is appended to it."""
 
     def __init__(self, path: Path, count: int) -> None:
         self._stack = ExitStack()
@@ -105,7 +105,7 @@ class _Files:
 
 
 def _can_collapse(fd: int, count: int) -> bool:
-    """Try it on the empty file: a hole of a block, then (where holes are known to cost nothing) the real ones."""
+    """Test on the empty file: a hole of one block, then (where holes are known to be free) the real ones."""
     block = os.fstatvfs(fd).f_bsize
     try:
         for size in (2 * block, count * GAP):

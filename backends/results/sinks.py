@@ -1,7 +1,6 @@
-"""Where run results go: a JSON file, a folder of them, a safetensors file.
+"""Destinations of run results: a JSON file, a folder of JSON files, a safetensors file.
 
-Polygraphy's JSON holds runner after runner, a comparison gives tensor after tensor: each runner's text grows on its
-own.
+Polygraphy's JSON is ordered by runner, a comparison produces tensor by tensor: so each runner's text grows separately.
 """
 
 import json
@@ -21,7 +20,7 @@ _LINE = ["\n" + "    " * level for level in range(8)]
 
 
 class Sink(Protocol):
-    """Takes outputs in order: a runner's iterations one after the other, each ended by `finish`."""
+    """Takes outputs in order: a runner's iterations one by one, each ended by `finish`."""
 
     def add(self, iteration: int, runner: int, name: str, array: Array) -> None: ...
     def finish(self, iteration: int, runner: int, runtime: float | None, observed: str) -> None: ...
@@ -36,7 +35,7 @@ class _RunnerText:
         self.name = json.dumps(name)
         self.stream = stream
         self.iterations = 0
-        self.outputs: set[str] | None = None  # of the iteration that is being written
+        self.outputs: set[str] | None = None  # of the current iteration
         self._write(f"[{_LINE[3]}{self.name},{_LINE[3]}[")
 
     def _write(self, text: str) -> None:
@@ -70,9 +69,9 @@ class _RunnerText:
 
 
 class JsonSink:
-    """One JSON file, byte for byte as Polygraphy lays it out.
+    """One JSON file, with Polygraphy's layout byte for byte.
 
-    But for spaces between runners of a megabyte or more, and a note of how layers were observed, which it ignores.
+    Except for spaces between runners of a megabyte or more, and a note of how layers were observed, which it ignores.
     """
 
     def __init__(self, path: Path, runners: Sequence[str]) -> None:
@@ -101,7 +100,7 @@ class JsonSink:
 
 
 class FolderSink:
-    """One JSON file an iteration, in a temporary folder that gets its name at the end."""
+    """One JSON file per iteration, in a temporary folder that is renamed at the end."""
 
     def __init__(self, path: Path, runners: Sequence[str]) -> None:
         self._runners = runners

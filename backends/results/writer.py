@@ -1,4 +1,4 @@
-"""Writing run results while they are still coming, in any order of runners, in the memory of a tensor or two."""
+"""Writes run results incrementally, in any order of runners, with one or two tensors in memory."""
 
 import os
 from collections import deque
@@ -17,11 +17,11 @@ PENDING = 64 << 20  # bytes of tensors that may wait for the disk
 
 
 class ResultsWriter(WholeOrNothing):
-    """Takes outputs as they come and writes them behind the caller's back.
+    """Writes outputs in a background thread as they come.
 
-    A runner's iterations come in order, each ended by `finish`; runners may interleave. Arrays given are kept
-    until they are written (at most 64 MiB, or one, at a time) and must not change. The target appears, whole,
-    at `close`. Errors of the disk (OSError) come out of any call.
+    A runner's iterations come in order, each ended by `finish`; runners may interleave. Arrays are kept
+    until they are written (at most 64 MiB, or one, at a time) and must not change. The target appears, complete,
+    at `close`. Disk errors (OSError) can be raised by any call.
     """
 
     def __init__(self, sink: Sink) -> None:
@@ -30,11 +30,11 @@ class ResultsWriter(WholeOrNothing):
         self._waiting: deque[tuple[int, Future[None]]] = deque()
 
     def add(self, iteration: int, runner: int, name: str, array: Array) -> None:
-        """Give one output of a runner (its place among the runners) in an iteration."""
+        """Add one output of a runner (given by its index) in an iteration."""
         self._submit(array.nbytes, lambda: self._sink.add(iteration, runner, name, array))
 
     def finish(self, iteration: int, runner: int, runtime: float | None, observed: str = "") -> None:
-        """Say that a runner's iteration is complete. runtime, observed: as IterationResult has them."""
+        """Mark a runner's iteration as complete. runtime, observed: as in IterationResult."""
         self._submit(0, lambda: self._sink.finish(iteration, runner, runtime, observed))
 
     def _submit(self, nbytes: int, work: Callable[[], None]) -> None:
@@ -46,19 +46,19 @@ class ResultsWriter(WholeOrNothing):
             self._waiting.popleft()[1].result()
 
     def close(self) -> None:
-        """Wait for all and put the target in place."""
+        """Wait for everything and move the target into place."""
         self._drain(-1)
         self._thread.shutdown()
         self._sink.close()
 
     def abort(self) -> None:
-        """Leave nothing behind."""
+        """Discard everything written."""
         self._thread.shutdown(cancel_futures=True)
         self._sink.abort()
 
 
 def open_results_writer(path: str | os.PathLike[str], runners: Sequence[str]) -> ResultsWriter:
-    """Open a writer for these runners: .safetensors, any other extension for JSON, none for a folder.
+    """Open a writer for these runners: .safetensors, JSON for any other extension, a folder for none.
 
     UsageError if the folder is not empty or not a folder, or its parent does not exist.
     """
@@ -74,7 +74,7 @@ def open_results_writer(path: str | os.PathLike[str], runners: Sequence[str]) ->
 
 
 def check_empty_folder(target: Path) -> None:
-    """Raise UsageError unless `target` is an empty folder, nothing yet, or of an earlier attempt of this job."""
+    """Raise UsageError unless `target` is an empty folder, absent, or from an earlier attempt of this job."""
     if target.exists() and not target.is_dir():
         raise UsageError(f"{shown(str(target))}: a path without extension is a folder, but a file is there")
     if not is_free(target):

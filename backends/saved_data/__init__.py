@@ -1,1 +1,1 @@
-"""Saved inputs and results looked at and put together: `inspect data`, `data concat`, `data merge`."""
+"""Inspecting and combining saved inputs and results: `inspect data`, `data concat`, `data merge`."""

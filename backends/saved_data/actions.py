@@ -17,7 +17,7 @@ Feed = dict[str, object]
 
 
 class Context(Protocol):
-    """What these actions need of a job."""
+    """What these actions need from a job."""
 
     params: dict[str, Any]
 
@@ -30,8 +30,8 @@ def action_inspect_data(context: Context) -> dict[str, Any]:
 
     params: path (file or folder); all, show_values, histogram (booleans); num_items, line_width (integers, -1
         for no limit); json (boolean: no text, but the tensors' statistics in the result).
-    Each line of text is a log event of level "out". Result: {"kind": "outputs" | "inputs" | "accuracy", …} as
-    backends/saved_data/to_json.py makes it. BadFile if the file is none of these.
+    Each line of text is a log event of level "out". Result: {"kind": "outputs" | "inputs" | "accuracy", …} as in
+    backends/saved_data/to_json.py. BadFile for any other file.
     """
     params = context.params
     show = Show(
@@ -75,8 +75,8 @@ def _as_lines(data: Any, show: Show) -> Iterator[str]:
 def action_data_concat(context: Context) -> dict[str, Any]:
     """Join the iterations of files of one kind (all inputs or all outputs; runners are matched by name).
 
-    params: paths (list), output (path; what it ends in chooses the format). Result: {"output", "iterations"}.
-    UsageError for files of both kinds; a warning where the names of the tensors differ.
+    params: paths (list), output (path; its extension selects the format). Result: {"output", "iterations"}.
+    UsageError for a mix of kinds; a warning if tensor names differ.
     """
     paths, output = context.params["paths"], context.params["output"]
     loaded = [(path, _mergeable(path)) for path in paths]
@@ -120,7 +120,7 @@ def _list(names: Sequence[str]) -> str:
 
 
 def action_data_merge(context: Context) -> dict[str, Any]:
-    """Make inputs for `--load-inputs` of inputs and outputs: iteration by iteration, all their tensors.
+    """Combine inputs and outputs into inputs for `--load-inputs`: per iteration, all their tensors.
 
     params: paths (list), output (path). Result: {"output", "iterations"}. A later file's tensor replaces one of
     the same name, with a warning. (Polygraphy 0.53.6 gives every iteration the last one's values.)
@@ -150,7 +150,7 @@ def _stored(iteration: Any) -> Mapping[str, Any]:
 
 
 def _merge(context: Context, merged: list[Feed], feeds: Sequence[Mapping[str, Any]], path: str) -> set[str]:
-    """Put `feeds` into `merged`; return the names that were there already."""
+    """Add `feeds` to `merged`; return the names that existed already."""
     if merged and len(merged) != len(feeds):
         context.warn(
             "The provided files have different numbers of iterations.\n"

@@ -24,7 +24,7 @@ TAB = "    "
 
 @dataclass(frozen=True)
 class Show:
-    """What to show: all iterations, values, histograms; how many items at each end, and characters a line."""
+    """What to show: all iterations, values, histograms; items at each end, and characters per line."""
 
     everything: bool = False
     values: bool = False
@@ -34,7 +34,7 @@ class Show:
 
 
 def results_lines(results: RunResults, show: Show) -> Iterator[str]:
-    """Describe run results, one line at a time."""
+    """Yield the description of run results, line by line."""
     yield f"==== Run Results ({len(results)} runners) ===="
     yield ""
     width = max(map(len, results.keys()), default=0)
@@ -44,7 +44,7 @@ def results_lines(results: RunResults, show: Show) -> Iterator[str]:
 
 
 def feeds_lines(feeds: Sequence[Mapping[str, Any]], show: Show) -> Iterator[str]:
-    """Describe inputs, one line at a time."""
+    """Yield the description of inputs, line by line."""
     yield f"==== Data ({len(feeds)} iterations) ===="
     yield from _iterations(feeds, show)
 
@@ -74,12 +74,12 @@ def _tensor(name: str, value: Any, show: Show, numbered: bool) -> Iterator[str]:
 
 
 def read(value: Any) -> Array:
-    """An array of saved data, decoded."""
+    """Return an array of saved data, decoded."""
     return value.array() if isinstance(value, Stored) else as_array(value)
 
 
 def accuracy_lines(results: AccuracyResults, show: Show) -> Iterator[str]:
-    """Describe accuracy results, one line at a time."""
+    """Yield the description of accuracy results, line by line."""
     yield f"==== Accuracy Results ({len(results.results)} comparison(s)) ===="
     for result in results.results:
         yield ""

@@ -1,6 +1,6 @@
-"""TensorRT 10 and 11: engines built, kept, and run. `tensorrt` and `cuda` are imported inside functions alone.
+"""TensorRT 10 and 11: building, caching and running engines. `tensorrt` and `cuda` are imported inside functions only.
 
-Written for TensorRT 11; what only one version has is in `backends.trt.capabilities`, by name.
+Written for TensorRT 11; what only one version has is listed in `backends.trt.capabilities`.
 """
 
 from typing import TYPE_CHECKING
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 def open_trt(spec: "RunnerSpec", model: "Loadable", *, name: str) -> "RunnerBase":
     """Build or load the engine that `spec` describes and open it as a runner.
 
-    Dynamic inputs that no profile describes make the engine wait for the first feed, whose shapes it is built for.
+    With dynamic inputs that no profile covers, the engine is built on the first feed, for its shapes.
 
-    Raises MissingDependency where TensorRT is not installed, UsageError for options that do not fit the model or the
-    version, BadFile for an engine that cannot be loaded, LayerwiseError where the build fails.
+    Raises MissingDependency if TensorRT is not installed, UsageError for options that do not match the model or the
+    version, BadFile for an engine that cannot be loaded, LayerwiseError if the build fails.
     """
     from layerwise._tool.backends.trt.inference.late import LateRunner, needs_shapes
     from layerwise._tool.backends.trt.inference.parts import PartRunner

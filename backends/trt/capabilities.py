@@ -1,4 +1,4 @@
-"""What only one version of TensorRT has, by name: the one place that is asked.
+"""Features that only one version of TensorRT has, by name, in one table.
 
 Source: the recorded API of 10.16.1.11 and 11.4.0.106, and NVIDIA's migration pages from 10.x to 11.x.
 """
@@ -11,9 +11,9 @@ from layerwise._tool.backends.errors import UsageError
 
 @dataclass(frozen=True)
 class Capability:
-    """A name that only one version has. place: `Class.member` or a name of the module. instead: on the other one.
+    """A feature of only one version. place: `Class.member` or a name in the module. instead: its replacement.
 
-    called: what is told of, where that is no name.
+    called: its label in messages, if not the name.
     """
 
     place: str
@@ -48,7 +48,7 @@ CAPABILITIES: dict[str, Capability] = {
 
 
 def has_name(trt: Any, place: str) -> bool:
-    """Whether the module has `place`: a name, or a class and its member."""
+    """Return whether the module has `place`: a name, or a class and its member."""
     found = trt
     for part in place.split("."):
         if not hasattr(found, part):
@@ -58,18 +58,18 @@ def has_name(trt: Any, place: str) -> bool:
 
 
 def able(trt: Any, name: str) -> bool:
-    """Whether the TensorRT at hand has the capability of that name. KeyError if the table has no such row."""
+    """Return whether the installed TensorRT has the capability of that name. KeyError if the table has no such row."""
     return has_name(trt, CAPABILITIES[name].place)
 
 
 def lacks(trt: Any, name: str) -> str:
-    """One sentence: that this version lacks it, and what takes its place."""
+    """Return a sentence: this version lacks it, and what replaces it."""
     row = CAPABILITIES[name]
     return f"TensorRT {trt.__version__} has no {row.called or row.place} (TensorRT {row.only} only): {row.instead}"
 
 
 def member(enum: Any, name: str, option: str) -> Any:
-    """The enumerator called `name`, in any case. UsageError with those that there are."""
+    """Return the enumerator called `name`, ignoring case. UsageError lists the valid ones."""
     members = enum.__members__
     found = {key.lower(): value for key, value in members.items()}.get(name.strip().lower())
     if found is None:

@@ -1,4 +1,4 @@
-"""How an engine is built, for a script that has nothing of ours."""
+"""How an engine is built, for a script without our code."""
 
 from typing import Any
 
@@ -12,10 +12,10 @@ from layerwise._tool.backends.trt.options import trt_options
 
 
 def engine_facts(runner: RunnerSpec) -> dict[str, Any]:
-    """Names of builder flags, of pools with their limits in bytes, types of layers: what repro_trt.py reads.
+    """Return builder flags, memory pools with limits in bytes, and layer types by name, for repro_trt.py.
 
-    The model that goes with it has the precision that is written into graphs already. UsageError for what a script
-    cannot repeat: a config of the user's own, and TensorRT 10's calibration.
+    The accompanying model already has the precision written into its graph. UsageError for what a script
+    cannot repeat: a user-defined config, and TensorRT 10's calibration.
     """
     trt, options = tensorrt(), trt_options(runner.options)
     flags, config = by_flags(trt, options), options.config

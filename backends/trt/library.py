@@ -1,4 +1,4 @@
-"""TensorRT's and CUDA's Python modules, or one sentence about what to install."""
+"""Imports TensorRT's and CUDA's Python modules, or says what to install."""
 
 import importlib
 from typing import Any
@@ -9,7 +9,7 @@ _INSTALL = "pip install 'layerwise[trt]'"
 
 
 def tensorrt() -> Any:
-    """The module. MissingDependency says how to install it and which version fits the driver."""
+    """Return the module. MissingDependency says how to install it and which version fits the driver."""
     try:
         return importlib.import_module("tensorrt")
     except ImportError as error:
@@ -17,7 +17,7 @@ def tensorrt() -> Any:
 
 
 def cudart() -> Any:
-    """cuda-python's runtime module. MissingDependency where it is not installed."""
+    """Return cuda-python's runtime module. MissingDependency if it is not installed."""
     try:
         return importlib.import_module("cuda.bindings.runtime")
     except ImportError as error:
@@ -25,7 +25,7 @@ def cudart() -> Any:
 
 
 def advice() -> str:
-    """How to install TensorRT here, by the newest CUDA version that the driver knows."""
+    """Return how to install TensorRT here, by the newest CUDA version that the driver supports."""
     newest = driver_cuda()
     if newest is None:
         return f"Install it with {_INSTALL}; it needs an NVIDIA GPU, and no NVIDIA driver was found here."
@@ -39,7 +39,7 @@ def advice() -> str:
 
 
 def driver_cuda() -> tuple[int, int] | None:
-    """The newest CUDA version that the driver knows, as (major, minor); None where there is no driver."""
+    """Return the newest CUDA version that the driver supports, as (major, minor); None without a driver."""
     import ctypes
 
     version = ctypes.c_int()
@@ -53,7 +53,7 @@ def driver_cuda() -> tuple[int, int] | None:
 
 
 def check(answer: Any, what: str) -> Any:
-    """The value of a cudart answer (error, value…). LayerwiseError naming `what` and the error otherwise."""
+    """Return the value of a cudart result (error, value…). LayerwiseError naming `what` and the error if it failed."""
     error, *values = answer
     if int(error) != 0:
         cuda = cudart()

@@ -1,4 +1,4 @@
-"""TensorRT's messages, kept and passed on."""
+"""Collects TensorRT's messages and passes them on."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,12 +9,12 @@ _KEPT = 200
 
 
 def silent(level: str, text: str) -> None:
-    """Say nothing."""
+    """Ignore the message."""
 
 
 class Messages:
-    """What a logger and an error recorder heard. errors and warnings: the last 200 of each, in their order; codes: of
-    the errors that were recorded.
+    """Messages of a logger and an error recorder. errors and warnings: the last 200 of each, in order; codes: of the
+    recorded errors.
     """
 
     def __init__(self, say: Say = silent, *, verbose: bool = False) -> None:
@@ -25,7 +25,7 @@ class Messages:
         self.codes: list[str] = []
 
     def hear(self, severity: str, text: str) -> None:
-        """One message of TensorRT's, its severity by name."""
+        """Receive one message from TensorRT, its severity by name."""
         for listen in self.listeners:
             listen(text)
         level = _LEVELS.get(severity, "info")
@@ -37,12 +37,12 @@ class Messages:
             self.say(level, text)
 
     def record(self, code: str, text: str) -> None:
-        """One error as the recorder has it, its code by name; mostly it is logged, too."""
+        """Receive one error from the recorder, its code by name; usually it is also logged."""
         self.codes.append(code)
         self.hear("ERROR", text)
 
     def reason(self, otherwise: str) -> str:
-        """The errors since they were last asked for, each once, as one text; `otherwise` if there were none."""
+        """Return the errors since the last call, each once, as one text; `otherwise` if there were none."""
         found, codes = list(dict.fromkeys(self.errors)), list(dict.fromkeys(self.codes))
         self.errors, self.codes = [], []
         found = [text for text in found if not any(text != other and text in other for other in found)]
@@ -51,7 +51,7 @@ class Messages:
 
 
 def make_logger(trt: Any, messages: Messages) -> Any:
-    """An ILogger that tells `messages`. Keep it as long as anything made with it."""
+    """Return an ILogger that reports to `messages`. Keep it as long as anything made with it."""
 
     class Logger(trt.ILogger):  # type: ignore[misc]
         def __init__(self) -> None:

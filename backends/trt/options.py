@@ -1,4 +1,4 @@
-"""TensorRT's options as plain values: what `RunnerSpec.options` holds for a runner of kind "trt"."""
+"""TensorRT's options as plain values: the content of `RunnerSpec.options` for a runner of kind "trt"."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -14,7 +14,7 @@ ENGINE_SUFFIXES = (".engine", ".plan", ".trt")
 
 
 class ProfileSpec(Spec, frozen=True):
-    """One optimization profile: input name -> shape. What is not given is filled in when the network is known."""
+    """One optimization profile: input name -> shape. Missing ones are filled in when the network is known."""
 
     min: Shapes = {}
     opt: Shapes = {}
@@ -25,10 +25,10 @@ class ConfigOptions(Spec, frozen=True):
     """How an engine is built; enumerators by name, as TensorRT spells them, in either case.
 
     pool_limits: MemoryPoolType -> bytes. tactic_sources, preview_features, quantization_flags: None leaves TensorRT's
-    default. precision_constraints: how layer_precisions hold on 10. config_script: `file.py:function` that makes the
-    whole config; config_postprocess: one that changes it.
-    calibration: the inputs that INT8 is calibrated with; calibration_cache: read where it exists, written otherwise.
-    graph_precision: reduce precision in the graph on TensorRT 10 too, as is always done on 11.
+    default. precision_constraints: how strictly 10 obeys layer_precisions. config_script: `file.py:function` that makes
+    the whole config; config_postprocess: one that changes it.
+    calibration: inputs for INT8 calibration; calibration_cache: read if it exists, written otherwise.
+    graph_precision: reduce precision in the graph on TensorRT 10 too, as always on 11.
     """
 
     tf32: bool = False
@@ -71,12 +71,12 @@ class ConfigOptions(Spec, frozen=True):
 
 
 class NetworkOptions(Spec, frozen=True):
-    """How the network comes about.
+    """How the network is made.
 
-    outputs: tensors that are its outputs instead ("*": all); exclude_outputs: less these; output_types: or those of
-    layers of these LayerTypes. mark_debug: tensors that a debug listener hears. layer_precisions, tensor_dtypes: name
-    -> DataType; tensor_formats: name -> TensorFormats; of the latter two "" is every input and output. postprocess:
-    `file.py:function`, called with the network. function: of the script that is the model, which makes the network.
+    outputs: tensors that replace its outputs ("*": all); exclude_outputs: minus these; output_types: or the outputs of
+    layers with these LayerTypes. mark_debug: tensors that a debug listener gets. layer_precisions, tensor_dtypes: name
+    -> DataType; tensor_formats: name -> TensorFormats; in the latter two, "" is every input and output. postprocess:
+    `file.py:function`, called with the network. function: makes the network, if the model is a script.
     """
 
     strongly_typed: bool = False
@@ -97,10 +97,10 @@ class NetworkOptions(Spec, frozen=True):
 
 
 class RunOptions(Spec, frozen=True):
-    """How an engine is run. profile: its index. strategy: when device memory is taken. budget: of weights that are
-    streamed: bytes ("1073741824"), a percentage ("50%"), or "auto". runtime: the library of a lean runtime.
-    dla_workspace: a DLAWorkspaceAllocationStrategy (11). cuda_graph: each run is launched as a CUDA graph. contexts: so
-    many run each feed at once, each on a stream of its own, and must all give the same.
+    """How an engine is run. profile: its index. strategy: when device memory is allocated. budget: for weight
+    streaming: bytes ("1073741824"), a percentage ("50%"), or "auto". runtime: the library of a lean runtime.
+    dla_workspace: a DLAWorkspaceAllocationStrategy (11). cuda_graph: launch each run as a CUDA graph. contexts: how
+    many run each feed concurrently, each on its own stream; their outputs must agree.
     """
 
     profile: int = 0
@@ -113,14 +113,14 @@ class RunOptions(Spec, frozen=True):
 
 
 class TrtOptions(Spec, frozen=True):
-    """Everything about a runner of kind "trt", or an engine to build.
+    """All options of a runner of kind "trt", or of an engine to build.
 
-    engine: an engine to load instead of building one. shapes: of inputs, where no profile says otherwise.
-    save_engine: where the engine goes as well. load_timing_cache, save_timing_cache: files beside the cache that the
-    workspace keeps. save_tactics, load_tactics: on 10 Polygraphy's replay files, on 11 editable timing caches;
+    engine: an engine to load instead of building one. shapes: of inputs, unless a profile gives them.
+    save_engine: where to save the engine, too. load_timing_cache, save_timing_cache: files in addition to the cache in
+    the workspace. save_tactics, load_tactics: on 10 Polygraphy's replay files, on 11 editable timing caches;
     exclude_tactics: a replay whose tactics are not used (10). short_lived: the engine is one of many that a search
-    tries. part: the model is a part of the one that the options are of; nodes that it lacks are passed over.
-    fresh: build anew, and keep nothing in the workspace, timings neither.
+    tries. part: the model is part of the one that the options are for; nodes that it lacks are ignored.
+    fresh: rebuild, and store nothing in the workspace, not even timings.
     """
 
     engine: str | None = None
@@ -141,10 +141,10 @@ class TrtOptions(Spec, frozen=True):
 
 
 def trt_options(found: Mapping[str, Any]) -> TrtOptions:
-    """The options that a RunnerSpec holds. UsageError for one that is none.
+    """Return the options that a RunnerSpec holds. UsageError for an unknown one.
 
-    What searches say to onnxruntime of a session for one run (`arena`, `session_config`) makes it short-lived: then it
-    writes no file of the user's.
+    onnxruntime's options for a session that runs once (`arena`, `session_config`), which searches set, make it
+    short-lived: it then writes none of the user's files.
     """
     own = {name: value for name, value in found.items() if name not in ("arena", "session_config")}
     try:
@@ -155,12 +155,12 @@ def trt_options(found: Mapping[str, Any]) -> TrtOptions:
 
 
 def short_lived(options: TrtOptions) -> TrtOptions:
-    """The options of an engine that a search tries: nothing is written where the user said."""
+    """Return the options for an engine that a search tries: the user's files are not written."""
     return msgspec.structs.replace(
         options, short_lived=True, save_engine=None, save_timing_cache=None, save_tactics=None
     )
 
 
 def to_dict(options: TrtOptions) -> dict[str, Any]:
-    """The options as a RunnerSpec holds them: what is left as it is, is left out."""
+    """Return the options as a RunnerSpec holds them, without defaults."""
     return {name: value for name, value in msgspec.to_builtins(options).items() if value != {}}

@@ -8,7 +8,7 @@ _MOST = 200
 
 
 def make_recorder(trt: Any, messages: Messages) -> Any:
-    """An IErrorRecorder that tells `messages`. Keep it as long as what it is set on."""
+    """Return an IErrorRecorder that reports to `messages`. Keep it as long as the object it is set on."""
 
     class Recorder(trt.IErrorRecorder):  # type: ignore[misc]
         def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Engines and timing caches that the workspace keeps, by what they were made of."""
+"""Caches engines and timing caches in the workspace, keyed by what they were built from."""
 
 import hashlib
 import json
@@ -53,7 +53,7 @@ class Store:
         return digest.hexdigest()
 
     def find(self, model: Loadable, options: TrtOptions) -> bytes | None:
-        """The engine built of the same, None if there is none."""
+        """Return the engine with that key, None if there is none."""
         place = self.place(model, options)
         try:
             data = place.read_bytes()
@@ -65,7 +65,7 @@ class Store:
         return data
 
     def keep(self, model: Loadable, options: TrtOptions, data: bytes) -> None:
-        """Keep an engine for the next time; those that were not used for longest go. A full disk is no error."""
+        """Store an engine, evicting the least recently used ones. A full disk is not an error."""
         place = self.place(model, options)
         try:
             make_folder(place.parent)
@@ -79,13 +79,13 @@ class Store:
             _tried.add(place)
 
     def place(self, model: Loadable, options: TrtOptions) -> Path:
-        """Where the engine is kept, once it is built."""
+        """Return where the engine is stored once it is built."""
         folder = self._candidates if options.short_lived else self._engines
         return folder / f"{self.key(model, options)}.engine"
 
 
 def _fitting(sizes: Sequence[int], *, short_lived: bool) -> int:
-    """How many engines of these sizes, the last ones, are kept: one at least."""
+    """Return how many of the most recent engines, of these sizes, are kept: at least one."""
     if not short_lived:
         return _MOST
     whole = list(accumulate(reversed(sizes)))
@@ -93,7 +93,7 @@ def _fitting(sizes: Sequence[int], *, short_lived: bool) -> int:
 
 
 def forget_candidates() -> None:
-    """Remove the engines that a search in this process tried; a killed one's wait a day for its next attempt."""
+    """Remove the engines that a search in this process tried; a killed process's stay a day for its next attempt."""
     folders = {place.parent for place in _tried}
     while _tried:
         _tried.pop().unlink(missing_ok=True)
@@ -105,7 +105,7 @@ def forget_candidates() -> None:
 
 
 def _external(data: bytes, folder: Path | None) -> list[Path]:
-    """The files that hold a model's external weights; none for a network script."""
+    """Return the files with a model's external weights; none for a network script."""
     from layerwise._tool.backends.errors import LayerwiseError
     from layerwise._tool.backends.model.protos import all_tensors, parse_model
 
@@ -136,7 +136,7 @@ def _named(options: TrtOptions) -> list[Path]:
 
 
 def gpu_name() -> str:
-    """The name and compute capability of the GPU that is used; "none" where there is none."""
+    """Return the name and compute capability of the GPU in use; "none" without one."""
     from layerwise._tool.backends.errors import LayerwiseError
     from layerwise._tool.backends.trt.library import check, cudart
 

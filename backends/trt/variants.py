@@ -1,4 +1,4 @@
-"""A runner of kind "trt" as searches run it: parts of its model, or builds that repeat nothing. Imports no engine."""
+"""Variants of a runner of kind "trt" for searches: parts of its model, or independent builds. Imports no engine."""
 
 from pathlib import Path
 
@@ -9,12 +9,12 @@ from layerwise._tool.backends.trt.options import ENGINE_SUFFIXES, TrtOptions, sh
 
 
 def of_part(spec: RunnerSpec) -> RunnerSpec:
-    """The runner for parts of its model."""
+    """Return the runner for parts of its model."""
     return msgspec.structs.replace(spec, name="", rename={}, options=to_dict(part_options(trt_options(spec.options))))
 
 
 def part_options(options: TrtOptions) -> TrtOptions:
-    """The options of a model as its parts have them: nothing of its inputs, outputs, profiles and files."""
+    """Return a model's options for its parts: without inputs, outputs, profiles and files."""
     network = msgspec.structs.replace(
         options.network, outputs=[], exclude_outputs=[], mark_debug=[], mark_unfused=False, tensor_dtypes={},
         tensor_formats={},
@@ -26,7 +26,7 @@ def part_options(options: TrtOptions) -> TrtOptions:
 
 
 def watched(spec: RunnerSpec) -> RunnerSpec:
-    """The runner with an engine that shows, while it runs, what no fusion swallowed, and says what its layers are."""
+    """Return the runner with an engine that exposes unfused tensors while it runs, and detailed layer information."""
     options = short_lived(trt_options(spec.options))
     network = msgspec.structs.replace(options.network, mark_unfused=True)
     config = msgspec.structs.replace(options.config, profiling_verbosity="DETAILED")
@@ -37,7 +37,7 @@ def watched(spec: RunnerSpec) -> RunnerSpec:
 
 
 def built_anew(spec: RunnerSpec) -> RunnerSpec:
-    """The runner with an engine of its own each time it is opened, no timings taken over. Any other kind as it is."""
+    """Return the runner with a new engine each time it is opened, without cached timings. Other kinds are unchanged."""
     if spec.kind != "trt":
         return spec
     return msgspec.structs.replace(
@@ -46,7 +46,7 @@ def built_anew(spec: RunnerSpec) -> RunnerSpec:
 
 
 def loads_engine(spec: RunnerSpec, model: str) -> bool:
-    """Whether the runner loads an engine (its own, or one that is given as the model) instead of building one."""
+    """Return whether the runner loads an engine (its own, or one given as the model) instead of building one."""
     if spec.kind != "trt":
         return False
     return trt_options(spec.options).engine is not None or Path(model).suffix.lower() in ENGINE_SUFFIXES

@@ -1,1 +1,1 @@
-"""`bench`: how fast runners are, in turns and layer by layer, and the files of the results."""
+"""`bench`: times runners alternately and layer by layer, and writes the results."""

@@ -1,4 +1,4 @@
-"""The job action `bench`: how fast a model runs, layer by layer if asked."""
+"""The job action `bench`: times a model, layer by layer if requested."""
 
 from typing import TYPE_CHECKING
 

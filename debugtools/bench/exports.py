@@ -1,4 +1,4 @@
-"""The files of a bench: trtexec's JSON, a report of everything, tables as CSV."""
+"""Writes the files of a bench: trtexec's JSON, a full report, tables as CSV."""
 
 import csv
 import io
@@ -26,7 +26,7 @@ _COLUMNS = ("runner", "batch", "streams", "runs", "seconds", "qps", "items_per_s
 
 @dataclass(frozen=True)
 class Run:
-    """One runner at one batch size: its row of the table runs, its timings, and which phases these tell apart."""
+    """One runner at one batch size: its row in the table runs, its timings, and the phases they separate."""
 
     row: RunRow
     timings: Sequence[Timing]
@@ -34,12 +34,12 @@ class Run:
 
     @property
     def latencies(self) -> list[float]:
-        """Milliseconds, in the order of the starts."""
+        """Return latencies in milliseconds, in order of start."""
         return [(timing[1] - timing[0]) * 1000 for timing in self.timings]
 
 
 def write(path: str, text: str) -> None:
-    """Write a file whole. LayerwiseError where that cannot be."""
+    """Write a file atomically. LayerwiseError if that fails."""
     try:
         atomic_write(path, text)
     except OSError as error:
@@ -47,7 +47,7 @@ def write(path: str, text: str) -> None:
 
 
 def times_text(path: str, run: Run) -> str:
-    """What `--export-times` writes: trtexec's JSON, or CSV with a line a run."""
+    """Return the text of `--export-times`: trtexec's JSON, or CSV with a line per run."""
     if not _is_csv(path):
         return write_times(run.timings, run.phases)
     origin = run.timings[0][0]
@@ -57,7 +57,7 @@ def times_text(path: str, run: Run) -> str:
 
 
 def profile_text(path: str, rows: Sequence[ProfileRow], count: int) -> str:
-    """What `--export-profile` writes: trtexec's JSON, or CSV with a line a layer."""
+    """Return the text of `--export-profile`: trtexec's JSON, or CSV with a line per layer."""
     if _is_csv(path):
         names = ("i", "name", "op", "provider", "node", "calls", "mean_ms", "median_ms", "total_ms", "percent")
         return _csv(names, [[getattr(row, name) for name in names] for row in rows])
@@ -66,7 +66,7 @@ def profile_text(path: str, rows: Sequence[ProfileRow], count: int) -> str:
 
 
 def output_text(outputs: Mapping[str, NDArray[Any]]) -> str:
-    """What trtexec's `--exportOutput` writes: name, dimensions and values of each output."""
+    """Return the text of trtexec's `--exportOutput`: name, dimensions and values of each output."""
     rows = [
         {"name": name, "dimensions": "x".join(map(str, array.shape)), "values": array.reshape(-1).tolist()}
         for name, array in outputs.items()
@@ -75,7 +75,7 @@ def output_text(outputs: Mapping[str, NDArray[Any]]) -> str:
 
 
 def report_text(path: str, result: BenchResult, runs: Sequence[Run], layers: Sequence[ProfileRow]) -> str:
-    """What `-o` writes: everything, as JSON to compare with later, or CSV with a line a run."""
+    """Return the text of `-o`: everything, as JSON to compare with later, or CSV with a line per run."""
     if _is_csv(path):
         return _summary(runs)
     measured = [SavedRun(**asdict(run.row), latency_ms=[round(value, 6) for value in run.latencies]) for run in runs]
@@ -96,7 +96,7 @@ def _summary(runs: Sequence[Run]) -> str:
 
 
 def read_latencies(path: Path, batch: int | None) -> tuple[str, list[float]]:
-    """Milliseconds of a report (its run of that batch size, else its first) or of trtexec's times, and what to call it.
+    """Return latencies (ms) of a report (its run of that batch size, else its first) or trtexec's times, and a label.
 
     Raises BadFile for anything else.
     """
@@ -110,7 +110,7 @@ def read_latencies(path: Path, batch: int | None) -> tuple[str, list[float]]:
 
 
 def read_report(path: Path) -> SavedReport | None:
-    """A report that `-o` wrote, None if the file is something else. BadFile if it is no JSON, or a broken report."""
+    """Return a report written by `-o`, None for other files. BadFile if it is not JSON, or a broken report."""
     report = read_json(path)
     if not isinstance(report, dict):
         return None

@@ -1,4 +1,4 @@
-"""The layers that a backend really ran, and what of the model they are."""
+"""The layers that a backend really ran, mapped to the model."""
 
 import json
 import re
@@ -21,7 +21,7 @@ _BLOCKED = "_nchwc"  # what onnxruntime adds to a node's name, or to its tensor'
 
 @dataclass(frozen=True)
 class Place:
-    """What of the model a layer stands for: a tensor, and name and operator of the node that makes it; empty where
+    """The model's counterpart of a layer: a tensor, and name and operator of the node that makes it; empty if
     unknown.
     """
 
@@ -31,8 +31,8 @@ class Place:
 
 
 class Origins:
-    """Finds the model's node for a layer: by a tensor that both make, else by the name. Of nodes that were fused it is
-    the last one.
+    """Finds the model's node for a layer: by a tensor that both make, else by name. For fused nodes, the last
+    one.
     """
 
     def __init__(self, model: onnx.ModelProto | None) -> None:
@@ -41,7 +41,7 @@ class Origins:
         self._named = {node.name: node for node in nodes if node.name}
 
     def place(self, name: str, outputs: Iterable[str]) -> Place:
-        """The place of a layer of that name that makes these tensors."""
+        """Return the counterpart of a layer with that name that makes these tensors."""
         plain = name.removesuffix(_BLOCKED)
         for tensor in (*outputs, plain):
             if tensor in self._makers:
@@ -50,14 +50,14 @@ class Origins:
         return Place(next(filter(None, node.output), ""), node.name, node.op_type) if node is not None else Place()
 
     def _last_named(self, name: str) -> onnx.NodeProto | None:
-        """The last node that the name of a TensorRT layer lists: `A + B`, `PWN(A, B)`, `{ForeignNode[A...B]}`."""
+        """Return the last node in the name of a TensorRT layer: `A + B`, `PWN(A, B)`, `{ForeignNode[A...B]}`."""
         words = (word.strip("[]{}() ") for word in _LISTED.split(name))
         return next((self._named[word] for word in reversed(list(words)) if word in self._named), None)
 
 
 def with_names(model: Loadable) -> Loadable:
-    """The model with a name for each node of its main graph: those without one are called by their first output. A
-    profile tells layers apart by nothing else (two of one name onnxruntime refuses).
+    """Return the model with a name for each node of its main graph, by default that of its first output, since a
+    profile identifies layers by name only (onnxruntime rejects duplicates).
     """
     proto = parse_model(model.read())
     for node in proto.graph.node:
@@ -83,7 +83,7 @@ def profile_rows(
 
 
 def layer_information(executed: onnx.ModelProto, origins: Origins) -> str:
-    """The layers as JSON in the form of trtexec's `--exportLayerInfo` at detailed verbosity."""
+    """Return the layers as JSON in the form of trtexec's `--exportLayerInfo` at detailed verbosity."""
     graph = executed.graph
     known = {value.name: value.type.tensor_type for value in (*graph.input, *graph.value_info, *graph.output)}
 
@@ -104,5 +104,5 @@ def layer_information(executed: onnx.ModelProto, origins: Origins) -> str:
 
 
 def read_graph(path: str | None) -> onnx.ModelProto | None:
-    """A graph that a backend wrote, without its weights."""
+    """Read a graph written by a backend, without its weights."""
     return onnx.load(path, load_external_data=False) if path is not None else None

@@ -1,9 +1,9 @@
-"""Profiles one runner in a process of its own.
+"""Profiles one runner in a separate process.
 
 `python -m layerwise._tool.debugtools.bench.profile_child`, the request on stdin.
 
-Of its own because a GPU's kernels are timed truly only where each launch waits (CUDA_LAUNCH_BLOCKING, which must be
-set before CUDA starts), and that must not slow the bench.
+Separate because a GPU's kernels are timed correctly only if each launch waits (CUDA_LAUNCH_BLOCKING, which must be
+set before CUDA starts), and that must not slow down the bench.
 """
 
 import json
@@ -36,8 +36,8 @@ MakeFeed = Callable[[list[TensorInfo]], Feed]
 
 @dataclass(frozen=True)
 class Profile:
-    """The layers of a runner; graph: file of what onnxruntime ran, where it can tell; information: what TensorRT's
-    inspector says.
+    """The layers of a runner; graph: file of the graph that onnxruntime ran, if known; information: TensorRT's
+    inspector output.
     """
 
     layers: list[LayerTime]
@@ -112,7 +112,7 @@ _PROFILED = {"onnxrt": _onnxrt, "trt": _trt}
 
 
 def _runs(nodes: int) -> int:
-    """How many runs to profile: fewer the more events a run writes."""
+    """Return how many runs to profile: fewer, the more events a run writes."""
     return SKIPPED + max(_FEWEST, min(_MOST, _EVENTS // max(1, nodes)))
 
 

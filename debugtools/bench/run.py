@@ -1,4 +1,4 @@
-"""One bench: subjects opened, timed in turns, profiled, compared, written out."""
+"""Runs a bench: opens subjects, times them alternately, profiles, compares, writes results."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -26,14 +26,14 @@ _MOST_LINES = 20
 
 
 def average_lines(latencies: Sequence[float], runs: int) -> Iterator[str]:
-    """trtexec's `Average on N runs` lines, of very many only the first; none for 0 runs to a line."""
+    """Return trtexec's `Average on N runs` lines, a selection if there are very many; none for N = 0."""
     for at in range(0, min(len(latencies), _MOST_LINES * runs) - runs + 1, runs or 1) if runs else ():
         part = latencies[at : at + runs]
         yield f"Average on {runs} runs - Host latency: {sum(part) / runs:g} ms"
 
 
 class BenchRun:
-    """Runs the spec; tells the job's journal of every run as soon as it is measured."""
+    """Runs the spec; reports every run to the job's journal as soon as it is measured."""
 
     def __init__(self, context: "JobContext", spec: BenchSpec) -> None:
         self.context, self.spec = context, spec
@@ -46,7 +46,7 @@ class BenchRun:
         self._said: set[str] = set()
 
     def run(self) -> BenchResult:
-        """All of it; the result."""
+        """Run everything; return the result."""
         saved = Path(self.spec.against) if self.spec.against else None
         against = {batch: read_latencies(saved, batch) for batch in self._batches()} if saved else {}
         for batch in self._batches():
@@ -96,7 +96,7 @@ class BenchRun:
             write(self.spec.exports.output, output_text(streams[0][0].outputs()))
 
     def _in_turns(self, streams: Sequence[Sequence[Timed]], batch: int | None) -> list[Measured]:
-        """Several runners take turns, so that what the machine does meanwhile meets all of them alike."""
+        """Alternate between runners, so that disturbances of the machine affect all of them alike."""
         rounds = ROUNDS if len(streams) > 1 else 1
         parts = rounds * len(streams)
         found: list[Measured] = []
@@ -145,7 +145,7 @@ class BenchRun:
     # ── what comes of it ──
 
     def _compare(self, batch: int | None, against: tuple[str, list[float]] | None) -> None:
-        """Each runner with the last one, and all of them with what was saved."""
+        """Compare each runner with the last one, and all of them with saved results."""
         runs = self.runs[-len(self.names) :]
         pairs = [(run, runs[-1].row.runner, runs[-1].latencies) for run in runs[:-1]]
         pairs += [(run, *against) for run in runs] if against is not None else []

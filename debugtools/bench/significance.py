@@ -1,8 +1,8 @@
-"""Whether one run is faster than another, said in words.
+"""Decides whether one run is faster than another, and says so in words.
 
-Neighbouring iterations are not independent (clocks, caches, other programs), so each run is cut into at most 50
+Neighbouring iterations are not independent (clocks, caches, other programs), so each run is split into at most 50
 consecutive batches, whose medians are compared: by a bootstrap of the ratio of their medians (Efron and Tibshirani,
-percentile interval) and by Mann and Whitney's U test with the normal approximation and the correction for ties.
+percentile interval) and by the Mann-Whitney U test with the normal approximation and the correction for ties.
 """
 
 import math
@@ -26,7 +26,7 @@ _LEVEL = 0.05
 class Comparison:
     """ratio: median latency over the reference's; low, high: its 95 % interval; p: Mann-Whitney, two-sided.
 
-    verdict: faster, slower, "no difference" (none that could be told), or "too few" runs to tell.
+    verdict: faster, slower, "no difference" (none detected), or "too few" runs to decide.
     """
 
     ratio: float
@@ -41,7 +41,7 @@ class Comparison:
         )
 
     def words(self, name: str, reference: str) -> str:
-        """The verdict as a sentence."""
+        """Return the verdict as a sentence."""
         if self.verdict == "too few":
             return f"{name} against {reference}: too few runs to tell (at least {FEWEST} of each are needed)."
         change = (self.ratio - 1) * 100
@@ -52,7 +52,7 @@ class Comparison:
 
 
 def compare(values: Sequence[float] | Floats, reference: Sequence[float] | Floats) -> Comparison:
-    """Compare two series of latencies, in the order in which they were measured."""
+    """Compare two series of latencies, each in order of measurement."""
     ours, theirs = batch_medians(values), batch_medians(reference)
     if min(len(ours), len(theirs)) < FEWEST:
         return Comparison(math.nan, math.nan, math.nan, math.nan, "too few")
@@ -65,13 +65,13 @@ def compare(values: Sequence[float] | Floats, reference: Sequence[float] | Float
 
 
 def batch_medians(values: Sequence[float] | Floats) -> Floats:
-    """Medians of at most 50 consecutive parts of equal length, as far as that goes."""
+    """Return the medians of at most 50 consecutive batches of equal length (up to a remainder)."""
     series = np.asarray(values, np.float64)
     return np.array([np.median(part) for part in np.array_split(series, min(BATCHES, len(series) or 1)) if len(part)])
 
 
 def mann_whitney(a: Floats, b: Floats) -> float:
-    """The two-sided p of Mann and Whitney's U test. Source: Hollander and Wolfe, section 4.1 (with ties)."""
+    """Return the two-sided p of the Mann-Whitney U test. Source: Hollander and Wolfe, section 4.1 (with ties)."""
     n, m = len(a), len(b)
     together = np.concatenate([a, b])
     _, inverse, counts = np.unique(together, return_inverse=True, return_counts=True)
@@ -86,7 +86,7 @@ def mann_whitney(a: Floats, b: Floats) -> float:
 
 
 def _interval(a: Floats, b: Floats) -> tuple[float, float]:
-    """The 95 % percentile interval of median(a) / median(b); the same draws each time."""
+    """Return the 95 % percentile interval of median(a) / median(b), with fixed random draws."""
     rng = np.random.default_rng(0)
     above = np.median(a[rng.integers(0, len(a), (_DRAWS, len(a)))], axis=1)
     below = np.median(b[rng.integers(0, len(b), (_DRAWS, len(b)))], axis=1)

@@ -4,8 +4,8 @@ from layerwise._tool.backends.specs import FeedSpec, ModelOptions, RunnerSpec, S
 
 
 class PlanSpec(Spec, frozen=True):
-    """How long to run. Both of each pair are reached: warm_up (seconds) and warm_up_runs, duration (seconds) and
-    iterations (of each stream). idle: seconds between two runs.
+    """How long to run. Both of each pair must be reached: warm_up (seconds) and warm_up_runs, duration (seconds) and
+    iterations (per stream). idle: seconds between two runs.
     """
 
     warm_up: float = 0.2
@@ -17,7 +17,7 @@ class PlanSpec(Spec, frozen=True):
 
 
 class ExportSpec(Spec, frozen=True):
-    """Files to write. times, profile, layers, output: trtexec's JSON (times and profile: CSV where the name ends so).
+    """Files to write. times, profile, layers, output: trtexec's JSON (times and profile: CSV if the name ends in .csv).
 
     report: everything measured, JSON or CSV.
     """
@@ -30,12 +30,12 @@ class ExportSpec(Spec, frozen=True):
 
 
 class BenchSpec(Spec, frozen=True):
-    """One bench: each runner at each batch size; runners in turns, so that a drift of the machine meets all of them.
+    """One bench: each runner at each batch size; runners alternate, so that drift affects all alike.
 
-    batches: sizes put in the place of the inputs' first dimension where that is dynamic; none: shapes as the feeds say.
-    average_runs: as many runs to a line of averages in the log; 0: no such lines.
+    batches: sizes for the inputs' first dimension, if dynamic; none: shapes of the feeds.
+    average_runs: runs per line of averages in the log; 0: no such lines.
     raw_inputs: input name -> a file of raw values. transfers: inputs and outputs are copied in every run.
-    profile, layers: measure each layer in runs of their own; list the layers. against: a report or trtexec's times, the
+    profile, layers: measure each layer in separate runs; list the layers. against: a report or trtexec's times, the
     reference that all runners are compared with. skip_inference: open (build) only.
     """
 

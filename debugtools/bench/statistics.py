@@ -1,4 +1,4 @@
-"""Latencies in numbers, as trtexec counts them (TensorRT's samples/common/sampleReporting.cpp)."""
+"""Latency statistics as trtexec computes them (TensorRT's samples/common/sampleReporting.cpp)."""
 
 from collections.abc import Sequence
 
@@ -11,8 +11,8 @@ Floats = NDArray[np.float64]
 
 
 def percentile(ordered: Floats, percent: float) -> float:
-    """The value of sorted `ordered` that `percent` of all do not exceed: always one of them, as in trtexec, whose
-    single precision decides at whole numbers.
+    """Return the value of sorted `ordered` that `percent` of all do not exceed: an element, never interpolated. Uses
+    single precision like trtexec, which matters at whole numbers.
     """
     excluded = int((np.float32(1) - np.float32(percent) / np.float32(100)) * np.float32(len(ordered)))
     return float(ordered[max(len(ordered) - 1 - excluded, 0)])

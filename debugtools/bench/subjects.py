@@ -1,4 +1,4 @@
-"""From a BenchSpec to subjects with their inputs in place."""
+"""Opens the subjects of a BenchSpec with their inputs in place."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ Warn = Callable[[str], None]
 
 
 def runner_label(spec: RunnerSpec) -> str:
-    """What a runner is called in tables: its name, else its kind and providers, with another model's name."""
+    """Return a runner's label in tables: its name, else its kind and providers, with its own model's name if any."""
     providers = "+".join(shown(provider, 40).lower() for provider in spec.providers) or "cpu"
     kind = f"onnxrt {providers}" if spec.kind == "onnxrt" else {"reference": "onnx"}.get(spec.kind, spec.kind)
     told = [f"level {spec.graph_optimization_level}"] if spec.graph_optimization_level else []
@@ -36,13 +36,13 @@ def runner_label(spec: RunnerSpec) -> str:
 
 
 def labels(specs: Sequence[RunnerSpec]) -> list[str]:
-    """A label for each runner; those that would be equal are numbered."""
+    """Return a label for each runner; duplicates are numbered."""
     plain = [runner_label(spec) for spec in specs]
     return [f"{name} #{plain[: i + 1].count(name)}" if plain.count(name) > 1 else name for i, name in enumerate(plain)]
 
 
 def open_model(spec: BenchSpec, runner: RunnerSpec) -> Loadable:
-    """The model of a runner, its weights left in the file; an engine as it is. Raises BadFile."""
+    """Open the model of a runner, its weights left in the file; an engine is passed through. Raises BadFile."""
     path, options = runner.model or spec.model, spec.model_options
     if runner.kind == "trt" and Path(path).suffix.lower() != ".onnx":
         return Loadable(path=Path(path))
@@ -51,12 +51,12 @@ def open_model(spec: BenchSpec, runner: RunnerSpec) -> Loadable:
 
 
 def open_bench(spec: BenchSpec, runner: RunnerSpec, name: str) -> Subject:
-    """Open one runner to be timed, as the spec says."""
+    """Open one runner for timing, according to the spec."""
     return open_subject(runner, open_model(spec, runner), Setup(spec.transfers, spec.cuda_graph), name)
 
 
 def feed_for(spec: BenchSpec, inputs: Sequence[TensorInfo], batch: int | None, warn: Warn) -> dict[str, Array]:
-    """The one feed dict that is run again and again. UsageError where it, or the batch size, does not fit."""
+    """Return the one feed dict that is run repeatedly. UsageError if it, or the batch size, does not match."""
     feeds = spec.feeds if batch is None else with_batch(spec.feeds, inputs, batch)
     found = list(islice(make_feeds(feeds, inputs, warn), 2))
     if not found:
@@ -68,9 +68,9 @@ def feed_for(spec: BenchSpec, inputs: Sequence[TensorInfo], batch: int | None, w
 
 
 def with_batch(feeds: FeedSpec, inputs: Sequence[TensorInfo], batch: int) -> FeedSpec:
-    """The same feeds with `batch` as the first dimension of every input where that is dynamic.
+    """Return the feeds with `batch` as the first dimension of every input where that is dynamic.
 
-    UsageError if none is, or inputs are given rather than made.
+    UsageError if none is, or if inputs are given rather than generated.
     """
     if feeds.files or feeds.script:
         raise UsageError("batch sizes need inputs that are made: leave out --load-inputs and --data-loader-script")
@@ -100,7 +100,7 @@ def _raw(path: str, like: Array) -> Array:
 
 
 def describe(spec: BenchSpec, runner: RunnerSpec) -> dict[str, Any]:
-    """What the figures were measured on and with."""
+    """Describe the machine and settings of the measurements."""
     from layerwise._tool.backends.bench.environment import environment
 
     return {"model": runner.model or spec.model, **environment(), "python": sys.version.split()[0]}

@@ -1,1 +1,1 @@
-"""Repro bundles: a folder that shows a fault on its own, for whoever owns the bug."""
+"""Repro bundles: self-contained folders that reproduce a fault, for whoever owns the bug."""

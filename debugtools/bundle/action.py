@@ -1,4 +1,4 @@
-"""The job action `bundle`: a failing part of a suspect, cut out and written as a repro bundle that is then tried."""
+"""The job action `bundle`: extracts a failing part of a suspect, writes it as a repro bundle, and tests the bundle."""
 
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -63,8 +63,8 @@ def ends_of(path: Path) -> list[str]:
 def bundle(context: "JobContext") -> dict[str, Any]:
     """Write the bundle that `context.params` (a BundleSpec) describes and run its script.
 
-    Returns its path, whether the script fails there as it should, and what it printed. LayerwiseError for what the user
-    can mend.
+    Returns its path, whether the script reproduces the failure, and its output. LayerwiseError for errors the user can
+    fix.
     """
     try:
         spec = msgspec.convert(context.params, BundleSpec)
@@ -133,7 +133,7 @@ def _named(subject: Subject, i: int) -> str:
 
 
 def _measure(subject: Subject, artifact: Artifact) -> tuple[dict[str, Rule], dict[str, Any]]:
-    """Rule of each output, as judged here, and the numbers of the worst; none if the part does not run."""
+    """Return the rule of each output, as judged here, and the metrics of the worst; none if the part does not run."""
     suspect = subject.suspect
     inner = InnerRules(subject.setup.spec, asked_level(suspect.spec))
     data = Loadable(data=artifact.build(), folder=suspect.model.file.folder)

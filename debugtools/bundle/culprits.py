@@ -1,4 +1,4 @@
-"""Which nodes a finished search speaks against."""
+"""The nodes that a finished search found at fault."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from layerwise._tool.backends.errors import UsageError
 
 
 def culprits(result: Mapping[str, Any] | None, number: int = 0) -> list[int]:
-    """Positions in the suspect's order of the `number`-th set of nodes that a search found, or of a suspect's region.
+    """Return positions, in the suspect's order, of the `number`-th set of nodes a search found, or a suspect's region.
 
     UsageError if there is none.
     """

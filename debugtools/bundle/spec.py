@@ -1,4 +1,4 @@
-"""What a repro bundle is made of, as a plain value."""
+"""The request for a repro bundle, as a plain value."""
 
 from layerwise._tool.backends.specs import Spec
 from layerwise._tool.debugtools.compare.spec import CompareSpec
@@ -7,7 +7,7 @@ from layerwise._tool.debugtools.compare.spec import CompareSpec
 class BundleSpec(Spec, frozen=True):
     """nodes: positions of the suspect's nodes that the bundle's model keeps; none: the whole model.
 
-    iteration: whose inputs and golden outputs. output: a folder that is not there yet.
+    iteration: which inputs and golden outputs. output: a folder that does not exist yet.
     """
 
     compare: CompareSpec

@@ -1,6 +1,6 @@
-"""Writing a repro bundle: model, inputs, golden outputs, versions, a script that fails on its own, a README.
+"""Writes a repro bundle: model, inputs, golden outputs, versions, a script that reproduces the failure, a README.
 
-The script needs numpy and onnxruntime only, or TensorRT where that is the suspect. Tensors lie in npz files under plain
+The script needs only numpy and onnxruntime, or TensorRT if that is the suspect. Tensors are in npz files under simple
 keys; repro.json maps names to them.
 """
 
@@ -82,7 +82,7 @@ def _plain(text: str) -> str:
 
 @dataclass(frozen=True)
 class Fault:
-    """What a bundle shows. model: a file of its own, external data beside it. golden: none if the model does not run.
+    """What a bundle shows. model: a separate file, external data next to it. golden: None if the model does not run.
 
     rules: pass rule of each golden output. nodes: one text per culprit. command: what found it.
     """
@@ -99,9 +99,9 @@ class Fault:
 
 
 def write_bundle(fault: Fault, folder: Path) -> Path:
-    """Write the bundle into a new folder, whole or not at all; return it.
+    """Write the bundle into a new folder, atomically; return it.
 
-    UsageError if the folder is there already (unless it is empty, or an earlier attempt of this job made it) or the
+    UsageError if the folder already exists (unless it is empty, or an earlier attempt of this job made it) or the
     suspect is neither onnxruntime nor TensorRT, LayerwiseError if it cannot be written.
     """
     if fault.runner.kind not in _SCRIPTS:
@@ -131,9 +131,9 @@ def _fill(folder: Path, fault: Fault) -> None:
 
 
 def try_bundle(folder: Path, kind: str = "onnxrt") -> tuple[int, str]:
-    """Run the bundle's script as somebody else would: its exit code (1: the fault shows) and what it printed.
+    """Run the bundle's script as a recipient would; return its exit code (1: the fault is reproduced) and its output.
 
-    kind: of the runner; TensorRT is often found by PYTHONPATH, which is let through for it.
+    kind: of the runner; for TensorRT, which is often found through PYTHONPATH, that variable is passed on.
     """
     command = [sys.executable, "-B", "-P" if kind == "trt" else "-I", str(folder / "repro.py")]
     try:
@@ -146,7 +146,7 @@ def try_bundle(folder: Path, kind: str = "onnxrt") -> tuple[int, str]:
 
 
 def _copy_model(model: Path, folder: Path) -> None:
-    """Copy the model, and the files of its external data under the names it has for them."""
+    """Copy the model, and its external data files under the names that it uses."""
     from layerwise._tool.backends.model.file import ModelFile
 
     with ModelFile(model) as file:
@@ -164,7 +164,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _tensors(path: Path, tensors: Mapping[str, Array], rules: Mapping[str, Rule]) -> list[dict[str, Any]]:
-    """Save tensors under plain keys; return what repro.json says of each."""
+    """Save tensors under simple keys; return their entries for repro.json."""
     entries, arrays = [], {}
     for number, (name, array) in enumerate(tensors.items()):
         dtype, key = dtype_name(array), f"t{number}"
@@ -208,7 +208,7 @@ def _facts(fault: Fault) -> dict[str, Any]:
 
 
 def _of_engine(runner: RunnerSpec, versions: dict[str, str]) -> dict[str, Any]:
-    """How the script runs the model; adds the version of TensorRT."""
+    """Return how the script runs the model; adds TensorRT's version."""
     if runner.kind == "trt":
         from layerwise._tool.backends.trt.facts import engine_facts
         from layerwise._tool.backends.trt.library import tensorrt

@@ -1,1 +1,1 @@
-"""Is a model sound, and which backends take it?"""
+"""`check lint` and `check compatibility`: is a model valid, and which backends support it?"""

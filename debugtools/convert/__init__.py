@@ -1,1 +1,1 @@
-"""ONNX models converted: opset, precision, INT8, weights; and engines built from models."""
+"""`convert`: changes opset, precision, INT8 and weights of ONNX models, and builds engines."""

@@ -1,4 +1,4 @@
-"""The job action `convert`: one ONNX model made of another."""
+"""The job action `convert`: converts one ONNX model to another."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,9 +38,9 @@ _ON_THE_CPU = {
 def convert(context: "JobContext") -> dict[str, Any]:
     """Convert the model that `context.params` describes (a ConvertSpec).
 
-    What the result breaks that the model did not is warned of; it is written all the same. Result: passed (nothing is
-    broken); path; bytes (of that file); nodes; low, kept, other (counts, as `surgery.precision.conversion.Converted`)
-    and clipped (names) where nodes were made low; quantised (nodes with quantised inputs) where they were.
+    Warns about problems that the conversion introduced, and writes the result anyway. Result: passed (no new
+    problems); path; bytes (of that file); nodes; low, kept, other (counts, as `surgery.precision.conversion.Converted`)
+    and clipped (names) if nodes were converted; quantised (nodes with quantised inputs) if any.
     """
     try:
         spec = msgspec.convert(context.params, ConvertSpec)

@@ -1,4 +1,4 @@
-"""The job action `build_engine`: a TensorRT engine from a model, or an ONNX-like picture of its network."""
+"""The job action `build_engine`: builds a TensorRT engine from a model, or a picture of its network in ONNX format."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class EngineSpec(Spec, frozen=True):
     """An engine to build. model: an ONNX model, or a script whose function (options.network.function) makes a network.
 
-    marks: tensors that become outputs before the model is parsed. verbose: TensorRT's own messages are told too.
+    marks: tensors that become outputs before the model is parsed. verbose: report TensorRT's own messages too.
     """
 
     model: str
@@ -38,7 +38,7 @@ class EngineSpec(Spec, frozen=True):
 def build(context: "JobContext") -> dict[str, Any]:
     """Build the engine that `context.params` describes (an EngineSpec) and write it.
 
-    Result: passed, path, bytes, seconds (of the build, 0 where the workspace had it), cached.
+    Result: passed, path, bytes, seconds (of the build, 0 if cached), cached.
     """
     try:
         spec = msgspec.convert(context.params, EngineSpec)
@@ -64,7 +64,7 @@ def build(context: "JobContext") -> dict[str, Any]:
 
 
 def teller(context: "JobContext", verbose: bool) -> Say:
-    """Tell a job's journal TensorRT's warnings, and with `verbose` all else that it says."""
+    """Report TensorRT's warnings in a job's journal, and with `verbose` all its messages."""
 
     def tell(level: str, text: str) -> None:
         if level == "warning":
@@ -76,7 +76,7 @@ def teller(context: "JobContext", verbose: bool) -> Say:
 
 
 def loadable(spec: EngineSpec) -> Loadable:
-    """The model, its marked tensors among the outputs, or the script that makes the network."""
+    """Return the model with its marked tensors among the outputs, or the script that makes the network."""
     if spec.options.network.function:
         return Loadable(path=Path(spec.model))
     options = spec.model_options

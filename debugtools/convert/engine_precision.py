@@ -1,4 +1,4 @@
-"""Precision written into a graph before TensorRT parses it: always on 11, on request on 10."""
+"""Writes precision into a graph before TensorRT parses it: always on 11, on request on 10."""
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
@@ -47,16 +47,16 @@ class _Quiet:
         self.artifacts, self.log, self.warn = artifacts, tell, tell
 
     def progress(self, *counts: Any) -> None:
-        """A build shows its own."""
+        """Ignore progress: the build shows its own."""
 
 
 @contextmanager
 def reduced(model: Loadable, options: TrtOptions, tell: Tell) -> Iterator[Loadable]:
-    """The model as TensorRT is to parse it; its files are gone when the context ends.
+    """Yield the model for TensorRT's parser; its files are removed at the end.
 
-    INT8 nodes compute between QuantizeLinear and DequantizeLinear, FP16 and bfloat16 nodes between casts; nodes that
-    `layer_precisions` names have the type that it says, inputs and outputs that of `tensor_dtypes`. UsageError for a
-    node that is not there, for FP8 where the model has none itself, and for a type that no cast makes.
+    INT8 nodes are surrounded by QuantizeLinear and DequantizeLinear, FP16 and bfloat16 nodes by casts;
+    `layer_precisions` sets the type of nodes, `tensor_dtypes` that of inputs and outputs. UsageError for an unknown
+    node, for FP8 if the model has none, and for a type that cannot be cast to.
     """
     config, structure = options.config, inlined(_structure(model))
     named = _there(structure, options)
@@ -83,7 +83,7 @@ def reduced(model: Loadable, options: TrtOptions, tell: Tell) -> Iterator[Loadab
 
 
 def _holds_fp8(structure: Structure) -> bool:
-    """Whether any weight, zero point or attribute of a node is of an FP8 type."""
+    """Return whether any weight, zero point or attribute of a node has an FP8 type."""
     weights = any(tensor.data_type in _FP8 for tensor in structure.initializers.values())
     return weights or any(
         attribute.name in ("to", "output_dtype") and attribute.i in _FP8
@@ -93,7 +93,7 @@ def _holds_fp8(structure: Structure) -> bool:
 
 
 def _there(structure: Structure, options: TrtOptions) -> dict[str, str]:
-    """The precisions asked of nodes; of those alone that a part of the model has."""
+    """Return the precisions requested for nodes, limited to those that a part of the model has."""
     named = options.network.layer_precisions
     if not options.part or not named:
         return named
@@ -120,7 +120,7 @@ def _lowered(structure: Structure, low: LowType, keep: Collection[str], tell: Te
 
 
 def _named_alone(structure: Structure, named: dict[str, str], tell: Tell) -> Structure:
-    """Only the nodes that are named are low."""
+    """Convert only the named nodes."""
     for low in dict.fromkeys(_HALF.values()):
         wanted = [name for name, kind in named.items() if _HALF.get(kind.lower()) == low]
         if wanted:
@@ -131,7 +131,7 @@ def _named_alone(structure: Structure, named: dict[str, str], tell: Tell) -> Str
 
 
 def _end_types(structure: Structure, given: dict[str, str], tell: Tell) -> dict[str, int]:
-    """The types asked of inputs and outputs; "" stands for every one that is not named."""
+    """Return the types requested for inputs and outputs; "" means every one that is not named."""
     fed = [value.name for value in structure.inputs if value.name not in structure.initializers]
     ends = [*fed, *(value.name for value in structure.outputs)]
     asked = (dict.fromkeys(ends, given[""]) if "" in given else {}) | {n: t for n, t in given.items() if n in ends}

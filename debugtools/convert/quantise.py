@@ -1,4 +1,4 @@
-"""INT8 with calibration data from any feed."""
+"""INT8 quantisation with calibration data from any feed."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -28,9 +28,8 @@ def quantised(
 ) -> tuple[Structure, dict[str, Any]]:
     """Return the model with QuantizeLinear and DequantizeLinear nodes, the nodes labelled in `keep` without them.
 
-    The calibration runs onnxruntime on the CPU, in the job's own folder. Raises as
-    `backends.onnxrt.quantization.quantize` and `backends.feeds.sources.make_feeds`, and UsageError for a model that
-    has such nodes already.
+    Calibration runs onnxruntime on the CPU, in the job's folder. Raises like `backends.onnxrt.quantization.quantize`
+    and `backends.feeds.sources.make_feeds`, and UsageError for a model that already has such nodes.
     """
     if is_quantised(structure):
         raise UsageError("the model is quantised already: it has QuantizeLinear and DequantizeLinear nodes")
@@ -65,12 +64,12 @@ def quantised(
 
 
 def is_quantised(structure: Structure) -> bool:
-    """Whether the model has quantisation nodes."""
+    """Return whether the model has quantisation nodes."""
     return any(node.op_type in ("QuantizeLinear", "DequantizeLinear") for node in every_node(structure.nodes))
 
 
 def _all_named(structure: Structure) -> Structure:
-    """onnxruntime names the nodes that it leaves out: each needs a name."""
+    """Name all nodes, since onnxruntime excludes nodes by name."""
     taken = {node.name for node in structure.nodes}
     nodes: list[onnx.NodeProto] = []
     for node in structure.nodes:

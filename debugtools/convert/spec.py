@@ -1,4 +1,4 @@
-"""What a conversion is asked to do."""
+"""The request for a conversion, as a plain value."""
 
 from typing import Literal
 
@@ -8,14 +8,12 @@ from layerwise._tool.debugtools.compare.spec import MarkSpec
 
 
 class ConvertSpec(Spec, frozen=True):
-    """One ONNX model made of another; the steps are taken in the order of opset, weights, marks, low, int8.
+    """A conversion of an ONNX model; the steps run in the order opset, weights, marks, low, int8.
 
-    weights: `FILE.npz` or `NAME=FILE.npy`, whose arrays replace the model's weights.
-    marks: tensors that become outputs, as debug outputs or (`only`) instead of the model's own.
-    low: the type that nodes are converted to; keep, keep_types: nodes (names or globs, operators) that neither this
-    nor int8 touches.
-    output: the file written: a model, or its weights as .npy or .npz (`only_weights`: names or globs, all if empty).
-    overwrite: a file that is there already is replaced.
+    weights: `FILE.npz` or `NAME=FILE.npy`, whose arrays replace the model's weights. marks: tensors that become
+    outputs, as debug outputs or (`only`) instead of the model's own. low: the type that nodes are converted to; keep,
+    keep_types: nodes (names or globs, operators) excluded from this and int8. output: the file written: a model, or its
+    weights as .npy or .npz (`only_weights`: names or globs, all if empty). overwrite: replace an existing file.
     """
 
     model: str

@@ -1,1 +1,1 @@
-"""Edits as a job, and what they do to the outputs."""
+"""Edits as a job, and their effect on the outputs."""

@@ -1,4 +1,4 @@
-"""The job action `edit`: edits made to a model file, checked, tried on request, saved."""
+"""The job action `edit`: applies edits to a model file, checks, runs on request, saves."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 class EditJob(Spec, frozen=True):
     """What to do. model: None starts from an empty model of `new_opset`. edits: as `surgery.edits`; an item {"file":
-    path} stands for those of a file. output: None only checks.
+    path} stands for those in a file. output: None only checks.
 
-    skip_misfits: edits that do not fit are left out. keep_broken: save it though it is not sound. tried: run it before
-    and after. script, log: files for the edits that were made, as an onnx-graphsurgeon script and as JSON.
+    skip_misfits: skip edits that do not fit. keep_broken: save an invalid result. tried: run before and after. script,
+    log: files for the edits that were made, as an onnx-graphsurgeon script and as JSON.
     """
 
     model: str | None = None
@@ -50,7 +50,7 @@ class EditJob(Spec, frozen=True):
 
 
 def edit(context: "JobContext") -> dict[str, Any]:
-    """Do what `context.params` (an EditJob) says.
+    """Apply what `context.params` (an EditJob) describes.
 
     Rows: misfits (edit, reason), problems (node, message), outputs (as `debugtools.edits.effect.Moved`). Result:
     passed; output; edits; saved.
@@ -67,7 +67,7 @@ def edit(context: "JobContext") -> dict[str, Any]:
 
 
 def empty(opset: int) -> Structure:
-    """Return a model without nodes, to build one from."""
+    """Return a model without nodes, as a start."""
     imports = [onnx.helper.make_opsetid("", opset)]
     version = onnx.helper.find_min_ir_version_for(imports, True)
     return Structure.from_proto(
@@ -108,7 +108,7 @@ def _edited(context: "JobContext", job: EditJob, before: Structure, edits: list[
 def _steps(
     context: "JobContext", job: EditJob, structure: Structure, edits: list[Edit]
 ) -> list[tuple[Edit, Structure]]:
-    """The edits that fit, each with the model that it makes. EditError if one does not and all must."""
+    """Return the edits that fit, each with its result. EditError for one that does not fit and may not be skipped."""
     steps: list[tuple[Edit, Structure]] = []
     for made in edits:
         try:

@@ -1,4 +1,4 @@
-"""Did the outputs move? A model before and after edits, run on onnxruntime with the same feed."""
+"""The effect of edits on outputs: runs a model before and after edits on onnxruntime with the same feed."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ Warn = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """One output that both models have. equal: bit for bit. largest: error, None where there is none to tell."""
+    """One output that both models have. equal: bit for bit. largest: error, None if undefined."""
 
     name: str
     equal: bool
@@ -45,7 +45,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What edits did to the outputs. gone and new: outputs that only one of the models gives. empty: outputs of both
+    """Effect of edits on the outputs. gone and new: outputs that only one of the models has. empty: outputs of both
     without a single element to compare.
     """
 
@@ -56,12 +56,12 @@ class Effect:
 
     @property
     def unmoved(self) -> bool:
-        """True if the models have the same outputs, equal bit for bit, and something in them to compare."""
+        """True if the models have the same outputs, equal bit for bit, and something to compare."""
         return not (self.gone or self.new or self.nothing) and all(output.equal for output in self.outputs)
 
     @property
     def nothing(self) -> bool:
-        """True if nothing was compared: no output that both give has an element."""
+        """True if nothing was compared: no common output has an element."""
         return len(self.outputs) == len(self.empty)
 
 
@@ -70,8 +70,8 @@ def effect_of(
 ) -> Effect:
     """Run both on onnxruntime's CPU provider, unoptimised, with the first feed (random by default), and compare.
 
-    An input that only `after` has is fed as well; one of another shape is fed by its own shape. It loads onnxruntime:
-    only for a process that may die of it. LayerwiseError where one of them does not run, saying which.
+    An input that only `after` has is fed too; one of another shape gets its own. Loads onnxruntime, so call it only in
+    a process that may crash. LayerwiseError naming the model that does not run.
     """
     feed = _feed(before, feeds or FeedSpec(), warn)
     known = {value.name: value for value in before.inputs}
@@ -92,7 +92,7 @@ def effect_of(
 
 
 def answer_effect(context: "JobContext", params: dict[str, Any]) -> dict[str, Any]:
-    """Request of a warm worker. params: path, log (the history's file), at and to (ids of two of its entries).
+    """Request to a warm worker. params: path, log (the history's file), at and to (ids of two of its entries).
 
     Answer: outputs (rows of `Moved`), gone, new, empty, unmoved, nothing, warnings.
     """

@@ -1,1 +1,1 @@
-"""What TensorRT takes, what is in its engines, and which tactics it chose."""
+"""What TensorRT supports, the contents of its engines, and the tactics it chose."""

@@ -1,7 +1,7 @@
-"""Which tactic TensorRT chose for each layer, as text and against other builds, of files of both kinds.
+"""Tactics that TensorRT chose for each layer: reading files of both kinds, printing, comparing builds.
 
 Polygraphy's replays (TensorRT up to 10): {"replay": {layer: Algorithm}}, see
-`polygraphy.backend.trt.algorithm_selector`; the data types stay text ("DataType.FLOAT"), so that TensorRT is not needed
+`polygraphy.backend.trt.algorithm_selector`; data types stay text ("DataType.FLOAT"), so that TensorRT is not needed
 to read them. Records of an editable timing cache: `backends.trt.tactics.record`.
 """
 
@@ -20,7 +20,7 @@ from layerwise._tool.backends.trt.tactics.record import Record, decode_record, r
 
 @dataclass(frozen=True)
 class TacticTensor:
-    """The format of one input or output of an algorithm. strides: in elements; the last two are None before 8.6."""
+    """The format of one input or output of an algorithm. strides: in elements. The last two are None before 8.6."""
 
     dtype: str
     strides: tuple[int, ...]
@@ -35,7 +35,7 @@ class TacticTensor:
 
 @dataclass(frozen=True)
 class Algorithm:
-    """What TensorRT chose for a layer."""
+    """TensorRT's choice for a layer."""
 
     implementation: int
     tactic: int
@@ -44,7 +44,7 @@ class Algorithm:
 
     @property
     def brief(self) -> str:
-        """What tells implementations apart, formats aside."""
+        """Return what distinguishes implementations, apart from formats."""
         return f"(Implementation: {self.implementation}, Tactic: {self.tactic})"
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class Algorithm:
 
 @dataclass(frozen=True)
 class CacheTactic:
-    """What an operation has by an editable timing cache. tactic: the hash that tells implementations apart."""
+    """An operation's tactic from an editable timing cache. tactic: hash that identifies the implementation."""
 
     tactic: str
     kernel: str = field(default="", compare=False)
@@ -74,12 +74,12 @@ Choice = Algorithm | CacheTactic
 
 @dataclass(frozen=True)
 class Replay:
-    """What was chosen by layer name, in the order of the file."""
+    """Choices by layer name, in file order."""
 
     layers: Mapping[str, Choice]
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines that `polygraphy inspect tactics` prints; names are as in the file."""
+        """Yield the lines that `polygraphy inspect tactics` prints; names as in the file."""
         for name, algorithm in self.layers.items():
             yield f"Layer: {name}"
             yield f"    Algorithm: {algorithm}"
@@ -97,14 +97,14 @@ def load_replay(path: str | os.PathLike[str]) -> Replay:
 
 
 def choices(record: Record) -> Iterator[tuple[str, CacheTactic]]:
-    """Yield (name, what it has) of a record's operations; of several with one name, each with its key."""
+    """Yield (name, choice) of a record's operations; duplicate names get their keys appended."""
     names = Counter(op.name for op in record.ops.values())
     for key, op in record.ops.items():
         yield op.name if names[op.name] == 1 else f"{op.name} ({key})", CacheTactic(op.tactic, op.kernel)
 
 
 def load_replays(path: Path) -> tuple[dict[str, dict[Choice, None]], list[Path], list[Path]]:
-    """Read a replay, or all below a folder: layer -> its algorithms, the files read, and those that are no replays."""
+    """Read a replay, or all in a folder: layer -> its algorithms, the files read, and other files."""
     layers: dict[str, dict[Choice, None]] = {}
     read: list[Path] = []
     skipped: list[Path] = []
@@ -123,7 +123,7 @@ def load_replays(path: Path) -> tuple[dict[str, dict[Choice, None]], list[Path],
 def potentially_bad(
     good: Mapping[str, Mapping[Choice, None]], bad: Mapping[str, Mapping[Choice, None]]
 ) -> dict[str, list[Choice]]:
-    """Return, by layer, the algorithms of bad builds that no good build has."""
+    """Return, by layer, the algorithms that occur in bad builds only."""
     found = {name: [a for a in algorithms if a not in good.get(name, {})] for name, algorithms in bad.items()}
     return {name: algorithms for name, algorithms in found.items() if algorithms}
 

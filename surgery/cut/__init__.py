@@ -1,1 +1,1 @@
-"""Parts of graphs as models of their own, to run them: segments, regions, bodies, single nodes."""
+"""Parts of graphs as separate models, to run them: segments, regions, bodies, single nodes."""

@@ -1,4 +1,4 @@
-"""The bodies of If, Loop and Scan as graphs of their own."""
+"""The bodies of If, Loop and Scan as separate graphs."""
 
 from collections.abc import Iterator, Mapping
 
@@ -11,14 +11,14 @@ CONTROL_FLOW = frozenset({"If", "Loop", "Scan"})
 
 
 def bodies(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
-    """The bodies of a node, each with the name of its attribute."""
+    """Return the bodies of a node, each with the name of its attribute."""
     return ((attribute.name, attribute.g) for attribute in node.attribute if attribute.HasField("g"))
 
 
 def body_graph(outer: GraphCut, body: onnx.GraphProto, types: Mapping[str, int]) -> GraphCut:
-    """Return a body as a graph of its own: what it captures are inputs, or weights where they are weights outside.
+    """Return a body as a separate graph: its captures become inputs, or weights if they are weights outside.
 
-    types: ONNX element types of tensors that may be captured. Weights stay where they are, as in `outer`.
+    types: ONNX element types of tensors that may be captured. Weights stay in place, as in `outer`.
     """
     model = onnx.ModelProto(ir_version=outer.model.ir_version)
     model.opset_import.extend(outer.model.opset_import)

@@ -1,8 +1,8 @@
-"""The exploded graph: every region reads its inputs from outside, so one run gives what each makes of them alone.
+"""The exploded graph: every region gets its inputs from graph inputs, so one run yields each region's own result.
 
 Fed with the tensors of a reference, each output differs from the reference's by the error of its own region, its
-*local* error, whatever went wrong before it. Inputs have the names of the tensors that they stand for, so nodes and
-bodies are taken over as they are; a tensor that is cut and made here as well goes out under a fresh name. Weights stay
+*local* error, regardless of earlier errors. Inputs have the names of the tensors that they replace, so nodes and
+bodies are copied unchanged; a tensor that is both cut and made here is output under a new name. Weights stay
 external data in the model's own file.
 """
 
@@ -23,7 +23,7 @@ _INPUTS_HOLD_NO_WEIGHTS = 4  # from this IR version on, initializers need not be
 class Exploded:
     """An exploded part of a graph: a serialised ModelProto.
 
-    feeds: the tensors it reads, under their own names. gives: name of an output -> the tensor that it is.
+    feeds: the tensors it reads, under their own names. gives: output name -> tensor.
     """
 
     data: bytes
@@ -39,14 +39,14 @@ class Exploder:
         self.regions = Regions(cut, cuts)
 
     def feeds(self, names: Sequence[str], own: Collection[str] = ()) -> tuple[str, ...]:
-        """Return what `names`' regions read; constants in `own` are not fed."""
+        """Return the tensors that the regions of `names` read; constants in `own` are not fed."""
         return tuple(name for name in self.regions.joint(names).feeds if name not in own)
 
     def build(self, names: Sequence[str], types: Mapping[str, int], own: Collection[str] = ()) -> Exploded:
         """Return the regions of `names` in one model.
 
-        types: ONNX element types of what `feeds` says. own: tensors made by Constant nodes that are taken over with
-        those who read them: engines prepare a constant weight otherwise than one that is fed.
+        types: ONNX element types of the `feeds`. own: tensors made by Constant nodes that are included with their
+        readers, since engines prepare constant weights differently from fed ones.
         """
         region = self.regions.joint(names)
         taken = [name for name in region.feeds if name in own]
@@ -69,7 +69,7 @@ class Exploder:
 
     @cached_property
     def _fresh(self) -> dict[str, str]:
-        """Names for what goes out where the tensor's own name may be an input; free in bodies too."""
+        """Return output names where the tensor's own name may be an input; unused in bodies too."""
         names = all_names(self.cut.model.graph)
         return {name: fresh(names, f"{name}__local") for name in self.cut.maker if name in self.regions.cuts}
 

@@ -1,4 +1,4 @@
-"""A cut written as a model of its own: only the weights that it needs, all types and shapes filled in."""
+"""Writes a cut as a separate model: only the weights that it needs, all types and shapes filled in."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -30,10 +30,10 @@ def write_cut(
     frozen: Collection[str] = (),
     opener: Opener = atomic_writer,
 ) -> None:
-    """Write `part` of `graph` to `path`; weights above 1 GB lie beside it in `<name>.data`.
+    """Write `part` of `graph` to `path`; weights above 1 GB go to `<name>.data` next to it.
 
-    tensors: the reference's, for types and shapes of what the part reads and makes; its feeds must be among them.
-    frozen: feeds that become weights. folder: where the graph's external weights are. OSError as the disk gives it.
+    tensors: the reference's, for types and shapes of inputs and outputs; its feeds must be among them.
+    frozen: feeds that become weights. folder: location of the graph's external weights. OSError from the disk.
     """
     types = {name: to_onnx(dtype_name(tensors[name])) for name in part.feeds}
     model = onnx.ModelProto.FromString(graph.build(part, types))
@@ -58,7 +58,7 @@ def _freeze(graph: onnx.GraphProto, tensors: Mapping[str, NDArray[Any]]) -> None
 
 
 def _describe(graph: onnx.GraphProto, tensors: Mapping[str, NDArray[Any]]) -> None:
-    """Fill in types and shapes: of inputs and outputs, and of all else that is known, as value_info."""
+    """Fill in types and shapes: of inputs and outputs, and of all known tensors, as value_info."""
     ends = {value.name for value in (*graph.input, *graph.output)}
     inner = [name for node in graph.node for name in node.output if name in tensors and name not in ends]
     for value in (*graph.input, *graph.output, *(graph.value_info.add(name=name) for name in inner)):
@@ -71,7 +71,7 @@ def _describe(graph: onnx.GraphProto, tensors: Mapping[str, NDArray[Any]]) -> No
 
 
 def _taken_out(graph: onnx.GraphProto) -> list[onnx.TensorProto]:
-    """Take the graph's own external weights out of it."""
+    """Remove the graph's own external weights from it."""
     kept: list[onnx.TensorProto] = []
     taken: list[onnx.TensorProto] = []
     for tensor in graph.initializer:

@@ -1,15 +1,15 @@
-"""Live cuts: any set of a graph's nodes as a model of its own, fed with a reference's tensors.
+"""Live cuts: any set of a graph's nodes as a separate model, fed with a reference's tensors.
 
-What a live cut of nodes S is:
+Definition of a live cut of nodes S:
 1. the nodes of S, unchanged, in the original order;
-2. every read, captures of bodies included, is made earlier in S, or is a weight, or is a graph input of the same name
-   that is fed the reference's tensor; Constant nodes whose values are the reference's too count as weights;
+2. every tensor read, captures of bodies included, is made earlier in S, is a weight, or is a graph input of the same
+   name that is fed the reference's tensor; Constant nodes with the reference's values count as weights;
 3. no name is both input and made;
 4. its outputs are the tensors made in S that are graph outputs, have no reader, or have a reader outside S;
-5. run by the reference with optimisation off, every output equals the reference's tensor bit for bit.
+5. run in the reference with optimisation off, every output equals the reference's tensor bit for bit.
 
-S need not be convex. A tensor that cannot be fed (a sequence, an optional, one that the reference does not make) pulls
-its maker in as glue; one that cannot be compared is no output.
+S need not be convex. A tensor that cannot be fed (a sequence, an optional, one that the reference does not make) adds
+its maker as glue; one that cannot be compared is not an output.
 """
 
 from collections.abc import Container, Iterable
@@ -21,7 +21,7 @@ from layerwise._tool.surgery.cut.segments import GraphCut, Segment
 
 @dataclass(frozen=True)
 class LiveCut(Segment):
-    """A segment whose nodes need not follow each other. glue: those of its nodes that nobody asked for."""
+    """A segment of nodes that need not be consecutive. glue: its nodes that were not requested."""
 
     glue: tuple[int, ...] = ()
 
@@ -29,7 +29,7 @@ class LiveCut(Segment):
 class LiveCuts:
     """Makes live cuts of one graph.
 
-    known: the tensors whose reference values are there; constants: those that Constant nodes make just so, too.
+    known: the tensors with reference values; constants: those that Constant nodes make with the same values, too.
     """
 
     def __init__(self, graph: GraphCut, known: Container[str], constants: Container[str] = ()) -> None:
@@ -42,11 +42,11 @@ class LiveCuts:
         self._random = Randomness(graph)
 
     def judgeable(self, nodes: Iterable[int]) -> list[int]:
-        """Those of `nodes` that make something to compare, the same each time; the others can only be glue."""
+        """Return those of `nodes` that make something comparable and deterministic; the others can only be glue."""
         return [i for i in nodes if self._made(i) and not self._random.draws(self.graph.nodes[i])]
 
     def cut(self, nodes: Iterable[int]) -> LiveCut:
-        """The live cut of `nodes` (positions in topological order), with the glue that they need."""
+        """Return the live cut of `nodes` (positions in topological order), with the glue that they need."""
         asked = set(nodes)
         chosen = self._with_glue(asked)
         order = sorted(chosen)
@@ -60,7 +60,7 @@ class LiveCuts:
         return LiveCut(tuple(order), tuple(feeds), tuple(gives), tuple(glue))
 
     def contiguous(self, nodes: Iterable[int]) -> tuple[int, ...]:
-        """`nodes` and all nodes on paths between them: a cut with no hole that the reference would mend."""
+        """Return `nodes` and all nodes on paths between them: a cut without gaps that the reference would correct."""
         chosen = set(nodes)
         if len(chosen) < 2:
             return tuple(chosen)

@@ -1,8 +1,8 @@
-"""Any nodes of a graph as a model of their own, whatever is wrong with the rest of it.
+"""Any nodes of a graph as a separate model, even if the rest of the graph is broken.
 
 A piece is some nodes with their weights (external data in the model's own file, never copied), the local functions
-they call, and the types that the model declares for what they make. Cycles, tensors that nothing makes and tensors made
-twice are no obstacle: unlike `surgery.cut.segments` this is for graphs that may be broken.
+they call, and the types that the model declares for their outputs. Cycles, undefined tensors and tensors made
+twice are allowed: unlike `surgery.cut.segments` this is for graphs that may be broken.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,11 +20,11 @@ FunctionKey = tuple[str, str, str]
 
 
 class Pieces:
-    """A model's main graph, or a body in it, ready to be taken apart; `model` is a structure and is not changed.
+    """A model's main graph, or a body in it, ready to be split; `model` is a structure and is not changed.
 
-    order: positions of the nodes (in the file's order) so that each comes after what it reads; cyclic: positions on or
-    behind a cycle, which no order has. outer: the graph around a body, whose weights it may read. types: what the graph
-    declares its tensors to be, without shapes.
+    order: positions of the nodes (in the file's order) in topological order; cyclic: positions on or after a cycle,
+    which have no order. outer: the graph around a body, whose weights it may read. types: declared types of tensors,
+    without shapes.
     """
 
     def __init__(self, model: onnx.ModelProto, graph: onnx.GraphProto, outer: "Pieces | None" = None) -> None:
@@ -54,18 +54,18 @@ class Pieces:
         return [rest[i] for i in again], cyclic
 
     def is_weight(self, name: str) -> bool:
-        """Whether `name` is an initializer here or around here (and nothing nearer hides it)."""
+        """Return whether `name` is an initializer here or in an outer graph (and not shadowed)."""
         if name in self.weights or name in self.sparse:
             return True
         hidden = name in self.maker or name in self.inputs
         return not hidden and self.outer is not None and self.outer.is_weight(name)
 
     def weight(self, name: str) -> onnx.TensorProto | None:
-        """The initializer that `name` stands for here, if it is a dense one."""
+        """Return the initializer that `name` refers to here, if it is a dense one."""
         return self.weights.get(name) or (self.outer.weight(name) if self.outer else None)
 
     def feeds(self, positions: Sequence[int]) -> list[str]:
-        """Tensors that these nodes read, but neither make nor have as weights."""
+        """Return the tensors that these nodes read, but neither make nor have as weights."""
         made = {name for i in positions for name in self.nodes[i].output}
         read = dict.fromkeys(name for i in positions for name in self.reads[i])
         return [name for name in read if name not in made and not self.is_weight(name)]
@@ -104,7 +104,7 @@ class Pieces:
                 graph.value_info.add(name=name).type.CopyFrom(self.types[name])
 
     def _called(self, nodes: Sequence[onnx.NodeProto]) -> list[onnx.FunctionProto]:
-        """The local functions that nodes call, and those that these call."""
+        """Return the local functions that nodes call, transitively."""
         if not self._functions:
             return []
         found: dict[FunctionKey, onnx.FunctionProto] = {}
@@ -122,7 +122,7 @@ class Pieces:
 def type_of(value: Any) -> onnx.TypeProto | None:
     """Return the type of a value as a graph input: an array's with its shape, a list of arrays' without.
 
-    None for what cannot be declared from the value alone: an empty list, a map, nothing.
+    None if the type does not follow from the value alone: an empty list, a map, nothing.
     """
     if isinstance(value, np.ndarray):
         return onnx.helper.make_tensor_type_proto(to_onnx(dtype_name(value)), value.shape) if _plain(value) else None
@@ -133,7 +133,7 @@ def type_of(value: Any) -> onnx.TypeProto | None:
 
 
 def _plain(array: np.ndarray[Any, Any]) -> bool:
-    """Whether its elements are numbers or text, not Python objects of another kind (maps)."""
+    """Return whether its elements are numbers or text, not other Python objects (maps)."""
     return array.dtype != object or all(isinstance(item, str | bytes) for item in array.flat)
 
 

@@ -1,4 +1,4 @@
-"""Nodes that draw random numbers: two runs of them say nothing about each other."""
+"""Nodes that draw random numbers, whose results differ between runs."""
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ RANDOM_OPS = frozenset(
 
 
 class Randomness:
-    """Knows which nodes of a graph draw, in their bodies and through the model's functions too."""
+    """Determines which nodes of a graph draw, also in their bodies and through the model's functions."""
 
     def __init__(self, cut: "GraphCut") -> None:
         self._off = {name for name, tensor in cut.initializers.items() if _is_false(tensor)}
@@ -37,7 +37,7 @@ class Randomness:
         return any(self._draws(inner, functions) for body in subgraphs(node) for inner in body.node)
 
     def _drawing(self, functions: "Collection[onnx.FunctionProto]") -> frozenset[str]:
-        """Names of functions that draw, directly or by calling another."""
+        """Return names of functions that draw, directly or by calling another."""
         found: frozenset[str] = frozenset()
         while True:
             names = frozenset(f.name for f in functions if any(self._draws(node, found) for node in f.node))
@@ -46,13 +46,13 @@ class Randomness:
             found = names
 
     def _drops(self, node: "onnx.NodeProto") -> bool:
-        """A Dropout that trains, or that may: from opset 12 on an input says so."""
+        """Return whether it is a Dropout in training mode, or possibly so: from opset 12 on an input decides."""
         switch = node.input[2] if node.op_type == "Dropout" and len(node.input) > 2 else ""
         return bool(switch) and switch not in self._off
 
 
 def _is_false(tensor: "onnx.TensorProto") -> bool:
-    """Whether a tensor is a single false."""
+    """Return whether a tensor is a single false."""
     if tensor.data_type != tensor.BOOL or len(tensor.raw_data) + len(tensor.int32_data) != 1:
         return False
     return not any(tensor.raw_data) and not any(tensor.int32_data)

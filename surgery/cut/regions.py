@@ -1,8 +1,8 @@
-"""Regions: the nodes that lie between tensors which another graph has too.
+"""Regions: the nodes between tensors that another graph also has.
 
-A tensor that both graphs have cuts this one. The region of such a tensor is what makes it from other such tensors: one
-node where all its reads are cut, more where this graph has nodes that the other lacks (casts to FP16 and back, what a
-fused node was made of). Sequences, optionals and maps cannot be handed over, so they never cut.
+The common tensors of both graphs cut this one. The region of such a tensor is what computes it from other such
+tensors: one node if all its inputs are cut, more if this graph has nodes that the other lacks (casts to FP16 and back,
+the parts of a fused node). Sequences, optionals and maps cannot be fed, so they never cut.
 """
 
 from collections.abc import Collection, Sequence
@@ -13,14 +13,14 @@ from layerwise._tool.surgery.cut.segments import GraphCut
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """What makes one tensor. nodes: positions, in order. feeds: what they read from outside, weights left out."""
+    """What computes one tensor. nodes: positions, in order. feeds: inputs from outside, without weights."""
 
     nodes: tuple[int, ...]
     feeds: tuple[str, ...]
 
 
 class Regions:
-    """The regions of a graph that is cut at the tensors `cuts`."""
+    """The regions of a graph cut at the tensors `cuts`."""
 
     def __init__(self, cut: GraphCut, cuts: Collection[str]) -> None:
         self._cut = cut
@@ -35,7 +35,7 @@ class Regions:
         return self._known[i]
 
     def joint(self, names: Sequence[str]) -> Region:
-        """Return the nodes that make all of `names`, each once, and what they read from outside."""
+        """Return the nodes that make all of `names`, each once, and their inputs from outside."""
         regions = [self.of(name) for name in names]
         nodes = sorted({i for region in regions for i in region.nodes})
         return Region(tuple(nodes), tuple(dict.fromkeys(name for region in regions for name in region.feeds)))

@@ -1,8 +1,8 @@
-"""Cutting a model into consecutive segments by tensor names, without touching its weights.
+"""Cuts a model into consecutive segments by tensor names, without touching its weights.
 
-A segment is a run of nodes in topological order. It reads what earlier segments made (the boundary), and makes the
-tensors that are wanted and those that later segments still need. Run one after the other, with the tensors that are
-still alive carried between them, the segments do each node once; with optimisation off every tensor is bit-equal to the
+A segment is a run of nodes in topological order. It reads tensors from earlier segments (the boundary), and outputs the
+requested tensors and those that later segments need. Run one after the other, with live tensors passed
+between them, the segments run each node once; with optimisation off every tensor is bit-equal to the
 unsegmented run. Weights stay external data in the model's own file.
 """
 
@@ -25,7 +25,7 @@ _INPUTS_HOLD_NO_WEIGHTS = 4  # from this IR version on, initializers need not be
 class Segment:
     """Nodes of one segment (positions in the graph's topological order).
 
-    feeds: boundary tensors it reads (graph inputs too). gives: wanted and still needed tensors that it makes.
+    feeds: boundary tensors it reads (including graph inputs). gives: its outputs: tensors requested or needed later.
     """
 
     nodes: tuple[int, ...]
@@ -52,14 +52,14 @@ class GraphCut:
 
     @cached_property
     def depth(self) -> list[int]:
-        """Length of the longest path to each node, counted in nodes."""
+        """Return the length of the longest path to each node, in nodes."""
         depth: list[int] = []
         for names in self.reads:
             depth.append(1 + max((depth[self.maker[name]] for name in names if name in self.maker), default=0))
         return depth
 
     def needed(self, wanted: Iterable[str]) -> list[int]:
-        """Positions of the nodes that `wanted` depend on. UsageError for a tensor the graph does not make."""
+        """Return the positions of the nodes that `wanted` depend on. UsageError for a tensor that no node makes."""
         need = set(wanted)
         unknown = [n for n in need if n not in self.maker and n not in self.initializers and n not in self.inputs]
         if unknown:
@@ -76,8 +76,8 @@ class GraphCut:
     ) -> list[Segment]:
         """Return segments that together make every `wanted` tensor, each node once.
 
-        limit: bytes of outputs and weights (each once) a segment may have by the `known` estimates (a single node may
-        have more); None is one segment. Sequences, optionals and maps never cross a cut.
+        limit: maximum bytes of outputs and weights (each once) per segment by the `known` estimates (a single node may
+        exceed it); None is one segment. Sequences, optionals and maps never cross a cut.
         """
         wanted = set(wanted)
         nodes = self.needed(wanted)
@@ -86,7 +86,7 @@ class GraphCut:
         return [self._segment(group, wanted, last) for group in groups if group]
 
     def with_outputs(self, names: Iterable[str]) -> bytes:
-        """Return the whole model, serialised, with `names` (tensors that it makes) as its outputs in their place."""
+        """Return the whole model, serialised, with `names` (tensors that it makes) as its outputs."""
         model = onnx.ModelProto()
         model.CopyFrom(self.model)
         del model.graph.output[:]
@@ -161,7 +161,7 @@ class GraphCut:
         return sum(_external_bytes(self.initializers[name]) for name in names)
 
     def _made_bytes(self, i: int, wanted: set[str], known: Mapping[str, Estimate], sizes: dict[str, int]) -> int:
-        """Bytes of a node's wanted outputs. A size that is not known is taken to be its largest input's."""
+        """Return the bytes of a node's requested outputs. An unknown size is taken to be that of its largest input."""
         guess = max(
             (self._size(name, known, sizes) for name in self.reads[i] if name not in self.initializers),
             default=0,

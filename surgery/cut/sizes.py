@@ -1,4 +1,4 @@
-"""Types and sizes of a graph's tensors, as far as shape inference tells them; no weights are read."""
+"""Types and sizes of a graph's tensors, from shape inference; no weights are read."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,13 +20,13 @@ class Estimate:
     length: int = 0
 
 
-_LONGEST_SHAPE = 10_000  # inference with data makes an object of each element of a vector: gigabytes for long ones
+_LONGEST_SHAPE = 10_000  # inference with values makes an object of each element of a vector: gigabytes for long ones
 
 
 def estimates(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> dict[str, Estimate]:
-    """Return what inference knows of the main graph's tensors when the inputs have `shapes`.
+    """Return what inference finds about the main graph's tensors when the inputs have `shapes`.
 
-    `model`: a structure; it is not changed. Where inference fails, only declared types are known.
+    `model`: a structure; it is not changed. If inference fails, only declared types are known.
     """
     fixed = onnx.ModelProto()
     fixed.CopyFrom(model)
@@ -43,7 +43,7 @@ def estimates(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> di
 
 
 def _inferred(model: onnx.ModelProto, *, values: bool) -> dict[str, Estimate]:
-    with suppress(Exception):  # any model that the inference does not master; the sizes are only a plan
+    with suppress(Exception):  # any model that inference cannot handle; the sizes are only a plan
         model = inferred(model, values=values)
     graph = model.graph
     return {value.name: _estimate(value) for value in (*graph.input, *graph.output, *graph.value_info)}

@@ -1,4 +1,4 @@
-"""Edits: changes of a model as values, each JSON with its kind under "edit"."""
+"""Edits: changes to a model as values, each serialisable to JSON with its kind under "edit"."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -35,17 +35,17 @@ AnyEdit = (
 
 
 def edit_from(value: Any) -> Edit:
-    """Return the edit that a JSON value (decoded) describes. UsageError if it describes none."""
+    """Return the edit that a (decoded) JSON value describes. UsageError if it describes none."""
     try:
         edit: Edit = msgspec.convert(value, AnyEdit)
-        msgspec.json.encode(edit)  # what no file can hold is refused now
+        msgspec.json.encode(edit)  # reject now what no file can hold
     except (msgspec.ValidationError, UnicodeError) as error:
         raise UsageError(f"this is no edit: {shown(str(error), 300)}") from None
     return edit
 
 
 def edits_from_json(data: bytes | str) -> list[Edit]:
-    """Return the edits of a JSON text: a list of edits, or one. UsageError if it is none."""
+    """Return the edits in a JSON text: a list of edits, or one. UsageError if it is neither."""
     try:
         value = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -54,7 +54,7 @@ def edits_from_json(data: bytes | str) -> list[Edit]:
 
 
 def apply_all(structure: Structure, edits: Iterable[Edit]) -> Structure:
-    """Apply edits one after the other. EditError at the first that does not fit."""
+    """Apply edits in order. EditError at the first that does not fit."""
     for edit in edits:
         structure = edit.apply(structure)
     return structure

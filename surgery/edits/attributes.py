@@ -1,4 +1,4 @@
-"""Edits of what a node is: attributes, operator, domain."""
+"""Edits of a node's attributes, operator and domain."""
 
 from typing import Any
 
@@ -14,8 +14,8 @@ from layerwise._tool.surgery.model.structure import Graph, changed
 class SetAttribute(GraphEdit, frozen=True, tag="set-attribute", kw_only=True):
     """Set an attribute of nodes; value None removes it.
 
-    kind: int, float, string, ints, floats, strings or tensor (then the value is a constant); by default that which it
-    has, or the operator's schema gives it.
+    kind: int, float, string, ints, floats, strings or tensor (then the value is a constant); by default its current
+    one, or that of the operator's schema.
     """
 
     nodes: tuple[str, ...]
@@ -51,7 +51,7 @@ class SetAttribute(GraphEdit, frozen=True, tag="set-attribute", kw_only=True):
 
 
 class SetOp(GraphEdit, frozen=True, tag="set-op", kw_only=True):
-    """Change the operator of nodes, and its domain where one is given ("" is ai.onnx); all else stays."""
+    """Change the operator of nodes, and its domain if given ("" is ai.onnx); all else stays."""
 
     nodes: tuple[str, ...]
     op: str = ""

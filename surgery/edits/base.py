@@ -1,4 +1,4 @@
-"""What all edits have in common."""
+"""Base classes of all edits."""
 
 from typing import Any, ClassVar
 
@@ -10,11 +10,11 @@ from layerwise._tool.surgery.edits.operands import spelled
 from layerwise._tool.surgery.model.structure import Graph, Scope, Structure
 
 _VERSION_OF_NEW_DOMAIN = 1
-_WEIGHTS_NEED_NOT_BE_INPUTS = 4  # the IR version from which on
+_WEIGHTS_NEED_NOT_BE_INPUTS = 4  # from this IR version on
 
 
 class EditError(LayerwiseError):
-    """An edit does not fit the model: which one, and why."""
+    """An edit does not fit the model; the message says which one, and why."""
 
     def __init__(self, edit: "Edit", reason: str) -> None:
         super().__init__(f"{edit.describe()}: {reason}")
@@ -22,9 +22,9 @@ class EditError(LayerwiseError):
 
 
 class Edit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="edit", omit_defaults=True):
-    """One change of a model, as a value: JSON with its kind under "edit". Nodes are named by name or first output.
+    """One change to a model, as a value: JSON with its kind under "edit". Nodes are given by name or first output.
 
-    scope: where the graph stands that is changed, as `surgery.model.structure.Scope`.
+    scope: the graph that is changed, as a `surgery.model.structure.Scope`.
     """
 
     def __post_init__(self) -> None:
@@ -37,7 +37,7 @@ class Edit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="e
     """It takes long, or needs an engine: run it where native code may crash; a history keeps its result."""
 
     def apply(self, structure: Structure) -> Structure:
-        """Return the changed model; the given one stays as it is. EditError where the edit does not fit."""
+        """Return the changed model; the given one is unmodified. EditError if the edit does not fit."""
         try:
             return _listed(structure, self._applied(structure))
         except EditError:
@@ -46,7 +46,7 @@ class Edit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="e
             raise EditError(self, str(error)) from None
 
     def describe(self) -> str:
-        """Return the edit in words, safe to show."""
+        """Return the edit in words, escaped."""
         raise NotImplementedError
 
     def _applied(self, structure: Structure) -> Structure:
@@ -54,7 +54,7 @@ class Edit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="e
 
 
 class GraphEdit(Edit, frozen=True, kw_only=True):
-    """An edit of one graph: the main one, or the body or function at `scope`. A `domain` that is new is imported."""
+    """An edit of one graph: the main one, or the body or function at `scope`. A new `domain` is imported."""
 
     scope: Scope = ()
 
@@ -70,7 +70,7 @@ class GraphEdit(Edit, frozen=True, kw_only=True):
 
 
 def _listed(before: Structure, after: Structure) -> Structure:
-    """Before IR 4 every weight is a graph input too: return the model with new ones as such."""
+    """Return the model with new weights as graph inputs too, as IR versions before 4 require."""
     if after.ir_version >= _WEIGHTS_NEED_NOT_BE_INPUTS or after.initializers is before.initializers:
         return after
     known = {value.name for value in after.inputs}
@@ -89,7 +89,7 @@ def listed(names: Any, limit: int = 3) -> str:
 
 
 def place(scope: Scope) -> str:
-    """Return where a scope is, as text to append."""
+    """Return a scope as text to append."""
     from layerwise._tool.backends.text import shown
 
     return f" in {shown('/'.join(scope), 100)}" if scope else ""

@@ -1,4 +1,4 @@
-"""Edits of what a model is fed."""
+"""Edits of a model's inputs."""
 
 import onnx
 
@@ -11,7 +11,7 @@ from layerwise._tool.surgery.rewrite.tidy import cleaned_model, unmade
 
 
 class SetInputs(Edit, frozen=True, tag="set-inputs", kw_only=True):
-    """Feed these tensors; what made them stays only where something else needs it, unused inputs go."""
+    """Make these tensors the inputs; their makers stay only if needed elsewhere, unused inputs are removed."""
 
     inputs: tuple[Tensor, ...]
 
@@ -43,7 +43,7 @@ class AddInput(Edit, frozen=True, tag="add-input", kw_only=True):
 
 
 def _without_makers(structure: Structure, values: dict[str, onnx.ValueInfoProto]) -> Structure:
-    """Feed `values`: their makers give them other names, and go where nothing else needs them."""
+    """Make `values` inputs: their makers' outputs are renamed, and the makers removed if not needed elsewhere."""
     weights = {name: tensor for name, tensor in structure.initializers.items() if name not in values}
     own = {value.name: value for value in structure.inputs}
     inner = {name: value for name, value in structure.values.items() if name not in values}

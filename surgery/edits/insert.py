@@ -1,4 +1,4 @@
-"""One node in the place of whatever computes some tensors from others."""
+"""Replaces whatever computes some tensors from others by one node."""
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -23,11 +23,11 @@ def insert_between(
     name: str = "",
     attrs: Mapping[str, Any] | None = None,
 ) -> Structure:
-    """Return the model in which a node `op` computes `outputs` from `inputs`; what did so before goes if unused.
+    """Return the model in which a node `op` computes `outputs` from `inputs`; what did so before is removed if unused.
 
-    An output that is an input too becomes a tensor of its own, which all that read the input read instead: the node
-    stands on that tensor. A graph output keeps its name. attrs: numbers, text and lists of them.
-    UsageError for a tensor that is not there; LayerwiseError where an input needs an output.
+    An output that is also an input becomes a separate tensor, which all readers of the input read instead: the node
+    is inserted on that tensor. A graph output keeps its name. attrs: numbers, text and lists of them.
+    UsageError for an unknown tensor; LayerwiseError if an input depends on an output.
     """
     for tensor in (*inputs, *outputs):
         _check(model, tensor)
@@ -54,7 +54,7 @@ def _finished(model: Structure, node: onnx.NodeProto) -> Structure:
 
 
 def _split(model: Structure, tensor: str) -> tuple[Structure, str, str]:
-    """Cut a tensor in two: what makes it now, and what those who read it will read."""
+    """Split a tensor in two: one for its maker, one for its readers."""
     if not model.read_outside(tensor) or tensor not in model.lookups.makers:
         after = model.fresh(f"{tensor}_inserted")
         outputs = tuple(changed(v, name=after) if v.name == tensor else v for v in model.outputs)

@@ -10,7 +10,7 @@ from layerwise._tool.surgery.rewrite.rewiring import named, renamed, reread
 
 
 class RenameNode(GraphEdit, frozen=True, tag="rename-node", kw_only=True):
-    """Give a node another name."""
+    """Rename a node."""
 
     node: str
     to: str
@@ -26,7 +26,7 @@ class RenameNode(GraphEdit, frozen=True, tag="rename-node", kw_only=True):
 
 
 class RenameTensor(GraphEdit, frozen=True, tag="rename-tensor", kw_only=True):
-    """Give a tensor another name, for all who read it: a node's output, a graph input, a weight."""
+    """Rename a tensor, in its readers too: a node's output, a graph input, a weight."""
 
     tensor: str
     to: str

@@ -19,10 +19,10 @@ from layerwise._tool.surgery.rewrite.tidy import map_bodies
 
 
 class DeleteNodes(GraphEdit, frozen=True, tag="delete-node", kw_only=True):
-    """Delete nodes; who read them reads what they read.
+    """Delete nodes; their readers read the nodes' inputs instead.
 
-    reconnect: output -> the input that takes its place; others go to the first input that is computed, of the same
-    type where types are declared. Graph outputs keep their names. leave: their readers are left without a maker.
+    reconnect: output -> the input that replaces it; others are replaced by the first computed input, of the same
+    type if types are declared. Graph outputs keep their names. leave: do not reconnect readers.
     """
 
     nodes: tuple[str, ...]
@@ -40,7 +40,7 @@ class DeleteNodes(GraphEdit, frozen=True, tag="delete-node", kw_only=True):
 
 
 class Bypass(Edit, frozen=True, tag="bypass", kw_only=True):
-    """Delete every node of some operators ("Op" or "domain:Op"), in bodies too, as `DeleteNodes` does."""
+    """Delete every node of some operators ("Op" or "domain:Op"), in bodies too, like `DeleteNodes`."""
 
     ops: tuple[str, ...]
 
@@ -64,10 +64,10 @@ class Bypass(Edit, frozen=True, tag="bypass", kw_only=True):
 
 
 class InsertNode(GraphEdit, frozen=True, tag="insert-node", kw_only=True):
-    """Insert a node on a tensor: it reads the tensor, and those who read that read what it makes.
+    """Insert a node on a tensor: it reads the tensor, and the tensor's readers read its output.
 
-    operands: its other inputs; position: where the tensor stands among its inputs. readers: nodes that read the new
-    tensor, all by default; then a graph output is made by the new node too, under its old name.
+    operands: its other inputs; position: the tensor's index among its inputs. readers: nodes that read the new
+    tensor, all by default; then a graph output comes from the new node too, under its old name.
     """
 
     tensor: str
@@ -107,7 +107,7 @@ class InsertNode(GraphEdit, frozen=True, tag="insert-node", kw_only=True):
 
 
 class AddNode(GraphEdit, frozen=True, tag="add-node", kw_only=True):
-    """Add a node that makes new tensors; nobody reads them yet."""
+    """Add a node that makes new tensors without readers."""
 
     op: str
     inputs: tuple[Operand, ...]
@@ -131,7 +131,7 @@ class AddNode(GraphEdit, frozen=True, tag="add-node", kw_only=True):
 
 
 class ReplaceNode(GraphEdit, frozen=True, tag="replace-node", kw_only=True):
-    """Put another node in a node's place. inputs and outputs: None keeps them; outputs may be fewer, not other."""
+    """Replace a node by another. inputs and outputs: None keeps them; outputs may be a subset, not others."""
 
     node: str
     op: str
@@ -164,7 +164,7 @@ class ReplaceNode(GraphEdit, frozen=True, tag="replace-node", kw_only=True):
 
 
 def is_op(node: onnx.NodeProto, ops: Sequence[str]) -> bool:
-    """True if the node's operator is one of `ops`, given as "Op" or "domain:Op"."""
+    """Return whether the node's operator is one of `ops`, given as "Op" or "domain:Op"."""
     return node.op_type in ops or f"{node.domain}:{node.op_type}" in ops
 
 

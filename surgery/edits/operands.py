@@ -1,4 +1,4 @@
-"""What edits give to new nodes: attributes and constants, as JSON has them."""
+"""Attributes and constants for new nodes, in the JSON form of edits."""
 
 import math
 from collections.abc import Mapping
@@ -22,9 +22,9 @@ _PLAIN = ("float", "int", "string", "floats", "ints", "strings", "tensor")
 
 
 class Constant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A constant tensor. values: nested lists or a number; shape: theirs unless it is given (then they are flat).
+    """A constant tensor. values: nested lists or a number; shape: that of the values unless given (then they are flat).
 
-    JSON has no infinity and no NaN: these are the texts "inf", "-inf" and "nan".
+    JSON has no infinity and no NaN: they are the strings "inf", "-inf" and "nan".
     """
 
     values: Any
@@ -35,7 +35,7 @@ class Constant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
         msgspec.structs.force_setattr(self, "values", spelled(self.values))
 
     def tensor(self, name: str) -> onnx.TensorProto:
-        """Return it as a TensorProto. LayerwiseError where the values do not fit."""
+        """Return it as a TensorProto. LayerwiseError if the values do not fit."""
         try:
             array = np.array(self.values, dtype_row(self.dtype).numpy)
             array = array if self.shape is None else array.reshape(self.shape)
@@ -49,7 +49,7 @@ Operand = str | Constant
 
 
 def spelled(value: Any) -> Any:
-    """Return a JSON value in which infinities and NaN are texts."""
+    """Return a JSON value with infinities and NaN as strings."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, list | tuple):
@@ -58,7 +58,7 @@ def spelled(value: Any) -> Any:
 
 
 def attribute(name: str, value: Any, kind: str = "") -> onnx.AttributeProto:
-    """Return an attribute. kind: one of _PLAIN, "" tells by the value. LayerwiseError where it does not fit."""
+    """Return an attribute. kind: one of _PLAIN, "" infers it from the value. LayerwiseError if it does not fit."""
     if kind and kind not in _PLAIN:
         raise LayerwiseError(f"there is no kind of attribute {shown(kind, 40)!r}: there are {', '.join(_PLAIN)}")
     try:
@@ -71,12 +71,12 @@ def attribute(name: str, value: Any, kind: str = "") -> onnx.AttributeProto:
 
 
 def attributes(values: Mapping[str, Any], op: str = "", domain: str = "") -> list[onnx.AttributeProto]:
-    """Return attributes in their order; the operator's schema tells their kinds, where it is known."""
+    """Return attributes in order; the operator's schema determines their kinds, if it is known."""
     return [attribute(name, value, schema_kind(op, domain, name)) for name, value in values.items()]
 
 
 def schema_kind(op: str, domain: str, name: str) -> str:
-    """Return the kind that an operator's schema gives an attribute; "" where there is none."""
+    """Return an attribute's kind in the operator's schema; "" if there is none."""
     try:
         schema = onnx.defs.get_schema(op, "" if domain == "ai.onnx" else domain)
     except (onnx.defs.SchemaError, TypeError):
@@ -93,7 +93,7 @@ def kind_of(attribute: onnx.AttributeProto) -> str:
 
 
 def add_operand(graph: Graph, operand: Operand, wish: str) -> tuple[Graph, str]:
-    """Return the graph that has the operand, and its name: a constant becomes an initializer (a node in a function)."""
+    """Return the graph with the operand, and its name: a constant becomes an initializer (a node in a function)."""
     if isinstance(operand, str):
         if operand and not graph.has(operand):
             raise LayerwiseError(f"there is no tensor {shown(operand, 120)!r}")

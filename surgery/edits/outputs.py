@@ -1,4 +1,4 @@
-"""Edits of what a model gives."""
+"""Edits of a model's outputs."""
 
 from fnmatch import fnmatchcase
 
@@ -12,7 +12,7 @@ from layerwise._tool.surgery.rewrite.outputs import giving
 
 
 class MarkOutputs(Edit, frozen=True, tag="mark-output", kw_only=True):
-    """Make tensors graph outputs too. only: in the place of those there are (what only they need stays)."""
+    """Add tensors to the graph outputs. only: replace the existing ones (nodes that only they need stay)."""
 
     tensors: tuple[str, ...]
     only: bool = False
@@ -25,7 +25,7 @@ class MarkOutputs(Edit, frozen=True, tag="mark-output", kw_only=True):
 
 
 class UnmarkOutputs(Edit, frozen=True, tag="unmark-output", kw_only=True):
-    """Make tensors no graph outputs any more. What only they need stays: clean up leaves it out."""
+    """Remove tensors from the graph outputs. Nodes that only they need stay until clean-up."""
 
     tensors: tuple[str, ...]
 
@@ -43,7 +43,7 @@ class UnmarkOutputs(Edit, frozen=True, tag="unmark-output", kw_only=True):
 
 
 class SetOutputs(Edit, frozen=True, tag="set-outputs", kw_only=True):
-    """Give the graph these outputs in the place of its own."""
+    """Replace the graph's outputs by these."""
 
     outputs: tuple[Tensor, ...]
 
@@ -57,7 +57,7 @@ class SetOutputs(Edit, frozen=True, tag="set-outputs", kw_only=True):
 
 
 class DebugOutputs(Edit, frozen=True, tag="debug-outputs", kw_only=True):
-    """Make many tensors graph outputs: those whose names match a glob, or made by nodes of some operators, or all."""
+    """Make many tensors graph outputs: those with names that match a glob, or from some operators, or all."""
 
     names: tuple[str, ...] = ()
     ops: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Edits of many nodes at once, found by how they follow each other."""
+"""Edits of many nodes at once, found by operator chains."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -18,11 +18,12 @@ from layerwise._tool.surgery.rewrite.tidy import cleaned
 
 
 class ReplacePattern(GraphEdit, frozen=True, tag="replace-pattern", kw_only=True):
-    """Replace each chain of operators ("Op" or "domain:Op", one reading the other alone) by a node or a subgraph.
+    """Replace each chain of operators ("Op" or "domain:Op", each the previous one's only reader) by a node or a
+    subgraph.
 
-    inputs: of the new node; "$1.0" stands for input 0 of the second node of the chain. By default, what the chain reads
-    from outside and is computed. subgraph: a serialised ModelProto in the node's place, whose inputs and outputs stand
-    for these and for the outputs of the last node. at: only the chains that end in one of these nodes.
+    inputs: of the new node; "$1.0" stands for input 0 of the second node of the chain. Default: the computed tensors
+    that the chain reads from outside. subgraph: a serialised ModelProto instead of a node; its inputs and outputs map
+    to these and to the last node's outputs. at: only chains that end in one of these nodes.
     """
 
     pattern: tuple[str, ...]
@@ -54,7 +55,7 @@ class ReplacePattern(GraphEdit, frozen=True, tag="replace-pattern", kw_only=True
         return cleaned(without_values(graph.replaced(instead), inner))
 
     def _made(self, graph: Graph, chain: Nodes, body: onnx.GraphProto | None) -> tuple[Graph, list[onnx.NodeProto]]:
-        """What stands in the place of a chain's last node."""
+        """Return the replacement of a chain's last node."""
         last, names = chain[-1], []
         for number, operand in enumerate(self.inputs or tuple(_read(graph, chain))):
             graph, name = add_operand(graph, _resolved(operand, chain), f"{last.output[0]}_constant_{number}")
@@ -67,7 +68,7 @@ class ReplacePattern(GraphEdit, frozen=True, tag="replace-pattern", kw_only=True
 
 
 class InsertBetween(Edit, frozen=True, tag="insert-between", kw_only=True):
-    """Put one node in the place of all that computes `outputs` from `inputs`, in the main graph."""
+    """Replace everything that computes `outputs` from `inputs` by one node, in the main graph."""
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -85,7 +86,7 @@ class InsertBetween(Edit, frozen=True, tag="insert-between", kw_only=True):
 
 
 def matches(graph: Graph, pattern: Sequence[str]) -> Iterator[Nodes]:
-    """Yield chains of nodes, each reading the one before it, whose inner outputs nobody else reads; none overlap."""
+    """Yield chains of nodes, each reading the previous one, whose inner outputs have no other readers; none overlap."""
     used: set[int] = set()
     for last in graph.nodes:
         chain = _chain(graph, last, pattern, used)
@@ -97,9 +98,9 @@ def matches(graph: Graph, pattern: Sequence[str]) -> Iterator[Nodes]:
 def pasted(
     graph: Graph, body: onnx.GraphProto, inputs: Sequence[str], outputs: Sequence[str], label: str
 ) -> tuple[Graph, list[onnx.NodeProto]]:
-    """Return the graph with the weights of `body`, and its nodes: inputs and outputs are these, all else is new.
+    """Return the graph with the weights of `body`, and its nodes, connected to these ends, with new names inside.
 
-    LayerwiseError where their numbers differ, or an output of `body` is made by none of its nodes.
+    LayerwiseError if their numbers differ, or an output of `body` is made by none of its nodes.
     """
     if len(body.input) != len(inputs) or len(body.output) != len(outputs):
         sides = f"{len(inputs)} inputs and {len(outputs)} outputs"
@@ -134,7 +135,7 @@ def _chain(graph: Graph, last: onnx.NodeProto, pattern: Sequence[str], used: set
 
 
 def _before(graph: Graph, node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
-    """The nodes that `node` reads and nobody else does."""
+    """Return the nodes that only `node` reads."""
     for name in node.input:
         maker = graph.lookups.makers.get(name)
         if maker is None or any(graph.read_outside(output) for output in maker.output):
@@ -145,7 +146,7 @@ def _before(graph: Graph, node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
 
 
 def _read(graph: Graph, chain: Nodes) -> Iterator[str]:
-    """What a chain reads from outside it, constants left out."""
+    """Return what a chain reads from outside it, without constants."""
     made = {name for node in chain for name in node.output}
     seen: set[str] = set()
     for name in (name for node in chain for name in node.input if name):

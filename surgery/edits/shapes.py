@@ -21,7 +21,7 @@ _LEAST_OPSET_OF_MIN = 12  # with integers
 
 
 class SetShape(Edit, frozen=True, tag="set-shape", kw_only=True):
-    """Give graph inputs (or outputs) other shapes, and types where stated. Shapes inside are inferred anew."""
+    """Change shapes of graph inputs (or outputs), and types if given. Inner shapes are inferred again."""
 
     tensors: tuple[Tensor, ...]
 
@@ -40,7 +40,7 @@ class SetShape(Edit, frozen=True, tag="set-shape", kw_only=True):
 
 
 class SetBatch(Edit, frozen=True, tag="set-batch", kw_only=True):
-    """Set the first dimension of all graph inputs (those with one), to a number or a symbol."""
+    """Set the first dimension of all graph inputs (that have one) to a number or a symbol."""
 
     batch: Length | str
 
@@ -63,7 +63,7 @@ class SetBatch(Edit, frozen=True, tag="set-batch", kw_only=True):
 
 
 class FreezeDims(Edit, frozen=True, tag="freeze-dims", kw_only=True):
-    """Put numbers in the place of symbols ("batch" -> 1), wherever they are declared."""
+    """Replace symbolic dimensions by numbers ("batch" -> 1), wherever they are declared."""
 
     dims: dict[str, Length]
 
@@ -90,7 +90,7 @@ class FreezeDims(Edit, frozen=True, tag="freeze-dims", kw_only=True):
 
 
 class UpperBounds(Edit, frozen=True, tag="upper-bounds", kw_only=True):
-    """Limit the tensors that size others without a limit, by a Min. bounds: tensor -> most; "" is all others."""
+    """Bound the tensors that determine the sizes of others, with a Min. bounds: tensor -> maximum; "" is all others."""
 
     bounds: dict[str, Length]
 

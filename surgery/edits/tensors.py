@@ -1,4 +1,4 @@
-"""Graph inputs and outputs as edits name them."""
+"""Graph inputs and outputs in the form that edits use."""
 
 from collections.abc import Iterable
 from typing import Annotated
@@ -15,14 +15,14 @@ Dim = Length | str | None
 
 
 class Tensor(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A graph input or output. dtype "" and shape None: as inferred. Dimensions are numbers, symbols or None."""
+    """A graph input or output. dtype "" and shape None: inferred. Dimensions are numbers, symbols or None."""
 
     name: str
     dtype: str = ""
     shape: tuple[Dim, ...] | None = None
 
     def value(self, structure: Structure) -> onnx.ValueInfoProto:
-        """Return what it declares. LayerwiseError if there is no such type."""
+        """Return it as a value info. LayerwiseError if there is no such type."""
         known = types_of(structure).get(self.name) or structure.value(self.name)
         tensor = structure.initializers.get(self.name)
         if known is None and tensor is not None:
@@ -36,7 +36,7 @@ class Tensor(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 def set_shape(value: onnx.ValueInfoProto, shape: Iterable[Dim]) -> None:
-    """Give a value info of one's own another shape."""
+    """Change the shape of a value info (in place)."""
     dims = value.type.tensor_type.shape
     dims.SetInParent()
     del dims.dim[:]

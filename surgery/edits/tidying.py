@@ -1,4 +1,4 @@
-"""Edits that leave out what is not needed and put nodes in order."""
+"""Edits that remove what is not needed, and sort nodes."""
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.surgery.edits.base import Edit, GraphEdit, listed, place
@@ -8,7 +8,7 @@ from layerwise._tool.surgery.rewrite.tidy import cleaned_model, in_order
 
 
 class CleanUp(Edit, frozen=True, tag="clean-up"):
-    """Leave out nodes, weights and functions that no output needs, bodies included."""
+    """Remove nodes, weights and functions that no output needs, bodies included."""
 
     def describe(self) -> str:
         return "clean up"
@@ -18,7 +18,7 @@ class CleanUp(Edit, frozen=True, tag="clean-up"):
 
 
 class Toposort(GraphEdit, frozen=True, tag="toposort", kw_only=True):
-    """Put nodes in an order in which they can run."""
+    """Sort nodes topologically."""
 
     def describe(self) -> str:
         return f"sort topologically{place(self.scope)}"
@@ -38,7 +38,7 @@ class Deduplicate(Edit, frozen=True, tag="deduplicate"):
 
 
 class RemoveInputs(GraphEdit, frozen=True, tag="remove-input", kw_only=True):
-    """Remove graph inputs that nothing reads; all such inputs where none are named."""
+    """Remove graph inputs that nothing reads; all of them if none are named."""
 
     tensors: tuple[str, ...] = ()
 

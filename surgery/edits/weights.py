@@ -13,7 +13,7 @@ from layerwise._tool.surgery.weights.sparsity import prune_2_4
 
 
 class SetWeights(Edit, frozen=True, tag="set-weight", kw_only=True):
-    """Give initializers other values, of their shapes and types. weights: name -> the bytes of a .npy file."""
+    """Replace values of initializers, keeping shapes and types. weights: name -> the bytes of a .npy file."""
 
     weights: dict[str, bytes]
 
@@ -29,7 +29,7 @@ class SetWeights(Edit, frozen=True, tag="set-weight", kw_only=True):
 
 
 class AddWeight(GraphEdit, frozen=True, tag="add-weight", kw_only=True):
-    """Add a constant tensor that nobody reads yet."""
+    """Add a constant tensor without readers."""
 
     name: str
     value: Constant
@@ -48,7 +48,7 @@ class AddWeight(GraphEdit, frozen=True, tag="add-weight", kw_only=True):
 
 
 class Sparsify(Edit, frozen=True, tag="sparsify", kw_only=True):
-    """Prune weights to 2:4 sparsity: of four neighbours, the two smallest become zero. All that can be by default."""
+    """Prune weights to 2:4 sparsity: of each four neighbours, the two smallest become zero. Default: all possible."""
 
     weights: tuple[str, ...] = ()
 

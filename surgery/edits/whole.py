@@ -1,4 +1,4 @@
-"""Edits of the whole model that other parts of surgery carry out."""
+"""Edits of the whole model, implemented elsewhere in surgery."""
 
 from typing import Annotated, Literal
 
@@ -18,9 +18,9 @@ from layerwise._tool.surgery.types.incremental import types_of
 
 
 class Fold(Edit, frozen=True, tag="fold", kw_only=True):
-    """Compute once what does not depend on the inputs; needs onnxruntime, so run it where native code may crash.
+    """Fold constants; needs onnxruntime, so run it where native code may crash.
 
-    Options as `surgery.folding.structure.FoldOptions`.
+    Options as in `surgery.folding.structure.FoldOptions`.
     """
 
     heavy = True
@@ -48,9 +48,9 @@ class Fold(Edit, frozen=True, tag="fold", kw_only=True):
 
 
 class ConvertPrecision(Edit, frozen=True, tag="convert-precision", kw_only=True):
-    """Compute in FP16 or bfloat16, with casts at the borders.
+    """Convert to FP16 or bfloat16, with casts at the boundaries.
 
-    nodes: only these and those of `ops`, all that can by default; keep: these stay in FP32. Names may be globs.
+    nodes: only these and those of `ops`, default all possible; keep: these stay in FP32. Names may be globs.
     """
 
     heavy = True
@@ -91,9 +91,9 @@ class SetOpset(Edit, frozen=True, tag="set-opset", kw_only=True):
 
 
 class Extract(Edit, frozen=True, tag="extract", kw_only=True):
-    """Keep a part alone: between tensors, or some nodes, with so many steps before and after them.
+    """Keep only a part: between tensors, or some nodes with so many steps before and after them.
 
-    inputs and outputs: None is the model's own. nodes: then these are where the nodes are cut off from the rest.
+    inputs and outputs: None is the model's own. nodes: then these tensors limit the steps.
     """
 
     inputs: tuple[Tensor, ...] | None = None

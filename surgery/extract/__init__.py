@@ -1,1 +1,1 @@
-"""From some tensors to others: a part of a model as a model."""
+"""Extracts the part of a model between given tensors."""

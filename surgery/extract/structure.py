@@ -1,4 +1,4 @@
-"""A part of a model as a model of its own: from some tensors to others."""
+"""Extracts a part of a model as a separate model, with protobuf objects."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -18,8 +18,8 @@ from layerwise._tool.surgery.types.shapes import with_shapes
 def extract(model: Structure, inputs: Sequence[End] | None, outputs: Sequence[End] | None) -> Structure:
     """Return what computes `outputs` from `inputs` (None: the model's own), with the weights that it needs.
 
-    Shapes and types that are not given are the model's, inferred where it does not declare them. Names of tensors of
-    the main graph. UsageError: there is no such tensor, or the outputs need more inputs than these.
+    Missing shapes and types are the model's, inferred if it does not declare them. Names of tensors of
+    the main graph. UsageError for an unknown tensor, or if the outputs need more inputs than these.
     """
     _check_names(model, [*(inputs or ()), *(outputs or ())])
     if missing(model, inputs, outputs):
@@ -35,7 +35,7 @@ def extract(model: Structure, inputs: Sequence[End] | None, outputs: Sequence[En
 
 
 def missing(model: Structure, inputs: Sequence[End] | None, outputs: Sequence[End] | None) -> list[str]:
-    """Tensors whose type, or shape as an input, neither the caller nor the model states."""
+    """Return tensors whose type, or shape as an input, neither the caller nor the model states."""
     ends = [(end, True) for end in inputs or ()] + [(end, False) for end in outputs or ()]
     found = []
     for end, needs_shape in ends:
@@ -47,7 +47,7 @@ def missing(model: Structure, inputs: Sequence[End] | None, outputs: Sequence[En
 
 
 def filled(ends: Sequence[End] | None, known: Mapping[str, TensorInfo], shapes: bool = True) -> list[End] | None:
-    """Return the ends with what is `known` of them where nothing was asked for."""
+    """Return the ends, with missing fields filled in from `known`."""
     if ends is None:
         return None
     result = []
@@ -60,7 +60,7 @@ def filled(ends: Sequence[End] | None, known: Mapping[str, TensorInfo], shapes: 
 
 
 def borders(graph: Graph, nodes: Collection[onnx.NodeProto]) -> tuple[list[str], list[str]]:
-    """Return the tensors that `nodes` read from outside themselves (no weights), and those that live on outside."""
+    """Return the tensors that `nodes` read from outside (no weights), and those that are read outside."""
     inside = {id(node) for node in nodes}
     made = {name for node in nodes for name in node.output if name}
     read = dict.fromkeys(name for node in nodes for name in reads(node))
@@ -78,7 +78,7 @@ def borders(graph: Graph, nodes: Collection[onnx.NodeProto]) -> tuple[list[str],
 
 
 def around(graph: Graph, node: onnx.NodeProto, before: int = 1, after: int = 1) -> list[onnx.NodeProto]:
-    """Return the node and its neighbours, so many steps up and down, in the graph's order."""
+    """Return the node and its neighbours, so many steps up and down, in graph order."""
     chosen = {id(node)}
     up, down = [node], [node]
     for _ in range(before):
@@ -95,12 +95,12 @@ def _makers(graph: Graph, node: onnx.NodeProto) -> Iterable[onnx.NodeProto]:
 
 
 def _cut(model: Structure, inputs: Sequence[End] | None) -> Structure:
-    """The model with other inputs: whatever made them makes them no more."""
+    """Return the model with other inputs, disconnected from their makers."""
     if inputs is None:
         return model
     names = {end.name for end in inputs}
     weights = {name: tensor for name, tensor in model.initializers.items() if name not in names}
-    listed = tuple(value for value in model.inputs if value.name in weights)  # before IR 4 every weight is
+    listed = tuple(value for value in model.inputs if value.name in weights)  # before IR 4 every weight is one
     values = {name: value for name, value in model.values.items() if name not in names}
     fed = tuple(_declared(model, end) for end in inputs)
     cut = unmade(model, names).with_(inputs=(*fed, *listed), initializers=weights, values=values)
@@ -109,7 +109,7 @@ def _cut(model: Structure, inputs: Sequence[End] | None) -> Structure:
 
 
 def _declared(model: Structure, end: End) -> onnx.ValueInfoProto:
-    """What will be declared of an input or output."""
+    """Return what will be declared of an input or output."""
     known = model.value(end.name)
     value = changed(known) if known is not None else onnx.ValueInfoProto(name=end.name)
     weight = model.initializers.get(end.name)
@@ -145,7 +145,7 @@ def _check_names(model: Structure, ends: Iterable[End]) -> None:
 
 
 def _check_fed(part: Structure) -> None:
-    """Raise UsageError if a node, or an output, needs a tensor that nothing gives."""
+    """Raise UsageError if a node, or an output, needs an undefined tensor."""
     known = _given(part)
     for name in (*part.lookups.readers, *part.output_names):
         if name not in known:
@@ -158,6 +158,6 @@ def _check_fed(part: Structure) -> None:
 
 
 def _given(model: Structure) -> set[str]:
-    """Names of tensors that are fed, stored or made."""
+    """Return names of tensors that are fed, stored or made."""
     fed = {value.name for value in model.inputs}
     return fed | model.lookups.makers.keys() | model.initializers.keys() | model.sparse_names()

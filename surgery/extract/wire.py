@@ -1,6 +1,6 @@
-"""Extraction on the wire: messages of the structure are picked out and put together, nothing is parsed.
+"""Extracts a part of a model in wire format: messages of the structure are selected and copied, not parsed.
 
-This is `surgery.extract.structure` where there is nothing to it but picking, for large models.
+A faster `surgery.extract.structure` for large models, where selecting is sufficient.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from layerwise._tool.surgery.wire.pieces import Piece, embedded
 
 
 class Part:
-    """A part of a graph. weights: names of the initializers in it. can_embed: no other tensors lie in files."""
+    """A part of a graph. weights: names of its initializers. can_embed: no other tensors are in files."""
 
     def __init__(self, graph: WireGraph, nodes: Sequence[int], ins: Sequence[str], outs: Sequence[str]) -> None:
         self._graph, self._nodes, self._ins, self._outs = graph, nodes, ins, outs
@@ -21,7 +21,7 @@ class Part:
         self.weights = [name for name in graph.weights if name in needed]
 
     def pieces(self, folder: Path | None = None) -> list[Piece]:
-        """Return it as a ModelProto: large weights stay external, or lie in it (then they are read from `folder`)."""
+        """Return it as a ModelProto: large weights stay external, or are embedded (then read from `folder`)."""
         graph, known = self._graph, self._graph.known
         made = {name for i in self._nodes for name in graph.nodes[i][1].outputs if name}
         weights = [graph.bytes_at(graph.weights[name]) for name in self.weights]
@@ -35,20 +35,20 @@ class Part:
 
 
 class Parts:
-    """What can be cut out of a structure on the wire."""
+    """Extracts parts of a structure in wire format."""
 
     def __init__(self, structure: bytes) -> None:
         self.graph = WireGraph(structure)
         self._is_plain = self.graph.is_plain and not self.graph.weights.keys() & self.graph.inputs.keys()
 
     def names(self) -> set[str]:
-        """Names of the tensors that can be inputs and outputs of a part."""
+        """Return names of the tensors that can be inputs and outputs of a part."""
         return {*self.graph.makers, *self.graph.inputs}
 
     def extract(self, inputs: Sequence[End] | None, outputs: Sequence[End] | None) -> Part | None:
         """Return what computes `outputs` from `inputs` (None: the model's).
 
-        None where `surgery.extract.structure` is needed.
+        None if `surgery.extract.structure` is needed.
         """
         graph, given = self.graph, [*(inputs or ()), *(outputs or ())]
         ins = [*graph.inputs] if inputs is None else [end.name for end in inputs]
@@ -65,7 +65,7 @@ class Parts:
         return Part(graph, nodes, ins, outs)
 
     def _declared(self, ins: Iterable[str], outs: Iterable[str]) -> bool:
-        """Whether types of all ends are stated, and shapes of inputs."""
+        """Return whether types of all ends are stated, and shapes of inputs."""
         known = self.graph.known
         values = {name: known[name][1] for name in (*ins, *outs) if name in known}
         typed = all(name in values and values[name].kind for name in (*ins, *outs))

@@ -1,1 +1,1 @@
-"""The steps of constant folding, each on one graph."""
+"""Constant folding; each step works on one graph."""

@@ -1,7 +1,7 @@
-"""Arithmetic on lengths that goes to floating point and back, done in integers instead.
+"""Replaces arithmetic on lengths in floating point by integer arithmetic.
 
-`Cast(int64) <- Op <- Cast(float) <- Shape` is what exporters write and engines refuse: a length must stay an integer.
-Only where the result is the same: the operator is exact on integers, and constants are whole numbers.
+`Cast(int64) <- Op <- Cast(float) <- Shape` is written by exporters and rejected by engines: a length must stay an
+integer. Only if the result is the same: the operator is exact on integers, and constants are whole numbers.
 """
 
 from collections.abc import Mapping
@@ -18,14 +18,14 @@ from layerwise._tool.surgery.model.structure import Graph, changed
 
 _EXACT = frozenset({"Add", "Sub", "Mul", "Max", "Min", "Concat"})
 _INTEGERS: dict[int, type[np.signedinteger[Any]]] = {TensorProto.INT32: np.int32, TensorProto.INT64: np.int64}
-_FLOATS: dict[int, int] = {TensorProto.FLOAT: 1 << 24}  # up to here it has all integers
+_FLOATS: dict[int, int] = {TensorProto.FLOAT: 1 << 24}  # represents all integers up to here
 _LENGTHS = frozenset(
     {"Shape", "Size", "Gather", "Slice", "Squeeze", "Unsqueeze", "Concat", "Identity", "Cast", "Reshape"}
 )
 
 
 def without_casts(graph: Graph, types: Mapping[str, int], folder: Path | None) -> Graph:
-    """Return the graph with such arithmetic done in integers; what is left unused stays. types: TensorProto types."""
+    """Return the graph with such arithmetic in integers; unused nodes stay. types: TensorProto types."""
     for node in graph.nodes:
         new = _as_integers(graph, node, types, folder)
         if new is not None:
@@ -69,7 +69,7 @@ def _rewritten(
 
 
 def _source(graph: Graph, name: str, types: Mapping[str, int], folder: Path | None) -> tuple[int, str] | None:
-    """Where an input comes from as an integer: (its type, its name); type 0 for a constant. None: it is no integer."""
+    """Return an input's origin as an integer: (its type, its name); type 0 for a constant. None: not an integer."""
     tensor = weight(graph, name)
     if tensor is not None:
         if tensor.data_type not in _FLOATS or np.prod(tensor.dims, dtype=float) > 64:
@@ -85,7 +85,7 @@ def _source(graph: Graph, name: str, types: Mapping[str, int], folder: Path | No
 
 
 def _is_length(graph: Graph, name: str) -> bool:
-    """Whether a tensor is made from shapes and constants alone by what only moves numbers: far from 2^24."""
+    """Return whether a tensor comes from shapes and constants through data movement only: far below 2^24."""
     waiting, seen, found = [name], set(), False
     while waiting:
         name = waiting.pop()

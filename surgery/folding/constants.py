@@ -1,4 +1,4 @@
-"""Constants of a graph: its weights, Constant nodes as weights, and small values as numbers."""
+"""Constants of a graph: weights, Constant nodes as weights, and small values as numbers."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ _SMALL = 4096  # elements; shapes, axes and indices are far smaller
 
 
 def constants_as_weights(graph: Graph) -> Graph:
-    """Return the graph with its Constant nodes as initializers. Sparse ones, and those of parameters, stay nodes."""
+    """Return the graph with Constant nodes as initializers, except sparse ones and references to attributes."""
     weights: dict[str, TensorProto] = {}
     kept: list[onnx.NodeProto] = []
     for node in graph.nodes:
@@ -29,7 +29,7 @@ def constants_as_weights(graph: Graph) -> Graph:
 
 
 def weights_as_constants(graph: Graph) -> Graph:
-    """Return a function's body with its initializers, which it may not have, as Constant nodes in front."""
+    """Return a function's body with its initializers, which are not allowed there, as leading Constant nodes."""
     made = [
         helper.make_node("Constant", [], [name], value=changed(tensor, name=""))
         for name, tensor in graph.initializers.items()
@@ -38,7 +38,7 @@ def weights_as_constants(graph: Graph) -> Graph:
 
 
 def constant_value(node: onnx.NodeProto) -> TensorProto | None:
-    """The tensor that a Constant node stands for, under its output's name; None if that is no dense tensor."""
+    """Return the tensor of a Constant node, under its output's name; None if it is not a dense tensor."""
     if node.op_type != "Constant" or node.domain not in ("", "ai.onnx") or len(node.attribute) != 1:
         return None
     attribute, name = node.attribute[0], node.output[0]
@@ -59,7 +59,7 @@ def constant_value(node: onnx.NodeProto) -> TensorProto | None:
 
 
 def weight(graph: Graph, name: str) -> TensorProto | None:
-    """The initializer that `name` stands for in a graph: its own, or one around it that nothing nearer hides."""
+    """Return the initializer that `name` refers to in a graph: its own, or an outer one that is not shadowed."""
     known = graph.initializers.get(name)
     if known is not None or graph.outer is None or graph.defines(name):
         return known
@@ -67,7 +67,7 @@ def weight(graph: Graph, name: str) -> TensorProto | None:
 
 
 def numbers(graph: Graph, name: str, folder: Path | None) -> Sequence[int] | None:
-    """The integers of a small weight, flat; None where it is not one."""
+    """Return the integers of a small weight, flat; None if it is not one."""
     tensor = weight(graph, name)
     if tensor is None or tensor.data_type not in (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL):
         return None
@@ -77,7 +77,7 @@ def numbers(graph: Graph, name: str, folder: Path | None) -> Sequence[int] | Non
 
 
 def nbytes(tensor: TensorProto) -> int:
-    """Bytes that a weight takes in the file."""
+    """Return the bytes that a weight takes in the file."""
     for entry in tensor.external_data:
         if entry.key == "length":
             return int(entry.value)

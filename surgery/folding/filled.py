@@ -1,4 +1,4 @@
-"""Constants that need no engine, on the wire: a number repeated, and the tensor of a Constant node.
+"""Constants that need no engine, in wire format: a repeated number, and the tensor of a Constant node.
 
 Field numbers: onnx.proto, https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
 """
@@ -18,19 +18,19 @@ from layerwise._tool.surgery.wire.pieces import Piece, Repeated, embedded, raw_d
 
 _DIMS, _TYPE, _INT32, _INT64, _NAME, _RAW, _UINT64, _EXTERNAL, _LOCATION = 1, 2, 5, 7, 8, 9, 11, 13, 14
 _FLOAT, _IS_INT64, _IS_TENSOR = 1, 7, 4
-_SIZES = {1: 4, 2: 1, 3: 1, 4: 2, 5: 2, 6: 4, 7: 8, 9: 1, 10: 2, 11: 8, 12: 4, 13: 8}  # what onnxruntime fills with
+_SIZES = {1: 4, 2: 1, 3: 1, 4: 2, 5: 2, 6: 4, 7: 8, 9: 1, 10: 2, 11: 8, 12: 4, 13: 8}  # onnxruntime's fill types
 _PACKED = (4, 10)  # float_data, double_data
 
 
 class Constant(NamedTuple):
-    """A weight to be, as a TensorProto: without its values where these are many, and whole."""
+    """A future weight, as a TensorProto: without its values if there are many, and complete."""
 
     bare: bytes
     whole: list[Piece]
 
 
 class Fill(NamedTuple):
-    """What a ConstantOfShape makes. dtype: TensorProto.DataType; unit: the bytes of one element."""
+    """The output of a ConstantOfShape. dtype: TensorProto.DataType; unit: the bytes of one element."""
 
     dtype: int
     unit: bytes
@@ -41,7 +41,7 @@ class Fill(NamedTuple):
         return len(self.unit) * math.prod(self.dims)
 
     def constant(self, name: str) -> Constant:
-        """It as a weight."""
+        """Return it as a weight."""
         lengths = b"".join(put_int(_DIMS, length) for length in self.dims)
         head = lengths + put_int(_TYPE, self.dtype) + put_bytes(_NAME, name.encode())
         if self.nbytes < INLINE_LIMIT:
@@ -51,7 +51,7 @@ class Fill(NamedTuple):
 
 
 def fill(graph: WireGraph, node: Node, shape: bytes) -> Fill | None:
-    """Return what a ConstantOfShape of that int64 TensorProto makes; None where it is of an unusual kind."""
+    """Return what a ConstantOfShape makes for that int64 TensorProto; None for an unusual type."""
     dims = _integers(shape)
     found = (_FLOAT, bytes(4)) if not node.attributes else _number(graph, node)
     if dims is None or found is None or any(length < 0 for length in dims):
@@ -60,7 +60,7 @@ def fill(graph: WireGraph, node: Node, shape: bytes) -> Fill | None:
 
 
 def constant(graph: WireGraph, node: Node, folder: Path) -> Constant | None:
-    """Return the tensor of a Constant node; None where it has none of its own. folder: large values lie below."""
+    """Return the tensor of a Constant node; None if it has none of its own. folder: location of large values."""
     data = _tensor(graph, node)
     if data is None:
         return None
@@ -70,7 +70,7 @@ def constant(graph: WireGraph, node: Node, folder: Path) -> Constant | None:
 
 
 def _tensor(graph: WireGraph, node: Node) -> bytes | None:
-    """The tensor `value`, if that is the only attribute of a node."""
+    """Return the tensor `value`, if that is the only attribute of a node."""
     if len(node.attributes) != 1:
         return None
     attribute = read_attribute(graph.data, *node.attributes[0], 2)
@@ -80,7 +80,7 @@ def _tensor(graph: WireGraph, node: Node) -> bytes | None:
 
 
 def _number(graph: WireGraph, node: Node) -> tuple[int, bytes] | None:
-    """Type and bytes of the number that a ConstantOfShape repeats."""
+    """Return type and bytes of the number that a ConstantOfShape repeats."""
     data = _tensor(graph, node)
     if data is None:
         return None
@@ -91,7 +91,7 @@ def _number(graph: WireGraph, node: Node) -> tuple[int, bytes] | None:
 
 
 def _integers(data: bytes) -> list[int] | None:
-    """The values of a small int64 TensorProto of rank 1; None if it is another one."""
+    """Return the values of a small int64 TensorProto of rank 1; None for others."""
     tensor = _read(data)
     if tensor.dtype != _IS_INT64 or len(tensor.dims) != 1 or tensor.external:
         return None
@@ -100,7 +100,7 @@ def _integers(data: bytes) -> list[int] | None:
 
 
 def _values(data: bytes, size: int) -> Iterator[bytes]:
-    """The bytes of a TensorProto's values, of which each has `size`; raw and packed ones all at once."""
+    """Return the bytes of a TensorProto's values, `size` each; raw and packed ones in one piece."""
     for field in fields(Source(data), 0, len(data)):
         payload = data[field.start : field.end]
         if field.number == _RAW or field.number in _PACKED:

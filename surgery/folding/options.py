@@ -1,4 +1,4 @@
-"""How constants are folded, and how large they may become."""
+"""Options of constant folding."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,12 +12,12 @@ KEPT = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"}
 
 @dataclass(frozen=True, kw_only=True)
 class FoldOptions:
-    """passes: at most so many, None: until nothing changes. shapes: use shapes, too. infer: infer them before a pass.
+    """passes: maximum number, None: until nothing changes. shapes: use shapes too. infer: infer them before a pass.
 
-    partitioning: what becomes of a tensor that cannot be computed. None and "basic": what it is computed from stays
-    too; "recursive": that is computed as far as it can be.
-    threshold: bytes of the largest tensor that becomes a constant; None: `SMALL`, or as many as the weights have that
-    are not needed any more then.
+    partitioning: what to do if a tensor cannot be computed. None and "basic": its inputs stay too; "recursive": they
+    are folded as far as possible.
+    threshold: bytes of the largest tensor that becomes a constant; None: `SMALL`, or the bytes of the weights that
+    then become unused.
     """
 
     passes: int | None = None
@@ -28,5 +28,5 @@ class FoldOptions:
 
 
 def totals(before: int, after: int) -> str:
-    """Return what a pass did to the number of nodes, as Polygraphy says it."""
+    """Return the effect of a pass on the number of nodes, in Polygraphy's words."""
     return f"    Total Nodes | Original: {before:5}, After Folding: {after:5} | {before - after:5} Nodes Folded"

@@ -1,4 +1,4 @@
-"""What of one graph can be computed beforehand, and with which tensors as constants."""
+"""Determines what of one graph can be folded, and which tensors become constants."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,9 +18,9 @@ Allowed = Callable[["Region", str, int], bool]
 
 
 def within(threshold: int | None) -> Allowed:
-    """The rule of which tensors may become constants.
+    """Return the rule of which tensors may become constants.
 
-    threshold: their most bytes; None: `SMALL`, or as many as those weights have that they are computed from and that
+    threshold: maximum bytes; None: `SMALL`, or the bytes of the weights that they are computed from and that
     nothing else reads.
     """
 
@@ -34,11 +34,11 @@ def within(threshold: int | None) -> Allowed:
 
 @dataclass
 class Region:
-    """The nodes of a graph (in topological order) that depend on constants alone.
+    """The nodes of a graph (in topological order) that depend only on constants.
 
-    types: element type and lengths of tensors, where they are known. can: whether a node may be computed at all.
-    kept: foldable nodes that stay nevertheless, by id: their tensors are too large, or cannot be computed. recursive:
-    what a tensor that cannot be computed needs is folded as far as it goes; else it stays, too.
+    types: element type and lengths of tensors, if known. can: whether a node may be computed at all.
+    kept: foldable nodes that stay anyway, by id: their tensors are too large, or cannot be computed. recursive:
+    inputs of a tensor that cannot be computed are folded as far as possible; otherwise they stay, too.
     """
 
     graph: Graph
@@ -61,7 +61,7 @@ class Region:
         return name in self.makers or weight(self.graph, name) is not None
 
     def frontier(self) -> list[str]:
-        """Tensors that become constants: made here, read by what stays."""
+        """Return tensors that become constants: made here, read by what stays."""
         outputs = [name for name in self.graph.output_names if name in self.makers]
         stays = [node for node in self.graph.nodes if id(node) not in self.nodes]
         waiting = [*outputs, *(name for node in stays for name in reads(node) if name in self.makers)]
@@ -82,8 +82,9 @@ class Region:
         return [name for name in found if id(self.makers[name]) not in self.kept]
 
     def values(self, evaluate: Callable[[Sequence[str]], Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
-        """Return the constants to be. A node some output of which has no value, or too large a one, is kept, and what
-        it reads is looked at instead, as often as needed."""
+        """Return the new constants. A node with an output without a value, or with a too large one, is kept, and
+        its inputs are considered instead, repeatedly.
+        """
         found: dict[str, NDArray[Any]] = {}
         while True:
             names = self.frontier()
@@ -97,7 +98,7 @@ class Region:
                 self.kept.update(id(node) for name in lost for node in self._needs(name)[0])
 
     def freed_by(self, name: str) -> Iterator[onnx.TensorProto]:
-        """The weights that a tensor is computed from, and that only nodes here read: they go with these nodes."""
+        """Return the weights that a tensor is computed from and only nodes here read: these nodes free them."""
         outputs = set(self.graph.output_names)
         for weight_name, tensor in self._needs(name)[1].items():
             readers = self.graph.lookups.readers.get(weight_name, ())
@@ -106,7 +107,7 @@ class Region:
                 yield tensor
 
     def _needs(self, name: str) -> tuple[list[onnx.NodeProto], dict[str, onnx.TensorProto]]:
-        """The nodes and the weights that a tensor is computed from."""
+        """Return the nodes and the weights that a tensor is computed from."""
         weights: dict[str, onnx.TensorProto] = {}
         nodes: dict[int, onnx.NodeProto] = {}
         waiting = [name]
@@ -125,7 +126,7 @@ class Region:
         return not self.allowed(self, name, packed_nbytes(dtype_name(value), value.shape))
 
     def _is_too_large(self, name: str) -> bool:
-        """Whether a tensor is known to be too large before it is computed."""
+        """Return whether a tensor is known to be too large before it is computed."""
         kind, shape = self.types.get(name, (0, (None,)))
         if None in shape or dtype_name(kind) == "unknown":
             return False

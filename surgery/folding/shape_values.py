@@ -1,6 +1,6 @@
-"""Values that follow from shapes alone: Shape and Size, and what picks from them or joins them.
+"""Values that follow from shapes alone: Shape and Size, and operators that select from them or join them.
 
-A vector of which some lengths are known and some are not is followed through Gather, Slice, Concat, Cast, Identity,
+A vector with some known and some unknown lengths is propagated through Gather, Slice, Concat, Cast, Identity,
 Squeeze and Unsqueeze: `Gather(Shape(x), 1)` is known although the batch is not.
 """
 
@@ -22,14 +22,14 @@ _INTEGERS: dict[int, type[np.signedinteger[Any]]] = {TensorProto.INT64: np.int64
 
 @dataclass(frozen=True)
 class Vector:
-    """Integers of a tensor of rank 1 (or 0: `scalar`); None is one that is not known. kind: TensorProto.DataType."""
+    """Integers of a tensor of rank 1 (or 0: `scalar`); None is an unknown one. kind: TensorProto.DataType."""
 
     items: Dims
     scalar: bool = False
     kind: int = TensorProto.INT64
 
     def tensor(self, name: str) -> TensorProto | None:
-        """It as a weight, None if anything in it is unknown."""
+        """Return it as a weight, None if anything in it is unknown."""
         if None in self.items:
             return None
         array = np.array(self.items, _INTEGERS[self.kind])
@@ -39,7 +39,7 @@ class Vector:
 def shape_values(graph: Graph, shapes: Mapping[str, Dims], folder: Path | None) -> dict[str, TensorProto]:
     """Return as weights all tensors of a graph, in topological order, whose values follow from known lengths.
 
-    shapes: lengths of tensors by name, None for one that is not known; also of tensors around the graph.
+    shapes: lengths of tensors by name, None for unknown ones; also of tensors of outer graphs.
     """
     vectors = _Vectors(graph, shapes, folder)
     found: dict[str, TensorProto] = {}
@@ -60,7 +60,7 @@ class _Vectors:
         self._graph, self._shapes, self._folder = graph, shapes, folder
 
     def follow(self, node: onnx.NodeProto) -> Vector | None:
-        """What is known of the node's only output."""
+        """Return what is known of the node's only output."""
         rule = _RULES.get(node.op_type)
         if rule is None or node.domain not in ("", "ai.onnx") or len(node.output) != 1:
             return None
@@ -73,7 +73,7 @@ class _Vectors:
         return self._shapes.get(name)
 
     def vector(self, name: str) -> Vector | None:
-        """A vector that was followed, or a small weight of rank 0 or 1."""
+        """Return a propagated vector, or a small weight of rank 0 or 1."""
         if name in self.known:
             return self.known[name]
         tensor, values = weight(self._graph, name), numbers(self._graph, name, self._folder)
@@ -82,7 +82,7 @@ class _Vectors:
         return Vector(tuple(values), scalar=not tensor.dims, kind=tensor.data_type)
 
     def list_of(self, node: onnx.NodeProto, position: int, attributes: Mapping[str, object], key: str) -> "Numbers":
-        """Integers given as an input, or as an attribute in older opsets."""
+        """Return integers given as an input, or as an attribute in older opsets."""
         name = node.input[position] if len(node.input) > position else ""
         if name:
             return numbers(self._graph, name, self._folder)

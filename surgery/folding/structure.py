@@ -1,9 +1,9 @@
-"""Constant folding: what does not depend on the inputs is computed once, here, and stored.
+"""Constant folding: what does not depend on the inputs is computed once and stored.
 
-Computing is onnxruntime's part (CPU, no optimisations), for the parts that can be folded alone: call this in a process
-that may die of it. Compared with Polygraphy's `sanitize --fold-constants` (0.53): tensors are not blown up by default
+The parts are computed by onnxruntime (CPU, no optimisations): call this in a process
+that may crash. Differences from Polygraphy's `sanitize --fold-constants` (0.53): tensors are not enlarged by default
 (`FoldOptions.threshold`), random draws stay random, custom operators do not stop the rest, Shape with start and end is
-itself, shapes of which only a part is known are used, and arithmetic in floats is not rounded away.
+folded correctly, partially known shapes are used, and floating-point arithmetic is not rounded away.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ from layerwise._tool.surgery.rewrite.tidy import cleaned, cleaned_model, count_n
 from layerwise._tool.surgery.types.shapes import with_shapes, without_weights
 
 _KNOWN_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml", "com.microsoft"})
-_INPUTS_HOLD_NO_WEIGHTS = 4  # from this IR version on a weight that is an input may be overridden
+_INPUTS_HOLD_NO_WEIGHTS = 4  # from this IR version on a weight that is also an input may be overridden
 Declared = tuple[int, tuple[int | None, ...] | None]
 Say = Callable[[str, str], None]
 """Takes a level ("start", "finish", "warning") and a text."""
@@ -35,7 +35,7 @@ Say = Callable[[str, str], None]
 def fold_constants(
     model: Structure, options: FoldOptions | None = None, say: Say = lambda level, text: None
 ) -> Structure:
-    """Return the model with its constants folded, sorted and without what is unused. Weights stay external.
+    """Return the model with constants folded, sorted, without unused parts. Weights stay external.
 
     LayerwiseError if the graph has a cycle. What cannot be computed stays, with a warning.
     """
@@ -97,7 +97,7 @@ class _Pass:
         return _replaced(graph, {name: numpy_helper.from_array(array, name) for name, array in values.items()})
 
     def _can(self, node: onnx.NodeProto) -> bool:
-        """Whether onnxruntime may compute the node once for all runs."""
+        """Return whether onnxruntime may compute the node once for all runs."""
         if node.op_type == "Constant" or self._random.draws(node):
             return False
         if any(attribute.ref_attr_name for attribute in node.attribute):
@@ -112,8 +112,9 @@ def _sorted(model: Structure) -> Structure:
 
 
 def _hidden(model: Structure) -> tuple[Structure, dict[str, TensorProto]]:
-    """The model without weights that are defaults of inputs, and these. Before IR 4 every weight is listed as an input
-    and none may be overridden: such a model becomes one of IR 4, whose weights are no inputs."""
+    """Return the model without weights that are defaults of inputs, and these. Before IR 4 every weight is listed as an
+    input and none may be overridden: such a model is converted to IR 4, with weights that are not inputs.
+    """
     listed = {value.name for value in model.inputs} & model.initializers.keys()
     if model.ir_version < _INPUTS_HOLD_NO_WEIGHTS:
         inputs = tuple(value for value in model.inputs if value.name not in listed)
@@ -123,14 +124,14 @@ def _hidden(model: Structure) -> tuple[Structure, dict[str, TensorProto]]:
 
 
 def _replaced(graph: Graph, weights: Mapping[str, TensorProto]) -> Graph:
-    """Return the graph with tensors as weights; nodes of whose outputs none is left are gone."""
+    """Return the graph with tensors as weights; nodes without remaining outputs are removed."""
     if not weights:
         return graph
     return unmade(graph, weights).with_(initializers={**graph.initializers, **weights})
 
 
 def _types(graph: Graph) -> dict[str, Declared]:
-    """Element type and lengths of the tensors that a graph can read, as far as they are declared."""
+    """Return element type and lengths of the tensors that a graph can read, as far as declared."""
     found = _types(graph.outer) if graph.outer is not None else {}
     for value in (*graph.values.values(), *graph.outputs, *graph.inputs):
         tensor = value.type.tensor_type
@@ -144,7 +145,7 @@ def _types(graph: Graph) -> dict[str, Declared]:
 
 
 def flattened(graph: Graph, folder: Path | None) -> Graph:
-    """Return the graph with the branches of its decided Ifs in their place, until none is left."""
+    """Return the graph with all Ifs with constant conditions replaced by their branches."""
     while True:
         decided = next((node for node in graph.nodes if _branch(graph, node, folder) is not None), None)
         if decided is None:
@@ -183,8 +184,9 @@ def _inlined(graph: Graph, node: onnx.NodeProto, branch: onnx.GraphProto) -> Gra
 
 
 def _new_names(graph: Graph, body: Graph, node: onnx.NodeProto) -> dict[str, str]:
-    """What tensors of the branch are called outside it: the If's outputs by their names, the others as they are where
-    that is free."""
+    """Return names of the branch's tensors outside it: the If's outputs by their names, the others unchanged if
+    unused.
+    """
     names: dict[str, str] = {}
     for i, value in enumerate(body.outputs):
         if i < len(node.output) and node.output[i] and body.defines(value.name):

@@ -1,4 +1,4 @@
-"""Values of tensors that depend on constants alone, computed by onnxruntime's CPU provider."""
+"""Computes tensors that depend only on constants with onnxruntime's CPU provider."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -17,15 +17,15 @@ _PLAIN = RunnerSpec(kind="onnxrt", graph_optimization_level="disable", options={
 
 
 class Evaluator:
-    """Runs parts of one graph of a model. It loads onnxruntime: only for a process that may die of it."""
+    """Runs parts of one graph of a model. Loads onnxruntime, so use it only in a process that may crash."""
 
     def __init__(self, model: Structure, graph: Graph) -> None:
         self.model, self.graph = model, graph
 
     def values(self, names: Sequence[str]) -> Mapping[str, NDArray[Any]]:
-        """Return the values of `names`; what is no tensor (a sequence, an optional) is left out.
+        """Return the values of `names`; non-tensors (sequences, optionals) are omitted.
 
-        LayerwiseError as onnxruntime gives it, for all of them at once.
+        LayerwiseError from onnxruntime, for all of them together.
         """
         from layerwise._tool.backends.onnxrt.runner import open_onnxrt
 
@@ -34,7 +34,7 @@ class Evaluator:
             return runner.infer({}).outputs
 
     def nodes_for(self, names: Iterable[str]) -> list[onnx.NodeProto]:
-        """The nodes that `names` are computed by, in the graph's order."""
+        """Return the nodes that compute `names`, in graph order."""
         makers = self.graph.lookups.makers
         chosen: set[int] = set()
         waiting = list(names)
@@ -54,7 +54,7 @@ class Evaluator:
         nodes = self.nodes_for(names)
         part.graph.node.extend(nodes)
         for node in part.graph.node:
-            node.name = ""  # onnxruntime wants them to differ
+            node.name = ""  # onnxruntime requires different ones
         for name in dict.fromkeys(name for node in nodes for name in reads(node)):
             tensor = weight(self.graph, name)
             if tensor is not None:
@@ -65,7 +65,7 @@ class Evaluator:
 
 
 class Attempts:
-    """Gets the values of many tensors although some cannot be computed.
+    """Gets the values of many tensors even if some cannot be computed.
 
     failed: tensors without a value. errors: why, one for each part that failed.
     """
@@ -76,7 +76,7 @@ class Attempts:
         self.errors: list[str] = []
 
     def values(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-        """Return the values that can be had: halves of what fails are tried on their own."""
+        """Return the values that can be computed: failing sets are halved and retried."""
         if not names:
             return {}
         try:

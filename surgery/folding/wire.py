@@ -1,7 +1,7 @@
-"""Folding on the wire, where what is constant needs no engine: Constant nodes become weights, fills are written out.
+"""Constant folding in wire format, if no engine is needed: Constant nodes become weights, fills are written out.
 
-This is `surgery.folding.structure` for models without bodies, functions and shapes computed in the graph; it gives what
-that gives.
+A faster `surgery.folding.structure` for models without bodies, functions and shapes computed in the graph, with the
+same result.
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ from layerwise._tool.surgery.types.infer import inferred_structure
 from layerwise._tool.surgery.wire.graph import INITIALIZER, INPUT, NODE, OUTPUT, VALUE, Field, WireGraph
 from layerwise._tool.surgery.wire.pieces import Piece, embedded, whole_bytes
 
-_LEAST_IR = 4  # from this IR version on weights need not be inputs, and a weight that is one may be overridden
+_LEAST_IR = 4  # from this IR version on weights need not be inputs, and one that is may be overridden
 _SHAPES = frozenset({"Shape", "Size"})
 
 
 class Folded(NamedTuple):
-    """A folded model. before, nodes: how many there were, and are left; warnings: of shape inference."""
+    """A folded model. before, nodes: number of nodes before and after; warnings: of shape inference."""
 
     pieces: list[Piece]
     before: int
@@ -30,9 +30,9 @@ class Folded(NamedTuple):
 
 
 def fold_bytes(structure: bytes, folder: Path, options: FoldOptions, infer: bool) -> Folded | None:
-    """Return the model with its constants folded and without what is unused, and its shapes inferred if `infer`.
+    """Return the model with constants folded, without unused parts, and with shapes inferred if `infer`.
 
-    folder: external locations are relative to it. None where `surgery.folding.structure` is needed.
+    folder: base of external locations. None if `surgery.folding.structure` is needed.
     """
     graph = WireGraph(structure)
     constants = _Constants(graph, folder, options)
@@ -40,7 +40,7 @@ def fold_bytes(structure: bytes, folder: Path, options: FoldOptions, infer: bool
 
 
 class _Constants:
-    """What of a graph is constant. new: weights to be, by name."""
+    """The constants of a graph. new: future weights, by name."""
 
     def __init__(self, graph: WireGraph, folder: Path, options: FoldOptions) -> None:
         self.graph, self.folder, self.options = graph, folder, options
@@ -65,7 +65,7 @@ class _Constants:
         return there.issuperset(self.graph.outputs)
 
     def _is_clear(self, node: Node) -> bool:
-        """Whether it is clear what becomes of a node; a constant is among the new weights then."""
+        """Return whether the treatment of a node is clear; a constant is then among the new weights."""
         if self.options.shapes and node.op in _SHAPES:
             return False
         if node.op in KEPT or not self._known.issuperset(filter(None, node.inputs)):
@@ -119,7 +119,7 @@ def _nodes(graph: WireGraph, chosen: Sequence[int]) -> list[Field]:
 
 
 def _inputs(graph: WireGraph, read: set[str], is_old: bool) -> list[Field]:
-    """Inputs, without those that merely list a weight where that says nothing, or nobody reads it."""
+    """Return inputs, without those that merely list a weight if that has no effect, or has no readers."""
     spans = (s for name, s in graph.inputs.items() if name not in graph.weights or (name in read and not is_old))
     return [(INPUT, [graph.bytes_at(span)]) for span in spans]
 
@@ -131,7 +131,7 @@ def _weights(graph: WireGraph, constants: _Constants, read: set[str]) -> list[Co
 
 
 def _declared(structure: bytes, made: set[str]) -> list[Field]:
-    """Outputs, and what is declared of inner tensors that are made."""
+    """Return outputs, and the declarations of inner tensors that are made."""
     own = read_model(structure).graph
     inner = [(start, end) for start, end in own.values if read_value(structure, start, end).name in made]
     found: list[Field] = [(OUTPUT, [structure[start:end]]) for start, end in own.outputs]

@@ -1,4 +1,4 @@
-"""The graph of a model as a columnar index, imported when it is asked for: what only infers shapes needs no NumPy."""
+"""The graph of a model as a columnar index. Imported on demand, so that shape inference alone needs no NumPy."""
 
 from typing import TYPE_CHECKING
 

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def action_index(context: "JobContext") -> dict[str, Any]:
-    """Make sure that the model's index exists.
+    """Build the model's index if it does not exist.
 
     params: path (the model), cache (folder of all indexes; default: the workspace's), external_data_dir,
     ignore_external_data, shape_inference (default true).
-    Result: folder, n_nodes, n_tensors, hash, built (false if it was there already).
+    Result: folder, n_nodes, n_tensors, hash, built (false if it existed).
     """
     params = context.params
     cache = Path(params["cache"]) if params.get("cache") else _workspace_cache()
@@ -53,7 +53,7 @@ def action_index(context: "JobContext") -> dict[str, Any]:
 
 
 def _opened(folder: Path) -> GraphIndex | None:
-    """Return the index in `folder`, None if there is none or it is damaged or of another version."""
+    """Return the index in `folder`, None if there is none or it is damaged or from another version."""
     if not has_index(folder):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Attributes as short text for people: bounded, whatever the model holds."""
+"""Attributes as short text of bounded length."""
 
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ _LIST_OF = {6: _FLOAT, 7: _INT, 8: _STRING, 9: _TENSOR, 10: _GRAPH, 14: _TYPE}
 
 
 def attribute_text(data: bytes, span: Span) -> tuple[str, str]:
-    """Return the name and the value of the attribute at `span` of a structure's bytes, both safe to show."""
+    """Return the name and the value of the attribute at `span` of a structure's bytes, both escaped."""
     attribute = read_attribute(data, *span, _VALUES)
     name = shown(attribute.name, _CHARACTERS)
     if attribute.reference:

@@ -1,5 +1,4 @@
-"""Building the index of a model: read the structure, infer shapes, write columns. Runs in a job, never in
-the app."""
+"""Builds the index of a model: reads the structure, infers shapes, writes columns. Runs in a job, never in the app."""
 
 import gc
 from collections.abc import Callable, Iterable, Sequence
@@ -33,10 +32,10 @@ FIRST_SYMBOL = -2
 def build_index(
     model: ModelFile, folder: Path, progress: Progress | None = None, shape_inference: bool = True
 ) -> GraphIndex:
-    """Index `model` into `folder` (made if need be) and open the index.
+    """Index `model` into `folder` (created if necessary) and open the index.
 
-    progress(done, total) counts steps. Shapes that cannot be inferred are left unknown and said in
-    meta["warnings"]. BadFile if the model's bytes do not fit the format.
+    progress(done, total) counts steps. Shapes that cannot be inferred stay unknown, with a message in meta["warnings"].
+    BadFile if the model's bytes do not fit the format.
     """
     report = progress or (lambda done, total: None)
     report(0, _STEPS)
@@ -65,7 +64,7 @@ def build_index(
 
 
 class _Writer:
-    """Turns what was collected into columns."""
+    """Converts what was collected to columns."""
 
     def __init__(self, collected: Collector, model: ModelFile) -> None:
         self._collected = collected
@@ -136,7 +135,7 @@ class _Writer:
         return self._files.setdefault(name, len(self._files))
 
     def _edges(self) -> Columns:
-        """Who reads each tensor, and each node's parents and children, every list in ascending order."""
+        """Return the readers of each tensor, and each node's parents and children, every list in ascending order."""
         tensors = self._collected.tensors
         consumers: list[list[int]] = [[] for _ in tensors]
         parents: list[list[int]] = []
@@ -209,13 +208,12 @@ class _Writer:
 
 
 def int32(values: Iterable[int]) -> NDArray[np.int32]:
-    """Numbers as a column of int32."""
+    """Return numbers as a column of int32."""
     return np.fromiter(values, np.int32)
 
 
 def lists(name: str, rows: Sequence[Sequence[int]], dtype: np.dtype[Any] | None = None) -> Columns:
-    """Rows of different lengths as two columns: `<name>_at` (where each row starts, one more at the end)
-    and `<name>`."""
+    """Return rows of different lengths as two columns: `<name>_at` (start of each row, plus the end) and `<name>`."""
     lengths = np.fromiter((len(row) for row in rows), np.int64, len(rows))
     at = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     flat = np.fromiter((v for row in rows for v in row), dtype or np.dtype(np.int32), int(at[-1]))
@@ -223,6 +221,6 @@ def lists(name: str, rows: Sequence[Sequence[int]], dtype: np.dtype[Any] | None 
 
 
 def sorted_by(names: list[str], scopes: list[int]) -> NDArray[np.int32]:
-    """Row numbers sorted by name (UTF-8), then scope: for finding a name by bisection."""
+    """Return row numbers sorted by name (UTF-8), then scope, for binary search by name."""
     keys = [name.encode() for name in names]
     return int32(sorted(range(len(names)), key=lambda i: (keys[i], scopes[i])))

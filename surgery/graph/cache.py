@@ -24,7 +24,7 @@ def index_folder(
     external_data_dir: str | None = None,
     ignore_external_data: bool = False,
 ) -> Path:
-    """Return the folder of the model's index. It holds no index yet if `has_index` says so: then build one.
+    """Return the folder of the model's index. If `has_index` is false for it, build the index first.
 
     Costs two file look-ups. BadFile if the model is missing.
     """
@@ -42,14 +42,14 @@ def has_index(folder: Path) -> bool:
 
 
 def place_for(cache_root: Path, model: ModelFile) -> Path:
-    """Return the folder that the index of `model` belongs in. Walks the model."""
+    """Return the folder that the index of `model` belongs in. Scans the model."""
     options = [str(model.data_folder), str(model.ignore_external_data)]
     parts = [str(FORMAT), model.structure_key(), str(model.real_path), *options]
     return cache_root / "graphs" / hashlib.blake2b(os.fsencode("\0".join(parts)), digest_size=20).hexdigest()
 
 
 def remember(cache_root: Path, model: ModelFile, folder: Path, external_data_dir: str | None) -> None:
-    """Note that the index of `model` is in `folder`, for `index_folder`."""
+    """Record that the index of `model` is in `folder`, for `index_folder`."""
     files = cache_root / "files"
     make_folder(files)
     atomic_write(files / _file_key(model.path, external_data_dir, model.ignore_external_data), folder.name)

@@ -1,4 +1,4 @@
-"""Nodes, tensors and scopes of a model's structure, with names resolved: what the index is made from."""
+"""Nodes, tensors and scopes of a model's structure, with names resolved: the input of the index."""
 
 from layerwise._tool.backends.model.record_attributes import read_attribute
 from layerwise._tool.backends.model.record_values import Value, read_initializer, read_sparse_initializer, read_value
@@ -15,7 +15,7 @@ _GRAPH_KINDS = (5, 10)
 
 
 class Collector:
-    """Reads a structure once. WireError where the bytes do not fit the format."""
+    """Reads a structure once. WireError if the bytes do not fit the format."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -33,7 +33,7 @@ class Collector:
                 self._number(scope)
 
     def problem(self, message: str) -> None:
-        """Note something wrong with the model, for people."""
+        """Record a problem of the model, for display."""
         if len(self.problems) < PROBLEM_LIMIT:
             self.problems.append(shown(message, 300))
 
@@ -126,8 +126,7 @@ class Collector:
         return number
 
     def _resolve(self, scope: ScopeEntry, name: str) -> int:
-        """Return the tensor that `name` stands for in `scope`; captured ones are noted with the owners of
-        the bodies."""
+        """Return the tensor that `name` refers to in `scope`; captures are recorded with the owners of the bodies."""
         if not name:
             return -1
         number = scope.names.get(name)
@@ -152,7 +151,7 @@ class Collector:
         return number
 
     def _types(self, scope: ScopeEntry, values: list[Value]) -> None:
-        """Fill in what value infos say, where nothing better is known."""
+        """Fill in types from value infos, where nothing better is known."""
         for value in values:
             number = scope.names.get(value.name)
             if number is not None and self.tensors[number].kind != Kind.INITIALIZER:
@@ -178,7 +177,7 @@ class Collector:
         return found
 
     def _number(self, scope: ScopeEntry) -> None:
-        """Give numbers in topological order; a node's bodies follow it."""
+        """Number nodes in topological order; a node's bodies follow it."""
         for entry in scope.nodes:
             entry.number = len(self.nodes)
             self.nodes.append(entry)

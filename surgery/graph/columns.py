@@ -1,4 +1,4 @@
-"""One file of named NumPy columns and a JSON header: written whole or not at all, mapped on opening.
+"""One file of named NumPy columns and a JSON header: written atomically, memory-mapped on opening.
 
 Layout: magic, header length (8 bytes, little endian), header (JSON: {"meta": …, "columns": {name: [dtype,
 offset, count]}}), columns aligned to 64 bytes. Offsets count from the start of the file.
@@ -38,10 +38,9 @@ def write_columns(path: Path, columns: Columns, meta: dict[str, Any]) -> None:
 
 
 def read_columns(path: Path) -> tuple[Columns, dict[str, Any]]:
-    """Return the columns, mapped read-only, and the meta data. BadFile if the file is not whole or not
-    ours."""
+    """Return the columns, memory-mapped read-only, and the metadata. BadFile if the file is truncated or not ours."""
     try:
-        data = np.memmap(path, np.uint8, "r").view(np.ndarray)  # an element of a np.memmap is ten times slower
+        data = np.memmap(path, np.uint8, "r").view(np.ndarray)  # np.memmap elements are ten times slower
     except (OSError, ValueError) as error:
         raise BadFile(path, f"not a graph index: {error}") from error
     start = len(_MAGIC) + 8

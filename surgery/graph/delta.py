@@ -1,4 +1,4 @@
-"""What lies between two states of a graph."""
+"""The difference between two states of a graph."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -9,9 +9,9 @@ from layerwise._tool.surgery.model.calls import callers, changed_functions
 
 @dataclass(frozen=True)
 class Delta:
-    """Nodes by number, ascending; tensors by name. changed: nodes that are in both and differ.
+    """Nodes by number, ascending; tensors by name. changed: nodes in both that differ.
 
-    types: tensors whose type or shape is known in both and differs: (name, before, after), each (dtype, shape).
+    types: tensors with a known type or shape in both that differs: (name, before, after), each (dtype, shape).
     weights: bytes before and after.
     """
 
@@ -26,13 +26,13 @@ class Delta:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing that a run could notice is another."""
+        """Return whether nothing differs that a run could notice."""
         ends = self.inputs[0] == self.inputs[1] and self.outputs[0] == self.outputs[1]
         return ends and not (self.removed or self.added or self.changed or self.values)
 
 
 def delta(before: Overlay, after: Overlay) -> Delta:
-    """Compare two states over the same ground. Costs what they differ in."""
+    """Compare two states of the same model. Takes time proportional to their difference."""
     nodes = before.own.keys() | after.own.keys() | (before.gone ^ after.gone)
     removed = sorted(node for node in nodes if before.has(node) and not after.has(node))
     added = sorted(node for node in nodes if after.has(node) and not before.has(node))
@@ -48,7 +48,7 @@ def delta(before: Overlay, after: Overlay) -> Delta:
 
 
 def _callers(before: Overlay, after: Overlay) -> list[int]:
-    """Nodes that call a function that differs."""
+    """Return nodes that call a function that differs."""
     names = changed_functions(before.state.functions, after.state.functions)
     return [after.number(node) for node in callers(after.state, names)]
 
@@ -59,7 +59,7 @@ def _differ(before: Overlay, after: Overlay, node: int) -> bool:
 
 
 def _values(before: Overlay, after: Overlay) -> list[str]:
-    """Weights that have other values, or that are read in both and stored in one only."""
+    """Return weights with different values, or read in both and stored in only one."""
     one, other = before.state.initializers, after.state.initializers
     if one is other:
         return []
@@ -72,7 +72,7 @@ def _readers(after: Overlay, names: Iterable[str]) -> list[int]:
 
 
 def affected(before: Overlay, after: Overlay, found: Delta) -> list[str]:
-    """Outputs of both states that are computed from something else now. Costs what lies below the changes."""
+    """Return outputs of both states that are now computed differently. Takes time proportional to what follows."""
     readers = _readers(after, found.values)
     reached = after.reach([*found.added, *found.changed, *readers, *_callers(before, after)])
     names = set(before.state.output_names)

@@ -1,4 +1,4 @@
-"""What a graph is made of while its index is built."""
+"""Parts of a graph while its index is built."""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +10,7 @@ from layerwise._tool.surgery.graph.kinds import Kind
 
 @dataclass(slots=True)
 class TensorEntry:
-    """A tensor. producer: its node, None if none makes it. place: an initializer's message."""
+    """A tensor. producer: its node, None if there is none. place: an initializer's message."""
 
     name: str
     scope: int
@@ -24,8 +24,9 @@ class TensorEntry:
 
 @dataclass(slots=True, eq=False)
 class NodeEntry:
-    """A node. inputs, outputs, captures: tensor numbers, -1 for an absent optional one. position: in its
-    graph's file order. captures: read by its bodies from outside of them. number: in the index."""
+    """A node. inputs, outputs, captures: tensor numbers, -1 for an omitted optional one. position: in its
+    graph's file order. captures: read by its bodies from outside. number: in the index.
+    """
 
     node: Node
     scope: int

@@ -1,4 +1,4 @@
-"""What all states of one edited model share: its index, its structure as the file has it, numbers for what is new."""
+"""Shared by all states of an edited model: its index, its structure as in the file, numbers for new parts."""
 
 from collections.abc import Collection
 from functools import cached_property
@@ -19,7 +19,7 @@ NOTHING = Graph.of(onnx.GraphProto())
 
 
 class Place(NamedTuple):
-    """Where a scope stands. owner: -1 for a function, whose name the attribute is; turn: among its owner's bodies."""
+    """A scope's location. owner: -1 for a function, named by the attribute; turn: index among its owner's bodies."""
 
     owner: int
     attribute: str
@@ -27,7 +27,7 @@ class Place(NamedTuple):
 
 
 class Ground:
-    """Numbers of nodes, tensors and scopes; what is not the file's gets numbers after the file's."""
+    """Numbers of nodes, tensors and scopes; new ones are numbered after the file's."""
 
     def __init__(self, index: GraphIndex, structure: "Structure") -> None:
         self.index, self.structure = index, structure
@@ -49,9 +49,9 @@ class Ground:
     # Nodes
 
     def node_number(self, node: onnx.NodeProto, scope: int, free: Collection[int], used: Collection[int]) -> int:
-        """The number of a node that is not the file's: that of a node of its name, or that made the same, in any state.
+        """Return the number of a new node: that of a node with the same name or outputs, in any state.
 
-        free: the file's nodes there that have no place yet; used: numbers of other new nodes.
+        free: the file's nodes in that scope not yet assigned; used: numbers of other new nodes.
         """
         first = next(filter(None, node.output), "")
         for number in (
@@ -68,7 +68,7 @@ class Ground:
         return number
 
     def _in_file(self, scope: int, name: str) -> int:
-        """The file's node of that name in a scope, -1 for none."""
+        """Return the file's node with that name in a scope, -1 for none."""
         found = self.index.nodes_named(name) if name else []
         return next((node for node in found if self.index.node_scope(node) == scope), -1)
 
@@ -77,14 +77,14 @@ class Ground:
         return self.index.producer(tensor) if tensor >= 0 else -1
 
     def proto(self, node: int) -> onnx.NodeProto | None:
-        """One of the file's nodes as a proto."""
+        """Return one of the file's nodes as a proto."""
         if node >= self.index.n_nodes:
             return None
         graph = self.graph(self.index.node_scope(node))
         return None if graph is None else graph.nodes[self.index.node_position(node)]
 
     def after(self, node: int) -> int:
-        """The last of the file's nodes inside one of its nodes, itself where it has no bodies."""
+        """Return the last of the file's nodes inside one of its nodes, itself if it has no bodies."""
         if node not in self._owners:
             return node
         beside = self.index.scope_nodes(self.index.node_scope(node))
@@ -103,7 +103,7 @@ class Ground:
 
     @cached_property
     def _belongs(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """For each of the file's nodes the main graph or the function that it stands in, at any depth."""
+        """Return for each of the file's nodes its main graph or function, at any depth."""
         roots = np.zeros(len(self.places), np.int64)
         for number, place in enumerate(self.places):
             roots[number] = number if place.owner < 0 else roots[self.index.node_scope(place.owner)]
@@ -111,20 +111,20 @@ class Ground:
 
     @cached_property
     def below(self) -> tuple[list[int], list[int]]:
-        """The children of the file's nodes: where each node's begin, and all of them."""
+        """Return the children of the file's nodes: where each node's begin, and all of them."""
         return self.index.children_lists()
 
     # Scopes
 
     def scope_number(self, place: Place) -> int:
-        """The number of the scope at a place, a new one if need be."""
+        """Return the number of the scope at a location, a new one if necessary."""
         if place not in self._scopes:
             self._scopes[place] = len(self.places)
             self.places.append(place)
         return self._scopes[place]
 
     def graph(self, scope: int) -> Graph | None:
-        """A graph as the file has it, None where the file has no such scope."""
+        """Return a graph as in the file, None if the file has no such scope."""
         if scope not in self._graphs:
             self._graphs[scope] = self._taken(scope) if scope < len(self.index.meta["scopes"]) else None
         return self._graphs[scope]
@@ -142,7 +142,7 @@ class Ground:
     # Tensors
 
     def tensor_number(self, name: str, scope: int = MAIN) -> int:
-        """The number of a tensor of a scope, a new one if need be; -1 for an absent one."""
+        """Return the number of a tensor of a scope, a new one if necessary; -1 for an omitted one."""
         if not name:
             return -1
         number = self.known_tensor(name, scope)
@@ -152,7 +152,7 @@ class Ground:
         return number
 
     def known_tensor(self, name: str, scope: int = MAIN) -> int:
-        """As `tensor_number`, -1 for a name never seen there."""
+        """Like `tensor_number`, but -1 for an unknown name."""
         number = self._file_tensor(scope, name)
         return number if number >= 0 else self._new_tensors.get((scope, name), -1)
 
@@ -161,16 +161,16 @@ class Ground:
         return next((tensor for tensor in found if self.index.tensor_scope(tensor) == scope), -1)
 
     def new_tensor(self, number: int) -> tuple[int, str]:
-        """Scope and name of a tensor that the file does not have."""
+        """Return scope and name of a tensor that the file does not have."""
         return self._tensors[number - self.index.n_tensors]
 
     @property
     def n_tensors(self) -> int:
-        """The file's, and all new ones so far."""
+        """Return the number of tensors: the file's, and all new ones so far."""
         return self.index.n_tensors + len(self._tensors)
 
     def weight_bytes(self, state: "Structure") -> int:
-        """Bytes of all weights of a state; what it shares with the file is counted once for all."""
+        """Return the bytes of all weights of a state; what it shares with the file is counted once for all."""
         if self._weight_bytes < 0:
             self._weight_bytes = sum(map(nbytes, self.structure.initializers.values()))
         old, new = self.structure.initializers, state.initializers
@@ -181,7 +181,7 @@ class Ground:
 
 
 def bodies_of(node: onnx.NodeProto, number: int) -> list[tuple[Place, onnx.GraphProto]]:
-    """The bodies of the node with that number, each with its place."""
+    """Return the bodies of the node with that number, each with its location."""
     found = []
     for attribute in node.attribute:
         bodies = [attribute.g] if attribute.HasField("g") else attribute.graphs
@@ -190,7 +190,7 @@ def bodies_of(node: onnx.NodeProto, number: int) -> list[tuple[Place, onnx.Graph
 
 
 def nbytes(tensor: onnx.TensorProto) -> int:
-    """Bytes of a weight, wherever they lie."""
+    """Return the bytes of a weight, wherever they are stored."""
     length = next((entry.value for entry in tensor.external_data if entry.key == "length"), "")
     return int(length) if length.isdecimal() else tensor.ByteSize()
 

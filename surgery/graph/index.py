@@ -1,5 +1,4 @@
-"""The index of a model's graph: read-only, memory-mapped, opened in about a millisecond. Imports NumPy
-only."""
+"""The index of a model's graph: read-only, memory-mapped, opened in about a millisecond. Imports only NumPy."""
 
 import os
 from contextlib import suppress
@@ -27,7 +26,7 @@ class GraphIndex:
 
     Nodes are numbered in topological order; the nodes of a body (If, Loop, Scan) follow the node that owns
     them, those of functions follow the main graph's. Scopes: 0 is the main graph, others are bodies and
-    functions (meta["scopes"]). Where a list of tensors has an absent optional one, its number is -1.
+    functions (meta["scopes"]). Omitted optional tensors have the number -1.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -39,7 +38,7 @@ class GraphIndex:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Map the index in `folder`. BadFile if there is none, or it is damaged or of another version."""
+        """Map the index in `folder`. BadFile if there is none, or it is damaged or from another version."""
         index = cls(folder)
         with suppress(OSError):  # a read-only cache is not pruned
             os.utime(folder / INDEX_FILE)
@@ -60,7 +59,7 @@ class GraphIndex:
         return self._names[self._c["node_domain"][node]]
 
     def node_scope(self, node: int) -> int:
-        """Scope the node stands in."""
+        """Scope of the node."""
         return int(self._c["node_scope"][node])
 
     def node_position(self, node: int) -> int:
@@ -68,11 +67,11 @@ class GraphIndex:
         return int(self._c["node_position"][node])
 
     def node_inputs(self, node: int) -> list[int]:
-        """Tensors it reads by its own inputs, -1 for absent ones."""
+        """Tensors that its own inputs read, -1 for omitted ones."""
         return self._row("inputs", node)
 
     def node_outputs(self, node: int) -> list[int]:
-        """Tensors it makes, -1 for absent ones."""
+        """Tensors that it makes, -1 for omitted ones."""
         return self._row("outputs", node)
 
     def node_captures(self, node: int) -> list[int]:
@@ -80,18 +79,18 @@ class GraphIndex:
         return self._row("captures", node)
 
     def attributes(self, node: int) -> list[tuple[str, str]]:
-        """Names and values as bounded text that is safe to show."""
+        """Names and values as escaped text of bounded length."""
         start, end = self._c["attributes_at"][node : node + 2]
         pairs = zip(self._c["attributes"][start:end], self._c["attributes_text"][start:end], strict=True)
         return [(self._texts[name], self._texts[text]) for name, text in pairs]
 
     @cached_property
     def order(self) -> Numbers:
-        """All nodes in the order in which they are shown."""
+        """All nodes in display order."""
         return np.arange(self.n_nodes, dtype=np.int32)
 
     def repeats(self) -> "list[Repeat]":
-        """Blocks of equal nodes that follow one another in `order`. See surgery.graph.repeats."""
+        """Consecutive blocks of equal nodes in `order`. See surgery.graph.repeats."""
         from layerwise._tool.surgery.graph.repeats import find_repeats
 
         tokens, live = self.alike
@@ -99,7 +98,7 @@ class GraphIndex:
 
     @cached_property
     def alike(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """A number for each node, equal for nodes that are alike; and how many tensors cross each node's place."""
+        """A number for each node, equal for similar nodes; and the number of tensors that cross each position."""
         from layerwise._tool.surgery.graph.repeats import crossing, node_tokens
 
         return node_tokens(self._c), crossing(self._c)
@@ -114,7 +113,7 @@ class GraphIndex:
         return np.asarray(self._c["node_scope"])
 
     def scope_nodes(self, scope: int) -> Numbers:
-        """The nodes of a scope, in topological order; those of bodies inside it are not among them."""
+        """The nodes of a scope, in topological order, without those of bodies inside it."""
         return np.flatnonzero(self._c["node_scope"] == scope).astype(np.int32)
 
     def bodies(self, node: int) -> list[int]:
@@ -147,7 +146,7 @@ class GraphIndex:
         return int(self._c["tensor_scope"][tensor])
 
     def is_output(self, tensor: int) -> bool:
-        """True for outputs of its graph, inputs and initializers that are outputs too among them."""
+        """True for outputs of its graph, including inputs and initializers that are outputs too."""
         return bool(self._c["tensor_is_output"][tensor])
 
     def producer(self, tensor: int) -> int:
@@ -155,12 +154,12 @@ class GraphIndex:
         return int(self._c["tensor_producer"][tensor])
 
     def consumers(self, tensor: int) -> Numbers:
-        """The nodes that read it, ascending; a node whose body captures it is one of them."""
+        """The nodes that read it, ascending, including nodes whose body captures it."""
         start, end = self._c["consumers_at"][tensor : tensor + 2]
         return np.asarray(self._c["consumers"][start:end])
 
     def weight(self, tensor: int) -> tuple[str, int, int] | None:
-        """File, offset and bytes of an initializer's values, None if they do not lie in one piece."""
+        """File, offset and bytes of an initializer's values, None if they are not contiguous."""
         file = int(self._c["weight_file"][tensor])
         if file < 0:
             return None
@@ -170,7 +169,7 @@ class GraphIndex:
             int(self._c["weight_nbytes"][tensor]),
         )
 
-    # Ways through the graph
+    # Graph traversal
 
     def parents(self, node: int) -> list[int]:
         """Nodes that make what it reads, captures included; ascending."""
@@ -181,7 +180,7 @@ class GraphIndex:
         return self._row("children", node)
 
     def children_lists(self) -> tuple[list[int], list[int]]:
-        """Where each node's children begin in the second list, which holds those of all nodes."""
+        """Two columns: where each node's children begin in the second, which holds those of all nodes."""
         return self._c["children_at"].tolist(), self._c["children"].tolist()
 
     def ancestors(self, node: int) -> Numbers:
@@ -211,7 +210,7 @@ class GraphIndex:
         return self._all("tensor", name)
 
     def search(self, query: str) -> Numbers:
-        """Nodes that match, ascending. See surgery.graph.search for the language of queries."""
+        """Nodes that match, ascending. See surgery.graph.search for the query syntax."""
         from layerwise._tool.surgery.graph.search import search
 
         return search(self._c, self._names, query)
@@ -239,7 +238,7 @@ class GraphIndex:
         return found
 
     def _place(self, table: str, name: str) -> int:
-        """Where the first of that name stands in the sorted table, -1 if there is none."""
+        """Return where the first of that name is in the sorted table, -1 if there is none."""
         column, order = self._c[f"{table}_name"], self._c[f"{table}_sorted"]
         wanted = name.encode(errors="surrogatepass")
         low, high = 0, order.size

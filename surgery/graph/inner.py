@@ -1,4 +1,4 @@
-"""What of a state's bodies and functions is not as the file has it: graphs, and numbers of the nodes in them."""
+"""The changed bodies and functions of a state: graphs, and numbers of the nodes in them."""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Inner:
     """graphs: changed scopes, outer ones first, not the main graph. owners: whose bodies they are, -1 for functions.
 
-    protos: their nodes by number; own: those that are not as in the file, with their scope. live: the bodies of all
+    protos: their nodes by number; own: those that differ from the file, with their scope. live: the bodies of all
     changed nodes, and the functions. A changed body's owner is always a changed node.
     """
 
@@ -55,7 +55,7 @@ class Inner:
                 self._take(scope, owner, Graph.of(body, outer))
 
     def _take(self, scope: int, owner: int, graph: Graph) -> None:
-        """Number the nodes of a changed graph, and look into those that differ."""
+        """Number the nodes of a changed graph, and process the bodies of those that differ."""
         self.graphs[scope], self.owners[scope] = graph, owner
         free, rest = self._kept(scope, graph)
         for node in rest:
@@ -68,7 +68,7 @@ class Inner:
                 self._take_bodies(number, node, graph)
 
     def _kept(self, scope: int, graph: Graph) -> "tuple[set[int], list[onnx.NodeProto]]":
-        """Number the nodes that are equal to the file's; returns the file's other nodes there, and those left over."""
+        """Number the nodes that are equal to the file's; return the file's other nodes there, and those left over."""
         old = self._ground.graph(scope)
         free = {} if old is None else dict(zip(_positions(self._ground, scope), old.nodes, strict=True))
         by_output = {next(filter(None, node.output), ""): number for number, node in free.items()}
@@ -87,11 +87,11 @@ class Inner:
         self._used.add(number)
 
     def number(self, node: "onnx.NodeProto") -> int:
-        """The number of a node of the changed graphs, -1 for any other."""
+        """Return the number of a node of the changed graphs, -1 for any other."""
         return self._numbers.get(id(node), -1)
 
     def tensor(self, scope: int, name: str) -> int:
-        """The tensor that a name stands for in a changed graph or the main one, -1 for an absent one."""
+        """Return the tensor that a name refers to in a changed graph or the main one, -1 for an omitted one."""
         at = scope
         while name and at > MAIN:
             graph = self.graphs.get(at)
@@ -102,5 +102,5 @@ class Inner:
 
 
 def _positions(ground: Ground, scope: int) -> list[int]:
-    """The file's nodes in a scope, in the file's order."""
+    """Return the file's nodes in a scope, in file order."""
     return sorted(ground.index.scope_nodes(scope).tolist(), key=ground.index.node_position)

@@ -1,4 +1,4 @@
-"""What a tensor is to its graph."""
+"""The role of a tensor in its graph."""
 
 from enum import IntEnum
 

@@ -1,7 +1,7 @@
-"""A changed graph laid over the index of the file it came from: shown at once, whatever the size of the graph.
+"""A changed graph on top of the index of its file, displayed immediately whatever its size.
 
-Nodes of the file keep their numbers, changed ones too; new ones get numbers after the file's, the same ones in every
-state of the graph. What a state costs grows with what was changed, besides one pass over the nodes' identities.
+Nodes of the file keep their numbers, even if changed; new ones are numbered after the file's, identically in every
+state of the graph. A state costs time proportional to the changes, plus one pass over the nodes' identities.
 """
 
 from collections.abc import Iterable, Iterator
@@ -35,7 +35,7 @@ class Overlay(OverlayTensors):
         return shown
 
     def repeats(self) -> list[Repeat]:
-        """As of the file, without blocks in which something is changed."""
+        """Return the repeats of the file, without blocks that contain changes."""
         tokens, live = self._base.alike
         n_file, own, gone = self._base.n_nodes, self.own, self.gone
         mine = np.array([node >= n_file or node in own or node in gone for node in self.order.tolist()], np.bool_)
@@ -63,7 +63,7 @@ class Overlay(OverlayTensors):
         return np.flatnonzero(self.reach(self.children(node))).astype(np.int32)
 
     def reach(self, nodes: Iterable[int]) -> NDArray[np.bool_]:
-        """Mask over node numbers: `nodes`, and all that depend on them."""
+        """Return a mask over node numbers: `nodes`, and all that depend on them."""
         at, below = self.ground.below
         more: dict[int, list[int]] = {}
         for own in self.own:
@@ -110,7 +110,7 @@ class Overlay(OverlayTensors):
         return next((t for t in known if t >= 0 and self.tensor_kind(t) != "missing"), -1)
 
     def search(self, query: str) -> Numbers:
-        """As an index's, in the order in which nodes are shown."""
+        """As for an index, in display order."""
         found = set(self._base.search(query).tolist()) - self.own.keys()
         found |= {number for number in self.own if self._matches(number, query)}
         return self.order[np.isin(self.order, list(found))]

@@ -1,4 +1,4 @@
-"""The nodes of a changed graph: those of the file by their numbers, new ones after them."""
+"""The nodes of a changed graph: the file's by their numbers, followed by new ones."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -27,8 +27,8 @@ _STEP, _INNER_STEP = 1e-6, 1e-9
 class OverlayNodes(GraphIndex):
     """One state of the graph; this part knows its nodes, bodies and functions.
 
-    own: nodes that are not as in the file, by number. gone: the file's nodes that are no more. places: for each node of
-    `order` what it is sorted by. types: what is known of the main graph's tensors besides what the graph says.
+    own: nodes that differ from the file, by number. gone: the file's nodes that were removed. places: sort key of each
+    node of `order`. types: known types of the main graph's tensors in addition to declared ones.
     """
 
     def __init__(self, ground: Ground, state: "Structure", types: Mapping[str, Type] | None = None) -> None:
@@ -50,7 +50,7 @@ class OverlayNodes(GraphIndex):
         self.meta = self._described()
 
     def _take_main(self) -> NDArray[np.bool_]:
-        """Number the main graph's new nodes; returns which of the file's nodes are still there."""
+        """Number the main graph's new nodes; return which of the file's nodes remain."""
         ground = self.ground
         lost, new = difference(ground.structure.nodes, self.state.nodes)
         free = {ground.numbers[id(node)] for node in lost}
@@ -64,7 +64,7 @@ class OverlayNodes(GraphIndex):
         return alive
 
     def _drop_inner(self, alive: NDArray[np.bool_]) -> None:
-        """The nodes of bodies go with their owner; in a changed body those go that it does not have any more."""
+        """Remove the nodes of bodies whose owner was removed, and removed nodes of changed bodies."""
         scopes, inner = self._base.meta["scopes"], self._inner
         if len(scopes) < 2:
             return
@@ -100,7 +100,7 @@ class OverlayNodes(GraphIndex):
     # Graphs
 
     def graph(self, scope: int) -> "Graph":
-        """The main graph, a body or a function of this state. KeyError where there is none."""
+        """Return the main graph, a body or a function of this state. KeyError if there is none."""
         if scope == MAIN:
             return self.state
         found = self._inner.graphs.get(scope) or self.ground.graph(scope)
@@ -109,7 +109,7 @@ class OverlayNodes(GraphIndex):
         return found
 
     def _changed(self, scope: int) -> "Graph | None":
-        """As `graph`, None for a body or function that is as in the file."""
+        """Like `graph`, but None for a body or function that equals the file's."""
         return self.state if scope == MAIN else self._inner.graphs.get(scope)
 
     def bodies(self, node: int) -> list[int]:
@@ -122,17 +122,17 @@ class OverlayNodes(GraphIndex):
     # Nodes
 
     def number(self, node: "onnx.NodeProto") -> int:
-        """The number of a node of the main graph or of a changed body or function, -1 for any other."""
+        """Return the number of a node of the main graph or of a changed body or function, -1 for any other."""
         own = self._numbers.get(id(node), -1)
         own = own if own >= 0 else self.ground.numbers.get(id(node), -1)
         return own if own >= 0 else self._inner.number(node)
 
     def proto(self, node: int) -> "onnx.NodeProto | None":
-        """A node of this state, or of the file, as a proto."""
+        """Return a node of this state, or of the file, as a proto."""
         return self.own.get(node) or self._inner.protos.get(node) or self.ground.proto(node)
 
     def label(self, node: int) -> str:
-        """What edits of the graph that the node stands in find it by."""
+        """Return the name by which edits of the node's graph find it."""
         proto = self.proto(node)
         return "" if proto is None else self.graph(self.node_scope(node)).label(proto)
 
@@ -177,14 +177,14 @@ class OverlayNodes(GraphIndex):
         return [attribute_text(data, (0, len(data))) for data in parts]
 
     def has(self, node: int) -> bool:
-        """Whether this state has the node of that number."""
+        """Return whether this state has the node with that number."""
         return node in self.own or (node < self._base.n_nodes and bool(self._alive[node]))
 
 
 def in_order(overlay: OverlayNodes, alive: NDArray[np.bool_]) -> tuple[Numbers, Places]:
-    """The file's nodes as its index has them, new ones right after what they read or before what reads them.
+    """Return the file's nodes in the order of the index, new ones right after what they read or before their readers.
 
-    alive: which of the file's nodes are still there. Returns the nodes, and what they are sorted by.
+    alive: which of the file's nodes remain. Returns the nodes, and their sort keys.
     """
     keys = _Keys(overlay)
     for number, node in overlay.own.items():
@@ -198,13 +198,13 @@ def in_order(overlay: OverlayNodes, alive: NDArray[np.bool_]) -> tuple[Numbers, 
 
 
 def by_place(numbers: NDArray[Any], places: Places) -> tuple[Numbers, Places]:
-    """Nodes and what they are sorted by, sorted."""
+    """Return nodes and their sort keys, sorted."""
     order = np.argsort(places, kind="stable")
     return numbers[order].astype(np.int32), places[order]
 
 
 class _Keys:
-    """What the new nodes are sorted by, among the numbers of the file's nodes."""
+    """Sort keys of the new nodes, between the numbers of the file's nodes."""
 
     def __init__(self, overlay: OverlayNodes) -> None:
         self._overlay, self._n_file = overlay, overlay.ground.index.n_nodes
@@ -222,13 +222,13 @@ class _Keys:
             self.of[number] = min(below) - step if below else self._start(scope) + step
 
     def _above(self, graph: "Graph", node: "onnx.NodeProto") -> list[float]:
-        """Where what it reads ends."""
+        """Return the position after everything it reads."""
         makers = (graph.lookups.makers.get(name) for name in node.input)
         numbers = (self._overlay.number(maker) for maker in makers if maker is not None)
         return [self._end(number) for number in numbers if number < self._n_file or number in self.of]
 
     def _below(self, graph: "Graph", node: "onnx.NodeProto") -> list[int]:
-        """The file's nodes that read what it makes."""
+        """Return the file's nodes that read its outputs."""
         readers = (reader for name in node.output for reader in graph.lookups.readers.get(name, ()))
         return [number for number in map(self._overlay.number, readers) if 0 <= number < self._n_file]
 
@@ -236,7 +236,7 @@ class _Keys:
         return self.of[number] if number in self.of else float(self._overlay.ground.after(number))
 
     def _start(self, scope: int) -> float:
-        """Where nodes go that read nothing and are not read: behind the main graph, the first in a body or function."""
+        """Return the position of unconnected nodes: after the main graph, or first in a body or function."""
         ground = self._overlay.ground
         nodes = ground.index.scope_nodes(scope)
         if not scope:

@@ -18,7 +18,7 @@ class OverlayTensors(OverlayNodes):
     """One state of the graph; this part knows its tensors."""
 
     def _holder(self, tensor: int) -> "Graph | None":
-        """The graph that knows of a tensor, None where the file's index does."""
+        """Return the graph that defines a tensor, None if the file's index does."""
         scope = self.tensor_scope(tensor)
         if tensor < self._base.n_tensors:
             return self._changed(scope)
@@ -67,7 +67,7 @@ class OverlayTensors(OverlayNodes):
         return "output" if name in outputs else "node"
 
     def _ends_of(self, scope: int, graph: "Graph") -> tuple[set[str], set[str]]:
-        """Names of a graph's inputs and outputs."""
+        """Return names of a graph's inputs and outputs."""
         if scope not in self._ends:
             self._ends[scope] = set(graph.input_names), set(graph.output_names)
         return self._ends[scope]

@@ -1,4 +1,4 @@
-"""Removing indexes that nobody opens any more. `GraphIndex.open` notes each use in the file's time."""
+"""Removes indexes that are no longer used. `GraphIndex.open` records each use in the file's time."""
 
 import shutil
 import time
@@ -20,9 +20,9 @@ class _Entry(NamedTuple):
 
 
 def prune_indexes(cache_root: Path, unused: float = UNUSED, most: int = MOST) -> tuple[int, int]:
-    """Remove the indexes that were not opened for `unused` seconds, and the least recently opened beyond `most` bytes.
+    """Remove the indexes not opened for `unused` seconds, and the least recently opened ones beyond `most` bytes.
 
-    Returns how many, and the bytes they took on the disk. One that is mapped somewhere stays readable there.
+    Returns how many, and the bytes they took on disk. An index that is mapped somewhere stays readable there.
     """
     kept = count = freed = 0
     for entry in sorted(_entries(cache_root / "graphs"), reverse=True):
@@ -41,12 +41,12 @@ def _entries(graphs: Path) -> Iterator[_Entry]:
         try:
             times = [path.stat().st_mtime for path in (folder, folder / INDEX_FILE) if path.exists()]
             yield _Entry(max(times), disk_use(folder), folder)
-        except (OSError, ValueError):  # removed by somebody else meanwhile
+        except (OSError, ValueError):  # another process removed it meanwhile
             continue
 
 
 def _forget(cache_root: Path) -> None:
-    """Remove the notes of model files whose index is gone."""
+    """Remove the records of model files whose index is gone."""
     left = {folder.name for folder in _listed(cache_root / "graphs")}
     for note in _listed(cache_root / "files"):
         try:

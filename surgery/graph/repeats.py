@@ -1,7 +1,7 @@
-"""Blocks of nodes that repeat: the equal layers of a network, found in the order of the nodes.
+"""Finds repeated blocks of nodes: the equal layers of a network, in the order of the nodes.
 
-Nodes are alike where operator, attributes and the type and shape of the first output are; which tensors they read does
-not matter. A repeat is a run of such nodes with a period.
+Nodes are similar if operator, attributes and the type and shape of the first output are equal; which tensors they read
+does not matter. A repeat is a periodic run of such nodes.
 """
 
 import re
@@ -22,7 +22,7 @@ Tokens = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Repeat:
-    """`count` equal blocks of `period` nodes each, one after the other from place `start` of the order on."""
+    """`count` equal blocks of `period` nodes each, consecutive in the order from position `start`."""
 
     start: int
     period: int
@@ -30,12 +30,12 @@ class Repeat:
 
     @property
     def end(self) -> int:
-        """The place after the last block."""
+        """Position after the last block."""
         return self.start + self.period * self.count
 
 
 def node_tokens(columns: Columns) -> Tokens:
-    """A number for each node, equal for nodes that are alike."""
+    """Return a number for each node, equal for similar nodes."""
     n_nodes = columns["node_op"].size
     parts = [columns["node_op"], columns["node_domain"], columns["node_scope"] > 0, _attribute_sums(columns)]
     outputs, at = columns["outputs"], columns["outputs_at"]
@@ -60,9 +60,9 @@ def _attribute_sums(columns: Columns) -> NDArray[np.int64]:
 
 
 def find_repeats(tokens: Tokens, name_at: Callable[[int], str], live: NDArray[np.int64]) -> list[Repeat]:
-    """The repeats among nodes in their order, those that cover most first taken, ascending; none overlap.
+    """Return the repeats among nodes in order, ascending and without overlap, preferring those that cover most.
 
-    name_at: the node's name. live[i]: tensors that cross from before place i to it or beyond; blocks are cut where
+    name_at: the node's name. live[i]: number of tensors that cross position i; blocks are split where
     numbers in the names change, and where few tensors cross. O(n log n).
     """
     runs = sorted(_runs(tokens), key=lambda run: (-_covered(*run), run[2]))
@@ -79,7 +79,7 @@ def find_repeats(tokens: Tokens, name_at: Callable[[int], str], live: NDArray[np
 
 
 def crossing(columns: Columns) -> NDArray[np.int64]:
-    """For each node's place, and the end: how many tensors made before it are read at it or later."""
+    """Return for each node's position, and the end: how many tensors made before it are read at it or later."""
     n_nodes = columns["node_op"].size
     producer, at = columns["tensor_producer"].astype(np.int64), columns["consumers_at"]
     read = (producer >= 0) & (at[1:] > at[:-1])
@@ -88,7 +88,7 @@ def crossing(columns: Columns) -> NDArray[np.int64]:
 
 
 def crossing_of(first: NDArray[np.int64], last: NDArray[np.int64], n_places: int) -> NDArray[np.int64]:
-    """As `crossing`, from the places of makers and last readers."""
+    """Like `crossing`, from the positions of makers and last readers."""
     change = np.zeros(n_places + 2, np.int64)
     forward = last > first
     np.add.at(change, first[forward] + 1, 1)
@@ -101,7 +101,7 @@ def _covered(start: int, end: int, period: int) -> int:
 
 
 def _runs(tokens: Tokens) -> Iterable[tuple[int, int, int]]:
-    """(start, end, period) of all stretches in which every token comes again after `period`."""
+    """Return (start, end, period) of all stretches in which every token recurs after `period`."""
     for period in _periods(tokens):
         same = np.concatenate([[False], tokens[period:] == tokens[:-period], [False]])
         edges = np.flatnonzero(np.diff(same.astype(np.int8)))
@@ -111,7 +111,7 @@ def _runs(tokens: Tokens) -> Iterable[tuple[int, int, int]]:
 
 
 def _periods(tokens: Tokens) -> list[int]:
-    """The commonest distances between a few nodes and the next that are like them."""
+    """Return the most frequent distances between a few nodes and the next similar ones."""
     if tokens.size < 2 * _GRAM:
         return list(range(2, tokens.size // 2 + 1))
     grams = np.zeros(tokens.size - _GRAM + 1, np.uint64)
@@ -125,7 +125,7 @@ def _periods(tokens: Tokens) -> list[int]:
 
 
 def _free_part(taken: NDArray[np.bool_], start: int, end: int) -> tuple[int, int]:
-    """The longest stretch of start … end that nothing has taken yet."""
+    """Return the longest part of start … end that is still unassigned."""
     edges = np.flatnonzero(np.diff(np.concatenate([[True], taken[start:end], [True]]).astype(np.int8)))
     if not edges.size:
         return start, start
@@ -134,7 +134,7 @@ def _free_part(taken: NDArray[np.bool_], start: int, end: int) -> tuple[int, int
 
 
 def _aligned(start: int, end: int, period: int, name_at: Callable[[int], str], live: NDArray[np.int64]) -> Repeat:
-    """The blocks of a stretch, cut at the best of the places that lose no block."""
+    """Return the blocks of a stretch, split at the best position that loses no block."""
     count = (end - start) // period
     spare = end - start - count * period
     cuts = min(count, _LOOK)
@@ -148,6 +148,6 @@ def _aligned(start: int, end: int, period: int, name_at: Callable[[int], str], l
 
 
 def _label(name: str) -> str:
-    """The beginning of a name, up to its first number."""
+    """Return the beginning of a name, up to its first number."""
     found = _FIRST_NUMBER.match(name)
     return found[0] if found else ""

@@ -1,11 +1,10 @@
-"""Searching nodes. A query is a list of terms that must all hold; quotes keep spaces together; case does
-not matter.
+"""Searches nodes. A query is a list of terms that must all match; quotes group words; case is ignored.
 
 text          in the node's name, its operator or the name of one of its outputs
 name:text     in the node's name
 op:text       in the operator type
 dtype:text    in the type of one of its outputs
-!term         the term does not hold (a lone ! is text)
+!term         the term does not match (a lone ! is text)
 """
 
 import re
@@ -31,7 +30,7 @@ def search(columns: Columns, names: Strings, query: str) -> NDArray[np.int32]:
 
 
 def terms(query: str) -> list[tuple[bool, str, str]]:
-    """Return (negated, field or "", text) for each term. A field without text yet holds for everything."""
+    """Return (negated, field or "", text) for each term. A field without text matches everything."""
     found = []
     for match in _TERM.finditer(query):
         negation, field, text = match.groups()
@@ -56,13 +55,13 @@ def _matches(columns: Columns, names: Strings, field: str, text: str) -> Mask:
 
 
 def _by_value(column: NDArray[Any], names: Strings, text: str) -> Mask:
-    """Mask of rows whose string, one of few, contains `text`."""
+    """Return a mask of rows whose string, out of few distinct ones, contains `text`."""
     wanted = [n for n in np.unique(column).tolist() if text.lower() in names[n].lower()]
     return np.isin(column, wanted)
 
 
 def _any_output(columns: Columns, tensors: Mask) -> Mask:
-    """Mask of nodes one of whose outputs is in `tensors`."""
+    """Return a mask of nodes with an output in `tensors`."""
     outputs, at = columns["outputs"], columns["outputs_at"]
     hits = tensors[outputs] & (outputs >= 0) if tensors.size else np.zeros(outputs.size, np.bool_)
     total = np.concatenate([np.zeros(1, np.int64), np.cumsum(hits)])

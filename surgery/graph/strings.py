@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from layerwise._tool.surgery.graph.columns import Columns
 
-_SEPARATOR = b"\xff"  # in no UTF-8 text, so that no match runs over the end of a string
+_SEPARATOR = b"\xff"  # not in any UTF-8 text, so that no match extends beyond a string
 
 
 class StringTable:
@@ -21,15 +21,14 @@ class StringTable:
         return self._ids.setdefault(text, len(self._ids))
 
     def columns(self, prefix: str) -> Columns:
-        """Return the columns `<prefix>_text`, `<prefix>_at` and, of the lower-case form, `<prefix>_low`,
-        `…_low_at`."""
+        """Return the columns `<prefix>_text`, `<prefix>_at` and, for lower case, `<prefix>_low`, `…_low_at`."""
         text, at = _joined(self._ids)
         low, low_at = _joined(name.lower() for name in self._ids)
         return {f"{prefix}_text": text, f"{prefix}_at": at, f"{prefix}_low": low, f"{prefix}_low_at": low_at}
 
 
 class Strings:
-    """Reads what StringTable wrote."""
+    """Reads StringTable's columns."""
 
     def __init__(self, columns: Columns, prefix: str) -> None:
         self._text, self._at = columns[f"{prefix}_text"], columns[f"{prefix}_at"]
@@ -46,7 +45,7 @@ class Strings:
         return bytes(self._text[self._at[number] : self._at[number + 1] - 1])
 
     def containing(self, part: str) -> NDArray[np.bool_]:
-        """Return a mask over all strings: which contain `part`, upper and lower case alike."""
+        """Return a mask over all strings: which contain `part`, ignoring case."""
         mask = np.zeros(len(self), np.bool_)
         needle = np.frombuffer(part.lower().encode(), np.uint8)
         if needle.size == 0:
@@ -64,7 +63,7 @@ def _joined(names: Iterable[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]
 
 
 def _positions(text: NDArray[np.uint8], needle: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Where `needle` starts in `text`: candidates by its rarest byte, thinned out byte by byte."""
+    """Return where `needle` starts in `text`: candidates by its rarest byte, filtered byte by byte."""
     last = text.size - needle.size + 1
     if last <= 0:
         return np.zeros(0, np.int64)

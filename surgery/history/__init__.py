@@ -1,1 +1,1 @@
-"""The edits made to a model: their history on file, requests to the warm worker, soundness of what they make."""
+"""The edits made to a model: their saved history, requests to the warm worker, validity checks of the results."""

@@ -1,7 +1,7 @@
-"""Requests to the warm worker while a model is edited: what an edit that needs an engine makes, and whether a state is
-sound.
+"""Requests to the warm worker while a model is edited: apply edits that need an engine, and check whether a state is
+valid.
 
-The worker keeps the model's structure; the states before are read from the history's own file.
+The worker keeps the model's structure; earlier states are read from the history's own file.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ _known: dict[tuple[str, int, int], Structure] = {}
 
 
 def answer_types(context: "JobContext", params: dict[str, Any]) -> dict[str, Any]:
-    """Write types and shapes of the main graph's tensors. params: path, out (a file for a GraphProto that has them as
+    """Write types and shapes of the main graph's tensors. params: path, out (a file for a GraphProto with them as
     value_info). Answer: nothing.
     """
     graph = onnx.GraphProto()
@@ -45,10 +45,10 @@ def answer_types(context: "JobContext", params: dict[str, Any]) -> dict[str, Any
 
 
 def answer_result(context: "JobContext", params: dict[str, Any]) -> dict[str, Any]:
-    """Write what edits make. params: path, log (the history's file), at (the entry they follow), edits, out (a file
+    """Write the result of edits. params: path, log (the history's file), at (the entry they follow), edits, out (a file
     for the structure), skip_misfits.
 
-    Answer: misfits, [place, reason] of the edits that do not fit and were left out. Without `skip_misfits` one that
+    Answer: misfits, [index, reason] of the edits that do not fit and were skipped. Without `skip_misfits` one that
     does not fit is an EditError.
     """
     structure, misfits = _state(params), []
@@ -70,11 +70,11 @@ def _write(params: dict[str, Any], data: bytes) -> None:
 
 
 def answer_check(context: "JobContext", params: dict[str, Any]) -> dict[str, Any]:
-    """Say whether what edits make is sound. params: path, log, at, and one of edits, result (a file that holds what
-    they make) and to (an entry of the history).
+    """Check whether the result of edits is valid. params: path, log, at, and one of edits, result (a file with their
+    result) and to (an entry of the history).
 
-    Answer: problems (texts); types: [tensor, before, after] of tensors of both whose type or shape is another; known:
-    name -> [dtype, shape] of these and of what new nodes make.
+    Answer: problems (texts); types: [tensor, before, after] of tensors in both whose type or shape changed; known: name
+    -> [dtype, shape] of these and of new nodes' outputs.
     """
     before, history = _history(params)
     before = history.structure_at(int(params["at"]))
@@ -121,7 +121,7 @@ def answer_script(context: "JobContext", params: dict[str, Any]) -> dict[str, An
 
 
 def changed_types(before: Structure, after: Structure) -> list[tuple[str, str, str]]:
-    """(tensor, before, after) of tensors whose type or shape differs, as text."""
+    """Return (tensor, before, after) of tensors whose type or shape differs, as text."""
     one, other = types_of(before), types_of(after)
     found = []
     for name, value in other.items():
@@ -141,7 +141,7 @@ def _state(params: dict[str, Any]) -> Structure:
 
 
 def _history(params: dict[str, Any]) -> tuple[Structure, History]:
-    """The model as the file has it, and its history."""
+    """Return the model as on file, and its history."""
     base = _structure(Path(params["path"]))
     return base, History(Path(params["log"]), base)
 

@@ -1,4 +1,4 @@
-"""Is a model still sound after an edit? Only what changed is checked: a large graph costs little more than a small."""
+"""Checks whether a model is still valid after an edit. Only changes are checked, so large graphs cost little more."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
@@ -22,14 +22,14 @@ _MOST_PROBLEMS = 20
 
 
 class Problem(NamedTuple):
-    """What is broken. node: label of the node, "" for the model as a whole. All text is safe to show."""
+    """A problem. node: label of the node, "" for the whole model. All text is escaped."""
 
     node: str
     message: str
 
 
 def edit_problems(before: Structure, after: Structure) -> list[Problem]:
-    """Return what is wrong with `after` in what `before` did not have: connections, onnx.checker, type inference."""
+    """Return problems of `after` that `before` did not have: connections, onnx.checker, type inference."""
     _, new = difference(before.nodes, after.nodes)
     found = [*_ends(after), *_lost(before, after), *_connections(after, new)]
     if found:
@@ -39,7 +39,7 @@ def edit_problems(before: Structure, after: Structure) -> list[Problem]:
 
 
 def problems(structure: Structure) -> list[Problem]:
-    """Return what is wrong with a model, all of it."""
+    """Return all problems of a model."""
     found = [*_ends(structure), *_connections(structure, structure.nodes)]
     found = found or [*_functions(structure, structure.functions), *_nodes(structure, structure.nodes, ())]
     return found[:_MOST_PROBLEMS]
@@ -54,7 +54,7 @@ def _ends(structure: Structure) -> Iterator[Problem]:
 
 
 def _lost(before: Structure, after: Structure) -> Iterator[Problem]:
-    """Tensors that are read, but were made only before the edit."""
+    """Return tensors that are read, but were made only before the edit."""
     gone, _ = difference(before.nodes, after.nodes)
     names = [name for node in gone for name in node.output]
     names += before.initializers.keys() - after.initializers.keys()
@@ -88,7 +88,7 @@ def _unmade(structure: Structure, node: onnx.NodeProto, name: str) -> Problem:
 
 
 def _retyped(before: Structure, after: Structure, new: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
-    """Nodes that are as they were, but read tensors of another type or shape."""
+    """Return unchanged nodes that read tensors of another type or shape."""
     old, seen = types_of(before), {id(node) for node in new}
     found: dict[int, onnx.NodeProto] = {}
     for name, value in types_of(after).items():
@@ -100,7 +100,7 @@ def _retyped(before: Structure, after: Structure, new: Sequence[onnx.NodeProto])
 
 
 def _nodes(structure: Structure, new: Sequence[onnx.NodeProto], retyped: Sequence[onnx.NodeProto]) -> Iterator[Problem]:
-    """What onnx's checker says of new nodes, and its inference of these and of those with other inputs."""
+    """Return the findings of onnx's checker for new nodes, and of inference for these and for nodes with new inputs."""
     known = types_of(structure)
     for nodes, check in ((new, True), (retyped, False)):
         sure = [node for node in nodes if _is_known(structure, known, node)]
@@ -111,7 +111,7 @@ def _nodes(structure: Structure, new: Sequence[onnx.NodeProto], retyped: Sequenc
 
 
 def _is_known(structure: Structure, known: Mapping[str, onnx.ValueInfoProto], node: onnx.NodeProto) -> bool:
-    """Whether inference can be strict with the node: its operator and the types of all that it reads are known."""
+    """Return whether inference can be strict with the node: its operator and the types of all its inputs are known."""
     if not _are_standard([node]):
         return False
     values = (known.get(name) for name in node.input if name and name not in structure.initializers)
@@ -137,28 +137,28 @@ def _refused(
 def _refusal(
     structure: Structure, known: Mapping[str, onnx.ValueInfoProto], nodes: Sequence[onnx.NodeProto], check: bool
 ) -> tuple[str | None, bool]:
-    """What onnx says against nodes, and whether it was strict."""
+    """Return onnx's findings about nodes, and whether it was strict."""
     model = part(structure, known, nodes)
     strict = _are_standard(model.graph.node) and all(value.type.WhichOneof("value") for value in model.graph.input)
     try:
         if check:
             onnx.checker.check_model(_all_typed(model))
         inferred(model, check_type=strict, strict=strict, values=True)
-    except Exception as error:  # ValidationError, InferenceError and what else native code raises
+    except Exception as error:  # ValidationError, InferenceError and other exceptions of native code
         raise_scarce(error)
         return _short(error), strict
     return None, strict
 
 
 def _are_standard(nodes: Iterable[onnx.NodeProto]) -> bool:
-    """Strict inference refuses operators, and inputs, that it does not know."""
+    """Strict inference rejects operators, and inputs, that it does not know."""
     return all(onnx.defs.has(node.op_type, "" if node.domain == "ai.onnx" else node.domain) for node in nodes)
 
 
 def _all_typed(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with some type for all it reads and gives: the checker wants one there, whichever it is.
+    """Return the model with some type for all inputs and outputs: the checker requires one, whichever it is.
 
-    External data inside nodes are left out: the checker would look for their files where it stands.
+    External data inside nodes are removed: the checker would look for their files in the current folder.
     """
     typed = onnx.ModelProto()
     typed.CopyFrom(model)

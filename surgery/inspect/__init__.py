@@ -1,1 +1,1 @@
-"""What is in a model, for people and for machines."""
+"""`inspect model`: the contents of a model, as text and as JSON."""

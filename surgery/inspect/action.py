@@ -16,9 +16,9 @@ _EVENT_CHARACTERS = 3000  # an event of the journal is at most 4 KB
 def action_inspect_model(context: "JobContext") -> dict[str, Any]:
     """Describe a model.
 
-    params: path; show (any of "layers", "attrs", "weights"); json (the result's "description" instead of
-    lines); shape_inference; external_data_dir; ignore_external_data. Lines are log events of level "out",
-    several lines in one event.
+    params: path; show (any of "layers", "attrs", "weights"); json (a "description" in the result instead of lines);
+    shape_inference; external_data_dir; ignore_external_data. Lines are log events of level "out", several lines in one
+    event.
     """
     params = context.params
     show, infer = list(params.get("show") or ()), bool(params.get("shape_inference"))

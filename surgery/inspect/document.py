@@ -1,4 +1,4 @@
-"""What `inspect model` says of an ONNX model, as a dictionary for machines."""
+"""The output of `inspect model` for an ONNX model as a dictionary."""
 
 from collections.abc import Collection, Iterable
 from typing import Any
@@ -17,8 +17,7 @@ VALUE_LIMIT = 1000
 
 
 def describe_model_json(model: ModelFile, show: Collection[str] = (), shape_inference: bool = False) -> dict[str, Any]:
-    """Return name, opsets, inputs, outputs, counts and, as `show` asks ("layers", "attrs", "weights"), the
-    rest.
+    """Return name, opsets, inputs, outputs, counts and what `show` requests ("layers", "attrs", "weights").
 
     Values are given for tensors of at most 1000 elements, with NaN and infinities as floats.
     BadFile if the bytes do not fit the format.

@@ -1,6 +1,6 @@
-"""What `inspect model` says of an ONNX model: text in Polygraphy's layout, and a dictionary for machines.
+"""The output of `inspect model` for an ONNX model: text in Polygraphy's layout.
 
-Differences, all on purpose: a tensor whose rank is unknown shows no shape (Polygraphy: an empty one), types
+Intentional differences: a tensor whose rank is unknown shows no shape (Polygraphy: an empty one), types
 that Polygraphy has no name for are named, control characters are escaped, lists of over 1000 values are cut
 short.
 """
@@ -40,7 +40,7 @@ def describe_model(model: ModelFile, show: Collection[str] = (), shape_inference
 
 
 def body(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the lines one tab further in, without the empty ones at the end."""
+    """Yield the lines one tab further in, without trailing empty ones."""
     blank: list[str] = []
     for line in lines:
         if not line.strip():
@@ -101,7 +101,7 @@ def _node_lines(node: Node, index: int, label: Callable[[str], str]) -> Iterator
 
 
 def entry_lines(head: str, inputs: Sequence[str], outputs: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of a node or layer: its heading, what it reads, what it makes."""
+    """Yield the lines of a node or layer: its heading, its inputs, its outputs."""
     yield head
     read, made = list(braced(inputs)), list(braced(outputs))
     if inputs and outputs:
@@ -159,7 +159,7 @@ def _tensor_lines(view: GraphView, label: str, tensor: Tensor, show: Collection[
 
 
 def attribute_text(value: Any) -> str:
-    """Return an attribute's value on one line, as Python writes it; strings as they are."""
+    """Return an attribute's value on one line, as Python writes it; strings unchanged."""
     if isinstance(value, Elided):
         items = ", ".join(repr(v) if isinstance(v, str) else attribute_text(v) for v in value.values)
         more = f", … ({value.total} in all)" if value.total > len(value.values) else ""

@@ -1,4 +1,4 @@
-"""A graph of a model as people read it: typed inputs, outputs, initializers, nodes and attribute values."""
+"""A graph of a model for display: typed inputs, outputs, initializers, nodes and attribute values."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -33,16 +33,16 @@ _LIST_OF = {6: _FLOAT, 7: _INT, 8: _STRING, 9: _TENSOR, 10: _GRAPH, 12: _SPARSE,
 
 @dataclass(frozen=True)
 class Elided:
-    """A list attribute: its first values, and how many there are."""
+    """A list attribute: its first values, and its length."""
 
     values: list[Any]
     total: int
 
 
 class GraphView:
-    """One graph (the main one or a body) over a structure's bytes. Reads on demand, keeps no node.
+    """One graph (the main one or a body) over a structure's bytes. Reads on demand, caches no node.
 
-    known: what is known of each tensor's type, outer graphs' tensors among them. WireError for damaged bytes.
+    known: types of tensors as far as known, including those of outer graphs. WireError for damaged bytes.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class GraphView:
             yield attribute.name, self._attribute(attribute)
 
     def attribute_bytes(self, node: Node) -> list[bytes]:
-        """Return a node's attributes as they are serialised, one bytes object each."""
+        """Return a node's serialised attributes, one bytes object each."""
         return [self._data[start:end] for start, end in node.attributes]
 
     def _attribute(self, attribute: Attribute) -> Any:
@@ -118,8 +118,7 @@ class GraphView:
         return value
 
     def array(self, tensor: Tensor) -> "NDArray[Any]":
-        """Return a tensor's values, mapped where they lie in a file. BadFile if they do not fit the
-        tensor."""
+        """Return a tensor's values, memory-mapped if in a file. BadFile if they do not match the tensor."""
         from layerwise._tool.backends.model.weight_arrays import mapped_array, parsed_array, raw_array
 
         model = self._model
@@ -137,7 +136,7 @@ class GraphView:
 
 
 def open_view(model: ModelFile, structure: bytes) -> tuple[GraphView, Model]:
-    """Return the main graph of a structure, and the head of the model."""
+    """Return the main graph of a structure, and the top level of the model."""
     head = read_model(structure)
     return GraphView(model, structure, head.graph), head
 

@@ -1,1 +1,1 @@
-"""Models without their weights as values that never change, and views of their graphs."""
+"""Models without their weights as immutable values, and views of their graphs."""

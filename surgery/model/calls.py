@@ -1,4 +1,4 @@
-"""Which nodes call functions of the model that are other than they were."""
+"""The nodes that call functions that have changed."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ Functions = tuple[onnx.FunctionProto, ...]
 
 
 def changed_functions(old: Functions, new: Functions) -> frozenset[str]:
-    """Return the names, as `called` gives them, of functions that differ, come or go, and of those that call them."""
+    """Return the names (as in `called`) of functions that differ, were added or removed, and of their callers."""
     if old is new:
         return frozenset()
     before, after = ({id(function): function for function in functions} for functions in (old, new))
@@ -27,7 +27,7 @@ def changed_functions(old: Functions, new: Functions) -> frozenset[str]:
 
 
 def callers(structure: Structure, names: Iterable[str]) -> list[onnx.NodeProto]:
-    """Return the main graph's nodes that call one of these functions, in their bodies too."""
+    """Return the main graph's nodes that call one of these functions, also in their bodies."""
     wanted = frozenset(names)
     if not wanted:
         return []
@@ -39,5 +39,5 @@ def callers(structure: Structure, names: Iterable[str]) -> list[onnx.NodeProto]:
 
 
 def called(node: onnx.NodeProto) -> str:
-    """Return the name of the function that a node would call, as `function_name` names it."""
+    """Return the name of the function that a node would call, in the form of `function_name`."""
     return f"{node.domain}:{node.op_type}" if node.domain else str(node.op_type)

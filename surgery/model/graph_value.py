@@ -1,4 +1,4 @@
-"""A graph as a value: its nodes, ends, weights and what is declared, with who makes and who reads which tensor."""
+"""A graph as a value: nodes, inputs, outputs, weights and declarations, with makers and readers of tensors."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,11 +16,11 @@ Proto = TypeVar("Proto", bound=Message)
 Nodes = tuple[onnx.NodeProto, ...]
 Values = tuple[onnx.ValueInfoProto, ...]
 OUTPUT = "output:"
-_FEW = 32  # nodes; more are replaced in one pass over all
+_FEW = 32  # nodes; more are replaced in one pass
 
 
 def changed(proto: Proto, **fields: object) -> Proto:
-    """Return a copy of `proto` in which the scalar `fields` have other values."""
+    """Return a copy of `proto` with other values in the scalar `fields`."""
     copy: Proto = type(proto)()
     copy.CopyFrom(proto)
     for name, value in fields.items():
@@ -35,10 +35,10 @@ def node_label(node: onnx.NodeProto) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph:
-    """A graph: the main one, a body, or a function's. The order of nodes is the file's, not promised to be topological.
+    """A graph: the main one, a body, or a function's. The order of nodes is the file's, not necessarily topological.
 
     values: value_info by name. initializers: by name, in order; large ones external. frame: the rest of its proto.
-    outer: the graph whose node it is a body of.
+    outer: the graph that contains the body's node.
     """
 
     nodes: Nodes
@@ -66,19 +66,19 @@ class Graph:
         return replace(self, _known=list(self._known), carried=list(self.carried), **fields)
 
     def forget(self) -> None:
-        """Drop what was derived of this version; it is derived again when it is asked for."""
+        """Drop the lookups of this version; they are rebuilt on demand."""
         self._known.clear()
         self.carried.clear()
 
     def learn_from(self, other: "Graph") -> None:
-        """Take over what was derived of another version, if nothing was of this one: deriving what differs is less."""
+        """Reuse the lookups of another version, if this one has none: updating them is cheaper than building them."""
         if not self._known:
             self._known.extend(other._known)
         if not self.carried:
             self.carried.extend(other.carried)
 
     def replaced(self, nodes: Mapping[int, Iterable[onnx.NodeProto]]) -> Self:
-        """Return the graph with other nodes in the place of some; `nodes`: id(node) -> what stands there then."""
+        """Return the graph with some nodes replaced; `nodes`: id(node) -> its replacements."""
         kept, at, ids = list[onnx.NodeProto](), 0, list(map(id, self.nodes))
         for place in sorted(map(ids.index, nodes)) if len(nodes) < _FEW else range(len(ids)):
             if ids[place] in nodes:
@@ -91,12 +91,12 @@ class Graph:
 
     @property
     def is_function(self) -> bool:
-        """A function has no initializers of its own and no types."""
+        """Whether it is a function, without initializers of its own and types."""
         return isinstance(self.frame, onnx.FunctionProto)
 
     @property
     def input_names(self) -> list[str]:
-        """Names of what must be fed: graph inputs that are no initializers."""
+        """Names of the required inputs: graph inputs that are not initializers."""
         return [value.name for value in self.inputs if value.name not in self.initializers]
 
     @property
@@ -109,7 +109,7 @@ class Graph:
         return {sparse.values.name for sparse in getattr(self.frame, "sparse_initializer", ())}
 
     def defines(self, name: str) -> bool:
-        """True if the tensor is made, fed or stored in this very graph."""
+        """True if the tensor is made, fed or stored in this graph itself."""
         return (
             name in self.lookups.makers
             or name in self.initializers
@@ -118,30 +118,30 @@ class Graph:
         )
 
     def has(self, name: str) -> bool:
-        """True if nodes here can read the tensor; bodies see what the graphs around them define."""
+        """True if nodes here can read the tensor; bodies see the tensors of outer graphs."""
         return self.defines(name) or (self.outer is not None and self.outer.has(name))
 
     def taken(self, name: str) -> bool:
-        """True if a new tensor may not have this name: it is used here, in bodies or around this graph."""
+        """True if a new tensor may not have this name: it is used here, in bodies or in outer graphs."""
         known = self.lookups
         used = name in known.makers or name in known.readers or name in self.initializers or name in self.values
         used = used or any(value.name == name for value in (*self.inputs, *self.outputs))
         return used or name in known.inner_names or (self.outer is not None and self.outer.taken(name))
 
     def fresh(self, wish: str, besides: Iterable[str] = ()) -> str:
-        """Return a free tensor name: `wish`, or with a number after it; none of `besides`."""
+        """Return an unused tensor name: `wish`, or with a number appended; not in `besides`."""
         used = frozenset(besides)
         return _free(wish, lambda name: name in used or self.taken(name))
 
     def fresh_node(self, wish: str, besides: Iterable[str] = ()) -> str:
-        """Return a node name that no node of this graph has."""
+        """Return an unused node name."""
         used = frozenset(besides)
         return _free(wish, lambda name: name in used or name in self.lookups.by_name)
 
     def node(self, name: str) -> onnx.NodeProto:
-        """Return the node with that name or, where none has it, the one that makes the tensor `name`.
+        """Return the node with that name or, if there is none, the one that makes the tensor `name`.
 
-        "output:NAME" is the one that makes that tensor, whatever others are named. LayerwiseError if there is none, or
+        "output:NAME" is always the one that makes that tensor. LayerwiseError if there is none, or
         several have the name: their outputs' names tell them apart.
         """
         named = self.lookups.by_name.get(name, ())
@@ -157,7 +157,7 @@ class Graph:
         raise LayerwiseError(f"there is no node {shown(name, 120)!r}")
 
     def label(self, node: onnx.NodeProto) -> str:
-        """Return what `node` finds the node by: its name, or its first output where the name does not tell."""
+        """Return the name by which `node` finds the node: its own, or its first output if that is not unique."""
         if len(self.lookups.by_name.get(node.name, ())) == 1:
             return node.name
         output: str = next(filter(None, node.output), node.name)
@@ -169,7 +169,7 @@ class Graph:
         return any(value.name == name for value in self.outputs)
 
     def value(self, name: str) -> onnx.ValueInfoProto | None:
-        """Return what is declared of a tensor: as value_info, output or input."""
+        """Return the declaration of a tensor: as value_info, output or input."""
         known = self.values.get(name)
         return known or next((v for v in (*self.outputs, *self.inputs) if v.name == name), None)
 
@@ -177,12 +177,12 @@ class Graph:
 
     @classmethod
     def of(cls, graph: onnx.GraphProto, outer: "Graph | None" = None) -> "Graph":
-        """Take a body apart."""
+        """Convert a body's GraphProto."""
         return Graph(**graph_parts(graph), outer=outer)
 
     @classmethod
     def of_function(cls, function: onnx.FunctionProto) -> "Graph":
-        """Take a function apart; its inputs and outputs are names without types."""
+        """Convert a FunctionProto; its inputs and outputs are names without types."""
         return Graph(
             nodes=tuple(function.node),
             inputs=tuple(onnx.ValueInfoProto(name=name) for name in function.input),

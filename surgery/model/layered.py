@@ -1,4 +1,4 @@
-"""A table that shares its entries with the version it was made from: a copy costs what was changed, not all."""
+"""A dict that shares its entries with the version it was copied from: a copy costs only its changes."""
 
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any, Generic, TypeVar, overload
@@ -7,18 +7,18 @@ T = TypeVar("T")
 V = TypeVar("V")
 _GONE: Any = object()
 _UNKNOWN: Any = object()
-_WORTH_SHARING = 8  # one that differs in more than an eighth of its entries is copied whole
+_WORTH_SHARING = 8  # one that differs in more than an eighth of its entries is copied completely
 
 
 class Layered(MutableMapping[str, V], Generic[V]):
-    """Entries that were set or deleted here, over a dict that others share and nobody changes any more."""
+    """Entries that were set or deleted here, on top of a dict that others share and nobody changes."""
 
     def __init__(self, base: dict[str, V]) -> None:
         self._base = base
         self._own: dict[str, V] = {}
 
     def copy(self) -> "Layered[V]":
-        """Return a table with the same entries; changing one does not change the other."""
+        """Return an independent table with the same entries."""
         if len(self._own) * _WORTH_SHARING > len(self._base):
             return Layered(dict(self))
         other = Layered(self._base)

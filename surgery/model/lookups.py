@@ -1,4 +1,4 @@
-"""Who makes and who reads which tensor of a graph: carried over from one version to the next."""
+"""Makers and readers of a graph's tensors, updated from one version to the next."""
 
 from collections import deque
 from collections.abc import Iterable, MutableMapping
@@ -18,12 +18,12 @@ Makers = MutableMapping[str, onnx.NodeProto]
 Several = MutableMapping[str, Nodes]
 _last: deque[tuple[Nodes, Nodes, tuple[list[onnx.NodeProto], list[onnx.NodeProto]]]] = deque(maxlen=2)
 """The last differences: one edit asks for the same one several times."""
-_WORTH_CARRYING = 4  # a change of more than a fourth of the nodes is indexed afresh
+_WORTH_CARRYING = 4  # a change of more than a quarter of the nodes is indexed from scratch
 
 
 class Lookups:
     """makers: tensor -> the first node that makes it. readers: tensor -> nodes that read it, captures of bodies
-    included, each once, in no particular order. by_name: name -> nodes of that name. bodied: nodes with bodies, by id.
+    included, each once, in no particular order. by_name: name -> nodes with it. bodied: nodes with bodies, by id.
     """
 
     def __init__(self, nodes: tuple[onnx.NodeProto, ...]) -> None:
@@ -36,7 +36,7 @@ class Lookups:
         self.makers, self.readers, self.by_name = Layered(makers), Layered(readers), Layered(by_name)
 
     def carried(self, nodes: tuple[onnx.NodeProto, ...]) -> "Lookups":
-        """Return the lookups of `nodes`, which mostly are the same objects."""
+        """Return the lookups of `nodes`, which are mostly the same objects."""
         if nodes is self.nodes:
             return self
         gone, new = difference(self.nodes, nodes)
@@ -101,7 +101,7 @@ def _difference(old: Nodes, new: Nodes) -> tuple[list[onnx.NodeProto], list[onnx
 
 
 def _common(a: Nodes, b: Nodes) -> int:
-    """How many elements two tuples have in common at their beginning, the very same objects."""
+    """Return the length of the common prefix of two tuples, by identity."""
     return next(compress(count(), map(is_not, a, b)), min(len(a), len(b)))
 
 

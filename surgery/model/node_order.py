@@ -1,4 +1,4 @@
-"""The order that nodes can run in."""
+"""Topological order of nodes."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from layerwise._tool.surgery.model.topological_order import topological_order
 
 
 def topological(nodes: Sequence[onnx.NodeProto], node_reads: Sequence[Sequence[str]]) -> list[int]:
-    """Return an order of the nodes in which each tensor is made before it is read; the given order if it is one.
+    """Return the nodes in topological order; unchanged if they already are.
 
     LayerwiseError if there is a cycle.
     """

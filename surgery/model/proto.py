@@ -1,4 +1,4 @@
-"""Small tools for building changed copies of a ModelProto."""
+"""Helpers for building changed copies of a ModelProto."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -13,7 +13,7 @@ Proto = TypeVar("Proto", bound=Message)
 
 
 def all_names(graph: onnx.GraphProto) -> Counter[str]:
-    """Return every tensor name in the graph and its bodies, at any depth: names a new tensor may not take."""
+    """Return every tensor name in the graph and its bodies, at any depth, which a new tensor may not use."""
     names = Counter(value.name for value in [*graph.input, *graph.output, *graph.value_info])
     names.update(tensor.name for tensor in graph.initializer)
     for node in graph.node:
@@ -24,7 +24,7 @@ def all_names(graph: onnx.GraphProto) -> Counter[str]:
 
 
 def fresh(taken: Counter[str], wish: str) -> str:
-    """Return `wish`, or with a number after it if that is `taken`, and take it."""
+    """Return `wish`, with a number appended if that is `taken`, and add it to `taken`."""
     name, number = wish, 1
     while taken[name]:
         number += 1
@@ -34,7 +34,7 @@ def fresh(taken: Counter[str], wish: str) -> str:
 
 
 def shell(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model without its nodes, weights and value_info; nothing large is copied."""
+    """Return the model without its nodes, weights and value_info; nothing large is copied."""
     bare = remainder(model, ("graph",))
     bare.graph.CopyFrom(remainder(model.graph, ("node", "initializer", "value_info")))
     return bare

@@ -1,4 +1,4 @@
-"""A model read anew that mostly equals one at hand: what is equal is taken from there."""
+"""Shares equal parts of a newly read model with one already in memory."""
 
 import onnx
 
@@ -6,9 +6,9 @@ from layerwise._tool.surgery.model.structure import Structure
 
 
 def shared(structure: Structure, known: Structure) -> Structure:
-    """Return `structure` with the very nodes and weights of `known` where they are equal.
+    """Return `structure` with the nodes and weights of `known` wherever they are equal.
 
-    Memory is shared then, and whatever is derived of a version is carried over instead of being derived again.
+    This shares memory, and lets derived data of a version be updated instead of rebuilt.
     """
     makers, weights = known.lookups.makers, known.initializers
     result = structure.with_(

@@ -1,7 +1,7 @@
-"""A model without its weights, as a value: nothing in it is ever changed, an edit makes a new one.
+"""A model without its weights, as an immutable value: an edit makes a new one.
 
-Versions of a model share all that is equal between them. Protos in a structure are never mutated: `changed` gives a
-copy to change. Large weights are references into the files they came from (`folder`), so no version costs their bytes.
+Versions of a model share all equal parts. Protos in a structure are never modified: `changed` returns a
+modified copy. Large weights are references into the files they came from (`folder`), so no version costs their bytes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +47,7 @@ class Structure(Graph):
 
     @classmethod
     def from_proto(cls, model: onnx.ModelProto, folder: Path | None = None, base: Path | None = None) -> "Structure":
-        """Take a ModelProto apart; it must not be changed afterwards."""
+        """Convert a ModelProto, which must not be changed afterwards."""
         outside = ("graph", "functions", "opset_import", "ir_version", "metadata_props")
         return Structure(
             **graph_parts(model.graph),
@@ -61,7 +61,7 @@ class Structure(Graph):
         )
 
     def proto(self) -> onnx.ModelProto:
-        """Return a ModelProto of its own; large weights are external, relative to `folder`."""
+        """Return an independent ModelProto; large weights are external, relative to `folder`."""
         model = onnx.ModelProto()
         model.CopyFrom(self.rest)
         model.ir_version = self.ir_version
@@ -86,7 +86,7 @@ class Structure(Graph):
         return graph
 
     def at(self, scope: Scope, edit: Callable[[Graph], Graph]) -> "Structure":
-        """Return the model in which the graph at `scope` is what `edit` makes of it."""
+        """Return the model with the graph at `scope` replaced by the result of `edit`."""
         function = self._function(scope)
         if function is None:
             result = _within(self, _steps(scope), edit)
@@ -104,7 +104,7 @@ class Structure(Graph):
 
 
 def function_name(function: onnx.FunctionProto) -> str:
-    """Return "domain:name", with ":overload" after it where there is one, as the graph index names it."""
+    """Return "domain:name", followed by ":overload" if there is one, as in the graph index."""
     name = f"{function.domain}:{function.name}" if function.domain else function.name
     overload = getattr(function, "overload", "")
     return f"{name}:{overload}" if overload else name

@@ -1,15 +1,14 @@
-"""Topological order of a graph's nodes, stable: nodes keep the file's order wherever dependencies allow
-it."""
+"""Stable topological order of a graph's nodes: they keep file order wherever dependencies allow it."""
 
 import heapq
 from collections.abc import Sequence
 
 
 def topological_order(reads: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
-    """Return the nodes' positions in topological order, and those that lie on or behind a cycle.
+    """Return the nodes' positions in topological order, and those on or after a cycle.
 
-    reads: for each node the positions of the nodes whose outputs it reads. Where there is a cycle the nodes
-    stay in file order. O(n + edges) if the file is sorted already, O(n log n + edges) otherwise.
+    reads: for each node the positions of the nodes whose outputs it reads. If there is a cycle, the nodes
+    stay in file order. O(n + edges) if the file is already sorted, O(n log n + edges) otherwise.
     """
     if all(source < node for node, sources in enumerate(reads) for source in sources):
         return list(range(len(reads))), []

@@ -1,1 +1,1 @@
-"""Subgraphs that plugins take the place of, by Polygraphy's pattern files."""
+"""Subgraphs that plugins can replace, with Polygraphy's pattern files."""

@@ -1,4 +1,4 @@
-"""The job action `plugins`: what plugins match in a model, and their nodes put into it."""
+"""The job action `plugins`: finds subgraphs that plugins match, and inserts the plugins' nodes."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class PluginSpec(Spec, frozen=True):
     """What to do with the plugins of a folder.
 
-    list: say what matches; match: write that to `config` too; replace: put the plugins' nodes in place by `config`,
+    list: report matches; match: write them to `config` too; replace: insert the plugins' nodes according to `config`,
     into `output`. include, exclude: plugins by name.
     """
 
@@ -40,7 +40,7 @@ class PluginSpec(Spec, frozen=True):
 def plugins(context: "JobContext") -> dict[str, Any]:
     """Do what `context.params` (a PluginSpec) says. Rows of the table plugins: name, op, instances (how many).
 
-    Result: path, of what was written, or None.
+    Result: path of the written file, or None.
     """
     try:
         spec = msgspec.convert(context.params, PluginSpec)

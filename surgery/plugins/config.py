@@ -1,4 +1,4 @@
-"""Polygraphy's config.yaml: which subgraphs plugins replace, a document a plugin, to be edited by hand."""
+"""Polygraphy's config.yaml: the subgraphs that plugins replace, one document per plugin, editable by hand."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -10,11 +10,11 @@ from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.filesystem.files import read_file
 from layerwise._tool.surgery.plugins.patterns import Instance, Match, instance_of
 
-_MOST = 4 << 20  # bytes, and values
+_MOST = 4 << 20  # limits: bytes, and values
 
 
 def config_text(matches: Iterable[Match]) -> str:
-    """Return the configuration of the plugins that match anything."""
+    """Return the configuration of the plugins with matches."""
     documents = [
         {"name": match.name, "op": match.op, "instances": [_plain_instance(instance) for instance in match.instances]}
         for match in matches
@@ -25,7 +25,7 @@ def config_text(matches: Iterable[Match]) -> str:
 
 
 def read_config(path: Path) -> list[Match]:
-    """Read a configuration. BadFile if it cannot be read or is none; UsageError for an instance that is none."""
+    """Read a configuration. BadFile if it cannot be read or is invalid; UsageError for an invalid instance."""
     try:
         documents = list(yaml.safe_load_all(read_file(path, _MOST).decode("utf-8")))
         _check_aliases(path, documents)
@@ -37,7 +37,7 @@ def read_config(path: Path) -> list[Match]:
 
 
 def _check_aliases(path: Path, documents: list[Any]) -> None:
-    """Raise BadFile if aliases make far more values of a document than there is text of it, or go in circles."""
+    """Raise BadFile if aliases expand to far more values than the document has text, or are circular."""
     waiting, count = list(documents), 0
     while waiting:
         value = waiting.pop()
@@ -65,7 +65,7 @@ def _plain_instance(instance: Instance) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """What YAML has a word for: NumPy's numbers and arrays as Python's, anything else as text."""
+    """Return a value in YAML types: NumPy's numbers and arrays as Python's, anything else as text."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):

@@ -1,10 +1,10 @@
-"""Subgraphs that a plugin can take the place of: found and replaced by pattern files as Polygraphy has them.
+"""Finds and replaces subgraphs that a plugin implements, with pattern files like Polygraphy's.
 
 A plugin is a folder with a `pattern.py`:
     get_plugin_metadata() -> {"name": …, "op": …}
     get_matching_subgraphs(graph) -> [{"inputs": [names], "outputs": [names], "attributes": {…}}], or
-    get_plugin_pattern() -> an onnx_graphsurgeon.GraphPattern, whose matches are taken as they are
-    replace_with_plugin(graph, input_tensors, output_tensors, attrs, op), if one node in their place is not enough
+    get_plugin_pattern() -> an onnx_graphsurgeon.GraphPattern, whose matches are used unchanged
+    replace_with_plugin(graph, input_tensors, output_tensors, attrs, op), if a single node is not enough
 Scripts are the user's code: only a job runs them.
 """
 
@@ -28,7 +28,7 @@ Attributes = dict[str, object]
 
 @dataclass(frozen=True)
 class Instance:
-    """A subgraph, by the names of the tensors that go in and come out."""
+    """A subgraph, by the names of its input and output tensors."""
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -37,7 +37,7 @@ class Instance:
 
 @dataclass(frozen=True)
 class Match:
-    """What a plugin can replace. name, op: as its metadata has them; folder: its name in the plugin folder."""
+    """The matches of a plugin. name, op: from its metadata; folder: its name in the plugin folder."""
 
     folder: str
     name: str
@@ -46,7 +46,7 @@ class Match:
 
 
 def plugin_names(plugins: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> list[str]:
-    """Return the plugins of a folder by name. UsageError if there are none, or one that is named is not there."""
+    """Return the plugins of a folder by name. UsageError if there are none, or a named one is missing."""
     there = sorted(path.parent.name for path in plugins.glob(f"*/{PATTERN}") if path.is_file())
     if not there:
         raise UsageError(f"{shown(str(plugins))} holds no plugins: there is no */{PATTERN} in it")
@@ -57,10 +57,10 @@ def plugin_names(plugins: Path, include: Sequence[str] = (), exclude: Sequence[s
 
 
 def find_matches(structure: Structure, plugins: Path, name: str) -> Match:
-    """Run one plugin's pattern on the model. UsageError or LayerwiseError for a script that is wrong or fails."""
+    """Run one plugin's pattern on the model. UsageError or LayerwiseError for an invalid or failing script."""
     script = plugins / name / PATTERN
     module = load_script(script.absolute())
-    graph = to_graph(structure)  # a graph of its own: the script may change it
+    graph = to_graph(structure)  # a separate graph: the script may change it
     with script_errors(script.absolute(), f"plugin {name}"):
         found = _matching(module, graph)
     instances = tuple(instance_of(item, name) for item in found or ())
@@ -88,7 +88,7 @@ def _call(module: ModuleType, name: str, script: Path) -> Any:
 
 
 def instance_of(item: Any, plugin: str) -> Instance:
-    """Return what a script or a configuration describes. UsageError if it is no instance of a subgraph."""
+    """Return what a script or a configuration describes. UsageError if it is not an instance of a subgraph."""
     item = item if isinstance(item, Mapping) else {}
     inputs, outputs, attributes = item.get("inputs"), item.get("outputs"), item.get("attributes") or {}
     if not (_are_names(inputs) and _are_names(outputs) and outputs and isinstance(attributes, Mapping)):
@@ -104,9 +104,9 @@ def _are_names(value: Any) -> bool:
 def replace_matches(
     structure: Structure, plugins: Path, matches: Iterable[Match], done: Callable[[Match, int], None]
 ) -> Structure:
-    """Return the model with the plugins' nodes in the place of the subgraphs; `done` gets how many of each.
+    """Return the model with the subgraphs replaced by the plugins' nodes; `done` gets the count of each.
 
-    Names of a match that the model has not (any more) are a LayerwiseError; so is a script that fails.
+    LayerwiseError for names of a match that the model does not have (any more), and for a script that fails.
     """
     graph = to_graph(structure)
     for match in matches:
@@ -129,7 +129,7 @@ def replace_matches(
 
 
 def _replace(graph: gs.Graph, input_tensors: list[Any], output_tensors: list[Any], attrs: Attributes, op: str) -> bool:
-    """One node in the place of what makes the outputs; what else reads the inputs is not touched."""
+    """Replace the makers of the outputs by one node; other readers of the inputs are unchanged."""
     for tensor in output_tensors:
         tensor.inputs.clear()
     names = {node.name for node in graph.nodes}

@@ -1,4 +1,4 @@
-"""A structure as an onnx-graphsurgeon graph and back, for scripts of users; large weights stay in their files."""
+"""Converts a structure to an onnx-graphsurgeon graph and back, for user scripts; large weights stay in their files."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ from layerwise._tool.surgery.model.structure import Structure
 
 
 class _FileValues(LazyValues):  # type: ignore[misc]
-    """Values that are read from their file once somebody looks at them."""
+    """Values that are read from their file on access."""
 
     def __init__(self, tensor: TensorProto, folder: Path | None) -> None:
         super().__init__(tensor)
@@ -28,10 +28,10 @@ class _FileValues(LazyValues):  # type: ignore[misc]
 
 
 def to_graph(structure: Structure) -> gs.Graph:
-    """Return the model as a graph to look at and change. LayerwiseError if graphsurgeon cannot take it."""
+    """Return the model as a graph to read and change. LayerwiseError if graphsurgeon does not support it."""
     try:
         graph = gs.import_onnx(structure.proto())
-    except Exception as error:  # it raises what it likes
+    except Exception as error:  # it raises arbitrary exceptions
         raise_scarce(error)
         raise LayerwiseError(f"onnx-graphsurgeon cannot take the model: {shown(str(error), 300)}") from None
     for tensor in _constants(graph):
@@ -42,10 +42,10 @@ def to_graph(structure: Structure) -> gs.Graph:
 
 
 def from_graph(graph: gs.Graph, structure: Structure) -> Structure:
-    """Return a changed graph of `to_graph(structure)` as a structure. LayerwiseError if it is no model any more."""
+    """Return a changed graph of `to_graph(structure)` as a structure. LayerwiseError if it is no longer a model."""
     try:
         model = gs.export_onnx(graph)
-    except Exception as error:  # it raises what it likes
+    except Exception as error:  # it raises arbitrary exceptions
         raise_scarce(error)
         raise LayerwiseError(f"onnx-graphsurgeon cannot write the graph: {shown(str(error), 300)}") from None
     result = Structure.from_proto(model, structure.folder, structure.base)

@@ -1,1 +1,1 @@
-"""FP16 and bfloat16 written into graphs, node by node or whole."""
+"""Converts graphs to FP16 and bfloat16, node by node or completely."""

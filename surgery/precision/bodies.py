@@ -1,4 +1,4 @@
-"""The bodies of If, Loop and Scan in FP16 or bfloat16: each keeps the types that it is given and gives."""
+"""The bodies of If, Loop and Scan in FP16 or bfloat16; each keeps the types of its inputs and outputs."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -20,7 +20,7 @@ def lower_bodies(
 ) -> tuple[list[Plan], list[str]]:
     """Rewrite all bodies of `model` in place, inner ones first.
 
-    What a body reads of the graphs around it stays in FP32 there and is cast inside. Returns the bodies' plans, and the
+    Captures stay in FP32 outside and are cast inside. Returns the bodies' plans, and the
     constants that were clipped. LayerwiseError as `surgery.precision.nodes.convert_precision`.
     """
     plans: list[Plan] = []
@@ -32,7 +32,7 @@ def lower_bodies(
             lower(alone.graph, tensor_types(alone))
             plan = Plan.of(alone, low, keep)
             rewrite = Rewrite(alone, low, plan, folder, emulate=False, saturate=True)
-            rewrite.names += names  # also apart from other bodies' names: onnx's inference takes those for the same
+            rewrite.names += names  # also not used in other bodies: onnx's inference treats equal names as the same
             _put_back(body, rewrite.result().graph)
             names.update(rewrite.names.keys())
             plans.append(plan)
@@ -50,7 +50,7 @@ def _bodies(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.GraphProto]:
 
 
 def _alone(model: onnx.ModelProto, body: onnx.GraphProto, types: Mapping[str, int]) -> onnx.ModelProto:
-    """The body as a model: what it captures comes as inputs, after its own."""
+    """Return the body as a model: its captures become inputs, after its own."""
     alone = shell(model)
     alone.graph.CopyFrom(body)
     for name in captures(body):

@@ -1,4 +1,4 @@
-"""A whole model in FP16 or bfloat16, with the nodes named by the user kept in FP32."""
+"""Converts a whole model to FP16 or bfloat16, keeping user-named nodes in FP32."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ from layerwise._tool.surgery.rewrite.tidy import in_order
 
 @dataclass(frozen=True)
 class Converted:
-    """A converted model. Counts are of the nodes as they were.
+    """A converted model. Counts are of the original nodes.
 
-    low: nodes that compute in the low type now; kept: those that could and stay in FP32 as asked; other: those that
-    cannot. clipped: constants with values beyond the low type's range, which are its largest value now.
+    low: nodes that now compute in the low type; kept: those that could but were kept in FP32; other: those that
+    cannot. clipped: constants with values beyond the low type's range, now clipped to its largest value.
     """
 
     structure: Structure
@@ -33,11 +33,11 @@ class Converted:
 def to_low_precision(
     structure: Structure, low: LowType, keep: Collection[str] = (), *, bodies: bool = False
 ) -> Converted:
-    """Convert all nodes that can be to `low`, except those labelled in `keep`, with casts at the borders.
+    """Convert all possible nodes to `low`, except those labelled in `keep`, with casts at the boundaries.
 
-    bodies: those of If, Loop and Scan too, between the types that they take and give. Graph inputs and outputs keep
-    their types. Constants beyond the range of `low` saturate, as TensorRT has them: attention masks of -3.4e38 would
-    otherwise be infinite, and infinity times zero is NaN. LayerwiseError as
+    bodies: those of If, Loop and Scan too, between their input and output types. Graph inputs and outputs keep
+    their types. Constants beyond the range of `low` saturate, as in TensorRT: attention masks of -3.4e38 would
+    otherwise be infinite, and infinity times zero is NaN. LayerwiseError as in
     `surgery.precision.nodes.convert_precision`.
     """
     ordered = in_order(structure)

@@ -1,4 +1,4 @@
-"""A model in FP16 as a file, for commands that convert before they look."""
+"""Writes a model in FP16 to a file, for commands that convert first."""
 
 from pathlib import Path
 
@@ -10,8 +10,8 @@ from layerwise._tool.surgery.saving.model import save
 
 
 def in_half(model: ModelFile, folder: Path) -> Path:
-    """Write the model, its nodes in FP16 where they can be, to `folder`; return the file. Inputs and outputs keep their
-    types. LayerwiseError where it cannot be converted or written.
+    """Write the model, with nodes in FP16 where possible, to `folder`; return the file. Inputs and outputs keep their
+    types. LayerwiseError if it cannot be converted or written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "half.onnx"

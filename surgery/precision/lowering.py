@@ -1,8 +1,8 @@
-"""One model in many choices of precision: what all choices share is prepared once.
+"""One model with many choices of precision, with the common work done once.
 
 Types are inferred once, and the low form of every weight is written once, to a file that all choices refer to; the
-weights as they are stay in their own file, which gets a second name beside it (or are copied, where that cannot be). A
-choice is then a rewritten graph of a few hundred KB, whatever the weights weigh.
+original weights stay in their file, which gets a second link (or are copied, if that is impossible). A
+choice is then a rewritten graph of a few hundred KB, independent of the size of the weights.
 """
 
 import os
@@ -27,10 +27,10 @@ _FILE = "weights.bin"
 
 
 class Lowering:
-    """model: a structure whose external weights lie in `source`; folder: where those of all choices will lie.
+    """model: a structure whose external weights are in `source`; folder: where those of all choices go.
 
-    emulate: FP32 nodes between Cast round trips instead of nodes of the low type, as `surgery.precision.nodes` has it.
-    labels: the nodes that can be low, in the graph's order. LayerwiseError as `convert_precision`; OSError.
+    emulate: FP32 nodes between Cast round trips instead of nodes of the low type, as in `surgery.precision.nodes`.
+    labels: the nodes that can be low, in graph order. LayerwiseError as in `convert_precision`; OSError.
     """
 
     def __init__(self, model: onnx.ModelProto, source: Path, low: LowType, folder: Path, *, emulate: bool) -> None:
@@ -58,7 +58,7 @@ class Lowering:
     def _move_weights(self, source: Path) -> None:
         weights = list(self._model.graph.initializer)
         del self._model.graph.initializer[:]
-        fill(self._model, source)  # those of bodies and attributes
+        fill(self._model, source)  # weights of bodies and attributes
         note(self.folder / _FILE)
         with (self.folder / _FILE).open("wb") as stream:
             for tensor in weights:
@@ -81,7 +81,7 @@ class Lowering:
             _refer(tensor, place, _entry(tensor, "offset"), data.nbytes)
 
     def _link(self, source: Path, location: str) -> str | None:
-        """Give a weights file a second name in `folder`; None where the file system cannot."""
+        """Hard-link a weights file into `folder`; None if the file system cannot."""
         if location not in self._links:
             name = f"source{len(self._links)}.bin"
             note(self.folder / name)
@@ -95,7 +95,7 @@ class Lowering:
 
 
 def fill(model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
-    """Read the weights of `model` that lie in `folder` into it; the same object."""
+    """Embed the weights of `model` that are in `folder`; returns the same object."""
     for tensor in all_tensors(model):
         _fill(tensor, folder)
     return model
@@ -121,7 +121,7 @@ def _entry(tensor: TensorProto, key: str) -> str:
 
 
 def _write(tensor: TensorProto, data: Bytes, stream: BinaryIO) -> None:
-    """Append a tensor's bytes to the file and have the tensor refer to them."""
+    """Append a tensor's bytes to the file and make the tensor refer to them."""
     stream.write(b"\0" * (-stream.tell() % _ALIGN))
     _refer(tensor, _FILE, str(stream.tell()), data.nbytes)
     stream.write(data.data)

@@ -1,6 +1,6 @@
 """FP16 and bfloat16 as a choice per node, written into the graph.
 
-`convert_precision` makes the nodes really FP16: Cast nodes at the borders, converted weights.
+`convert_precision` makes the nodes real FP16: Cast nodes at the boundaries, converted weights.
 `emulate_precision` keeps them FP32 between Cast round trips, to show FP16 on a CPU: onnxruntime computes
 FP16 nodes there in FP32 and hides their overflows.
 Both keep the names of tensors, and the types of graph inputs and outputs.
@@ -31,7 +31,7 @@ def convert_precision(
     """Return a copy of `model` whose nodes compute in `low`, except those in `keep` and those that cannot.
 
     keep: names of nodes that stay in FP32 (the first output's name for a node without one).
-    folder: where external weights lie; those that change are embedded, the others stay external.
+    folder: location of external weights; those that change are embedded, the others stay external.
     Nodes with subgraphs, without an ONNX schema that takes `low`, or without known types stay in FP32. Constants too
     large for `low` become infinite.
     """
@@ -41,38 +41,38 @@ def convert_precision(
 def emulate_precision(
     model: onnx.ModelProto, low: LowType, *, keep: Collection[str] = (), folder: Path | None = None
 ) -> onnx.ModelProto:
-    """Return a copy of `model` that computes in FP32 and rounds as `convert_precision`'s would, node by node.
+    """Return a copy of `model` that computes in FP32 and rounds like `convert_precision`'s, node by node.
 
-    Every tensor keeps its name and holds rounded values in FP32. Inside a node nothing is: an operator
-    that overflows only in there stays finite.
+    Every tensor keeps its name and holds rounded values in FP32. Values inside a node are not rounded: an
+    operator that overflows only internally stays finite.
     """
     return Rewrite(model, low, Plan.of(model, low, keep), folder, emulate=True).result()
 
 
 def lowered_nodes(model: onnx.ModelProto, low: LowType) -> list[str]:
-    """Return the names of the nodes that can compute in `low`, in the graph's order."""
+    """Return the names of the nodes that can compute in `low`, in graph order."""
     plan = Plan.of(model, low, ())
     return [node_label(node) for node, slots in zip(model.graph.node, plan.slots, strict=True) if slots]
 
 
 def rounded(array: NDArray[Any], low: LowType, *, emulate: bool) -> NDArray[Any]:
-    """Return an FP32 array in `low`, or rounded to it and back in FP32 (`emulate`); what is too large becomes inf."""
+    """Return an FP32 array in `low`, or rounded to it and back in FP32 (`emulate`); too large values become inf."""
     with np.errstate(over="ignore"):
         values = array.astype(_NUMPY[low])
     return values.astype(np.float32) if emulate else values
 
 
 def saturated(array: NDArray[Any], full: NDArray[Any], low: LowType) -> NDArray[Any]:
-    """Return `array`, which is `full` rounded, with the largest value of `low` where rounding made a finite one inf."""
+    """Return `array`, which is `full` rounded, with finite values that became infinite set to `low`'s largest."""
     largest: Any = ml_dtypes.finfo(_NUMPY[low]).max  # type: ignore[no-untyped-call]
     largest = np.copysign(np.float32(largest), full).astype(array.dtype)
     return np.where(np.isinf(array) & np.isfinite(full), largest, array)
 
 
 class Rewrite:
-    """One pass over the main graph that writes the new one.
+    """A pass over the main graph that writes the new one.
 
-    forms: weights whose low forms exist already, by name. saturate: constants beyond the low type's range become its
+    forms: weights with existing low forms, by name. saturate: constants beyond the low type's range become its
     largest value, not infinite; their names are then in `clipped`.
     """
 
@@ -164,7 +164,7 @@ class Rewrite:
             self._low_node(new, slots)
 
     def _constant(self, node: onnx.NodeProto) -> bool:
-        """A constant that nodes need in low form becomes a low constant of its own."""
+        """A constant that nodes need in low form becomes a separate low constant."""
         if node.op_type != "Constant" or node.domain or node.output[0] not in self.plan.needs_low:
             return False
         name = node.output[0]
@@ -184,7 +184,7 @@ class Rewrite:
         return True
 
     def _low_node(self, node: onnx.NodeProto, slots: Slots) -> None:
-        """Append a node that computes low, then what turns its outputs into the forms that are read."""
+        """Append a node that computes low, then casts of its outputs to the forms that are read."""
         outputs = [node.output[position] for position in sorted(slots.outputs)]
         if self.emulate:
             self.nodes.append(node)
@@ -212,7 +212,7 @@ class Rewrite:
             self._round_trip(exact, name, name)
 
     def _lower_born_full(self, name: str) -> None:
-        """Append the low form of a tensor that is born in FP32, once, if a low node reads it."""
+        """Append the low form of a tensor that is made in FP32, once, if a low node reads it."""
         if name not in self.plan.needs_low or name in self.plan.born_low:
             return
         self.low_name[name] = self._tensor_name(name, self._form())
@@ -243,12 +243,12 @@ class Rewrite:
         return fresh(self.node_names, f"{tensor}__{suffix}")
 
     def _types(self, graph: onnx.GraphProto) -> None:
-        """Give every new or changed tensor a value_info of its type and its origin's shape."""
+        """Give every new or changed tensor a value_info with its type and its origin's shape."""
         known = {value.name: value for value in [*self.model.graph.value_info, *self.model.graph.input]}
         known |= {value.name: value for value in self.model.graph.output}
         fixed = {value.name for value in self.model.graph.output}
         for value in graph.input:
-            if value.name in self.new_types:  # a weight that is listed as an input too, as before IR 4
+            if value.name in self.new_types:  # a weight that is also listed as an input, as before IR 4
                 value.type.tensor_type.elem_type = self.new_types[value.name][1]
         weights = {tensor.name for tensor in graph.initializer}
         for value in self.model.graph.value_info:
@@ -262,7 +262,7 @@ class Rewrite:
 
 
 def _set_low_attributes(node: onnx.NodeProto, slots: Slots, low: int) -> None:
-    """Change the attribute that fixes an output's type: Cast's `to`, ConstantOfShape's `value`."""
+    """Change the attribute that determines an output's type: Cast's `to`, ConstantOfShape's `value`."""
     if not slots.by_attribute:
         return
     if node.op_type == "Cast":

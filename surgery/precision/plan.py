@@ -1,4 +1,4 @@
-"""Which nodes can compute in FP16 or bfloat16, and which form of each tensor their neighbours read."""
+"""Decides which nodes can compute in FP16 or bfloat16, and which form of each tensor their neighbours read."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ EXACT = frozenset(
     }
 )
 """Operators whose results are values of their inputs: nothing is left to round."""
-_LEAST_OPSET = {"float16": 6, "bfloat16": 13}  # of Cast
+_LEAST_OPSET = {"float16": 6, "bfloat16": 13}  # Cast's domains
 
 
 def node_label(node: onnx.NodeProto) -> str:
@@ -32,7 +32,7 @@ def node_label(node: onnx.NodeProto) -> str:
 
 @dataclass
 class Plan:
-    """Which inputs and outputs of which node become low, and who needs a tensor in which form."""
+    """The inputs and outputs of each node that become low, and the readers of each tensor by form."""
 
     slots: list[Slots | None]
     types: dict[str, int]
@@ -40,8 +40,8 @@ class Plan:
     needs_low: set[str] = field(default_factory=set)
     needs_full: set[str] = field(default_factory=set)
     pinned: set[str] = field(default_factory=set)  # graph outputs and captures: FP32 under their own name
-    kept: frozenset[str] = frozenset()  # labels of nodes that read and make FP32 whatever they are
-    held: int = 0  # how many nodes could be low and are kept
+    kept: frozenset[str] = frozenset()  # labels of nodes that always read and make FP32
+    held: int = 0  # number of nodes that could be low and are kept
 
     @classmethod
     def of(cls, model: onnx.ModelProto, low: LowType, keep: Collection[str]) -> "Plan":
@@ -53,7 +53,7 @@ class Plan:
         return cls(slots, types).keeping(model.graph, keep)
 
     def keeping(self, graph: onnx.GraphProto, keep: Collection[str]) -> "Plan":
-        """Return the plan of the same graph in which the nodes in `keep` stay in FP32 too."""
+        """Return the plan of the same graph with the nodes in `keep` in FP32 too."""
         kept = frozenset(keep)
         slots = [None if node_label(node) in kept else own for node, own in zip(graph.node, self.slots, strict=True)]
         held = sum(own is not None and slot is None for own, slot in zip(self.slots, slots, strict=True))
@@ -65,7 +65,7 @@ class Plan:
         self.pinned = {value.name for value in graph.output}
         for node, slots in zip(graph.node, self.slots, strict=True):
             self.pinned.update(name for body in subgraphs(node) for name in captures(body))
-            if node.op_type in SHAPE_ONLY and node_label(node) not in self.kept:  # takes whichever form there is
+            if node.op_type in SHAPE_ONLY and node_label(node) not in self.kept:  # accepts either form
                 continue
             low_inputs = slots.inputs if slots else frozenset()
             for position, name in enumerate(node.input):

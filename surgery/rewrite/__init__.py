@@ -1,1 +1,1 @@
-"""Changes of graphs that edits and commands share: nodes bypassed, rewired, deduplicated, left out; opsets."""
+"""Graph transformations that edits and commands share: bypassing, rewiring, deduplication, clean-up; opsets."""

@@ -1,4 +1,4 @@
-"""Taking nodes out of a graph so that those who read them go on with what they read."""
+"""Removes nodes from a graph and connects their readers to the nodes' inputs."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,7 +14,7 @@ from layerwise._tool.surgery.rewrite.rewiring import making, reading, without_va
 
 
 def bypassed(graph: Graph, nodes: Sequence[onnx.NodeProto], reconnect: Mapping[str, str]) -> Graph:
-    """Return the graph without `nodes`; who read them reads what they read. LayerwiseError where nothing fits."""
+    """Return the graph without `nodes`; their readers read the nodes' inputs. LayerwiseError if nothing matches."""
     gone = {id(node) for node in nodes}
     instead = {out: into for node in nodes for out, into in _replacements(graph, node, reconnect).items()}
     final = {name: _followed(name, instead) for name in instead}
@@ -29,7 +29,7 @@ def bypassed(graph: Graph, nodes: Sequence[onnx.NodeProto], reconnect: Mapping[s
 
 
 def _replacements(graph: Graph, node: onnx.NodeProto, reconnect: Mapping[str, str]) -> dict[str, str]:
-    """What takes the place of each output that somebody reads."""
+    """Return the replacement of each output that has readers."""
     read = [name for name in node.output if name and (name in graph.lookups.readers or graph.read_outside(name))]
     unknown = [name for out, name in reconnect.items() if out in node.output and name not in node.input]
     if unknown:
@@ -67,7 +67,7 @@ def _followed(name: str, instead: Mapping[str, str]) -> str:
 
 
 def _as_output(graph: Graph, source: str, output: str) -> Graph:
-    """Return the graph in which the graph output `output`, which nobody makes any more, is `source`."""
+    """Return the graph with `source` as the graph output `output`, which has lost its maker."""
     maker = graph.lookups.makers.get(source)
     if maker is None or graph.read_outside(source):
         node = helper.make_node("Identity", [source], [output], graph.fresh_node(f"{output}_identity"))

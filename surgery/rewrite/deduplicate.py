@@ -1,4 +1,4 @@
-"""Keeping one of each set of nodes that compute the same, and of weights that are equal."""
+"""Merges nodes that compute the same, and equal weights."""
 
 import onnx
 
@@ -8,13 +8,13 @@ from layerwise._tool.surgery.cut.randomness import RANDOM_OPS
 from layerwise._tool.surgery.model.structure import Structure, changed
 from layerwise._tool.surgery.rewrite.rewiring import reading
 
-_MOST_COMPARED = 1 << 20  # bytes; larger weights count as equal only where they are the same bytes of the same file
+_MOST_COMPARED = 1 << 20  # bytes; larger weights count as equal only if they are the same bytes of the same file
 
 
 def deduplicated(structure: Structure) -> Structure:
-    """Return the model with one of each set of equal weights and of nodes of the main graph that compute the same.
+    """Return the model with equal weights, and equal nodes of the main graph, merged.
 
-    Nodes with bodies, random ones and those that make graph outputs stay. Two nodes compute the same where operator,
+    Nodes with bodies, random ones and those that make graph outputs stay. Two nodes are equal if operator,
     attributes and inputs are equal.
     """
     structure, names = _weights(structure)

@@ -1,4 +1,4 @@
-"""Other element types of a model's inputs and outputs, with casts so that nothing inside changes."""
+"""Changes element types of a model's inputs and outputs, with casts so that nothing inside changes."""
 
 from collections.abc import Mapping
 
@@ -10,9 +10,9 @@ from layerwise._tool.surgery.rewrite.rewiring import renamed, reread
 
 
 def with_end_types(model: Structure, types: Mapping[str, int]) -> Structure:
-    """Return the model whose inputs and outputs of these names have these TensorProto types.
+    """Return the model with these TensorProto types for the inputs and outputs of these names.
 
-    A Cast follows such an input and stands before such an output. Names that are neither are passed over, and so are
+    A Cast is inserted after such an input and before such an output. Other names are ignored, as are
     outputs that no node makes.
     """
     for value in model.inputs:

@@ -1,4 +1,4 @@
-"""Functions put in the place of their calls: those of the model, and those by which ONNX defines operators."""
+"""Inlines functions: those of the model, and those by which ONNX defines operators."""
 
 import inspect
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ from layerwise._tool.surgery.model.structure import Structure
 
 
 def inlined(structure: Structure) -> Structure:
-    """Return the model without local functions; the same where it has none.
+    """Return the model without local functions; unchanged if it has none.
 
-    What looks at the nodes of the main graph alone (precision, quantisation, onnx's version converter) sees then what
-    the functions compute. LayerwiseError where onnx cannot inline them.
+    Code that only sees the nodes of the main graph (precision, quantisation, onnx's version converter) then sees what
+    the functions compute. LayerwiseError if onnx cannot inline them.
     """
     if not structure.functions:
         return structure
@@ -32,9 +32,9 @@ def inlined(structure: Structure) -> Structure:
 
 
 def written_out(model: onnx.ModelProto, op_types: Sequence[str]) -> onnx.ModelProto | None:
-    """Return the model with all nodes of these operators, of ONNX's own domain, in terms of simpler ones.
+    """Return the model with all nodes of these operators, of ONNX's own domain, expanded to simpler ones.
 
-    None where ONNX does not define each of them so, where their types are not known, or where this onnx is too old.
+    None if ONNX does not define each of them so, if their types are unknown, or if this onnx is too old.
     """
     inline = onnx.inliner.inline_selected_functions
     version = next((entry.version for entry in model.opset_import if not entry.domain), 1)
@@ -48,7 +48,7 @@ def written_out(model: onnx.ModelProto, op_types: Sequence[str]) -> onnx.ModelPr
         weights = [tensor for tensor in typed.graph.initializer if tensor.name not in known]
         typed.graph.value_info.extend(helper.make_tensor_value_info(t.name, t.data_type, t.dims) for t in weights)
         result: onnx.ModelProto = inline(typed, [("", op_type) for op_type in op_types], inline_schema_functions=True)
-    except Exception:  # native code raises its own, for types that are not known and much else
+    except Exception:  # native code raises its own exceptions, for unknown types and much else
         return None
     return None if any(node.op_type in op_types for node in result.graph.node) else result
 

@@ -1,8 +1,8 @@
-"""A model in another opset, by onnx's version converter; weights stay where they are.
+"""Converts a model to another opset with onnx's version converter; weights stay in place.
 
-The converter knows few ways down. Where it has none, a step of one version is still taken if the operators, as the
-model uses them, differ in nothing but the types that they take (Add 14 and 13, say) and the types fit; operators that
-ONNX defines by simpler ones (Gelu, LayerNormalization) are written out.
+The converter supports few downgrades. Where it has none, a step of one version is still taken if the operators, as
+used in the model, differ only in their supported types (Add 14 and 13, for example) and the types fit; operators that
+ONNX defines by simpler ones (Gelu, LayerNormalization) are expanded.
 """
 
 import re
@@ -21,16 +21,16 @@ from layerwise._tool.surgery.rewrite.inlining import inlined, written_out
 from layerwise._tool.surgery.saving.streamed import is_external
 
 _NO_WAY = re.compile(r"No (?:Adapter|Previous|Schema).*")
-_FLATTENED = frozenset({"Softmax", "LogSoftmax", "Hardmax"})  # before 13 they flatten what lies behind their axis
+_FLATTENED = frozenset({"Softmax", "LogSoftmax", "Hardmax"})  # before 13 they flatten the dimensions after their axis
 _STANDARD = ("", "ai.onnx")
 Formals = Sequence[defs.OpSchema.FormalParameter]
 
 
 def convert_opset(structure: Structure, version: int, note: Callable[[str], None] = lambda text: None) -> Structure:
-    """Return the model in opset `version` of ONNX's own domain; `note` gets what the user should know.
+    """Return the model in opset `version` of ONNX's own domain; `note` gets messages for the user.
 
-    Local functions are inlined first: the converter loses them. LayerwiseError where there is no way, naming the
-    operators.
+    Local functions are inlined first, since the converter loses them. LayerwiseError naming the operators that cannot
+    be converted.
     """
     newest = defs.onnx_opset_version()
     if not 1 <= version <= newest:
@@ -46,12 +46,12 @@ def convert_opset(structure: Structure, version: int, note: Callable[[str], None
 
 
 def opset_of(structure: Structure) -> int:
-    """Return the version of ONNX's own domain; 1 where the model states none."""
+    """Return the version of ONNX's own domain; 1 if the model states none."""
     return next((structure.opsets[name] for name in _STANDARD if name in structure.opsets), 1)
 
 
 def _named_standard(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The converter knows ONNX's own domain by its empty name only."""
+    """The converter recognises ONNX's own domain only by its empty name."""
     for entry in model.opset_import:
         entry.domain = "" if entry.domain == "ai.onnx" else entry.domain
     for graph in all_graphs(model):
@@ -61,7 +61,7 @@ def _named_standard(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _plain_reshapes(model: onnx.ModelProto) -> onnx.ModelProto:
-    """What allowzero (opset 14) says of a Reshape to constant lengths none of which is 0 is nothing."""
+    """Remove allowzero (opset 14) from Reshapes to constant lengths without a 0, where it has no effect."""
     for graph in all_graphs(model):
         constants = {tensor.name: tensor for tensor in getattr(graph, "initializer", ())}
         values = ((n.output[0], a) for n in graph.node if n.op_type == "Constant" for a in n.attribute)
@@ -89,7 +89,7 @@ def _converted(model: onnx.ModelProto, version: int, note: Callable[[str], None]
 
 
 def _step(model: onnx.ModelProto, to: int, note: Callable[[str], None]) -> onnx.ModelProto:
-    """One version up or down."""
+    """Convert one version up or down."""
     try:
         return _one_way(model, to)
     except LayerwiseError as error:
@@ -97,7 +97,7 @@ def _step(model: onnx.ModelProto, to: int, note: Callable[[str], None]) -> onnx.
         changed = changed_operators(model, start, to)
         simpler = written_out(model, changed) if to < start and changed else None
         if simpler is not None:
-            with suppress(LayerwiseError):  # what stands for them may have no equal either
+            with suppress(LayerwiseError):  # its expansion may have no equivalent either
                 stepped = _step(simpler, to, note)
                 note(f"opset {to} has no equal of {', '.join(changed)}: written out in simpler operators")
                 return stepped
@@ -125,7 +125,7 @@ def _one_way(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
 
 
 def _without_new_attributes(model: onnx.ModelProto, start: int, version: int) -> onnx.ModelProto:
-    """Take out attributes that `version` does not know and that say what they say by default in `start`."""
+    """Remove attributes that `version` does not have and that have their default value in `start`."""
     for graph in all_graphs(model):
         for node in graph.node:
             for attribute in unknown_attributes(node, version):
@@ -139,8 +139,9 @@ def _without_new_attributes(model: onnx.ModelProto, start: int, version: int) ->
 
 
 def _state_axes(model: onnx.ModelProto, version: int) -> None:
-    """The converter leaves these as they are, though their axis means something else, and is another by default,
-    before opset 13: only the last axis is the same there, from opset 11 on."""
+    """The converter does not change these, although the meaning and default of their axis changed in opset 13. Only the
+    last axis means the same before, from opset 11 on.
+    """
     nodes = (node for graph in all_graphs(model) for node in graph.node if node.op_type in _FLATTENED)
     for node in nodes:
         stated = next((a for a in node.attribute if a.name == "axis"), None)
@@ -172,7 +173,7 @@ def _opset(model: onnx.ModelProto) -> int:
 
 
 def changed_operators(model: onnx.ModelProto, start: int, to: int) -> list[str]:
-    """Operators that differ between two opsets, as the model uses them, in more than the types they take."""
+    """Return operators that differ between two opsets, as the model uses them, in more than their supported types."""
     nodes = [node for graph in all_graphs(model) for node in graph.node if not node.domain]
     return sorted({shown(node.op_type, 60) for node in nodes if not _same_but_for_types(node, start, to)})
 
@@ -190,7 +191,7 @@ def _same_but_for_types(node: onnx.NodeProto, start: int, to: int) -> bool:
 
 
 def _attributes_fit(old: defs.OpSchema, new: defs.OpSchema, used: set[str]) -> bool:
-    """Those of both opsets are equal, those of one are not used."""
+    """Attributes of both opsets are equal, those of only one are unused."""
     common = old.attributes.keys() & new.attributes.keys()
     return used <= common and all(_told(old.attributes[name]) == _told(new.attributes[name]) for name in common)
 
@@ -200,7 +201,7 @@ def _told(attribute: "defs.OpSchema.Attribute") -> object:
 
 
 def _formals_fit(old: Formals, new: Formals, names: Sequence[str]) -> bool:
-    """What is given is taken, at the same place, and nothing that is wanted is not given."""
+    """Given inputs and outputs exist at the same position, and required ones are given."""
     variadic = defs.OpSchema.FormalParameterOption.Variadic
     if any(formal.option == variadic for formal in (*old, *new)):
         return [formal.option for formal in old] == [formal.option for formal in new]
@@ -210,7 +211,7 @@ def _formals_fit(old: Formals, new: Formals, names: Sequence[str]) -> bool:
 
 
 def is_default(node: onnx.NodeProto, attribute: onnx.AttributeProto, version: int) -> bool:
-    """Return whether the attribute says what that opset says without it."""
+    """Return whether the attribute has its default value in that opset."""
     try:
         known = defs.get_schema(node.op_type, version, "").attributes.get(attribute.name)
     except (defs.SchemaError, TypeError):  # TypeError: a version beyond 2^31

@@ -1,4 +1,4 @@
-"""Tensors of a model made its outputs."""
+"""Makes tensors of a model its outputs."""
 
 from collections.abc import Iterable, Sequence
 
@@ -13,14 +13,14 @@ from layerwise._tool.surgery.types.incremental import types_of
 def with_outputs(structure: Structure, names: Sequence[str], *, only: bool = False) -> Structure:
     """Return the model with the tensors `names` as outputs, after its own (`only`: instead of them), each once.
 
-    Their types are those declared or inferred; without either an output states none. LayerwiseError for a name that
-    is no tensor of the main graph.
+    Their types are those declared or inferred, if any. LayerwiseError for a name that is not a tensor of the main
+    graph.
     """
     return giving(structure, (_declared(structure, name) for name in names), only=only)
 
 
 def giving(structure: Structure, outputs: Iterable[onnx.ValueInfoProto], *, only: bool = False) -> Structure:
-    """Return the model with these outputs after its own (`only`: instead of them), each once; the later one holds.
+    """Return the model with these outputs after its own (`only`: instead of them), each once; the later one counts.
 
     LayerwiseError for one that the main graph does not define.
     """

@@ -1,4 +1,4 @@
-"""Where a new node stands among the others."""
+"""The position of a new node among the others."""
 
 import onnx
 
@@ -8,7 +8,7 @@ from layerwise._tool.surgery.rewrite.tidy import in_order
 
 
 def placed(graph: Graph, node: onnx.NodeProto) -> Graph:
-    """Return the graph with a new node, after those whose tensors it reads and before its readers."""
+    """Return the graph with a new node, after the makers of its inputs and before its readers."""
     known, ids = graph.lookups.makers, list(map(id, graph.nodes))
     last = max((ids.index(id(known[name])) for name in reads(node) if name in known), default=-1)
     nodes = (*graph.nodes[: last + 1], node, *graph.nodes[last + 1 :])
@@ -16,7 +16,7 @@ def placed(graph: Graph, node: onnx.NodeProto) -> Graph:
 
 
 def in_time(graph: Graph, node: onnx.NodeProto) -> Graph:
-    """Return the graph sorted, if the node stands before one that it reads or after one that reads it."""
+    """Return the graph, sorted if the node is before one that it reads or after one that reads it."""
     known, ids = graph.lookups, list(map(id, graph.nodes))
     before = set(ids[: ids.index(id(node))])
     early = any(id(r) in before for name in node.output if name for r in known.readers.get(name, ()))

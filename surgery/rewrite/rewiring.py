@@ -9,7 +9,7 @@ from layerwise._tool.surgery.model.structure import Graph, changed
 
 
 def reading(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
-    """Return the node reading other tensors (old name -> new), captures of its bodies too; itself if it reads none."""
+    """Return the node reading other tensors (old name -> new), also in its bodies; unchanged if it reads none."""
     if names.keys().isdisjoint(reads(node)):
         return node
     copy = changed(node)
@@ -20,21 +20,21 @@ def reading(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
 
 
 def making(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
-    """Return the node making tensors of other names."""
+    """Return the node with other output names."""
     copy = changed(node)
     copy.output[:] = [names.get(name, name) for name in node.output]
     return copy
 
 
 def reread(graph: Graph, names: Mapping[str, str], nodes: Iterable[onnx.NodeProto] | None = None) -> Graph:
-    """Return the graph whose nodes (all, or `nodes`) read other tensors. Graph outputs stay."""
+    """Return the graph with nodes (all, or `nodes`) reading other tensors. Graph outputs stay."""
     if nodes is None:
         nodes = {id(node): node for name in names for node in graph.lookups.readers.get(name, ())}.values()
     return graph.replaced({id(node): [reading(node, names)] for node in nodes})
 
 
 def renamed(graph: Graph, old: str, new: str) -> Graph:
-    """Return the graph in which a tensor that a node makes has another name, for all who read it and as an output."""
+    """Return the graph with a node's output renamed, in its readers and as a graph output."""
     maker = graph.lookups.makers[old]
     graph = reread(graph.replaced({id(maker): [making(maker, {old: new})]}), {old: new})
     values = {new if name == old else name: named(value, old, new) for name, value in graph.values.items()}
@@ -42,12 +42,12 @@ def renamed(graph: Graph, old: str, new: str) -> Graph:
 
 
 def named(value: onnx.ValueInfoProto, old: str, new: str) -> onnx.ValueInfoProto:
-    """Return the value info under the name `new` if it is that of `old`, else itself."""
+    """Return the value info under the name `new` if it is that of `old`, otherwise unchanged."""
     return changed(value, name=new) if value.name == old else value
 
 
 def without_values(graph: Graph, names: Iterable[str]) -> Graph:
-    """Return the graph without what is declared of some inner tensors."""
+    """Return the graph without declarations of some inner tensors."""
     gone = {name for name in names if name in graph.values}
     return graph.with_(values={n: v for n, v in graph.values.items() if n not in gone}) if gone else graph
 

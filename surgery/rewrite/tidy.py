@@ -1,4 +1,4 @@
-"""Leaving out of a graph what no output needs, and putting its nodes into an order that they can run in."""
+"""Removes what no output needs, and sorts nodes topologically."""
 
 from collections.abc import Callable, Collection
 
@@ -17,7 +17,7 @@ def has_bodies(node: onnx.NodeProto) -> bool:
 
 
 def with_bodies(graph: Graph, node: onnx.NodeProto, edit: Callable[[Graph], Graph]) -> onnx.NodeProto:
-    """Return the node with each of its bodies as `edit` makes it of a graph inside `graph`."""
+    """Return the node with each of its bodies replaced by `edit` of it, as a graph inside `graph`."""
     copy = changed(node)
     for attribute in copy.attribute:
         for body in [attribute.g] if attribute.type == GRAPH else attribute.graphs:
@@ -26,15 +26,15 @@ def with_bodies(graph: Graph, node: onnx.NodeProto, edit: Callable[[Graph], Grap
 
 
 def map_bodies(graph: Graph, edit: Callable[[Graph], Graph]) -> Graph:
-    """Return the graph with every body directly in it as `edit` makes it."""
+    """Return the graph with every direct body replaced by `edit` of it."""
     bodied = [node for node in graph.nodes if has_bodies(node)]
     return graph.replaced({id(node): [with_bodies(graph, node, edit)] for node in bodied}) if bodied else graph
 
 
 def cleaned(graph: Graph) -> Graph:
-    """Return the graph with what its outputs need alone: nodes, weights and what is declared of tensors, bodies too.
+    """Return the graph with only what its outputs need: nodes, weights and declarations, in bodies too.
 
-    Graph inputs stay, but not those that only list an unused weight.
+    Graph inputs stay, except those that only list an unused weight.
     """
     graph = map_bodies(graph, cleaned)
     nodes, needed = _needed(graph)
@@ -51,7 +51,7 @@ def cleaned(graph: Graph) -> Graph:
 
 
 def cleaned_model(model: Structure) -> Structure:
-    """Return the model `cleaned`, without functions that nothing calls and without fields that say nothing."""
+    """Return the model `cleaned`, without uncalled functions and fields without effect."""
     main = cleaned(model)
     assert isinstance(main, Structure)
     called: set[tuple[str, str]] = set()
@@ -75,17 +75,17 @@ def cleaned_model(model: Structure) -> Structure:
 
 
 def in_order(graph: Graph) -> Graph:
-    """Return the graph, its bodies too, with each node after what it reads. LayerwiseError if there is a cycle."""
+    """Return the graph, and its bodies, sorted topologically. LayerwiseError if there is a cycle."""
     graph = map_bodies(graph, in_order)
     order = topological(graph.nodes, [reads(node) for node in graph.nodes])
     return graph.with_(nodes=tuple(graph.nodes[i] for i in order))
 
 
 def unmade(graph: Graph, names: Collection[str]) -> Graph:
-    """Return the graph whose nodes do not make the tensors `names`: a node of whose outputs none is left is gone.
+    """Return the graph without the outputs `names` of its nodes: a node without remaining outputs is removed.
 
-    Others keep their outputs' positions, under names that nobody reads: an output without a name is only safe where the
-    operator says that it is optional (onnxruntime 1.30 dies of a Split with one).
+    Others keep their outputs' positions, under unused names: an output without a name is only safe if
+    the operator declares it optional (onnxruntime 1.30 crashes on a Split with one).
     """
     new: dict[int, list[onnx.NodeProto]] = {}
     taken: list[str] = []
@@ -106,7 +106,7 @@ def unmade(graph: Graph, names: Collection[str]) -> Graph:
 
 
 def count_nodes(graph: Graph | onnx.GraphProto) -> int:
-    """The number of nodes, those in bodies included."""
+    """Return the number of nodes, including those in bodies."""
     nodes = graph.nodes if isinstance(graph, Graph) else graph.node
     return len(nodes) + sum(
         count_nodes(body)
@@ -117,7 +117,7 @@ def count_nodes(graph: Graph | onnx.GraphProto) -> int:
 
 
 def _needed(graph: Graph) -> tuple[list[onnx.NodeProto], set[str]]:
-    """The nodes that the outputs need, in the graph's order, and the tensors that these and the outputs read."""
+    """Return the nodes that the outputs need, in graph order, and the tensors that these and the outputs read."""
     makers = graph.lookups.makers
     needed, chosen = set(graph.output_names), set()
     waiting = list(needed)
@@ -133,7 +133,7 @@ def _needed(graph: Graph) -> tuple[list[onnx.NodeProto], set[str]]:
 
 
 def _declared(graph: Graph) -> Graph:
-    """Drop value_info of tensors that are not there (or are weights: these say themselves what they are)."""
+    """Drop value_info of tensors that do not exist (or are weights, which have their own types)."""
     there = {name for node in graph.nodes for name in node.output if name}
     there -= graph.initializers.keys()
     if graph.values.keys() <= there:

@@ -1,1 +1,1 @@
-"""Models cleaned up, in one go."""
+"""`surgeon sanitize`: several clean-up steps in one command."""

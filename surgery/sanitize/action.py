@@ -1,4 +1,4 @@
-"""The job action `sanitize`: a model cleaned up and its constants folded, in a process that may die of it."""
+"""The job action `sanitize`: cleans up a model and folds its constants, in a process that may crash."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SanitizeJob(Spec, frozen=True):
-    """model and output: paths. external: name of the file for weights beside the output, "" for the usual one."""
+    """model and output: paths. external: name of the file for weights next to the output, "" for the default."""
 
     model: str
     output: str
@@ -34,7 +34,7 @@ class SanitizeJob(Spec, frozen=True):
 def sanitize(context: "JobContext") -> dict[str, Any]:
     """Do what `context.params` (a SanitizeJob) says. Result: passed; output; before and after, counts of nodes; bytes.
 
-    UsageError for a request that does not fit the model, BadFile for a bad model.
+    UsageError for a request that does not match the model, BadFile for a bad model.
     """
     try:
         job = msgspec.convert(context.params, SanitizeJob)

@@ -1,6 +1,6 @@
-"""Cleaning a model up, in one go and in this order: other outputs, FP16, other input shapes, shapes, clean-up, sorting,
-folding, upper bounds. What runs the model or computes constants loads onnxruntime: only for a process that may die.
-What few ask for is imported when it is asked for.
+"""Cleans up a model, in this order: other outputs, FP16, other input shapes, shapes, clean-up, sorting,
+folding, upper bounds. Steps that run the model or compute constants load onnxruntime: only for a process that may
+crash. Rarely used modules are imported on demand.
 """
 
 from collections.abc import Callable
@@ -26,11 +26,11 @@ Say = Callable[[str, str], None]
 
 
 class SanitizeSpec(Spec, frozen=True):
-    """What to do, as the options of `surgeon sanitize` have it.
+    """What to do, mirroring the options of `surgeon sanitize`.
 
-    outputs: names or globs, in the place of the model's; None: as they are. by_type: operators whose outputs are marked
-    too; exclude: names or globs that are no outputs. shapes: input -> new shape. infer: infer shapes. fallback: take
-    them from a run with the first feed instead. bounds: tensor ("" for all others) -> most. threshold: of folding.
+    outputs: names or globs that replace the model's; None: unchanged. by_type: operators whose outputs are marked
+    too; exclude: names or globs that are not outputs. shapes: input -> new shape. infer: infer shapes. fallback: take
+    them from a run with the first feed instead. bounds: tensor ("" for all others) -> maximum. threshold: for folding.
     """
 
     outputs: list[str] | None = None
@@ -53,9 +53,9 @@ class SanitizeSpec(Spec, frozen=True):
 
 
 def sanitized(model: Structure, spec: SanitizeSpec, say: Say) -> Structure:
-    """Return the model as `spec` wants it. `say` takes a level and a text.
+    """Return the model processed by `spec`. `say` takes a level and a text.
 
-    UsageError for a name that is not there; LayerwiseError for a cycle, or a model that cannot be run.
+    UsageError for an unknown name; LayerwiseError for a cycle, or a model that cannot be run.
     """
     model = _marked(model, spec)
     if spec.fp16:
@@ -123,7 +123,9 @@ def _matching(text: str, known: dict[str, None]) -> list[str]:
 
 
 def _reshaped(model: Structure, shapes: dict[str, list[int | str | None]]) -> Structure:
-    """The model with other input shapes; tensors that are no inputs become some. What followed from them is dropped."""
+    """Return the model with other input shapes; named inner tensors become inputs. Shapes derived from them are
+    dropped.
+    """
     own = [name for name in model.input_names if name not in shapes]
     ends = {name: End(name) for name in [*model.input_names, *(name for name in shapes if name not in own)]}
     ends |= {name: End(name, tuple(shape)) for name, shape in shapes.items()}
@@ -131,7 +133,7 @@ def _reshaped(model: Structure, shapes: dict[str, list[int | str | None]]) -> St
 
 
 def _as_run(model: Structure, feeds: FeedSpec, say: Say) -> Structure:
-    """The model with the types and shapes of one run."""
+    """Return the model with the types and shapes of one run."""
     from layerwise._tool.surgery.types.by_running import shapes_of_a_run
 
     known = shapes_of_a_run(model, feeds, None, lambda text: say("warning", text))

@@ -1,1 +1,1 @@
-"""Structures written as models: weights are streamed, or referred to where they are."""
+"""Writes structures as model files: weights are streamed, or referenced in place."""

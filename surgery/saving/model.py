@@ -1,4 +1,4 @@
-"""Saving a structure as a model: its weights are streamed from the files they lie in, never gathered."""
+"""Saves a structure as a model: weights are streamed from their files, never loaded together."""
 
 import os
 from pathlib import Path
@@ -24,11 +24,11 @@ def save(
     threshold: int = THRESHOLD,
     overwrite: bool = False,
 ) -> None:
-    """Write `structure` to `path`, whole or not at all.
+    """Write `structure` to `path`, atomically.
 
-    external: a file beside `path` for weights of `threshold` bytes and more. Without it they are embedded, unless
-    the base model keeps its own outside, or all would pass 2 GB: then they go to "<name>.data" beside `path`.
-    UsageError if a file is there already and `overwrite` is not set; LayerwiseError if it cannot be written.
+    external: a file next to `path` for weights of `threshold` bytes or more. Without it they are embedded, unless
+    the base model has external ones, or all would exceed 2 GB: then they go to "<name>.data" next to `path`.
+    UsageError if a file already exists and `overwrite` is not set; LayerwiseError if it cannot be written.
     """
     model = structure.with_(initializers={}).proto()
     weights = list(structure.initializers.values())
@@ -65,7 +65,7 @@ def _write(
     data: Path | None,
     folder: Path | None,
 ) -> None:
-    """Write the model with `weights` as its initializers, in their order; `own` are those that go to `data`."""
+    """Write the model with `weights` as its initializers, in order; `own` are those that go to `data`."""
     for tensor in filter(is_external, all_tensors(model)):
         embed(tensor, folder)
     if data is None:

@@ -1,4 +1,4 @@
-"""Saving a part of a large model without copying its weights: it refers to the files that they are in."""
+"""Saves a part of a large model without copying its weights, by reference to the files that contain them."""
 
 import os
 from pathlib import Path
@@ -13,15 +13,15 @@ from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.saving.model import save
 from layerwise._tool.surgery.saving.streamed import is_external, place
 
-WORTH_IT = 64 << 20  # bytes of weights; fewer are copied in no time
+WORTH_IT = 64 << 20  # bytes of weights; fewer are copied quickly
 
 
 def save_referring(structure: Structure, path: Path, *, overwrite: bool = False) -> list[Path]:
-    """Write the model; its weights stay external data in the files they are in, which are returned.
+    """Write the model; its weights stay external data in their files, which are returned.
 
-    None are, and all is copied, where the weights have fewer than 64 MiB or a file lies neither beside `path` nor
-    below: ONNX allows no other place, and its checker no links. Those files must not change from then on.
-    Raises as `save`.
+    None, and everything is copied, if the weights have fewer than 64 MiB or a file is neither next to `path` nor
+    below: ONNX allows no other location, and its checker no links. Those files must not change from then on.
+    Raises like `save`.
     """
     model = structure.proto()
     weights = [tensor for tensor in all_tensors(model) if is_external(tensor)]
@@ -41,7 +41,7 @@ def save_referring(structure: Structure, path: Path, *, overwrite: bool = False)
 
 
 def _beside(folder: Path | None, location: str, path: Path) -> str | None:
-    """The location as a model at `path` states it; None where it cannot, or where it is the very file to be written."""
+    """Return the location as a model at `path` states it; None if it cannot, or if it is the file to be written."""
     if folder is None:
         return None
     file = (folder / location).resolve()

@@ -1,4 +1,4 @@
-"""Writing models whose weights go from file to file, or from memory, without being gathered first."""
+"""Writes models whose weights are copied from file to file, or from memory, one at a time."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,18 +17,18 @@ _ALIGN = 4096
 
 
 def place(tensor: onnx.TensorProto) -> tuple[str, int, int]:
-    """Location, offset and length of external data, as `ModelFile.structure` states them."""
+    """Return location, offset and length of external data, as in `ModelFile.structure`."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     return entries["location"], int(entries.get("offset", 0)), int(entries.get("length", 0))
 
 
 def is_external(tensor: onnx.TensorProto) -> bool:
-    """True if the tensor's values lie in a file."""
+    """True if the tensor's values are in a file."""
     return bool(tensor.data_location == tensor.EXTERNAL)
 
 
 def nbytes(tensor: onnx.TensorProto) -> int:
-    """Bytes of a tensor's values, external or raw; 0 for typed fields. Reading `raw_data` would copy it."""
+    """Return the bytes of a tensor's values, external or raw; 0 for typed fields. Avoids copying `raw_data`."""
     if is_external(tensor):
         return place(tensor)[2]
     name = dtype_name(tensor.data_type)
@@ -48,7 +48,7 @@ def embed(tensor: onnx.TensorProto, folder: Path | None) -> None:
 def write_streamed(
     stream: BinaryIO, model: onnx.ModelProto, weights: Sequence[onnx.TensorProto], folder: Path | None
 ) -> None:
-    """Write the model with `weights` (external ones lie under `folder`) as further initializers embedded in it."""
+    """Write the model with `weights` (external ones are in `folder`) embedded as further initializers."""
     heads = [_head(tensor) for tensor in weights]
     graph = model.graph.SerializeToString()
     model.ClearField("graph")
@@ -64,7 +64,7 @@ def write_streamed(
 def write_apart(
     stream: BinaryIO, location: str, weights: Sequence[onnx.TensorProto], folder: Path | None
 ) -> list[onnx.TensorProto]:
-    """Write the values of `weights` to a file that models will know as `location`; return tensors that refer to it."""
+    """Write the values of `weights` to a file that models refer to as `location`; return tensors that refer to it."""
     moved, at = [], 0
     for tensor in weights:
         start = -(-at // _ALIGN) * _ALIGN
@@ -84,7 +84,7 @@ def _referring(tensor: onnx.TensorProto, location: str, offset: int) -> onnx.Ten
 
 
 def _bare(tensor: onnx.TensorProto) -> onnx.TensorProto:
-    """The tensor without its values."""
+    """Return the tensor without its values."""
     bare = onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
     if tensor.doc_string:
         bare.doc_string = tensor.doc_string
@@ -98,7 +98,7 @@ def _strip(tensor: onnx.TensorProto) -> None:
 
 
 def _head(tensor: onnx.TensorProto) -> bytes:
-    """An initializer field, of a large tensor only up to where its raw bytes begin."""
+    """Return an initializer field, for a large tensor only up to its raw bytes."""
     if not _is_bulk(tensor):
         return put_bytes(_INITIALIZER, tensor.SerializeToString())
     length = nbytes(tensor)

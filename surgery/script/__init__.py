@@ -1,1 +1,1 @@
-"""Edits as plain onnx-graphsurgeon scripts."""
+"""Exports edits as plain onnx-graphsurgeon scripts."""

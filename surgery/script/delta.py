@@ -14,7 +14,7 @@ _BODY = onnx.AttributeProto.GRAPH
 
 
 class Delta:
-    """variable: the name of the graph in the script. serial: numbers the variables for its nodes, over all steps."""
+    """variable: the name of the graph in the script. serial: numbers the variables of its nodes, over all steps."""
 
     def __init__(self, before: Graph, after: Graph, variable: str, stored: Stored, serial: Iterator[int]) -> None:
         self.before, self.after, self.variable = before, after, variable
@@ -24,7 +24,7 @@ class Delta:
         self._pairs = _pairs(self._gone, self._new)
 
     def lines(self) -> list[str]:
-        """Return the lines; none where the versions are the same."""
+        """Return the lines; none if the versions are equal."""
         changed = [*self._changed()]
         sources, removed, added = [*self._sources()], [*self._removed()], [*self._added()]
         return [*self._found(), *self._renamed(), *changed, *sources, *removed, *added, *self._order(), *self._ends()]
@@ -107,7 +107,7 @@ class Delta:
         return f"gs.Node({', '.join(parts)})"
 
     def _order(self) -> Iterator[str]:
-        """Bring the nodes into their order, if changing, removing and inserting them does not."""
+        """Sort the nodes, if changing, removing and inserting them leaves them out of order."""
         became = {id(old): new for old, new in self._pairs}
         paired = {id(new) for _, new in self._pairs}
         gone = {id(node) for node in self._gone}
@@ -132,7 +132,7 @@ class Delta:
         return f"[{', '.join(map(self._tensor, names))}]"
 
     def _renames(self) -> dict[str, str]:
-        """New name -> old name of weights that are the same but for it. graphsurgeon drops those that nothing reads."""
+        """Return new name -> old name of weights that are equal otherwise. graphsurgeon drops unused ones."""
         old, new, readers = self.before.initializers, self.after.initializers, self.before.lookups.readers
         gone = {_values(tensor): name for name, tensor in old.items() if name not in new and name in readers}
         added = {name: _values(tensor) for name, tensor in new.items() if name not in old} if gone else {}
@@ -142,7 +142,7 @@ class Delta:
         yield from (f"rename({self.variable}, {old!r}, {new!r})" for new, old in self._renames().items())
 
     def _sources(self) -> Iterator[str]:
-        """New and changed weights, and what is no weight any more."""
+        """Return new and changed weights, and tensors that are no longer weights."""
         old, new, renamed = self.before.initializers, self.after.initializers, self._renames()
         for name, tensor in new.items():
             if name not in renamed and old.get(name) is not tensor and old.get(name) != tensor:
@@ -168,7 +168,7 @@ class Delta:
 def _pairs(
     gone: Sequence[onnx.NodeProto], new: Sequence[onnx.NodeProto]
 ) -> list[tuple[onnx.NodeProto, onnx.NodeProto]]:
-    """Nodes that are the same one before and after: they make the same first output, or have the same name."""
+    """Match nodes before and after: by the same first output, or the same name."""
     by_output = {name: node for node in gone for name in list(node.output)[:1] if name}
     names = [node.name for node in gone if node.name]
     by_name = {node.name: node for node in gone if names.count(node.name) == 1} if len(gone) < 1000 else {}
@@ -182,7 +182,7 @@ def _pairs(
 
 
 def _aligned(before: Graph, after: Graph) -> tuple[Graph, Graph]:
-    """Two bodies whose equal nodes are the same objects, as those of versions of one graph are."""
+    """Match two bodies whose equal nodes are the same objects, as in versions of one graph."""
     known: Mapping[bytes, onnx.NodeProto] = {node.SerializeToString(): node for node in before.nodes}
     used: set[int] = set()
     nodes = []
@@ -198,5 +198,5 @@ def _values(tensor: onnx.TensorProto) -> bytes:
 
 
 def unsupported(what: str, name: str) -> LayerwiseError:
-    """The error for what a script cannot do."""
+    """Return the error for what a script cannot do."""
     return LayerwiseError(f"{what} {shown(name, 80)!r} cannot be written as a graphsurgeon script")

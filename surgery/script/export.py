@@ -1,4 +1,4 @@
-"""Edits written as a plain onnx-graphsurgeon script that makes the same model, for those who go on in Python."""
+"""Writes edits as a plain onnx-graphsurgeon script that makes the same model, to continue in Python."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -38,10 +38,10 @@ _OUTSIDE = ", save_as_external_data=True, location=sys.argv[-1].rsplit('/', 1)[-
 
 
 def export_script(before: Structure, steps: Sequence[tuple[Edit, Structure]], path: Path, *, is_new: bool) -> None:
-    """Write a script that makes of `before` what the last of `steps` (edits, each with what it makes) is.
+    """Write a script that turns `before` into the result of the last of `steps` (edits with their results).
 
-    Tensors too large for text go to a .npz file beside it. is_new: the script starts from nothing, not from a file.
-    LayerwiseError for what graphsurgeon cannot hold; OSError.
+    Tensors too large for text go to a .npz file next to it. is_new: the script starts without a file.
+    LayerwiseError for what graphsurgeon cannot represent; OSError.
     """
     stored, serial = Stored(before.folder), count(1)
     lines: list[str] = []
@@ -90,7 +90,7 @@ def _functions(before: Structure, after: Structure, stored: Stored, serial: Iter
 
 
 def _declarations(before: Structure, after: Structure) -> list[str]:
-    """Types and shapes that are not true any more, or that the edits declared."""
+    """Yield types and shapes that are no longer valid, or that the edits declared."""
     from layerwise._tool.surgery.script.literals import value_arguments
 
     final = settled(before, after)
@@ -108,7 +108,7 @@ def _head(path: Path, stored: Stored, is_new: bool) -> str:
 
 
 def _helpers(lines: Sequence[str]) -> str:
-    """The helpers that the lines use, and those that these use."""
+    """Return the helpers that the lines use, transitively."""
     blocks = files("layerwise._tool.surgery.script").joinpath("helpers.txt").read_text().split("\n\n\n")
     named = {block.split("(", 1)[0].removeprefix("def "): block for block in blocks[1:]}
     used: set[str] = set()
@@ -134,7 +134,7 @@ def _opening(before: Structure, path: Path, stored: Stored, is_new: bool) -> str
 
 
 def _external(structure: Structure) -> str:
-    """How a model that does not fit into one file is saved."""
+    """Return how to save a model that does not fit into one file."""
     return _OUTSIDE if sum(map(nbytes, structure.initializers.values())) > ONE_FILE_LIMIT else ""
 
 

@@ -15,19 +15,19 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.model.structure import changed
 from layerwise._tool.surgery.saving.streamed import embed, is_external
 
-_MOST_INLINE = 64  # elements of an array that is written out in the script
+_MOST_INLINE = 64  # elements of an array that is written inline in the script
 _PLAIN = frozenset({"float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "bool"})
 
 
 class Stored:
-    """Tensors too large for the text of a script, kept in a .npz file beside it. folder: of external data."""
+    """Tensors too large for a script's text, in a .npz file next to it. folder: of external data."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self.arrays: dict[str, NDArray[np.uint8]] = {}
 
     def tensor(self, tensor: TensorProto) -> str:
-        """Return source for the values of a tensor: an array, or what graphsurgeon reads a stored one by."""
+        """Return source for the values of a tensor: an array, or code that reads the stored one."""
         if is_external(tensor):
             assert self._folder is not None
             tensor = changed(tensor)
@@ -42,7 +42,7 @@ class Stored:
         return f"stored({key!r})"
 
     def whole(self, graph: onnx.GraphProto) -> onnx.GraphProto:
-        """Return a subgraph with its external data in it."""
+        """Return a subgraph with its external data embedded."""
         model = onnx.ModelProto(graph=graph)
         for tensor in all_tensors(model):
             if is_external(tensor):
@@ -52,7 +52,7 @@ class Stored:
 
 
 def attribute(value: onnx.AttributeProto, stored: Stored, graph: str) -> str:
-    """Return source for the value of an attribute in a graph. LayerwiseError: graphsurgeon cannot hold it."""
+    """Return source for the value of an attribute in a graph. LayerwiseError if graphsurgeon cannot represent it."""
     kinds = onnx.AttributeProto
     if value.ref_attr_name:
         kind = onnx.AttributeProto.AttributeType.Name(value.type)
@@ -95,7 +95,7 @@ def _dtype(number: int) -> str:
 
 
 def _kind(number: int) -> str:
-    """NumPy's name of an element type."""
+    """Return NumPy's name of an element type."""
     if number not in TensorProto.DataType.values():
         raise LayerwiseError(f"there is no element type {number}")
     return str(np.dtype(helper.tensor_dtype_to_np_dtype(number)))

@@ -1,1 +1,1 @@
-"""Types and shapes of tensors: inferred, found by running, declared, and what operators allow."""
+"""Types and shapes of tensors: inferred, measured by running, declared, and what operators allow."""

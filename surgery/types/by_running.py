@@ -1,4 +1,4 @@
-"""Types and shapes of tensors by running the model, where inference does not know them."""
+"""Measures types and shapes of tensors by running the model, where inference does not know them."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 def shapes_of_a_run(
     model: Structure, feeds: FeedSpec, names: Sequence[str] | None, warn: Warn
 ) -> dict[str, TensorInfo]:
-    """Return types and shapes of `names` (None: all tensors that nodes make) as one run with the first feed has them.
+    """Return types and shapes of `names` (None: all tensors that nodes make) in one run with the first feed.
 
-    What comes out as no tensor is left out. It loads onnxruntime: only for a process that may die of it.
+    Non-tensors are omitted. Loads onnxruntime: only for a process that may crash.
     """
     from layerwise._tool.backends.onnxrt.runner import open_onnxrt
 
     whole = model.proto()
     for node in whole.graph.node:
-        node.name = ""  # onnxruntime wants them to differ
+        node.name = ""  # onnxruntime requires different ones
     cut = GraphCut(whole)
     wanted = [name for name in cut.maker if names is None or name in set(names)]
     data = cut.with_outputs(wanted or cut.outputs)

@@ -1,4 +1,4 @@
-"""What a model declares of its tensors, brought in line with what edits made of them."""
+"""Updates a model's declared types and shapes after edits."""
 
 import onnx
 
@@ -7,9 +7,9 @@ from layerwise._tool.surgery.types.incremental import types_of
 
 
 def settled(before: Structure, after: Structure) -> Structure:
-    """Return `after` with declared types and shapes (inner ones and outputs') that are still true.
+    """Return `after` with only those declared types and shapes (of inner tensors and outputs) that are still valid.
 
-    Where inference says something else than it does of `before`, it is declared instead; where it says nothing, nothing
+    If inference differs from that for `before`, its result is declared instead; if it has none, nothing
     is. Call it before the model is saved, checked or run.
     """
     if after.nodes is before.nodes and after.inputs is before.inputs and after.initializers is before.initializers:
@@ -30,5 +30,5 @@ def settled(before: Structure, after: Structure) -> Structure:
 
 
 def _output(declared: onnx.ValueInfoProto, found: onnx.ValueInfoProto | None) -> onnx.ValueInfoProto:
-    """What to declare of an output: engines and the checker want a type, true or not."""
+    """Return the declaration of an output: engines and the checker require a type, even an outdated one."""
     return declared if found is None or not found.type.WhichOneof("value") else found

@@ -1,4 +1,4 @@
-"""Types and shapes of a model's tensors, inferred once, and after an edit only where it can have changed them."""
+"""Infers types and shapes of a model's tensors once, and after an edit only where it can have changed them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -23,7 +23,7 @@ Values = dict[str, onnx.ValueInfoProto]
 
 @dataclass(frozen=True, slots=True)
 class Types:
-    """known: name of a tensor of the main graph -> what is known of it; the rest is the version that it is true of."""
+    """known: name of a main-graph tensor -> its type and shape; the rest identifies the version it is valid for."""
 
     known: Values
     nodes: Nodes
@@ -32,7 +32,7 @@ class Types:
     functions: tuple[onnx.FunctionProto, ...]
 
     def is_of(self, structure: Structure) -> bool:
-        """True if it is this very version that is known."""
+        """True if it is valid for exactly this version."""
         same = structure.nodes is self.nodes and structure.inputs is self.inputs
         return same and structure.initializers is self.initializers and structure.functions is self.functions
 
@@ -40,7 +40,7 @@ class Types:
 def types_of(structure: Structure) -> Mapping[str, onnx.ValueInfoProto]:
     """Return types and shapes of the main graph's tensors as far as onnx infers them; weights are not read.
 
-    The first call for a model infers all, later versions of it only infer what an edit can have changed.
+    The first call for a model infers everything, later versions only what an edit can have changed.
     """
     before = next((entry for entry in structure.carried if isinstance(entry, Types)), None)
     if before is not None and before.is_of(structure):
@@ -53,7 +53,7 @@ def types_of(structure: Structure) -> Mapping[str, onnx.ValueInfoProto]:
 
 
 def learn(structure: Structure, values: Iterable[onnx.ValueInfoProto]) -> None:
-    """Take over what `types_of` said of the same version in another process."""
+    """Adopt the result of `types_of` for the same version from another process."""
     _keep(structure, {value.name: value for value in values})
 
 
@@ -65,14 +65,14 @@ def _keep(structure: Structure, known: Values) -> None:
 
 def _whole(structure: Structure) -> Values:
     model = without_weights(structure).proto()
-    with suppress(Exception):  # any model that the inference does not master: what is declared remains
+    with suppress(Exception):  # any model that inference cannot handle: declarations remain
         model = inferred(model, values=True)
     graph = model.graph
     return {value.name: value for value in (*graph.value_info, *graph.output, *graph.input)}
 
 
 def _without_stale(structure: Structure, before: Types) -> Structure:
-    """The model without what is declared of the tensors that depend on what is other than it was."""
+    """Return the model without declarations of tensors that depend on what changed."""
     waiting = [name for node in _changed_nodes(structure, before) for name in node.output]
     stale: set[str] = set(waiting)
     waiting += _changed_sources(structure, before)
@@ -87,7 +87,7 @@ def _without_stale(structure: Structure, before: Types) -> Structure:
 
 
 def _carried(structure: Structure, before: Types) -> Values | None:
-    """What is known now, None if too much may have changed."""
+    """Return the updated types, None if too much may have changed."""
     gone, new = difference(before.nodes, structure.nodes)[0], _changed_nodes(structure, before)
     sources = _changed_sources(structure, before)
     known = dict(before.known)
@@ -110,13 +110,13 @@ def _carried(structure: Structure, before: Types) -> Values | None:
 
 
 def _changed_nodes(structure: Structure, before: Types) -> list[onnx.NodeProto]:
-    """New nodes, and those that call functions that differ."""
+    """Return new nodes, and those that call functions that differ."""
     new = difference(before.nodes, structure.nodes)[1]
     return [*new, *callers(structure, changed_functions(before.functions, structure.functions))]
 
 
 def _changed_sources(structure: Structure, before: Types) -> list[str]:
-    """Inputs and weights that are other than they were."""
+    """Return inputs and weights that changed."""
     old = {value.name: value for value in before.inputs}
     names = [value.name for value in structure.inputs if old.get(value.name) != value]
     if structure.initializers is not before.initializers:
@@ -126,10 +126,10 @@ def _changed_sources(structure: Structure, before: Types) -> list[str]:
 
 
 def _take(structure: Structure, known: Values, nodes: Iterable[onnx.NodeProto]) -> list[str] | None:
-    """Infer the outputs of `nodes`, note what changed, and return its names; None where less is known than was."""
+    """Infer the outputs of `nodes`, record changes, and return their names; None if less is known than before."""
     nodes = list(nodes)
     model = part(structure, known, nodes)
-    with suppress(Exception):  # what is not known then was known before, or is not known at all
+    with suppress(Exception):  # a tensor without a result was known before, or is unknown
         model = inferred(model, values=True)
     found = {value.name: value for value in (*model.graph.value_info, *model.graph.output)}
     changed = []
@@ -153,9 +153,9 @@ def _is_less(new: onnx.ValueInfoProto, old: onnx.ValueInfoProto | None) -> bool:
 def part(
     structure: Structure, known: Mapping[str, onnx.ValueInfoProto], nodes: Sequence[onnx.NodeProto]
 ) -> onnx.ModelProto:
-    """Return `nodes` as a model of their own whose inputs have the `known` types; nodes that compute shapes come along.
+    """Return `nodes` as a separate model whose inputs have the `known` types, including nodes that compute shapes.
 
-    Weights are there by type and shape, small ones with their values.
+    Weights are included by type and shape, small ones with their values.
     """
     chosen = _with_context(structure, known, nodes)
     made = {name for node in chosen for name in node.output}
@@ -190,7 +190,7 @@ def _add_source(
 def _with_context(
     structure: Structure, known: Mapping[str, onnx.ValueInfoProto], nodes: Sequence[onnx.NodeProto]
 ) -> list[onnx.NodeProto]:
-    """`nodes` and those that compute the shapes they read, in an order in which they can run."""
+    """Return `nodes` and those that compute the shapes they read, in topological order."""
     makers = structure.lookups.makers
     chosen = {id(node): node for node in nodes}
     waiting = [name for node in nodes for name in node.input]
@@ -211,7 +211,7 @@ def _place(
     makers: Mapping[str, onnx.NodeProto],
     ordered: dict[int, onnx.NodeProto],
 ) -> None:
-    """Append a node to `ordered`, those of `chosen` that it reads first; a cycle is cut somewhere."""
+    """Append a node to `ordered`, after those of `chosen` that it reads; cycles are broken arbitrarily."""
     path, seen = [last], {id(last)}
     while path:
         node = path[-1]

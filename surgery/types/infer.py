@@ -1,4 +1,4 @@
-"""Shape inference on a structure, weights left out."""
+"""Shape inference on a structure, without weights."""
 
 from layerwise._tool.backends.model.onnx_native import infer_what_fits
 from layerwise._tool.backends.model.wire import Source as _Source
@@ -10,14 +10,13 @@ _BYTES_LIMIT = 1 << 30
 
 
 def inferred_structure(structure: bytes) -> tuple[bytes, list[str]]:
-    """Return the structure with onnx's inferred value infos, and warnings. Failure leaves the structure as
-    it is."""
+    """Return the structure with onnx's inferred value infos, and warnings. On failure the structure is unchanged."""
     if _n_nodes(structure) > NODE_LIMIT or len(structure) > _BYTES_LIMIT:
         return structure, [f"shapes were not inferred: more than {NODE_LIMIT} nodes"]
     try:
         found, why = infer_what_fits(structure)
         return found, [f"shapes that depend on values were not inferred: {why}"] if why else []
-    except Exception as error:  # onnx raises its own types, protobuf's, RuntimeError and ValueError here
+    except Exception as error:  # onnx raises its own exceptions, protobuf's, RuntimeError and ValueError here
         return structure, [f"shapes were not inferred: {shown(str(error), 300)}"]
 
 

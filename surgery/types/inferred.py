@@ -1,4 +1,4 @@
-"""Types and shapes of a graph's tensors by ONNX's own inference, for models that nothing here can run."""
+"""Types and shapes of a graph's tensors by ONNX's inference, for models that cannot be run here."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -12,8 +12,8 @@ from layerwise._tool.backends.tensors import TensorInfo, dtype_name
 def inferred_tensors(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> dict[str, TensorInfo]:
     """Return the main graph's tensors whose type and shape are known when the inputs have `shapes`.
 
-    `model`: a structure; it is not changed. Where inference fails, only declared types are known. Lengths of outputs
-    that are not known are taken to be 1.
+    `model`: a structure; it is not changed. If inference fails, only declared types are known. Unknown lengths of
+    outputs are assumed to be 1.
     """
     fixed = onnx.ModelProto()
     fixed.CopyFrom(model)
@@ -23,7 +23,7 @@ def inferred_tensors(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]
             del dims[:]
             for length in shapes[value.name]:
                 dims.add(dim_value=length)
-    with suppress(Exception):  # any model that the inference does not master
+    with suppress(Exception):  # any model that inference cannot handle
         fixed = inferred(fixed, values=True)
     graph = fixed.graph
     found = [_info(value, -1) for value in (*graph.input, *graph.value_info)]

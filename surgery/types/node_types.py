@@ -1,4 +1,4 @@
-"""Element types of tensors and what a node's schema allows, without reading a weight."""
+"""Element types of tensors and the types that a node's schema allows, without reading weights."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from layerwise._tool.surgery.cut.randomness import RANDOM_OPS
 FLOAT = TensorProto.FLOAT
 
 SHAPE_ONLY = frozenset({"Shape", "Size"})
-_STAY = frozenset(  # types that an attribute or a width fixes, random draws, constants (they follow their readers)
+_STAY = frozenset(  # types fixed by an attribute or a width, random draws, constants (they follow their readers)
     {
         *("BitCast", "Constant", "EyeLike", "LinearAttention", "OptionalGetElement"),
         *("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"),
@@ -24,7 +24,7 @@ _STAY = frozenset(  # types that an attribute or a width fixes, random draws, co
     }
 )
 _TEXT: dict[int, str] = {TensorProto.FLOAT16: "tensor(float16)", TensorProto.BFLOAT16: "tensor(bfloat16)"}
-_SMALL = 1024  # bytes; larger weights go to inference by type and shape alone
+_SMALL = 1024  # bytes; larger weights are passed to inference by type and shape only
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Slots:
 def node_slots(node: onnx.NodeProto, types: Mapping[str, int], opsets: Mapping[str, int], low: int) -> Slots | None:
     """Return what becomes `low` (a TensorProto type) if the node computes in it; None if it cannot.
 
-    A type variable of the schema that FP32 binds, and that takes `low`, changes as a whole; inputs of a fixed
+    A type variable of the schema that is bound to FP32, and that allows `low`, changes as a whole; inputs of a fixed
     type (Resize's scales, shapes, indices) stay.
     """
     schema = None if node.op_type in _STAY else _schema(node, opsets)
@@ -70,7 +70,7 @@ def node_slots(node: onnx.NodeProto, types: Mapping[str, int], opsets: Mapping[s
 
 
 def tensor_types(model: onnx.ModelProto) -> dict[str, int]:
-    """Return the element type of every tensor of the main graph that is known, by ONNX's own inference.
+    """Return the element type of every tensor of the main graph that ONNX's inference knows.
 
     Sequences, optionals and outputs of unknown operators are absent. LayerwiseError if inference fails.
     """
@@ -89,7 +89,7 @@ def tensor_types(model: onnx.ModelProto) -> dict[str, int]:
 
 
 def _bare(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with its larger weights as inputs: inference would otherwise serialise them all."""
+    """Return the model with its larger weights as inputs: inference would otherwise serialise them all."""
     graph = onnx.GraphProto(name=model.graph.name or "graph")
     graph.node.extend(model.graph.node)
     graph.input.extend(model.graph.input)
@@ -118,12 +118,12 @@ def _schema(node: onnx.NodeProto, opsets: Mapping[str, int]) -> "defs.OpSchema |
 
 
 def _formal(parameters: "Sequence[defs.OpSchema.FormalParameter]", position: int) -> str:
-    """Type variable (or fixed type) of the parameter at `position`; a variadic last one repeats."""
+    """Return the type variable (or fixed type) of the parameter at `position`; a variadic last one repeats."""
     return parameters[min(position, len(parameters) - 1)].type_str if parameters else ""
 
 
 def _only_containers(parameter: defs.OpSchema.FormalParameter) -> bool:
-    """A sequence or optional, never a plain tensor."""
+    """Return whether it is a sequence or optional, never a plain tensor."""
     return all("(tensor(" in text for text in parameter.types)
 
 

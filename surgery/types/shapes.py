@@ -1,4 +1,4 @@
-"""Shape inference on structures: weights are left where they are."""
+"""Shape inference on structures; weights are not read."""
 
 import onnx
 
@@ -9,7 +9,7 @@ from layerwise._tool.surgery.types.infer import inferred_structure
 
 
 def with_shapes(model: Structure) -> tuple[Structure, list[str]]:
-    """Return the model with what onnx infers of its tensors, bodies too, and warnings; as it is where that fails."""
+    """Return the model with onnx's inferred types and shapes, in bodies too, and warnings; unchanged if that fails."""
     inferred, warnings = inferred_structure(without_weights(model).proto().SerializeToString())
     if warnings:
         return model, warnings
@@ -18,7 +18,7 @@ def with_shapes(model: Structure) -> tuple[Structure, list[str]]:
 
 
 def without_weights(model: Structure) -> Structure:
-    """Return the model with its large weights as mere types and shapes: external data that nobody may read."""
+    """Return the model with large weights as types and shapes only: their external data must not be read."""
     return model.with_(initializers={name: _bare(tensor) for name, tensor in model.initializers.items()})
 
 
@@ -32,7 +32,7 @@ def _bare(tensor: onnx.TensorProto) -> onnx.TensorProto:
 
 
 def without_shapes(model: Structure) -> Structure:
-    """Return the model with nothing declared of inner tensors, and no shapes of outputs: they are to be inferred."""
+    """Return the model without declarations of inner tensors and shapes of outputs, which will be inferred."""
     outputs = []
     for value in model.outputs:
         bare = onnx.ValueInfoProto()

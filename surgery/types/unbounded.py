@@ -1,4 +1,4 @@
-"""Tensors that make sizes unbounded: sizes that depend on data, without an upper limit that a builder could know."""
+"""Finds tensors that make sizes unbounded: data-dependent sizes without an upper limit that a builder could know."""
 
 from collections.abc import Mapping
 
@@ -12,12 +12,12 @@ Dims = tuple[int | str | None, ...]
 
 
 def unbounded_tensors(model: onnx.ModelProto) -> list[str]:
-    """Return the names of the tensors that size another one without a limit, in topological order.
+    """Return the names of the tensors that determine another one's size without a limit, in topological order.
 
-    Those are the inputs of SIZED_BY that are computed at run time, and not by a Min, where the output has a dimension
-    that is not known yet: a value, a symbol of the graph's inputs or of an earlier tensor makes it known. The rule is
-    Polygraphy's (0.53, `get_unbounded_dds_tensors`), but here whatever follows from weights and constants alone is a
-    constant. Only the main graph is looked at. More dimensions are known once shapes are inferred.
+    These are the inputs of SIZED_BY that are computed at run time, and not by a Min, if the output has an unknown
+    dimension: one without a value or a symbol of the graph's inputs or of an earlier tensor. The rule is Polygraphy's
+    (0.53, `get_unbounded_dds_tensors`), except that everything derived from weights and constants alone is a constant.
+    Only the main graph is examined. More dimensions are known after shape inference.
     """
     cut, shapes = GraphCut(model), _shapes(model.graph)
     known = {dim for value in model.graph.input for dim in shapes.get(value.name) or ()}
@@ -36,7 +36,7 @@ def unbounded_tensors(model: onnx.ModelProto) -> list[str]:
 
 
 def _has_new_size(node: onnx.NodeProto, shapes: Mapping[str, Dims | None], known: set[int | str | None]) -> bool:
-    """Whether an output's shape is not known, or has a dimension that no earlier tensor has; it is `known` then."""
+    """Return whether an output has an unknown shape or a dimension that earlier tensors lack; adds it to `known`."""
     new = False
     for name in filter(None, node.output):
         dims = shapes.get(name)

@@ -1,1 +1,1 @@
-"""A model's graph as one web page: the model side lays it out, `page/` draws it."""
+"""A model's graph as a web page: this package computes the layout, `page/` renders it."""

@@ -1,4 +1,4 @@
-"""Where the vertices of ordered rows stand: as near to their neighbours as their order and their widths let them."""
+"""x coordinates of vertices in ordered rows: as near to their neighbours as order and widths allow."""
 
 from collections.abc import Sequence
 
@@ -12,8 +12,8 @@ Links = Sequence[Sequence[int]]
 def spread_rows(rows: Rows, above: Links, below: Links, widths: Sequence[float], n_items: int) -> list[float]:
     """Return the x of each vertex's centre. Vertices from `n_items` on are bends, whose edges are kept straight.
 
-    In each pass a row takes the places nearest (least squares) to the mean of its neighbours' under its order, by
-    pooling adjacent violators, which is linear.
+    Each pass moves a row's vertices as near as possible (least squares) to the mean of their neighbours, keeping their
+    order, by pooling adjacent violators, which is linear.
     """
     x = [0.0] * len(widths)
     for row in rows:
@@ -38,7 +38,7 @@ def _pack(row: Sequence[int], widths: Sequence[float], x: list[float]) -> None:
 
 
 def _wanted(vertex: int, neighbours: Sequence[int], x: Sequence[float], n_items: int) -> tuple[float, float]:
-    """Where a vertex would like to be, and how much it matters."""
+    """Return a vertex's preferred position, and its weight."""
     if not neighbours:
         return x[vertex], 0.1
     if vertex >= n_items:
@@ -48,19 +48,19 @@ def _wanted(vertex: int, neighbours: Sequence[int], x: Sequence[float], n_items:
 
 
 def _straight(vertex: int, above: Links, below: Links, x: Sequence[float]) -> tuple[float, float]:
-    """Right below the one vertex that it hangs on alone, else where it is."""
+    """Return the position of its only neighbour above, or else its current one."""
     if len(above[vertex]) == 1 and len(below[above[vertex][0]]) == 1:
         return x[above[vertex][0]], _STRAIGHT
     return x[vertex], 1.0
 
 
 def _settle(row: Sequence[int], wanted: Sequence[tuple[float, float]], widths: Sequence[float], x: list[float]) -> None:
-    """Place a row: minimise the weighted squares of the ways to the wanted places; no two come nearer than GAP."""
+    """Place a row: minimise the weighted squared distances to the preferred positions, at least GAP apart."""
     offsets, at = [], 0.0
     for vertex in row:
         offsets.append(at + widths[vertex] / 2)
         at += widths[vertex] + GAP
-    pools: list[tuple[float, float, int]] = []  # mean, weight, how many
+    pools: list[tuple[float, float, int]] = []  # mean, weight, count
     for offset, (place, weight) in zip(offsets, wanted, strict=True):
         mean, total, count = place - offset, weight, 1
         while pools and pools[-1][0] >= mean:

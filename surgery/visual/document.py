@@ -1,4 +1,4 @@
-"""A model's index as one JSON document: everything the page shows. All text in it is safe to show."""
+"""A model's index as one JSON document with everything the page shows. All text in it is escaped."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -16,7 +16,7 @@ _FACT = 300
 
 
 class _Texts:
-    """Distinct texts by number."""
+    """Distinct strings by number."""
 
     def __init__(self) -> None:
         self.all: list[str] = []
@@ -30,7 +30,7 @@ class _Texts:
 
 
 def document(index: GraphIndex, title: str, errors: NodeErrors | None = None) -> Json:
-    """Return the document of a model. Time and size grow with nodes and tensors, O(n log n)."""
+    """Return the document of a model. Time and size are O(n log n) in nodes and tensors."""
     graphs = scope_graphs(index)
     return {
         "title": shown(title, _FACT),

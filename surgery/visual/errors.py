@@ -1,4 +1,4 @@
-"""What a comparison says about a model's nodes, as the page shows it."""
+"""A comparison's results for a model's nodes, as the page shows them."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ _TEXT = 300
 
 @dataclass(frozen=True, slots=True)
 class NodeErrors:
-    """title: which comparison; facts: what else to say of it; command: what makes it again.
+    """title: which comparison; facts: further information; command: repeats it.
 
     rows: node number -> the row of its worst tensor, with the names of a job's table "layers".
     """
@@ -26,7 +26,7 @@ class NodeErrors:
     command: Sequence[str] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Columns by node, plain JSON."""
+        """Return columns by node, plain JSON."""
         nodes = sorted(self.rows)
         rows = [self.rows[node] for node in nodes]
         facts = {shown(name, 40): shown(text, _TEXT) for name, text in self.facts.items()}
@@ -43,7 +43,7 @@ class NodeErrors:
 
 
 def _number(value: Any) -> float | str | None:
-    """A finite number with seven digits; "inf" and "nan" as words, None for what is no number."""
+    """Return a finite number with seven digits; "inf" and "nan" as strings, None for non-numbers."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if not math.isfinite(value):

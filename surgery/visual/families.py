@@ -1,4 +1,4 @@
-"""Operators by what they are for, so that a graph reads by colour where there is no comparison."""
+"""Groups operators by purpose, to colour a graph without a comparison."""
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "matrix": ("MatMul", "Gemm", "Einsum", "MatMulInteger", "QLinearMatMul", "Attention", "MultiHeadAttention",

@@ -1,8 +1,8 @@
-"""A layered drawing: which row each item stands in, in which order, and where (Sugiyama, Tagawa, Toda 1981).
+"""Layered graph drawing: each item's row, order and position (Sugiyama, Tagawa, Toda 1981).
 
-Items are numbered in topological order. An edge over several rows takes a bend in each row between, shared by all edges
-of its tensor; an edge over more than LONGEST rows (fewer where bends outnumber items) is told at both ends only,
-which keeps all of this linear.
+Items are numbered in topological order. An edge over several rows has a bend in each row between, shared by all edges
+of its tensor; an edge over more than LONGEST rows (fewer if bends outnumber items) is only marked at both ends,
+which keeps everything linear.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _SWEEPS = 4
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """From an item to an item; `tensor` tells the edges of one tensor from others'."""
+    """An edge between items; `tensor` identifies the edges of one tensor."""
 
     source: int
     target: int
@@ -28,7 +28,7 @@ class Edge:
 
 @dataclass(slots=True)
 class Drawing:
-    """row and x (of the centre) by item; width of the whole. bends: of each edge given, the x in each row between its
+    """Row and x (of the centre) by item; width of the whole. bends: of each given edge, the x in each row between its
     ends; None for one that is not drawn.
     """
 
@@ -40,7 +40,7 @@ class Drawing:
 
 @dataclass(slots=True)
 class _Net:
-    """Items and bends alike as vertices: rows of vertices, and each vertex's neighbours above and below."""
+    """Items and bends as vertices: rows of vertices, and each vertex's neighbours above and below."""
 
     rows: list[list[int]]
     above: list[list[int]]
@@ -50,7 +50,7 @@ class _Net:
 
 
 def draw(widths: Sequence[float], edges: Sequence[Edge], late: Sequence[bool], bend_width: float) -> Drawing:
-    """Lay items of these widths out in rows. late: items that stand just above what reads them, not at the top."""
+    """Lay out items of these widths in rows. late: items placed just above their readers, not at the top."""
     row = _ranks(len(widths), edges, late)
     longest = _longest(row, edges)
     drawn = [longest >= row[e.target] - row[e.source] > 0 for e in edges]
@@ -68,7 +68,7 @@ def draw(widths: Sequence[float], edges: Sequence[Edge], late: Sequence[bool], b
 
 
 def _longest(row: Sequence[int], edges: Sequence[Edge]) -> int:
-    """Over how many rows an edge may go, so that there are no more than BENDS bends an item and SPARE_BENDS."""
+    """Return how many rows an edge may span, so that there are at most BENDS bends per item plus SPARE_BENDS."""
     chains: dict[tuple[int, int], set[int]] = {}
     for edge in edges:
         chains.setdefault((edge.source, edge.tensor), set()).add(row[edge.target] - row[edge.source])
@@ -83,7 +83,7 @@ def _longest(row: Sequence[int], edges: Sequence[Edge]) -> int:
 
 
 def _ranks(count: int, edges: Sequence[Edge], late: Sequence[bool]) -> list[int]:
-    """The longest way from the top; then what depends on nothing but late items moves down to its readers."""
+    """Return the longest path from the top; then what depends only on late items moves down to its readers."""
     into: list[list[int]] = [[] for _ in range(count)]
     out: list[list[int]] = [[] for _ in range(count)]
     for edge in edges:
@@ -129,7 +129,7 @@ def _bend(net: _Net, above: int, row: int, width: float) -> None:
 
 
 def _order(net: _Net) -> None:
-    """Sort each row by the mean place of its neighbours, downwards and upwards in turn (the barycentre method)."""
+    """Sort each row by the mean position of its neighbours, alternating downwards and upwards (barycentre method)."""
     place = [0.0] * len(net.widths)
     for row in net.rows:
         _number(row, place)

@@ -1,8 +1,8 @@
-"""A scope, or one block of a repeat in it, as items in rows: what the page draws and folds.
+"""A scope, or one block of a repeat in it, as items in rows: the unit that the page draws and folds.
 
-A level's items are nodes, runs (equal blocks, folded into one item with a level of its own for all of them), and where
-the outside joins: graph inputs and outputs on a scope's level, ports on a block's. Positions in a block's level count
-from the block's first node, so that one level serves every block of its run.
+A level's items are nodes, runs (equal blocks, folded into one item with a single level for all of them), and
+connections to the outside: graph inputs and outputs on a scope's level, ports on a block's. Positions in a block's
+level count from the block's first node, so that one level serves every block of its run.
 """
 
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ _DEEPEST = 6
 
 
 class Item(IntEnum):
-    """What an item is, and so what its `ref` is: a node's position; a place in `runs`; a tensor; a place in `ports`."""
+    """Kind of an item, which determines its `ref`: a node's position; an index in `runs` or `ports`; a tensor."""
 
     NODE = 0
     RUN = 1
@@ -35,7 +35,7 @@ BEND_WIDTH = 12.0
 
 @dataclass(slots=True)
 class _Level:
-    """What a level is made of, as it is found.
+    """A level under construction.
 
     ports: (position, slot) of a read (captures after inputs, weights left out) or of an output.
     """
@@ -52,13 +52,13 @@ class _Level:
         return len(self.kinds) - 1
 
     def join(self, source: int, target: int, tensor: int) -> None:
-        """Add an edge; two items are joined by one line, however many tensors go along it."""
+        """Add an edge; two items are joined by one line, however many tensors it represents."""
         if source != target:
             self.edges.setdefault((source, target), Edge(source, target, tensor))
 
 
 def scope_level(graph: ScopeGraph) -> Json:
-    """Return the level of a whole scope, with those of its runs inside."""
+    """Return the level of a whole scope, including those of its runs."""
     level = _Level()
     entries = {t: level.add(Item.INPUT, t) for t in dict.fromkeys(_inputs(graph))}
     owner = _inside(graph, level, range(len(graph)), 0)
@@ -76,7 +76,7 @@ def scope_level(graph: ScopeGraph) -> Json:
 
 
 def _inputs(graph: ScopeGraph) -> list[int]:
-    """The tensors that a scope reads from outside: its inputs (read or not), and what it captures."""
+    """Return the tensors that a scope reads from outside: its inputs (read or not), and its captures."""
     index = graph.index
     read = [tensor for links in graph.reads for tensor, maker in links if maker == OUTSIDE]
     named = {index.tensor_name(t): t for t in read if index.tensor_scope(t) == graph.scope}
@@ -86,7 +86,7 @@ def _inputs(graph: ScopeGraph) -> list[int]:
 
 
 def _outputs(graph: ScopeGraph) -> list[int]:
-    """The tensors that a scope gives, in order."""
+    """Return the outputs of a scope, in order."""
     index = graph.index
     made = [t for node in graph.nodes for t in index.node_outputs(node) if t >= 0 and index.is_output(t)]
     named = {index.tensor_name(t): t for t in [*_inputs(graph), *made]}
@@ -94,7 +94,7 @@ def _outputs(graph: ScopeGraph) -> list[int]:
 
 
 def _inside(graph: ScopeGraph, level: _Level, span: range, depth: int) -> dict[int, int]:
-    """Add nodes and runs of these positions to a level; the item that each position belongs to."""
+    """Add nodes and runs of these positions to a level; return the item of each position."""
     owner: dict[int, int] = {}
     runs = {found.start: found for found in graph.repeats(span.start, span.stop)} if depth < _DEEPEST else {}
     at = span.start
@@ -112,7 +112,7 @@ def _inside(graph: ScopeGraph, level: _Level, span: range, depth: int) -> dict[i
 
 
 def _block_level(graph: ScopeGraph, run: Repeat, depth: int) -> Json:
-    """The level of each block of a run, told by its first."""
+    """Return the level of each block of a run, from its first."""
     blocks = pieces(run)
     first, level = blocks[0], _Level()
     ports: dict[int, int] = {}
@@ -133,7 +133,7 @@ def _block_level(graph: ScopeGraph, run: Repeat, depth: int) -> Json:
 
 
 def _given(graph: ScopeGraph, blocks: list[range]) -> list[tuple[int, int]]:
-    """The outputs, as (place in the block, slot), that something outside of a block reads."""
+    """Return the outputs, as (position in the block, slot), that are read outside of a block."""
     found: dict[tuple[int, int], None] = {}
     for block in blocks:
         for position in block:
@@ -148,7 +148,7 @@ def _leaves(graph: ScopeGraph, tensor: int, block: range) -> bool:
 
 
 def _drawn(graph: ScopeGraph, level: _Level, span: range, depth: int) -> Json:
-    """A level as JSON: columns by item, edges as flat numbers: source, target, x in each row between."""
+    """Return a level as JSON: columns by item, edges as flat numbers: source, target, x in each row between."""
     widths = [float(SIZES[kind][0]) for kind in level.kinds]
     late = [kind not in (Item.INPUT, Item.PORT_IN) for kind in level.kinds]
     edges = list(level.edges.values())

@@ -1,6 +1,6 @@
-"""The page: one HTML file with its style, its script and its data inside, which asks the network for nothing.
+"""The page: one HTML file with inline style, script and data, which makes no network requests.
 
-The data are compressed JSON in base 64, so nothing in them can end an element or start one. A Content-Security-Policy
+The data are compressed JSON in base64, so nothing in them can end an element or start one. A Content-Security-Policy
 allows the page's own style and script by their hashes and nothing else: no request, no other script, no form.
 """
 
@@ -22,7 +22,7 @@ _SCRIPTS = ("data.js", "folds.js", "geometry.js", "colours.js", "canvas.js", "ed
 
 
 def page(index: GraphIndex, title: str, errors: NodeErrors | None = None) -> str:
-    """Return the page of a model. title: of the window, the file's name. errors: colours the nodes."""
+    """Return the page of a model. title: window title, the file's name. errors: colours the nodes."""
     style = (_FOLDER / "page.css").read_text(encoding="utf-8")
     parts = "\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in _SCRIPTS)
     script = f'(() => {{\n"use strict";\n{parts}\n}})();\n'
@@ -37,17 +37,17 @@ def page(index: GraphIndex, title: str, errors: NodeErrors | None = None) -> str
 
 
 def packed(value: object) -> str:
-    """JSON, compressed, in base 64."""
+    """Return compressed JSON in base64."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode("ascii")
 
 
 def _source(text: str) -> str:
-    """What a policy calls an inline element with exactly this text."""
+    """Return the policy source of an inline element with exactly this text."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def _filled(template: str, parts: dict[str, str]) -> str:
-    """Put parts where the template says {{name}}; what is put in is not looked at again."""
+    """Replace {{name}} in the template; inserted text is not scanned again."""
     head, *rest = template.split("{{")
     return head + "".join(parts[name] + tail for name, tail in (piece.split("}}", 1) for piece in rest))

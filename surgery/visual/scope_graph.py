@@ -13,8 +13,8 @@ OUTSIDE = -1
 
 
 class ScopeGraph:
-    """The nodes of one scope by position (topological). `reads[p]`: (tensor, position of its maker or OUTSIDE) of what
-    the node reads, captures included, weights and absent inputs left out.
+    """The nodes of one scope by position (topological). `reads[p]`: (tensor, position of its maker or OUTSIDE) of the
+    node's inputs, captures included, without weights and omitted inputs.
     """
 
     def __init__(self, index: GraphIndex, scope: int, nodes: list[int], place: NDArray[np.int32]) -> None:
@@ -36,19 +36,19 @@ class ScopeGraph:
         return links
 
     def maker(self, tensor: int) -> int:
-        """The position of the node here that makes a tensor, OUTSIDE if none does."""
+        """Return the position of the node here that makes a tensor, OUTSIDE if there is none."""
         node = self.index.producer(tensor)
         here = node >= 0 and self.index.node_scope(node) == self.scope
         return int(self._place[node]) if here else OUTSIDE
 
     def readers(self, tensor: int) -> list[int]:
-        """Positions of the nodes here that read a tensor."""
+        """Return positions of the nodes here that read a tensor."""
         found = [node for node in self.index.consumers(tensor).tolist() if self.index.node_scope(node) == self.scope]
         return [int(self._place[node]) for node in found]
 
     @cached_property
     def _tokens(self) -> NDArray[np.int64]:
-        """A number per node: equal for nodes that do the same with weights of the same shape."""
+        """Return a number per node: equal for nodes that do the same with weights of the same shape."""
         known: dict[Hashable, int] = {}
         return np.array([known.setdefault(self._token(node), len(known)) for node in self.nodes], np.int64)
 
@@ -72,7 +72,7 @@ class ScopeGraph:
     def repeats(self, start: int, end: int) -> list[Repeat]:
         """Return the equal pieces among positions start … end.
 
-        Pieces are equal in their nodes and in the links among them; what comes from outside is told apart alike.
+        Pieces are equal in their nodes, in the links among them, and in how they distinguish tensors from outside.
         """
 
         def name_at(place: int) -> str:
@@ -83,14 +83,14 @@ class ScopeGraph:
         return [equal for found in whole if (equal := self._linked_alike(found))]
 
     def _linked_alike(self, repeat: Repeat) -> Repeat | None:
-        """As many pieces, from the first on, as are linked alike; None if that is one."""
+        """Return as many pieces, from the first on, as have the same links; None if that is one."""
         found = pieces(repeat)
         first = self._links_within(found[0])
         count = next((k for k, piece in enumerate(found) if self._links_within(piece) != first), len(found))
         return Repeat(repeat.start, repeat.period, count) if count > 1 else None
 
     def _links_within(self, piece: range) -> list[list[int]]:
-        """Per node and read: the place of the maker in the piece, or a negative number per tensor from outside."""
+        """Return per node and read: the maker's position in the piece, or a negative number per tensor from outside."""
         outside: dict[int, int] = {}
         return [
             [
@@ -102,7 +102,7 @@ class ScopeGraph:
 
 
 def pieces(repeat: Repeat) -> list[range]:
-    """The positions of each block of a repeat."""
+    """Return the positions of each block of a repeat."""
     return [range(at, at + repeat.period) for at in range(repeat.start, repeat.end, repeat.period)]
 
 

@@ -1,1 +1,1 @@
-"""Weights of models: replaced, saved, left out, made sparse, and their statistics."""
+"""Weights of models: replacing, saving, stripping, sparsifying, statistics."""

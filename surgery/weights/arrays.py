@@ -1,4 +1,4 @@
-"""Weights of a model replaced by arrays from NumPy's files, and saved to them."""
+"""Replaces weights of a model by arrays from NumPy files, and saves them."""
 
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,10 +24,10 @@ Array = NDArray[Any]
 
 
 def with_weights(structure: Structure, arrays: Mapping[str, Array]) -> Structure:
-    """Return the model with other values in some of its initializers; they must have their shapes and types.
+    """Return the model with new values in some of its initializers, with unchanged shapes and types.
 
-    LayerwiseError for a name that is no initializer, another shape, or a type whose values would change in the
-    weight's.
+    LayerwiseError for a name that is not an initializer, another shape, or a type that cannot be cast without changing
+    values.
     """
     weights = dict(structure.initializers)
     for name, array in arrays.items():
@@ -53,7 +53,7 @@ def _filled(weight: TensorProto, array: Array) -> TensorProto:
 
 def _retyped(array: Array, wanted: str, label: str) -> Array:
     row = dtype_row(wanted)
-    if array.dtype.kind == "V" and array.itemsize == row.numpy.itemsize:  # how .npy keeps what NumPy has no name for
+    if array.dtype.kind == "V" and array.itemsize == row.numpy.itemsize:  # how .npy stores types that NumPy lacks
         return array.view(row.numpy)
     cast, problem = cast_safely(array, wanted)
     if problem:
@@ -64,7 +64,7 @@ def _retyped(array: Array, wanted: str, label: str) -> Array:
 def read_weights(words: Sequence[str]) -> dict[str, Array]:
     """Read `FILE.npz` (all its arrays) and `NAME=FILE.npy` in order; later ones win.
 
-    UsageError for any other word, BadFile for a file that cannot be read. Nothing is unpickled.
+    UsageError for any other argument, BadFile for a file that cannot be read. Nothing is unpickled.
     """
     arrays: dict[str, Array] = {}
     for word in words:
@@ -90,7 +90,7 @@ def _loaded(path: Path, read: Any) -> Any:
 def chosen_weights(structure: Structure, patterns: Iterable[str]) -> list[str]:
     """Return the initializers that match names or globs, in the model's order; all without patterns.
 
-    UsageError for a pattern that matches none.
+    UsageError for a pattern without matches.
     """
     names = list(structure.initializers)
     patterns = list(patterns)
@@ -101,9 +101,9 @@ def chosen_weights(structure: Structure, patterns: Iterable[str]) -> list[str]:
 
 
 def save_weights(structure: Structure, names: Sequence[str], path: Path) -> None:
-    """Write initializers to `path`: one as .npy, any number as .npz. What NumPy cannot name is stored as raw bytes.
+    """Write initializers to `path`: one as .npy, any number as .npz. Types that NumPy lacks are stored as raw bytes.
 
-    UsageError if an .npy is to hold several; OSError.
+    UsageError if an .npy would have to hold several; OSError.
     """
     if path.suffix == ".npy" and len(names) != 1:
         raise UsageError(f"{shown(str(path))}: an .npy file holds one weight, not {len(names)}: give an .npz")

@@ -1,9 +1,9 @@
-"""2:4 structured sparsity: which weights can have it, which have it, and pruning them to it.
+"""2:4 structured sparsity: which weights can have it, which have it, and pruning.
 
-A weight is 2:4 sparse when of each four neighbours along the axis that a product sums over at least two are zero:
-NVIDIA's sparse tensor cores skip them. Which weights count, and what is pruned, is as in Polygraphy's
-`inspect sparsity` and `surgeon prune`; its mistakes are not: products of more than two dimensions are summed
-over their last axes, and bfloat16 is pruned by size too.
+A weight is 2:4 sparse if of each four neighbours along the axis that a product sums over at least two are zero:
+NVIDIA's sparse tensor cores skip them. Which weights are eligible, and what is pruned, is as in Polygraphy's
+`inspect sparsity` and `surgeon prune`, without its bugs: products of more than two dimensions are summed
+over their last axes, and bfloat16 is pruned by magnitude too.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -30,7 +30,7 @@ Array = NDArray[Any]
 
 
 class Product(NamedTuple):
-    """A weight that a Conv, Gemm or MatMul sums over, and the axis it does so."""
+    """A weight that a Conv, Gemm or MatMul sums over, and along which axis."""
 
     weight: str
     axis: int
@@ -45,7 +45,7 @@ class Candidates:
 
 
 def candidates(nodes: Iterable[NodeProto], weights: Mapping[str, TensorProto]) -> Candidates:
-    """Find the weights that convolutions and matrix products sum over, in the order of the nodes."""
+    """Return the weights that convolutions and matrix products sum over, in node order."""
     nodes = list(nodes)
     made_by = {name: node for node in nodes for name in node.output if name}
     found = {}
@@ -62,7 +62,7 @@ def candidates(nodes: Iterable[NodeProto], weights: Mapping[str, TensorProto]) -
 
 
 def _summed(node: NodeProto) -> Iterator[tuple[str, int]]:
-    """Inputs of a node, and the axis (negative: from the end) that it sums each over."""
+    """Return inputs of a node, and the axis (negative: from the end) that it sums each over."""
     if len(node.input) < 2:
         return
     left, right = node.input[:2]
@@ -80,7 +80,7 @@ def _summed(node: NodeProto) -> Iterator[tuple[str, int]]:
 def _behind(
     name: str, axis: int, made_by: Mapping[str, NodeProto], weights: Mapping[str, TensorProto]
 ) -> Product | None:
-    """The weight that `name` is, or is made of by casts, quantisation and transposes alone."""
+    """Return the weight that `name` is, or is derived from by casts, quantisation and transposes only."""
     passed: list[NodeProto] = []
     while name not in weights:
         node = made_by.get(name)
@@ -97,7 +97,7 @@ def _behind(
 
 
 def _before(transpose: NodeProto, axis: int, rank: int) -> int:
-    """The axis of a Transpose's input that is `axis` of its output."""
+    """Return the axis of a Transpose's input that is `axis` of its output."""
     order = next((list(a.ints) for a in transpose.attribute if a.name == "perm"), [])
     order = order or list(range(rank))[::-1]
     return order[axis] if axis < len(order) else -1
@@ -114,7 +114,7 @@ def _obstacle(weight: TensorProto, axis: int) -> str:
 
 
 def prune_2_4(structure: Structure, names: Collection[str] | None = None) -> Structure:
-    """Return the model with its eligible weights pruned, or those in `names` of them. Accuracy is not looked at."""
+    """Return the model with its eligible weights pruned, or those in `names` of them. Accuracy is not considered."""
     chosen = [
         product
         for product in candidates(structure.nodes, structure.initializers).eligible
@@ -131,7 +131,7 @@ def is_sparse(array: Array, axis: int) -> bool:
 
 
 def pruned(array: Array, axis: int) -> Array:
-    """Return a copy in which the two smallest by size of each four neighbours along `axis` are zero.
+    """Return a copy in which the two smallest magnitudes of each four neighbours along `axis` are zero.
 
     Among equals the first are zeroed; NaN counts as large.
     """
@@ -142,7 +142,7 @@ def pruned(array: Array, axis: int) -> Array:
 
 
 def _groups(array: Array, axis: int) -> Iterator[Array]:
-    """Views [n, 4, m] (for a C-contiguous array) that cover it, fours along the second axis."""
+    """Yield views [n, 4, m] (for a C-contiguous array) that cover it, groups of four along the second axis."""
     inner = int(np.prod(array.shape[axis + 1 :], dtype=np.int64))
     whole = np.ascontiguousarray(array).reshape(-1, GROUP, inner)
     step = max(1, _CHUNK // (GROUP * max(inner, 1)))
@@ -151,7 +151,7 @@ def _groups(array: Array, axis: int) -> Iterator[Array]:
 
 
 def _smallest(part: Array) -> NDArray[np.bool_]:
-    """Mark two of each four: those that at least two others are larger than, or equal to and further on."""
+    """Return a mask of two of each four: those that at least two others exceed, or equal at a later position."""
     with np.errstate(invalid="ignore"):
         size = np.abs(part.astype(np.float32, copy=False))
     size = np.where(np.isnan(size), np.inf, size)

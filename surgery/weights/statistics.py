@@ -17,12 +17,12 @@ SAMPLE = 8
 
 
 def weight_statistics(model: ModelFile, name: str) -> dict[str, Any]:
-    """Return statistics of the finite values of an initializer, and how many are not.
+    """Return statistics of the finite values of an initializer, and the number of others.
 
     Keys: name, dtype, shape, size, nan, inf, zeros; mean, std, min, argmin, max, argmax, avg_magnitude
     (None where there is nothing to compute: strings, complex numbers, no finite element); histogram
     ({"counts", "edges"} or None); sample (text of the first 8 values). argmin and argmax are indices in the
-    tensor. BadFile as ModelFile.array.
+    tensor. BadFile as in ModelFile.array.
     """
     array = model.array(name)
     kind = dtype_name(array)
@@ -56,7 +56,7 @@ def weight_statistics(model: ModelFile, name: str) -> dict[str, Any]:
 
 
 def answer_weights(context: "JobContext", params: dict[str, Any]) -> dict[str, Any]:
-    """Request of a warm worker. params: path, names. Answer: name -> what weight_statistics says of it."""
+    """Request to a warm worker. params: path, names. Answer: name -> result of weight_statistics."""
     model = _opened(str(params["path"]))
     return {name: weight_statistics(model, name) for name in params["names"]}
 

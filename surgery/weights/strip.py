@@ -1,9 +1,9 @@
-"""A model without the values of its weights, and with random ones in their place again.
+"""Removes the values of a model's weights, and replaces them with random ones.
 
 Which weights lose their values is as in Polygraphy's `surgeon weight-strip` (0.53), for TensorRT's refitting: those of
-Conv, ConvTranspose, Gemm, MatMul, Gather and Slice, directly, behind a Transpose or behind QuantizeLinear and
-DequantizeLinear, and those of operators that ONNX does not have. A stripped one carries TRT_WEIGHTLESS in its
-documentation, and SPARSE_2_4 where it was sparse. Here the weight of a Conv counts behind a Transpose too.
+Conv, ConvTranspose, Gemm, MatMul, Gather and Slice, directly, through a Transpose or through QuantizeLinear and
+DequantizeLinear, and those of operators unknown to ONNX. A stripped one has TRT_WEIGHTLESS in its
+doc string, and SPARSE_2_4 if it was sparse. Unlike there, the weight of a Conv counts through a Transpose too.
 """
 
 from collections.abc import Collection, Iterator
@@ -91,12 +91,12 @@ def _strippable(model: Structure) -> Iterator[str]:
 
 
 def _feeds(model: Structure, node: onnx.NodeProto) -> bool:
-    """Whether a product reads what the node makes."""
+    """Return whether a product reads the node's output."""
     return any(reader.op_type in _PRODUCTS for reader in model.lookups.readers.get(node.output[0], ()))
 
 
 def _is_quantised(model: Structure, node: onnx.NodeProto) -> bool:
-    """Whether the node quantises what a product reads through a DequantizeLinear."""
+    """Return whether the node quantises what a product reads through a DequantizeLinear."""
     if node.op_type != "QuantizeLinear":
         return False
     readers = model.lookups.readers.get(node.output[0], ())

@@ -1,1 +1,1 @@
-"""Graphs changed on the protobuf wire, where nothing needs to be parsed."""
+"""Changes graphs in protobuf wire format, without parsing."""

@@ -1,4 +1,4 @@
-"""Bytes from file to file, never gathered."""
+"""Copies bytes from file to file without loading them."""
 
 import os
 from contextlib import suppress
@@ -22,7 +22,7 @@ def copy_range(stream: BinaryIO, file: Path, offset: int, length: int) -> None:
 
 
 def _copied_by_kernel(stream: BinaryIO, source: BinaryIO, offset: int, length: int) -> int:
-    """Copy bytes without reading them (Linux, one file system); how many that were: all, or fewer where it refuses."""
+    """Copy bytes in the kernel (Linux, same file system); return how many: all, or fewer if it refuses."""
     if not hasattr(os, "copy_file_range") or length < _CHUNK >> 4:
         return 0
     stream.flush()

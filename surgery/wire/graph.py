@@ -1,7 +1,7 @@
-"""A structure's main graph on the wire: its messages by name, and models put together of such messages.
+"""A structure's main graph in wire format: its messages by name, and models assembled from such messages.
 
-For what only picks, drops and adds messages: it does without the onnx package, whose import takes longer than all the
-rest. Field numbers: onnx.proto, https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
+For code that only selects, drops and adds messages: it avoids the onnx package, whose import takes longer than
+everything else. Field numbers: onnx.proto, https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -27,7 +27,7 @@ Field = tuple[int, Sequence[Piece]]
 
 @contextmanager
 def reading(path: object) -> Iterator[None]:
-    """Raise BadFile, naming the model at `path`, where its bytes do not fit the format."""
+    """Raise BadFile, naming the model at `path`, if its bytes do not fit the format."""
     try:
         yield
     except WireError as error:
@@ -37,8 +37,8 @@ def reading(path: object) -> Iterator[None]:
 class WireGraph:
     """The main graph of a structure.
 
-    weights: initializers by name, in order. known: what is declared of a tensor. makers: the node that makes a tensor.
-    is_plain: neither functions nor sparse weights, and no name twice.
+    weights: initializers by name, in order. known: declarations of tensors. makers: the node that makes a tensor.
+    is_plain: neither functions nor sparse weights, and no duplicate names.
     """
 
     def __init__(self, structure: bytes) -> None:
@@ -55,7 +55,7 @@ class WireGraph:
 
     @cached_property
     def known(self) -> dict[str, tuple[Span, Value]]:
-        """What is declared of each tensor, inputs before outputs before inner values."""
+        """Declarations of each tensor; inputs take precedence over outputs, outputs over inner values."""
         graph, found = self.head.graph, dict[str, tuple[Span, Value]]()
         for span in (*graph.values, *graph.outputs, *graph.inputs):
             value = read_value(self.data, *span)
@@ -68,24 +68,24 @@ class WireGraph:
         return {name: i for i, (_, node) in enumerate(self.nodes) for name in node.outputs if name}
 
     def tensor(self, span: Span) -> Tensor:
-        """A TensorProto without its values."""
+        """Return a TensorProto without its values."""
         return read_initializer(self.data, span)
 
     def bytes_at(self, span: Span) -> bytes:
-        """The message that lies there."""
+        """Return the message at that span."""
         return self.data[span[0] : span[1]]
 
     def has_body(self, i: int) -> bool:
-        """Whether a node is an If, a Loop or the like."""
+        """Return whether a node is an If, a Loop or the like."""
         spans = self.nodes[i][1].attributes
         return any(field.number in (_BODY, _BODIES) for span in spans for field in fields(Source(self.data), *span))
 
     def may_refer(self, i: int) -> bool:
-        """Whether an attribute of a node may be a tensor whose values lie in a file."""
+        """Return whether an attribute of a node may be a tensor with values in a file."""
         return b"location" in self.bytes_at(self.nodes[i][0])
 
     def needed(self, ins: Collection[str], outs: Iterable[str]) -> list[int]:
-        """Positions of the nodes that make `outs` of `ins`, in the file's order."""
+        """Return positions of the nodes that compute `outs` from `ins`, in file order."""
         chosen, waiting = set[int](), list(outs)
         while waiting:
             name = waiting.pop()
@@ -96,7 +96,7 @@ class WireGraph:
         return sorted(chosen)
 
     def model(self, own: Iterable[Field], ir_version: int | None = None) -> list[Piece]:
-        """Return the model with these fields in the place of the graph's nodes, weights, ends and values."""
+        """Return the model with these fields replacing the graph's nodes, weights, inputs, outputs and values."""
         graph = b"".join(self.data[field.at : field.end] for field in self._graph_rest())
         rest = b"".join(self.data[f.at : f.end] for f in self._rest() if f.number != _IR or ir_version is None)
         made = [piece for number, pieces in own for piece in message(number, pieces)]
@@ -104,14 +104,14 @@ class WireGraph:
         return joined([head, *message(GRAPH, joined([graph, *made]))])
 
     def _rest(self) -> Iterator[wire.Field]:
-        """All of the model but its graph, and but fields that say nothing."""
+        """Return the model except its graph, and except fields without effect."""
         for field in fields(Source(self.data), 0, len(self.data)):
             empty = field.number in _TEXTS and field.end == field.start
             if field.number != GRAPH and not empty and (field.number != _VERSION or field.value):
                 yield field
 
     def _graph_rest(self) -> Iterator[wire.Field]:
-        """The graph's name and the like."""
+        """Return the graph's name and the like."""
         for graph in fields(Source(self.data), 0, len(self.data)):
             if graph.number == GRAPH and graph.wire == BYTES:
                 inner = fields(Source(self.data), graph.start, graph.end)

@@ -1,4 +1,4 @@
-"""Which node makes a tensor, read from a model's bytes: for those who need no more of the graph than that."""
+"""Maps tensors to the nodes that make them, from a model's bytes, for code that needs nothing else of the graph."""
 
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ class Maker(NamedTuple):
 def makers(structure: bytes) -> dict[str, Maker] | None:
     """Return the maker of each tensor of the main graph; None if its nodes are not in topological order.
 
-    structure: a serialised ModelProto, weights external. WireError if it is none.
+    structure: a serialised ModelProto, weights external. WireError if it is invalid.
     """
     source = Source(structure)
     found: dict[str, Maker] = {}

@@ -1,4 +1,4 @@
-"""Messages put together of bytes, of places in files and of what repeats: nothing large is ever held."""
+"""Messages assembled from bytes, file ranges and repeated bytes; nothing large is ever held in memory."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -14,14 +14,14 @@ from layerwise._tool.backends.model.wire import BYTES, Source, put_varint
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.wire.copying import copy_range
 
-THRESHOLD = 1024  # bytes; where weights go to a file of their own, smaller ones stay in the model's
-ONE_FILE_LIMIT = (1 << 31) - (1 << 20)  # bytes; protobuf takes 2 GB
+THRESHOLD = 1024  # bytes; smaller weights stay in the model's file if weights go to a separate one
+ONE_FILE_LIMIT = (1 << 31) - (1 << 20)  # bytes; protobuf's limit is 2 GB
 _RAW_DATA = 9  # of TensorProto, onnx.proto
 _CHUNK = 1 << 20
 
 
 class Range(NamedTuple):
-    """Bytes of a file."""
+    """A range of bytes in a file."""
 
     file: Path
     offset: int
@@ -39,22 +39,22 @@ Piece = bytes | Range | Repeated
 
 
 def length(pieces: Iterable[Piece]) -> int:
-    """Return how many bytes the pieces stand for."""
+    """Return the total length of the pieces in bytes."""
     return sum(map(_length, pieces))
 
 
 def whole_bytes(pieces: Iterable[Piece]) -> bytes:
-    """Return the pieces as bytes, where all of them are."""
+    """Return the pieces as bytes, if all of them are bytes."""
     return b"".join(piece for piece in pieces if isinstance(piece, bytes))
 
 
 def message(number: int, pieces: Sequence[Piece]) -> list[Piece]:
-    """Return a length-delimited field of what the pieces are."""
+    """Return the pieces as a length-delimited field."""
     return [put_varint(number << 3 | BYTES) + put_varint(length(pieces)), *pieces]
 
 
 def joined(pieces: Iterable[Piece]) -> list[Piece]:
-    """Return the pieces with neighbouring bytes as one."""
+    """Return the pieces with adjacent bytes merged."""
     groups = groupby(pieces, lambda piece: isinstance(piece, bytes))
     return [piece for is_bytes, group in groups for piece in ([whole_bytes(group)] if is_bytes else group)]
 
@@ -65,7 +65,7 @@ def raw_data(values: Piece) -> list[Piece]:
 
 
 def embedded(data: bytes, folder: Path) -> list[Piece]:
-    """Return a TensorProto that holds its values, whether `data` has them or says where under `folder` they lie."""
+    """Return a TensorProto that holds its values, whether `data` has them or says where in `folder` they are."""
     tensor, values = read_tensor(Source(data), 0, len(data))
     place = tensor.external
     if place is None:
@@ -79,13 +79,13 @@ def embedded(data: bytes, folder: Path) -> list[Piece]:
 
 
 def fits_in_one_file(model: ModelFile, pieces: Sequence[Piece]) -> bool:
-    """Whether a model made of these pieces of `model` is to be one file: its own has all, and 2 GB are enough."""
+    """Return whether a model made of these pieces of `model` becomes one file: its own is one, and 2 GB are enough."""
     inside = all(piece.file == model.real_path for piece in pieces if isinstance(piece, Range))
     return inside and not model.ignore_external_data and length(pieces) <= ONE_FILE_LIMIT
 
 
 def save_pieces(path: Path, pieces: Iterable[Piece]) -> None:
-    """Write what the pieces stand for to `path`, whole or not at all. LayerwiseError if that cannot be."""
+    """Write the pieces to `path` atomically. LayerwiseError if that fails."""
     try:
         make_folder(path.parent)
         with atomic_writer(path) as stream:
@@ -95,7 +95,7 @@ def save_pieces(path: Path, pieces: Iterable[Piece]) -> None:
 
 
 def write_pieces(stream: BinaryIO, pieces: Iterable[Piece]) -> None:
-    """Append what the pieces stand for. OSError if a file has become shorter, or as the disk gives it."""
+    """Append the pieces. OSError if a file has become shorter, or from the disk."""
     for piece in pieces:
         if isinstance(piece, Range):
             copy_range(stream, *piece)

@@ -1,4 +1,4 @@
-"""Building engines: network, config and profiles to a serialised engine."""
+"""Builds engines: from network, config and profiles to a serialised engine."""
 
 import threading
 import time
@@ -34,8 +34,8 @@ _AT_ONCE = 0.5
 
 @dataclass
 class Built:
-    """A serialised engine. seconds: of the build, 0 where it was there already; told: what a user should know; path: of
-    a file that it is kept in, if it is.
+    """A serialised engine. seconds: build time, 0 if it was cached; told: messages for the user; path: of its file, if
+    it has one.
     """
 
     data: bytes
@@ -65,7 +65,7 @@ def build_engine(
 
 
 class Builder:
-    """One build, from the model to the bytes."""
+    """One build, from the model to the serialised engine."""
 
     def __init__(
         self, model: Loadable, options: TrtOptions, progress: Progress | None, messages: Messages, store: Store | None
@@ -82,7 +82,7 @@ class Builder:
         self._logger, self._recorder = make_logger(self.trt, messages), make_recorder(self.trt, messages)
 
     def run(self) -> Built:
-        """The engine; saved where the options say so."""
+        """Return the engine, saved if the options say so."""
         load_plugins(self.trt, self._logger, self.options.network.plugins)
         kept = self.store if self._reuses else None
         known = kept.find(self.model, self.options) if kept and not self._writes() else None
@@ -101,7 +101,7 @@ class Builder:
         return built
 
     def _writes(self) -> bool:
-        """Whether a file is wanted that only a build writes."""
+        """Return whether a file is requested that only a build writes."""
         config = self.options.config
         calibrates = config.int8 and config.calibration_cache and not Path(config.calibration_cache).is_file()
         return bool(self.options.save_timing_cache or calibrates)
@@ -113,7 +113,7 @@ class Builder:
         return Built(data, time.perf_counter() - start, False, self.told)
 
     def network(self) -> Network:
-        """The network alone, plugins loaded."""
+        """Return the network alone, with plugins loaded."""
         load_plugins(self.trt, self._logger, self.options.network.plugins)
         return self._network()
 
@@ -190,7 +190,7 @@ class Builder:
 
 
 def save_engine(data: bytes, path: Path) -> None:
-    """Write an engine, whole or not at all. LayerwiseError if that cannot be."""
+    """Write an engine atomically. LayerwiseError if that fails."""
     try:
         make_folder(path.parent)
         atomic_write(path, data)
@@ -199,10 +199,10 @@ def save_engine(data: bytes, path: Path) -> None:
 
 
 class Build:
-    """Phases of a build as TensorRT's progress monitor hears them, from any of its threads.
+    """Phases of a build as reported by TensorRT's progress monitor, from any of its threads.
 
-    Whatever `progress` raises (a cancelled job among it) ends the build at its next step; it is kept in `error`, since
-    an exception must not pass through TensorRT. progress: None is the listener of the process.
+    Whatever `progress` raises (also a job's cancellation) ends the build at its next step; it is kept in `error`, since
+    an exception must not pass through TensorRT. progress: None is the process-wide listener.
     """
 
     def __init__(self, progress: Progress | None = None) -> None:
@@ -218,7 +218,7 @@ class Build:
             self._phases[phase] = (f"{above} > {phase}" if above else phase, steps)
 
     def step(self, phase: str, step: int) -> bool:
-        """One step is done; whether to go on."""
+        """Report a completed step; return whether to continue."""
         with self._lock:
             path, steps = self._phases.get(phase, (phase, 0))
             if self.error is None:
@@ -239,7 +239,7 @@ class Build:
 
 
 def make_monitor(trt: Any, build: Build) -> Any:
-    """An IProgressMonitor that tells `build`. Keep it until the build is over."""
+    """Return an IProgressMonitor that reports to `build`. Keep it until the build is over."""
 
     class Monitor(trt.IProgressMonitor):  # type: ignore[misc]
         def __init__(self) -> None:

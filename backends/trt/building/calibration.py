@@ -1,4 +1,4 @@
-"""INT8 calibration by TensorRT 10's calibrators: batches from any feed, the cache in a file."""
+"""INT8 calibration with TensorRT 10's calibrators: batches from any feed, the cache in a file."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,9 +20,9 @@ _LEGACY = "IInt8LegacyCalibrator"
 
 
 class Batches:
-    """Calibration inputs on the device one after the other, and the cache that is read and written.
+    """Feeds calibration inputs on the device one by one, and reads and writes the cache.
 
-    error: what went wrong on the way; an exception must not pass through TensorRT.
+    error: what failed meanwhile, since an exception must not pass through TensorRT.
     """
 
     def __init__(self, feeds: Iterator[dict[str, Any]], cache: Path | None) -> None:
@@ -32,7 +32,7 @@ class Batches:
         self.error: BaseException | None = None
 
     def next(self, names: list[str]) -> list[int] | None:
-        """The addresses of the next batch's inputs, None after the last."""
+        """Return the addresses of the next batch's inputs, None after the last."""
         try:
             feed = next(self._feeds, None)
             return None if feed is None else [self._put(name, feed[name]) for name in names]
@@ -61,9 +61,9 @@ class Batches:
 def calibrated(
     trt: Any, network: Any, config: Any, options: ConfigOptions, profiles: list[Any], tell: Callable[[str], None]
 ) -> Any:
-    """Give a builder config of 10 its calibrator, which must be kept until the build is over.
+    """Give a TensorRT 10 builder config its calibrator, which must be kept until the build is over.
 
-    None for a network that has quantisation nodes of its own. UsageError for a base class that is none.
+    None for a network that has its own quantisation nodes. UsageError for an invalid base class.
     """
     if not able(trt, "calibrators"):
         raise UsageError(lacks(trt, "calibrators"))
@@ -91,7 +91,7 @@ def calibrated(
 
 
 def without_effect(options: ConfigOptions, *names: str) -> Iterator[str]:
-    """A remark for each of these options of the legacy calibrator that is given where it has no say."""
+    """Return a remark for each legacy-calibrator option that is given but has no effect."""
     for name in names:
         if getattr(options, name) is not None:
             flag = f"--{name.replace('_', '-')}"
@@ -103,7 +103,7 @@ def _there(options: ConfigOptions) -> bool:
 
 
 def _info(tensor: Any, profiles: list[Any]) -> TensorInfo:
-    """An input as calibration feeds it: of the shape that its profile thinks likeliest."""
+    """Return an input as calibration feeds it: with the optimum shape of its profile."""
     shape = tuple(tensor.shape)
     if -1 in shape:
         shape = tuple(profiles[0].get_shape(tensor.name)[1])
@@ -111,7 +111,7 @@ def _info(tensor: Any, profiles: list[Any]) -> TensorInfo:
 
 
 def make_calibrator(trt: Any, name: str, batches: Batches, options: ConfigOptions) -> Any:
-    """A calibrator over `batches` with TensorRT's class `name` below it."""
+    """Return a calibrator over `batches` with TensorRT's class `name` as its base."""
     base: Any = getattr(trt, name)
 
     class Calibrator(base):  # type: ignore[misc]

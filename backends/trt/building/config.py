@@ -1,4 +1,4 @@
-"""From our option names to an IBuilderConfig, by names of enumerators alone."""
+"""Translates our options to an IBuilderConfig, using only names of enumerators."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -36,7 +36,7 @@ PRECISIONS = ("fp16", "bf16", "int8", "fp8")
 
 
 def check_options(options: ConfigOptions) -> None:
-    """UsageError for options that contradict each other on any version."""
+    """Raise UsageError for options that contradict each other on any version."""
     if options.exclude_lean_runtime and not options.version_compatible:
         raise UsageError("--exclude-lean-runtime goes with --version-compatible")
     if options.allow_gpu_fallback and not options.use_dla:
@@ -54,9 +54,9 @@ def check_options(options: ConfigOptions) -> None:
 def apply(
     trt: Any, builder: Any, config: Any, options: ConfigOptions, *, by_flags: bool, tell: Callable[[str], None]
 ) -> None:
-    """Set every option on a builder config. by_flags: reduced precision by flags, as weakly typed networks on 10.
+    """Set every option on a builder config. by_flags: reduced precision by flags, for weakly typed networks on 10.
 
-    `tell` hears of tactic sources that are gone. UsageError for a name or a combination that this version lacks.
+    `tell` gets messages about removed tactic sources. UsageError for a name or a combination that this version lacks.
     """
     check_options(options)
     flags = trt.BuilderFlag
@@ -79,7 +79,7 @@ def apply(
 
 
 def wanted_flags(trt: Any, options: ConfigOptions, *, by_flags: bool) -> Iterator[str]:
-    """Names of the builder flags that the options ask for."""
+    """Return names of the builder flags that the options ask for."""
     for field, flag in _FLAGS.items():
         if getattr(options, field):
             yield flag
@@ -111,7 +111,7 @@ def _sets(trt: Any, config: Any, options: ConfigOptions, tell: Callable[[str], N
 
 
 def _set_tactic_sources(trt: Any, config: Any, names: Sequence[str], tell: Callable[[str], None]) -> None:
-    """Allow these sources alone; where only libraries that are gone are named, the sources stay as they are."""
+    """Allow only these tactic sources; if all named ones were removed from this version, leave the default."""
     gone = [name for name in names if _is_gone(trt, name)]
     found = {member(trt.TacticSource, name, "--tactic-sources") for name in names if name not in gone}
     if gone:
@@ -126,7 +126,7 @@ def _is_gone(trt: Any, name: str) -> bool:
 
 
 def _use_dla(trt: Any, builder: Any, config: Any, options: ConfigOptions, tell: Callable[[str], None]) -> None:
-    """On 10, as DLA wants it: precisions of layers are preferred, and nothing is reformatted on the GPU without it."""
+    """On 10, as DLA requires: layer precisions are preferred, and no GPU reformatting without GPU fallback."""
     if not builder.num_DLA_cores and not options.allow_gpu_fallback:
         raise UsageError("--use-dla: TensorRT finds no DLA core on this machine (--allow-gpu-fallback goes on without)")
     if not builder.num_DLA_cores:

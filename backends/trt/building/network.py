@@ -19,7 +19,7 @@ _UINT8 = "ENABLE_UINT8_AND_ASYMMETRIC_QUANTIZATION_DLA"  # not with the native f
 
 @dataclass
 class Network:
-    """A network and what it must not outlive: its builder, the parser that holds its weights, its logger."""
+    """A network and what must outlive it: its builder, the parser that holds its weights, its logger."""
 
     builder: Any
     network: Any
@@ -28,7 +28,7 @@ class Network:
 
 
 def creation_flags(trt: Any, *, strongly_typed: bool) -> int:
-    """The mask for `create_network`, made of names: numbers moved between 10 and 11."""
+    """Return the mask for `create_network`, from names: the numbers differ between 10 and 11."""
     flags = trt.NetworkDefinitionCreationFlag
     wanted = ["STRONGLY_TYPED"] if strongly_typed and able(trt, "typed_by_flag") else []
     return sum(1 << int(getattr(flags, name)) for name in wanted)
@@ -37,7 +37,7 @@ def creation_flags(trt: Any, *, strongly_typed: bool) -> int:
 def parse_onnx(
     trt: Any, logger: Any, messages: Messages, model: Loadable, options: NetworkOptions, *, strongly_typed: bool
 ) -> Network:
-    """A network of an ONNX model. LayerwiseError naming node, operator and reason where the parser refuses it."""
+    """Parse an ONNX model to a network. LayerwiseError names node, operator and reason if the parser rejects it."""
     builder = trt.Builder(logger)
     network = builder.create_network(creation_flags(trt, strongly_typed=strongly_typed))
     parser = trt.OnnxParser(network, logger)
@@ -53,7 +53,7 @@ def parse_onnx(
 
 
 def parser_reasons(parser: Any, messages: Messages) -> str:
-    """Every parser error as `node NAME (OP): reason`, the first ten of them."""
+    """Return parser errors as `node NAME (OP): reason`, the first ten of them."""
     found = [_told(parser.get_error(i)) for i in range(parser.num_errors)]
     more = [f"and {len(found) - _NAMED} more"] if len(found) > _NAMED else []
     return "\n".join([*found[:_NAMED], *more]) or messages.reason("it says no more")
@@ -70,16 +70,16 @@ def _told(error: Any) -> str:
 
 
 def script_network(trt: Any, logger: Any, script: str, name: str, *, strongly_typed: bool) -> Network:
-    """A network that a user's function makes. It returns (builder, network), (builder, network, parser), or, given
-    two arguments, fills the network it is called with.
+    """Return a network made by a user's function. It returns (builder, network), (builder, network, parser), or, if it
+    takes two arguments, fills the network it is given.
 
-    UsageError for a function that gives something else; LayerwiseError naming the line where it fails.
+    UsageError for other return values; LayerwiseError naming the line where it fails.
     """
     import inspect
 
     path = Path(script).absolute()
     function = load_function(path, name)
-    given = inspect.signature(function, follow_wrapped=False).parameters.values()  # what extends a loader takes *args
+    given = inspect.signature(function, follow_wrapped=False).parameters.values()  # extended loaders take *args
     takes = sum(parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD) for parameter in given)
     builder = trt.Builder(logger) if takes else None
     network = builder.create_network(creation_flags(trt, strongly_typed=strongly_typed)) if builder else None
@@ -95,7 +95,7 @@ def script_network(trt: Any, logger: Any, script: str, name: str, *, strongly_ty
 
 
 def tensors_of(network: Any) -> dict[str, Any]:
-    """Every tensor that a layer of a network makes, by name, in the layers' order."""
+    """Return every tensor that a layer of a network makes, by name, in layer order."""
     found = {}
     for at in range(network.num_layers):
         layer = network.get_layer(at)
@@ -107,7 +107,7 @@ def tensors_of(network: Any) -> dict[str, Any]:
 
 
 def made_by(trt: Any, network: Any, types: Sequence[str]) -> list[str]:
-    """The tensors that layers of these types make. UsageError for a type that is none, or that no layer has."""
+    """Return the tensors that layers of these types make. UsageError for an invalid type, or one without layers."""
     wanted = {member(trt.LayerType, name, "--trt-outputs-by-type"): name for name in types}
     layers = [network.get_layer(at) for at in range(network.num_layers)]
     for kind, name in wanted.items():
@@ -118,10 +118,10 @@ def made_by(trt: Any, network: Any, types: Sequence[str]) -> list[str]:
 
 
 def mark_outputs(network: Any, names: Sequence[str], exclude: Sequence[str], besides: Sequence[str] = ()) -> None:
-    """Make `names` ("*": all) and `besides` the network's outputs, those that it has where neither is given, less
-    `exclude`.
+    """Make `names` ("*": all) and `besides` the network's outputs, without `exclude`; if neither is given, keep its
+    own.
 
-    UsageError for a tensor that is not there.
+    UsageError for an unknown tensor.
     """
     if not names and not exclude and not besides:
         return

@@ -1,4 +1,4 @@
-"""Libraries of plugins, and TensorRT's own."""
+"""Loads plugin libraries, and TensorRT's own plugins."""
 
 import ctypes
 from collections.abc import Sequence

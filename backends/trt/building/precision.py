@@ -1,4 +1,4 @@
-"""Which way reduced precision goes: builder flags on a weakly typed network of 10, or the graph itself."""
+"""How reduced precision is requested: builder flags on a weakly typed network of 10, or types in the graph."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -12,12 +12,12 @@ from layerwise._tool.backends.trt.options import TrtOptions
 
 
 def by_flags(trt: Any, options: TrtOptions) -> bool:
-    """Whether reduced precision is asked of the builder: on 10, unless the network is to be strongly typed."""
+    """Return whether the builder chooses reduced precision: on 10, unless the network is to be strongly typed."""
     return able(trt, "fp16_flag") and not (options.network.strongly_typed or options.config.graph_precision)
 
 
 def reduces(options: TrtOptions) -> bool:
-    """Whether any precision below FP32 is asked for."""
+    """Return whether any precision below FP32 is requested."""
     config = options.config
     return config.fp16 or config.bf16 or config.int8 or config.fp8
 
@@ -25,9 +25,9 @@ def reduces(options: TrtOptions) -> bool:
 def in_graph(
     trt: Any, model: Loadable, options: TrtOptions, tell: Callable[[str], None]
 ) -> AbstractContextManager[Loadable]:
-    """The model with the precision that the options ask for written into its graph, within a `with`. Tells the way.
+    """Yield the model with the requested precision written into its graph, and report that way.
 
-    UsageError for FP8 where the model has none itself, and for FP16 and bfloat16 at once.
+    UsageError for FP8 if the model does not contain it, and for FP16 and bfloat16 together.
     """
     config = options.config
     if config.fp16 and config.bf16:

@@ -1,4 +1,4 @@
-"""Optimization profiles: smallest, likeliest and largest shape of each dynamic input, what is missing filled in."""
+"""Optimization profiles: minimum, optimum and maximum shape of each dynamic input, with missing ones filled in."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _WORDS = ("min", "opt", "max")
 
 @dataclass(frozen=True)
 class Range:
-    """Shapes that an input may have in a profile; of a shape tensor the values that it may hold."""
+    """Shapes that an input may have in a profile; for a shape tensor, the values it may hold."""
 
     min: tuple[int, ...]
     opt: tuple[int, ...]
@@ -25,7 +25,7 @@ Filled = dict[str, Range]
 
 @dataclass(frozen=True)
 class Input:
-    """An input of a network; -1 where a size is not fixed. values: it holds sizes itself (a shape tensor)."""
+    """An input of a network; -1 marks a dynamic size. values: it is a shape tensor."""
 
     name: str
     shape: tuple[int, ...]
@@ -37,7 +37,7 @@ class Input:
 
 
 def network_inputs(network: Any) -> list[Input]:
-    """The inputs of an INetworkDefinition."""
+    """Return the inputs of an INetworkDefinition."""
     tensors = (network.get_input(i) for i in range(network.num_inputs))
     return [Input(t.name, tuple(t.shape), bool(t.is_shape_tensor)) for t in tensors]
 
@@ -45,10 +45,10 @@ def network_inputs(network: Any) -> list[Input]:
 def filled(
     profiles: Sequence[ProfileSpec], shapes: Shapes, inputs: Sequence[Input], tell: Callable[[str], None]
 ) -> list[Filled]:
-    """Every profile with a range for each dynamic input; none where no input is dynamic.
+    """Return every profile with a range for each dynamic input; none if no input is dynamic.
 
-    What a profile lacks comes from its other shapes, from `shapes`, and last from sizes of 1, which is told.
-    UsageError for an input that is not there, a shape that does not fit it, and ranges out of order.
+    Missing shapes come from the profile's other shapes, then from `shapes`, then from sizes of 1, which is reported.
+    UsageError for an unknown input, a shape that does not match it, and ranges out of order.
     """
     known = {entry.name: entry for entry in inputs}
     for profile in profiles:
@@ -65,7 +65,7 @@ def filled(
 
 
 def _range_of_all(number: int, profile: ProfileSpec, inputs: Sequence[Input]) -> None:
-    """Check a profile of a network in which nothing is dynamic."""
+    """Check a profile of a network without dynamic inputs."""
     for entry in inputs:
         for shape in (group[entry.name] for group in (profile.min, profile.opt, profile.max) if entry.name in group):
             _fits(number, entry, tuple(shape))
@@ -98,7 +98,7 @@ def _ones(number: int, entry: Input, tell: Callable[[str], None]) -> list[int]:
 def _completed(
     number: int, entry: Input, given: list[list[int] | None], tell: Callable[[str], None]
 ) -> list[list[int] | None]:
-    """min alone: all three; max alone: opt too, and the smallest possible min; opt alone: min and max are opt."""
+    """Only min: all three; only max: opt too, and the smallest possible min; only opt: min and max are opt."""
     low, likely, high = given
     if low is None:
         low = likely if high is None or entry.values else [1 if e == -1 else e for e in entry.shape]
@@ -134,7 +134,7 @@ def _ordered(number: int, entry: Input, found: Sequence[tuple[int, ...]]) -> Non
 
 
 def add_profiles(builder: Any, config: Any, profiles: Sequence[Filled], inputs: Sequence[Input]) -> list[Any]:
-    """Put filled profiles into a builder config; the profiles as TensorRT has them."""
+    """Add complete profiles to a builder config; return them as TensorRT's objects."""
     made = []
     for ranges in profiles:
         profile = trt_profile(builder, ranges, inputs)
@@ -145,7 +145,7 @@ def add_profiles(builder: Any, config: Any, profiles: Sequence[Filled], inputs: 
 
 
 def trt_profile(builder: Any, ranges: Filled, inputs: Sequence[Input]) -> Any:
-    """One filled profile as TensorRT has it."""
+    """Return one complete profile as TensorRT's object."""
     values = {entry.name for entry in inputs if entry.values}
     profile = builder.create_optimization_profile()
     for name, found in ranges.items():

@@ -1,4 +1,4 @@
-"""Types and formats of tensors and layers that a user sets on the network itself."""
+"""Sets types and formats of tensors and layers on the network."""
 
 import fnmatch
 from collections.abc import Callable
@@ -23,21 +23,21 @@ _DTYPES = {
 
 
 def data_type(trt: Any, name: str, option: str) -> Any:
-    """The DataType of a name: TensorRT's, NumPy's or a short one. UsageError for others."""
+    """Return the DataType of a name: TensorRT's, NumPy's or a short one. UsageError for others."""
     return member(trt.DataType, _DTYPES.get(name.strip().lower().removeprefix("datatype."), name), option)
 
 
 def fed_type(info: TensorInfo, given: dict[str, str]) -> TensorInfo:
-    """An input as it is fed where `given` (name, "" for all others -> DataType) says its type."""
+    """Return an input as it is fed, given types (name, "" for all others -> DataType)."""
     name = given.get(info.name, given.get(""))
     kind = None if name is None else _DTYPES.get(name.strip().lower().removeprefix("datatype."), name.upper())
     return replace(info, dtype=NUMPY_NAMES[kind]) if kind in NUMPY_NAMES else info
 
 
 def set_types(trt: Any, network: Any, options: TrtOptions, tell: Callable[[str], None]) -> None:
-    """Set what the options say of layers and tensors. UsageError for a name that is not there.
+    """Set the options' types of layers and tensors. UsageError for an unknown name.
 
-    Precisions of layers are set on weakly typed networks of 10 alone; elsewhere the graph has them already.
+    Precisions of layers are set only on weakly typed networks of 10; elsewhere the graph has them already.
     """
     wanted = options.network
     if wanted.layer_precisions and able(trt, "layer_precision") and not _strong(trt, options):
@@ -57,7 +57,7 @@ def set_types(trt: Any, network: Any, options: TrtOptions, tell: Callable[[str],
 
 
 def _spread(given: dict[str, Value], network: Any) -> dict[str, Value]:
-    """What is given for "" stands for every input and output that is not named."""
+    """Apply the value for "" to every input and output that is not named."""
     if "" not in given:
         return given
     outputs = [network.get_output(i).name for i in range(network.num_outputs)]
@@ -69,7 +69,7 @@ def _strong(trt: Any, options: TrtOptions) -> bool:
 
 
 def _layer_precisions(trt: Any, network: Any, precisions: dict[str, str], *, part: bool) -> None:
-    """part: names that are not there are passed over."""
+    """part: ignore unknown names."""
     layers = layers_of(network)
     for name, precision in precisions.items():
         kind = data_type(trt, precision, "--layer-precisions")
@@ -83,7 +83,7 @@ def _layer_precisions(trt: Any, network: Any, precisions: dict[str, str], *, par
 
 
 def _give_full(trt: Any, layer: Any) -> None:
-    """What a layer that is kept in FP32 gives is not rounded either."""
+    """Outputs of a layer kept in FP32 must not be rounded either."""
     for at in range(layer.num_outputs):
         tensor = layer.get_output(at)
         if tensor is not None and tensor.dtype == trt.DataType.FLOAT and tensor.is_execution_tensor:
@@ -91,8 +91,8 @@ def _give_full(trt: Any, layer: Any) -> None:
 
 
 def layers_of(network: Any) -> dict[str, list[Any]]:
-    """Layers by name, by the name of the ONNX node that they were made of (a node may become several), and, where that
-    is no layer's, by a tensor that they make.
+    """Return layers by name, by the name of the ONNX node they came from (a node may become several), or else by a
+    tensor that they make.
     """
     named: dict[str, list[Any]] = {}
     makers: dict[str, list[Any]] = {}

@@ -1,1 +1,1 @@
-"""What is in engines and networks, and which nodes the parser takes."""
+"""Contents of engines and networks, and the nodes that the parser supports."""

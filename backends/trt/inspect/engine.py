@@ -1,4 +1,4 @@
-"""What an engine is: inputs, outputs, profiles, memory, how it was built, and its layers."""
+"""Reads an engine: inputs, outputs, profiles, memory, build options, and layers."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +10,7 @@ from layerwise._tool.backends.trt.inspect.layers import Layer, layers_of
 
 @dataclass(frozen=True)
 class Span:
-    """What an input may be in a profile: shapes, or the values of a shape tensor (`values`)."""
+    """Range of an input in a profile: shapes, or the values of a shape tensor (`values`)."""
 
     name: str
     min: tuple[int, ...]
@@ -21,7 +21,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Profile:
-    """An optimization profile. memory: bytes of device memory that a context takes in it."""
+    """An optimization profile. memory: bytes of device memory that a context needs in it."""
 
     inputs: list[Span]
     memory: int
@@ -29,9 +29,9 @@ class Profile:
 
 @dataclass(frozen=True)
 class EngineView:
-    """An engine, read. memory: bytes of device memory that a context takes, of the largest profile. weights: bytes of
-    all weights, None where this version does not say; streamable: of those that may be streamed. layers: those of each
-    profile, in one list where the engine does not tell them apart. formats: how inputs and outputs lie in memory, by
+    """An engine's contents. memory: bytes of device memory that a context needs, for the largest profile. weights:
+    bytes of all weights, None if this version does not report them; streamable: of those that can be streamed. layers:
+    per profile, in one list if the engine does not separate them. formats: memory formats of inputs and outputs, by
     name. facts: how it was built.
     """
 
@@ -48,14 +48,14 @@ class EngineView:
 
     @property
     def detailed(self) -> bool:
-        """Whether the layers are more than names."""
+        """Return whether the layers have more than names."""
         return self.facts.get("Profiling Verbosity") == "DETAILED"
 
 
 def engine_view(trt: Any, loaded: Engine) -> EngineView:
-    """Read an engine. LayerwiseError where the inspector fails.
+    """Read an engine. LayerwiseError if the inspector fails.
 
-    No context is made, so this takes no device memory but the engine's own.
+    No context is created, so the only device memory used is the engine's own.
     """
     engine = loaded.engine
     tensors, layers = io_tensors(trt, engine), _layers(trt, engine)

@@ -1,9 +1,9 @@
-"""What TensorRT's engine inspector says of layers, from the JSON of 10 and of 11.
+"""Parses the layer information of TensorRT's engine inspector, from the JSON of 10 and of 11.
 
-10 names the inputs and outputs ("Bindings") and has "Format/Datatype" in one; 11 describes them ("I/O Tensors") and has
-"Format" and "Datatype" apart. Engines that were built without detailed profiling verbosity give names of layers alone.
-Which ONNX nodes a layer does is in "Metadata" ("[ONNX Layer: conv]", several with U+001F between those of one fusion
-and U+001E between fusions), and where that says nothing in the name ("conv + relu").
+10 names the inputs and outputs ("Bindings") and combines type and format in "Format/Datatype"; 11 describes them
+("I/O Tensors") and separates "Format" and "Datatype". Engines built without detailed profiling verbosity only have
+layer names. A layer's ONNX nodes are in "Metadata" ("[ONNX Layer: conv]", several with U+001F between those of one
+fusion and U+001E between fusions), and, where that is missing, in the name ("conv + relu").
 """
 
 import json
@@ -31,7 +31,7 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class LayerTensor:
-    """A tensor of a layer; -1 in `shape` is a size that is not fixed. dtype: empty where it is not told."""
+    """A tensor of a layer; -1 in `shape` is a dynamic size. dtype: empty if unknown."""
 
     name: str
     dtype: str = ""
@@ -41,9 +41,9 @@ class LayerTensor:
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer of an engine or a network. kind: "Unknown" where it is not told. nodes: the ONNX nodes that it does.
+    """A layer of an engine or a network. kind: "Unknown" if unknown. nodes: the ONNX nodes that it computes.
 
-    attributes: everything else that is known, as JSON has it. profile: the optimization profile it belongs to.
+    attributes: everything else that is known, as in the JSON. profile: the optimization profile it belongs to.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Layer:
 
 
 def layers_of(text: str) -> list[Layer]:
-    """The layers in the inspector's JSON of an engine. LayerwiseError where it is not that JSON."""
+    """Return the layers in the inspector's JSON of an engine. LayerwiseError if it is not that JSON."""
     try:
         return [_layer(row) for row in json.loads(text)["Layers"]]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -74,7 +74,7 @@ def _layer(row: str | Mapping[str, Any]) -> Layer:
 
 
 def _profiled(name: str) -> tuple[str, int]:
-    """A layer's name without its profile, and the profile."""
+    """Return a layer's name without its profile, and the profile."""
     match = _PROFILE.search(name)
     return (name[: match.start()], int(match[1])) if match else (name, 0)
 
@@ -89,16 +89,16 @@ def _tensor(entry: Mapping[str, Any]) -> LayerTensor:
 
 
 def type_of(text: str) -> str:
-    """Our name of the type that a format of the inspector's is of, "" where it names none."""
+    """Return our name of the type in an inspector's format string, "" if it names none."""
     upper = text.upper()
     return next((name for word, name in _TYPES.items() if word in upper), "")
 
 
 def metadata_nodes(text: str) -> list[str]:
-    """The names of ONNX nodes in a layer's metadata, each once."""
+    """Return the names of ONNX nodes in a layer's metadata, each once."""
     return list(dict.fromkeys(_ONNX.findall(text)))
 
 
 def named_nodes(name: str, known: Collection[str]) -> list[str]:
-    """The ONNX nodes among those `known` that a layer's name is made of."""
+    """Return the ONNX nodes among `known` that a layer's name consists of."""
     return [part for part in dict.fromkeys([name, *_JOINED.split(name)]) if part in known]

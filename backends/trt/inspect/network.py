@@ -1,4 +1,4 @@
-"""What a network is before it is built: inputs, outputs, layers with their attributes and weights."""
+"""Reads a network before it is built: inputs, outputs, layers with their attributes and weights."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _BY_INPUT = {"IResizeLayer": ("scales", "shape"), "ISliceLayer": ("shape", "star
 
 @dataclass(frozen=True)
 class NetworkView:
-    """A network, read. strongly_typed: its tensors have the types that the model says."""
+    """A network's contents. strongly_typed: its tensors have the types that the model states."""
 
     name: str
     strongly_typed: bool
@@ -26,7 +26,7 @@ class NetworkView:
 
 
 def network_view(trt: Any, network: Any) -> NetworkView:
-    """Read an INetworkDefinition. Weights are NumPy arrays among the layers' attributes, over TensorRT's own memory."""
+    """Read an INetworkDefinition. Weights are NumPy arrays among the layers' attributes, sharing TensorRT's memory."""
     classes, names = layer_classes(trt), _Names(trt)
     flags = trt.NetworkDefinitionCreationFlag
     typed = not able(trt, "typed_by_flag") or network.get_flag(flags.STRONGLY_TYPED)
@@ -40,7 +40,7 @@ def network_view(trt: Any, network: Any) -> NetworkView:
 
 
 def layer_classes(trt: Any) -> dict[str, type]:
-    """LayerType's names, each with the class of such layers; those that no layer has any more are left out."""
+    """Return LayerType's names with their layer classes; names that no layer has any more are omitted."""
     found = {}
     for kind in (kind for kind in vars(trt).values() if isinstance(kind, type) and issubclass(kind, trt.ILayer)):
         found[kind.__name__.removeprefix("I").removesuffix("Layer").upper()] = kind
@@ -50,14 +50,14 @@ def layer_classes(trt: Any) -> dict[str, type]:
 
 
 class _Names:
-    """What layers of a class have beside what all layers have."""
+    """Attributes of a layer class in addition to those of all layers."""
 
     def __init__(self, trt: Any) -> None:
         self._base, self._common = trt.ILayer, set(dir(trt.ILayer))
         self._found: dict[type, list[str]] = {}
 
     def of(self, layer: Any, inputs: int) -> list[str]:
-        """Names of attributes; of two ways to say one thing (by an input, by an attribute) the one that is used."""
+        """Return attribute names; of two ways to state a value (by input or by attribute), the one in use."""
         kind = type(layer)
         if kind not in self._found:
             self._found[kind] = [name for name in dir(layer) if self._own(kind, name)]
@@ -82,12 +82,12 @@ def _layer(layer: Any, classes: dict[str, type], names: _Names) -> Layer:
 def _value(layer: Any, name: str) -> Any:
     try:
         return plain(getattr(layer, name))
-    except Exception as error:  # pybind11 raises whatever C++ did, of a value that was never set for one
+    except Exception as error:  # pybind11 raises any C++ exception for a value that was never set
         return f"<not to be read: {shown(str(error), 120)}>"
 
 
 def plain(value: Any) -> Any:
-    """A value of TensorRT's as Python has it: enumerators by name, sizes as a tuple, weights as an array."""
+    """Return a TensorRT value as a Python one: enumerators by name, sizes as a tuple, weights as an array."""
     if value is None or isinstance(value, bool | int | float | str | np.ndarray):
         return value
     if hasattr(type(value), "__members__"):
@@ -98,12 +98,12 @@ def plain(value: Any) -> Any:
         return f"{value.plugin_type} {value.plugin_version}"
     try:
         return tuple(plain(item) for item in value)
-    except (TypeError, ValueError):  # no sequence, or sizes whose number is not known
+    except (TypeError, ValueError):  # not a sequence, or sizes of unknown rank
         return "unknown" if type(value).__name__ == "Dims" else type(value).__name__
 
 
 def _tensors(get: Callable[[int], Any], count: int) -> list[LayerTensor]:
-    """Those that there are: optional ones may be left out."""
+    """Return the tensors that exist: optional ones may be missing."""
     return [_tensor(tensor) for tensor in map(get, range(count)) if tensor is not None]
 
 
@@ -112,8 +112,8 @@ def _tensor(tensor: Any) -> LayerTensor:
 
 
 def shape_of(tensor: Any) -> tuple[int, ...] | None:
-    """The sizes of a tensor, -1 where one is not fixed; None where not even their number is known."""
+    """Return the sizes of a tensor, -1 for a dynamic one; None if even the rank is unknown."""
     try:
         return tuple(tensor.shape)
-    except ValueError:  # what len() of Dims of rank -1 gives
+    except ValueError:  # len() of Dims of rank -1
         return None

@@ -1,4 +1,4 @@
-"""Which nodes of an ONNX model TensorRT's parser takes, and why it refuses the others."""
+"""Which nodes of an ONNX model TensorRT's parser supports, and why it rejects the others."""
 
 from dataclasses import dataclass
 from itertools import groupby
@@ -14,8 +14,8 @@ from layerwise._tool.backends.trt.options import NetworkOptions
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why the parser refuses a model. node: its place in the graph, -1 where none is named; stack: of local functions
-    around it.
+    """Why the parser rejects a model. node: its index in the graph, -1 if none is named; stack: the enclosing local
+    functions.
     """
 
     node: int
@@ -26,7 +26,7 @@ class Refusal:
 
 
 class Support:
-    """Asks the parser of one TensorRT, with a user's flags and plugins. UsageError for a flag that is none."""
+    """Queries the parser of one TensorRT, with a user's flags and plugins. UsageError for an invalid flag."""
 
     def __init__(self, trt: Any, messages: Messages, options: NetworkOptions) -> None:
         self._trt, self._messages, self._options = trt, messages, options
@@ -34,7 +34,7 @@ class Support:
         load_plugins(trt, self._logger, options.plugins)
 
     def refusals(self, model: Loadable) -> list[Refusal]:
-        """Why the parser refuses a model; none where it takes it."""
+        """Return why the parser rejects a model; empty if it accepts it."""
         parser, _held = self._parser()
         if parser.parse(model.read(), path=_beside(model)):
             return []
@@ -43,10 +43,10 @@ class Support:
         ]
 
     def parts(self, model: Loadable) -> list[tuple[list[int], bool]]:
-        """Runs of nodes that are taken, or not, by their places in the graph.
+        """Return consecutive nodes that are supported, or not, by their indices in the graph.
 
-        Nodes that the parser refuses by name are not, whatever it says of their runs: it may take an operator of which
-        it refuses a type.
+        Nodes that the parser rejects by name are unsupported even if it reports their subgraph as supported: it may
+        support an operator, but not with that type.
         """
         parser, _held = self._parser()
         parser.supports_model_v2(model.read(), path=_beside(model))
@@ -59,7 +59,7 @@ class Support:
         return found
 
     def _parser(self) -> tuple[Any, Any]:
-        """A parser, and what it must not outlive."""
+        """Return a parser, and what must outlive it."""
         builder = self._trt.Builder(self._logger)
         network = builder.create_network(creation_flags(self._trt, strongly_typed=self._options.strongly_typed))
         parser = self._trt.OnnxParser(network, self._logger)

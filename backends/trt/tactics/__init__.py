@@ -1,1 +1,1 @@
-"""Which implementations TensorRT chooses: recorded, replayed, left out; timing caches."""
+"""Tactics that TensorRT chooses: recording, replaying, excluding; timing caches."""

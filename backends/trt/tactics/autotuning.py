@@ -1,6 +1,6 @@
-"""What TensorRT says of tactics while it times them for an editable timing cache: the one place that names them.
+"""Parses TensorRT's log of tactic timings for an editable timing cache, the only place that names tactics.
 
-Source: NVIDIA's sampleEditableTimingCache. The text has no version, so columns are found by their titles:
+Source: NVIDIA's sampleEditableTimingCache. The format has no version, so columns are found by their titles:
 
     Autotuning op matMul1(key: 0x1814870c44ff0f8574df6e3dda04cbd7):
     Sorted table of all evaluated tactics:
@@ -31,7 +31,7 @@ class Autotuning:
         self._offered: list[Offer] = []
 
     def hear(self, text: str) -> None:
-        """One message of the log."""
+        """Receive one log message."""
         for line in text.splitlines():
             self._line(line[:_LONGEST])
 

@@ -1,4 +1,4 @@
-"""Tactics over the editable timing cache: the only way on TensorRT 11, and there on 10.9 and later."""
+"""Tactics through the editable timing cache: the only way on TensorRT 11, available on 10.9 and later."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,9 +19,9 @@ _ROUNDS = 5
 
 
 class CacheRecording(Recording):
-    """What was chosen is heard in the log and kept in the cache; what is to be chosen is put into the cache.
+    """Reads choices from the log and the cache, and forces choices by editing the cache.
 
-    A replay is strict: an operation that the cache misses ends the build.
+    A replay is strict: an operation that is missing in the cache ends the build.
     """
 
     wanted = True
@@ -50,7 +50,7 @@ class CacheRecording(Recording):
                                      f"{op.tactic}")  # fmt: skip
 
     def again(self, config: Any) -> bool:
-        """Put the fastest tactics that are not excluded in the place of excluded ones; whether there were any."""
+        """Replace excluded tactics by the fastest that are not excluded; return whether there were any."""
         excluded = self._excluded.ops if self._excluded else {}
         cache = config.get_timing_cache()
         wrong = {key: op for key, op in self._ops().items() if key in excluded and op.tactic == excluded[key].tactic}
@@ -85,13 +85,13 @@ class CacheRecording(Recording):
         return {**(self._loaded.ops if self._loaded else {}), **self._heard.ops}
 
     def _set(self, cache: Any, key: str, op: Op) -> bool:
-        """Have an operation take its tactic; False where the cache knows nothing of it."""
+        """Force an operation's tactic; False if the cache does not know it."""
         known = {offer.tactic: offer.milliseconds for offer in op.offered}
         value = self._trt.TimingCacheValue(int(op.tactic, 16), known.get(op.tactic) or 1.0)
         return bool(cache.update(self._trt.TimingCacheKey.parse(key), value))
 
     def _chosen(self, cache: Any, key: str, op: Op) -> Op:
-        """What the cache has in the end; an operation that it does not have is as the log said."""
+        """Return the final tactics of the cache; for operations that it lacks, those from the log."""
         value = cache.query(self._trt.TimingCacheKey.parse(key))
         tactic = f"0x{value.tacticHash:x}" if value.timingMSec == value.timingMSec else op.tactic
         return msgspec.structs.replace(op, tactic=tactic)

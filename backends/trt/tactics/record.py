@@ -1,11 +1,11 @@
-"""Tactics as an editable timing cache has them, in a JSON file that can be read, compared and edited without TensorRT.
+"""Tactics of an editable timing cache as a JSON file that can be read, compared and edited without TensorRT.
 
     {"layerwise": "tactics", "tensorrt": "11.4.0.106",
      "ops": {"0x1814870c44ff0f8574df6e3dda04cbd7": {"name": "matMul1", "tactic": "0x665ded9abbf88",
              "offered": [{"tactic": "0x665ded9abbf88", "kernel": "sm80_xmma_gemm", "milliseconds": 0.011264}, …]}, …},
      "cache": "base64 of the timing cache"}
 
-`ops` says which tactic each operation is to have; `cache` is what TensorRT needs to know besides.
+`ops` sets each operation's tactic; `cache` is what TensorRT needs in addition.
 """
 
 import re
@@ -28,7 +28,7 @@ _TACTIC = re.compile(r"0x[0-9a-f]{1,16}")
 
 
 class Offer(Spec, frozen=True):
-    """An implementation that was timed. tactic: its hash; milliseconds: None where it could not be timed."""
+    """A tactic that was timed. tactic: its hash; milliseconds: None if it could not be timed."""
 
     tactic: str
     kernel: str = ""
@@ -36,7 +36,7 @@ class Offer(Spec, frozen=True):
 
 
 class Op(Spec, frozen=True):
-    """An operation of the network. tactic: hash of the one it has; offered: all that were timed, fastest first."""
+    """An operation of the network. tactic: hash of the chosen one; offered: all that were timed, fastest first."""
 
     name: str
     tactic: str
@@ -44,12 +44,12 @@ class Op(Spec, frozen=True):
 
     @property
     def kernel(self) -> str:
-        """The kernel of the tactic it has, "" where the log did not say."""
+        """Return the kernel of the chosen tactic, "" if the log did not name it."""
         return next((offer.kernel for offer in self.offered if offer.tactic == self.tactic), "")
 
 
 class Record(Spec, frozen=True):
-    """What one build chose, or is to choose. ops: by key; cache: a serialised timing cache, of this TensorRT."""
+    """Tactics that one build chose, or is to use. ops: by key; cache: a serialised timing cache, for this TensorRT."""
 
     layerwise: Literal["tactics"]
     tensorrt: str = ""
@@ -58,7 +58,7 @@ class Record(Spec, frozen=True):
 
 
 def decode_record(data: bytes) -> Record | None:
-    """The record that a file's bytes hold; None if they hold none."""
+    """Return the record in a file's bytes; None if they are not one."""
     try:
         found = msgspec.json.decode(data, type=Record)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -68,7 +68,7 @@ def decode_record(data: bytes) -> Record | None:
 
 
 def read_bounded(path: Path) -> bytes:
-    """A file's bytes. BadFile if it cannot be read or is too large for tactics, or for what is JSON in it."""
+    """Return a file's bytes. BadFile if it cannot be read or is too large for tactics, or for the JSON in it."""
     data = read_file(path, MOST)
     if data[:1] in (b"{", b"["):
         check_values(path, data)
@@ -76,7 +76,7 @@ def read_bounded(path: Path) -> bytes:
 
 
 def save_record(record: Record, path: Path) -> None:
-    """Write a record, whole or not at all. LayerwiseError if that cannot be."""
+    """Write a record atomically. LayerwiseError if that fails."""
     try:
         atomic_write(path, msgspec.json.format(msgspec.json.encode(record), indent=1))
     except OSError as error:
@@ -84,20 +84,20 @@ def save_record(record: Record, path: Path) -> None:
 
 
 class Recording:
-    """What a build's options say of tactics: here, nothing.
+    """The handling of tactics that the options ask for; this one does nothing.
 
-    gives_cache: the timing cache is its own. error: why a build could not go on.
+    gives_cache: it provides the timing cache. error: why a build could not continue.
     """
 
     wanted = gives_cache = False
     error: LayerwiseError | None = None
 
     def attach(self, config: Any, messages: Messages) -> None:
-        """Have the builder's choices recorded, replayed or narrowed."""
+        """Set up recording, replaying or excluding on the builder."""
 
     def again(self, config: Any) -> bool:
-        """Whether to build once more, now that it is known what the builder chooses."""
+        """Return whether to build once more, given the builder's choices."""
         return False
 
     def save(self, config: Any, tell: Tell) -> None:
-        """Write what was chosen, where the options say so."""
+        """Write the choices if the options ask for it."""

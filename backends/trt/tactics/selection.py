@@ -1,7 +1,7 @@
-"""Recording, replaying and leaving out implementations that TensorRT chooses for layers.
+"""Records, replays and excludes the implementations that TensorRT chooses for layers.
 
-On 10 by an algorithm selector, in Polygraphy's replay JSON; on 11, which has none, and for records of that kind on 10
-too, over the editable timing cache (`backends.trt.tactics.over_cache`).
+On 10 with an algorithm selector, in Polygraphy's replay JSON; on 11, which has none, and for records of that kind on
+10 too, through the editable timing cache (`backends.trt.tactics.over_cache`).
 """
 
 import json
@@ -22,7 +22,7 @@ Replay = dict[str, dict[str, Any]]
 
 
 def described(context: Any, algorithm: Any) -> dict[str, Any]:
-    """An IAlgorithm as Polygraphy's replay writes it."""
+    """Return an IAlgorithm in the form of Polygraphy's replay."""
     variant, ends = algorithm.algorithm_variant, context.num_inputs + context.num_outputs
     infos = [_tensor(algorithm.get_algorithm_io_info(i)) for i in range(ends)]
     return {
@@ -45,9 +45,9 @@ def _tensor(info: Any) -> dict[str, Any]:
 
 
 def read_tactics(path: Path) -> Replay | Record:
-    """What a file says of tactics: Polygraphy's replay, by layer; a record; a bare timing cache as a record.
+    """Return the tactics in a file: Polygraphy's replay, by layer; a record; a bare timing cache as a record.
 
-    BadFile if it is JSON and neither of the two.
+    BadFile if it is JSON but neither of the two.
     """
     data = read_bounded(path)
     record = decode_record(data)
@@ -66,7 +66,7 @@ def read_tactics(path: Path) -> Replay | Record:
 
 
 def read_replay(path: Path) -> Replay:
-    """Layer -> its algorithm, of a replay file. BadFile if it is none."""
+    """Return layer -> algorithm from a replay file. BadFile if it is not one."""
     found = read_tactics(path)
     if isinstance(found, Record):
         raise BadFile(path, "not a tactic replay of an algorithm selector")
@@ -74,7 +74,7 @@ def read_replay(path: Path) -> Replay:
 
 
 def recording(trt: Any, options: TrtOptions) -> Recording:
-    """What a build with these options does about tactics. BadFile, or UsageError for what this version cannot do."""
+    """Return the handling of tactics for these options. BadFile, or UsageError for what this version cannot do."""
     if not (options.save_tactics or options.load_tactics or options.exclude_tactics):
         return Recording()
     named = {"--load-tactics": options.load_tactics, "--exclude-tactics": options.exclude_tactics}
@@ -94,7 +94,7 @@ def recording(trt: Any, options: TrtOptions) -> Recording:
 
 
 class SelectorRecording(Recording):
-    """By an algorithm selector (10 only)."""
+    """Uses an algorithm selector (10 only)."""
 
     wanted = True
 
@@ -116,9 +116,9 @@ class SelectorRecording(Recording):
 
 
 class Tactics:
-    """What a selector knows: algorithms to use, those to leave out, and those that were chosen in the end.
+    """State of a selector: algorithms to use, algorithms to exclude, and the final choices.
 
-    error: why it could not go on; an exception must not pass through TensorRT.
+    error: why it could not continue, since an exception must not pass through TensorRT.
     """
 
     def __init__(self, replay: Replay, excluded: Replay) -> None:
@@ -127,7 +127,7 @@ class Tactics:
         self.error: LayerwiseError | None = None
 
     def select(self, context: Any, offered: Collection[Any]) -> list[int]:
-        """Positions of the algorithms that may be used for a layer."""
+        """Return indices of the algorithms that may be used for a layer."""
         found = [described(context, algorithm) for algorithm in offered]
         name = context.name
         if name in self._replay:
@@ -146,7 +146,7 @@ class Tactics:
             self.chosen[context.name] = described(context, algorithm)
 
     def save(self, path: Path) -> None:
-        """Write what was chosen. LayerwiseError if that cannot be."""
+        """Write the choices. LayerwiseError if that fails."""
         try:
             atomic_write(path, json.dumps({"replay": self.chosen, "polygraphy_class": "TacticReplayData"}, indent=1))
         except OSError as error:
@@ -158,7 +158,7 @@ def _same(entry: dict[str, Any], wanted: dict[str, Any]) -> bool:
 
 
 def make_selector(trt: Any, tactics: Tactics) -> Any:
-    """An IAlgorithmSelector (10 only) over `tactics`. Keep it until the build is over."""
+    """Return an IAlgorithmSelector (10 only) over `tactics`. Keep it until the build is over."""
 
     class Selector(trt.IAlgorithmSelector):  # type: ignore[misc]
         def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Timing caches: what TensorRT measured, kept between builds so that they are quick and choose the same tactics."""
+"""Timing caches: TensorRT's measurements, kept so that later builds are fast and choose the same tactics."""
 
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,10 @@ from layerwise._tool.backends.trt.logger import Messages
 
 
 def use_timing_cache(config: Any, files: list[Path], messages: Messages, required: Path | None) -> None:
-    """Give a builder config one timing cache of all of these files that exist.
+    """Give a builder config one timing cache, merged from those of these files that exist.
 
-    required: the one a user named. BadFile if it is not there or no cache of this TensorRT and GPU; others that are
-    not are passed over.
+    required: the one a user named. BadFile if it is missing or not a cache of this TensorRT and GPU; other
+    invalid ones are ignored.
     """
     if required is not None and not required.is_file():
         raise BadFile(required, "there is no such timing cache")
@@ -31,7 +31,7 @@ def use_timing_cache(config: Any, files: list[Path], messages: Messages, require
 
 
 def give_timing_cache(config: Any, data: bytes, source: Path, messages: Messages) -> None:
-    """Give a builder config the timing cache of these bytes, out of `source`. BadFile if they are none of this GPU."""
+    """Give a builder config the timing cache in these bytes, from `source`. BadFile if it is not for this GPU."""
     messages.reason("")
     cache = config.create_timing_cache(data) if data else None
     if cache is None or not config.set_timing_cache(cache, False):
@@ -40,7 +40,7 @@ def give_timing_cache(config: Any, data: bytes, source: Path, messages: Messages
 
 
 def save_timing_cache(config: Any, file: Path) -> None:
-    """Write what the config's cache holds now, with what the file held before. LayerwiseError if that cannot be."""
+    """Write the config's cache, merged with the file's previous content. LayerwiseError if that fails."""
     cache = config.get_timing_cache()
     if cache is None:
         return

@@ -1,1 +1,1 @@
-"""Scripts that repro bundles are given: nothing of this tool imports them, and they import nothing of it."""
+"""Scripts for repro bundles: standalone, neither imported by this tool nor importing it."""

@@ -1,1 +1,1 @@
-"""Which backends take a model, operator by operator."""
+"""Which backends support a model, operator by operator."""

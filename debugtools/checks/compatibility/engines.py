@@ -1,4 +1,4 @@
-"""Does TensorRT take a model? Its parser is asked for the nodes, then an engine is built and run once."""
+"""Whether TensorRT supports a model: checks nodes with its parser, then builds an engine and runs it once."""
 
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, MissingDependency
 from layerwise._tool.backends.runner import Loadable, open_runner
@@ -14,7 +14,7 @@ _NO_CODE = ("No importer registered", "Plugin not found")
 
 
 def probe_engine(spec: RunnerSpec, subject: Subject) -> Verdict:
-    """Ask TensorRT. Where the parser takes every node and no engine comes of it, the reason is that of the build."""
+    """Probe TensorRT. If the parser supports every node but the build fails, the reason is that of the build."""
     model = Loadable(data=subject.data, folder=subject.folder)
     try:
         support = Support(tensorrt(), Messages(), trt_options(spec.options).network)

@@ -1,4 +1,4 @@
-"""A graph's nodes by what decides whether a backend has code for them: operator, version, types, attributes set."""
+"""Groups a graph's nodes by what decides backend support: operator, version, types, attributes set."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,9 +17,9 @@ from layerwise._tool.surgery.types.node_types import tensor_types
 
 @dataclass(frozen=True)
 class Signature:
-    """What nodes have in common. version: the operator's schema, or the opset where there is none.
+    """Common properties of nodes. version: of the operator's schema, or the opset if there is none.
 
-    types: element types of the inputs, each once, None where one is not known.
+    types: element types of the inputs, each once, None if unknown.
     """
 
     op: str
@@ -30,14 +30,14 @@ class Signature:
 
 @dataclass
 class Group:
-    """The nodes of one signature, by position; all can be tried by trying the first."""
+    """The nodes of one signature, by position; testing the first tests all."""
 
     signature: Signature
     positions: list[int] = field(default_factory=list)
 
 
 class Operators:
-    """The operators of a model's main graph; a node with bodies is a group of its own."""
+    """The operators of a model's main graph; a node with bodies is a separate group."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
         self.pieces = Pieces(model, model.graph)
@@ -50,7 +50,7 @@ class Operators:
         self.groups = self._grouped()
 
     def model_of(self, position: int) -> bytes | None:
-        """One node as a model that can be loaded; None if the type of one of its inputs is not known."""
+        """Return one node as a loadable model; None if the type of one of its inputs is unknown."""
         kinds: dict[str, onnx.TypeProto] = {}
         for name in self.pieces.feeds([position]):
             kind = self._type_of(name)
@@ -98,7 +98,7 @@ class Operators:
             return None
 
     def _propagate(self) -> None:
-        """Give outputs that inference left without a type (it stops where shapes do not fit) that of their inputs."""
+        """Give outputs that inference left untyped (it stops at shape mismatches) the type of their inputs."""
         for position in self.pieces.order:
             node = self.pieces.nodes[position]
             schema = None if all(name in self.types for name in node.output if name) else self._schema(node)

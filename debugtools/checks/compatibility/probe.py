@@ -1,6 +1,6 @@
-"""Does a backend take a model, and if not, which of its nodes does it have no code for?
+"""Tests whether a backend supports a model, and if not, which of its nodes it has no kernel for.
 
-A model is taken if it loads and runs as it is. Where it does not, each kind of node is loaded alone; where all of them
+A model is supported if it loads and runs as it is. If not, each kind of node is loaded alone; if all of them
 load, the nodes run one by one until those that fail are found.
 """
 
@@ -26,7 +26,7 @@ Progress = Callable[[int, int, str], None]
 
 
 class Code(StrEnum):
-    """What a backend has for a kind of node."""
+    """A backend's support for a kind of node."""
 
     TAKEN = "taken"
     NO_SCHEMA = "no schema"
@@ -51,7 +51,7 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class OperatorRow:
-    """A kind of node in one backend. nodes: how many there are; first: the name of the first, reason: what it met."""
+    """A kind of node in one backend. nodes: their number; first: name of the first, reason: its error."""
 
     signature: Signature
     code: Code
@@ -62,9 +62,9 @@ class OperatorRow:
 
 @dataclass
 class Verdict:
-    """What a backend makes of a model. available: it can be had here at all; takes: the model loads, and runs.
+    """A backend's support of a model. available: the backend can be used here; takes: the model loads, and runs.
 
-    ran: False where there was nothing to run it with.
+    ran: False if there were no inputs to run it with.
     """
 
     takes: bool
@@ -75,14 +75,14 @@ class Verdict:
 
 
 class Subject:
-    """A model to probe: its bytes (weights external, in `folder`), its operators, one feed (None: nothing is run)."""
+    """A model to probe: its bytes (weights external, in `folder`), its operators, one feed (None: do not run)."""
 
     def __init__(self, data: bytes, folder: Path, operators: Operators, feed: Feed | None) -> None:
         self.data, self.folder, self.operators, self.feed = data, folder, operators, feed
 
 
 def probe(spec: RunnerSpec, subject: Subject, progress: Progress) -> Verdict:
-    """Ask one backend."""
+    """Probe one backend."""
     trial = Trial(spec, subject.folder)
     try:
         runner = open_runner(spec, Loadable(data=subject.data, folder=subject.folder), name="backend")
@@ -113,7 +113,7 @@ def _all_taken(operators: Operators, elsewhere: Sequence[Placed]) -> list[Operat
 
 
 def _refused(reason: str, trial: Trial, subject: Subject, progress: Progress) -> Verdict:
-    """Why a model is not taken, kind of node by kind of node."""
+    """Return why a model is unsupported, by kind of node."""
     operators = subject.operators
     rows = []
     for number, group in enumerate(operators.groups):
@@ -143,7 +143,7 @@ def _code(refusal: Refusal) -> Code:
 def _run(
     rows: Sequence[OperatorRow], trial: Trial, subject: Subject, feed: Feed, progress: Progress
 ) -> list[OperatorRow]:
-    """The same rows, with the nodes that fail when they run in rows of their own."""
+    """Return the same rows, with the nodes that fail when run in separate rows."""
     operators, report = subject.operators, Report()
     Isolation(operators.pieces, operators.names, trial, report, feed, progress=progress).run()
     reasons = {name: e.message for e in report.entries if e.level == Level.EXCEPTION for name in e.nodes}
@@ -162,7 +162,7 @@ def _run(
 
 
 def merged(rows: Iterable[OperatorRow]) -> list[OperatorRow]:
-    """Rows that say the same of one signature as one; what is not taken first."""
+    """Merge equal rows of one signature; unsupported ones first."""
     found: dict[object, OperatorRow] = {}
     for row in rows:
         key = (row.signature, row.code, row.reason)

@@ -1,1 +1,1 @@
-"""Is a model sound, and if not, which of its nodes are at fault?"""
+"""`check lint`: is a model valid, and if not, which of its nodes are at fault?"""

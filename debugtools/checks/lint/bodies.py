@@ -1,4 +1,4 @@
-"""The bodies of a control-flow node, ready to be tried by themselves: each with what its first pass would be fed."""
+"""The bodies of a control-flow node, prepared for testing alone with the inputs of their first iteration."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,7 +19,7 @@ _BODY_ATTRIBUTES = {"If": ("then_branch", "else_branch"), "Loop": ("body",), "Sc
 
 @dataclass(frozen=True)
 class Body:
-    """One body. feed: values of its own inputs, as far as they are known; runs: it would run with them."""
+    """One body. feed: values of its own inputs, as far as known; runs: whether it would run with them."""
 
     attribute: str
     pieces: Pieces
@@ -29,7 +29,7 @@ class Body:
 
 
 def entered(outer: Pieces, position: int, feed: Mapping[str, Any], folder: Path) -> Iterator[Body]:
-    """Yield the bodies of the node at `position`; `feed` has what the node reads, but for weights (under `folder`)."""
+    """Yield the bodies of the node at `position`; `feed` has what the node reads, except weights (in `folder`)."""
     node = outer.nodes[position]
     feed = {**_weights(outer, node, folder), **feed}
     attributes = {attribute.name: attribute for attribute in node.attribute}
@@ -48,7 +48,7 @@ def _weights(outer: Pieces, node: onnx.NodeProto, folder: Path) -> dict[str, Any
     for name in filter(outer.is_weight, node.input):
         tensor = outer.weight(name)
         if tensor is not None:
-            with suppress(LayerwiseError):  # a damaged weight: what reads it has been told of
+            with suppress(LayerwiseError):  # a damaged weight: its readers have been reported
                 found[name] = tensor_array(tensor, folder)
     return found
 
@@ -63,7 +63,7 @@ def _taken(node: onnx.NodeProto, attribute: str, feed: Mapping[str, Any]) -> boo
 def _first_pass(
     node: onnx.NodeProto, attributes: Mapping[str, onnx.AttributeProto], feed: Mapping[str, Any]
 ) -> Sequence[Any]:
-    """What the body's inputs are in its first pass, None for what is not known."""
+    """Return the body's inputs in its first iteration, None for unknown ones."""
     if node.op_type == "Loop":
         states = [feed.get(name) for name in node.input[2:]]
         return [np.array(0, np.int64), np.array(True), *states]

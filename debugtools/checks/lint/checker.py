@@ -1,9 +1,9 @@
-"""What onnx.checker says of the file itself, all of it, without reading a weight.
+"""Runs onnx.checker on a model and collects all of its findings, without reading weights.
 
-The checker stops at the first finding, and a node that breaks its operator's schema would hide what is wrong with
-the graph. So where it names a node, the graph is checked again with every operator replaced by an unknown one, and
-the nodes one by one. Weights stand in as empty tensors; their sizes are checked against their places in the file.
-Inputs and outputs whose rank is not stated are no fault, though the checker wants a shape: every engine infers them.
+The checker stops at the first finding, so a node that violates its operator's schema would hide problems of
+the graph. Therefore, if it names a node, the graph is checked again with every operator replaced by an unknown one,
+and the nodes one by one. Weights are replaced by empty tensors; their sizes are checked against the file.
+Inputs and outputs without a rank are not a problem, although the checker requires a shape: every engine infers them.
 """
 
 from collections.abc import Iterator
@@ -23,9 +23,9 @@ _GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 
 
 def check_graph(model: onnx.ModelProto) -> tuple[list[str], bool]:
-    """Return what is wrong with the model apart from its nodes, and whether a node breaks its schema.
+    """Return problems of the model apart from its nodes, and whether a node violates its schema.
 
-    `model`: a structure, which is changed.
+    `model`: a structure, which is modified.
     """
     short = list(_short_weights(model))
     _empty_weights(model)
@@ -39,7 +39,7 @@ def check_graph(model: onnx.ModelProto) -> tuple[list[str], bool]:
 
 
 def check_nodes(model: onnx.ModelProto, graph: onnx.GraphProto) -> Iterator[tuple[int, str]]:
-    """Yield position and reason for each node of `graph` that breaks its operator's schema."""
+    """Yield position and reason for each node of `graph` that violates its operator's schema."""
     context = onnx.checker.C.CheckerContext()
     context.ir_version = model.ir_version
     context.opset_imports = {entry.domain: entry.version for entry in model.opset_import} or {"": 1}
@@ -51,7 +51,7 @@ def check_nodes(model: onnx.ModelProto, graph: onnx.GraphProto) -> Iterator[tupl
 
 
 def _without_bodies(node: onnx.NodeProto) -> onnx.NodeProto:
-    """The node with empty bodies: alone, what they read from around them would count as missing."""
+    """Return the node with empty bodies: alone, their captures would count as missing."""
     if not any(attribute.type in _GRAPHS for attribute in node.attribute):
         return node
     bare = onnx.NodeProto()
@@ -68,7 +68,7 @@ def _checked(model: onnx.ModelProto) -> str:
         onnx.checker.check_model(model)
     except onnx.checker.ValidationError as error:
         return _plain(error)
-    except Exception as error:  # protobuf's own, for what is too large or nested too deeply
+    except Exception as error:  # protobuf's own, for messages that are too large or too deeply nested
         return f"onnx.checker cannot take the model: {_plain(error)}"
     return ""
 
@@ -78,7 +78,7 @@ def _plain(error: Exception) -> str:
 
 
 def _empty_weights(model: onnx.ModelProto) -> None:
-    """Tensors that lie in files become empty ones of the same type."""
+    """Replace tensors in files by empty ones of the same type."""
     for tensor in all_tensors(model):
         if tensor.data_location == TensorProto.EXTERNAL:
             tensor.ClearField("external_data")
@@ -101,7 +101,7 @@ def _short_weights(model: onnx.ModelProto) -> Iterator[str]:
             continue
         try:
             needed = packed_nbytes(dtype_name(tensor.data_type), tensor.dims)
-        except UsageError:  # a type that is none: the checker says so
+        except UsageError:  # an invalid type: the checker reports it
             continue
         if int(length) < needed:
             yield (
@@ -111,7 +111,7 @@ def _short_weights(model: onnx.ModelProto) -> Iterator[str]:
 
 
 def _any_operators(model: onnx.ModelProto) -> None:
-    """Replace every operator by one that has no schema; bodies stay, and are checked."""
+    """Replace every operator by one without a schema; bodies stay, and are checked."""
     model.opset_import.add(domain=_ANY, version=1)
     for graph in all_graphs(model):
         for node in graph.node:

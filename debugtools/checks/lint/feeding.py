@@ -1,4 +1,4 @@
-"""The inputs that a model is tried with."""
+"""The inputs that a model is tested with."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,9 +13,9 @@ Say = Callable[[str], None]
 
 
 def first_feed(spec: FeedSpec, pieces: Pieces, warn: Say, give_up: Say) -> Mapping[str, Any] | None:
-    """Return one feed dict for a graph; None, and a reason to `give_up`, where none can be made of its own inputs.
+    """Return one feed dict for a graph; None, and a reason to `give_up`, if none can be generated.
 
-    `warn` gets what was assumed. UsageError where inputs that the user gives do not fit.
+    `warn` gets what was assumed. UsageError if the user's inputs do not match.
     """
     wanted = set(pieces.inputs)
     inputs = tensor_infos(value for value in pieces.graph.input if value.name in wanted)

@@ -1,8 +1,8 @@
-"""Which nodes fail, found in time linear in the graph.
+"""Finds the nodes that fail, in time linear in the graph.
 
-Nodes go in topological order, in chunks that run as models of their own, each fed what earlier ones made. A chunk that
-fails is halved until single nodes fail; what depends on failed nodes is left out, so several independent faults are
-found in one go. No node is in more than 8 chunks, and no chunk copies more than its own nodes.
+Nodes run in topological order, in chunks that are separate models, each fed by earlier ones. A failing chunk
+is halved until single nodes fail; nodes that depend on failed ones are skipped, so several independent faults are
+found in one pass. No node is in more than 8 chunks, and no chunk copies more than its own nodes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,9 +22,9 @@ _NO_KERNEL = "Could not find an implementation for"
 
 
 class Isolation:
-    """Tries every node of a graph. feed: values of the graph's inputs, and for a body of what it reads around it.
+    """Tests every node of a graph. feed: values of the graph's inputs, and for a body of its captures.
 
-    runs: False for a branch that is not taken, where only what does not load is a fault. prefix: of the nodes' names.
+    runs: False for a branch that is not taken, where only load failures count. prefix: for node names.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Isolation:
         self._last = {name: i for i, position in enumerate(pieces.order) for name in pieces.reads[position]}
 
     def run(self) -> None:
-        """Try all nodes; findings and verdicts go to the report."""
+        """Test all nodes; findings and verdicts go to the report."""
         order, total = self.pieces.order, len(self.pieces.order)
         for start in range(0, total, CHUNK):
             chunk = order[start : start + CHUNK]
@@ -72,7 +72,7 @@ class Isolation:
             self._try(ready[middle:])
 
     def _ready(self, positions: Sequence[int]) -> list[int]:
-        """Those whose inputs are there, or are made by others of them."""
+        """Return those whose inputs are available, or made by others of them."""
         ready: list[int] = []
         made: set[str] = set()
         for position in positions:
@@ -91,7 +91,7 @@ class Isolation:
         return bool(odd)
 
     def _gives(self, ready: Sequence[int]) -> list[str]:
-        """What others will read, and what nobody reads (else it would not be run)."""
+        """Return what others will read, and what nobody reads (or it would not be run)."""
         end = self._place[ready[-1]]
         made = [name for position in ready for name in self.pieces.nodes[position].output if name]
         return [name for name in dict.fromkeys(made) if not 0 <= self._last.get(name, -1) <= end]
@@ -113,7 +113,7 @@ class Isolation:
             self._enter(position, feed)
 
     def _stands_in(self, position: int, feed: Mapping[str, Any]) -> bool:
-        """Let the reference evaluator run a node whose type no engine may have a kernel for (bfloat16, FP8, 4 bits)."""
+        """Run a node in the reference evaluator whose type engines may have no kernel for (bfloat16, FP8, 4 bits)."""
         made = self.trial.reference().piece(self.pieces, [position], feed, self._gives([position]))
         if isinstance(made, Refusal):
             return False
@@ -126,7 +126,7 @@ class Isolation:
         return True
 
     def _enter(self, position: int, feed: Mapping[str, Any]) -> None:
-        """Find the nodes that fail in the bodies of a node that failed."""
+        """Find the failing nodes in the bodies of a failed node."""
         for body in entered(self.pieces, position, feed, self.trial.folder):
             names = [f"{self.names[position]}/{body.attribute}/{name}" for name in body.names]
             values = {**feed, **body.feed}

@@ -1,4 +1,4 @@
-"""From a model to its report: the specification, the graph, one run of the whole, and only then the nodes."""
+"""Lints a model: the specification, the graph, one run of the whole, and only then the nodes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,9 +19,9 @@ from layerwise._tool.surgery.cut.pieces import Pieces
 class Linter:
     """Lints one model into `report`. names: of all nodes of the main graph, once `run` has read it.
 
-    The model is sound for onnxruntime if it loads and runs as it is; single nodes are tried only where it does not.
-    `warn` gets what was assumed about the inputs. Raises UsageError, MissingDependency and BadFile for a request that
-    cannot be met, a file that is not there among them; a damaged file is a finding.
+    The model is valid for onnxruntime if it loads and runs as it is; single nodes are tested only if it does not.
+    `warn` gets what was assumed about the inputs. Raises UsageError, MissingDependency and BadFile for an impossible
+    request, including a missing file; a damaged file is a finding.
     """
 
     def __init__(self, spec: LintSpec, report: Report, warn: Callable[[str], None], progress: Progress) -> None:
@@ -82,7 +82,7 @@ class Linter:
         self.report.add(Level.WARNING, Source.LOADER, text)
 
     def _schemas(self, pieces: Pieces, names: list[str]) -> None:
-        """Nodes that break their operator's schema where onnxruntime did not mind, or never got there."""
+        """Report nodes that violate their operator's schema if onnxruntime did not complain or did not get so far."""
         for position, text in check_nodes(pieces.model, pieces.graph):
             if not self.report.mentions(names[position]):
                 op = pieces.nodes[position].op_type

@@ -1,4 +1,4 @@
-"""What native code prints while something is done: onnxruntime's warnings, which have no other way out."""
+"""Captures what native code prints: onnxruntime's warnings, which are not available otherwise."""
 
 import os
 import re
@@ -15,9 +15,9 @@ _MOST = 1 << 20
 
 @contextmanager
 def warnings_of() -> Iterator[list[str]]:
-    """Collect the warnings that onnxruntime logs inside, filled in at the end: one a place in its code, others counted.
+    """Collect the warnings that onnxruntime logs in the block; at its end, one per code location, others counted.
 
-    They are read back from the file that stderr goes to (a job's log); where it goes elsewhere there are none.
+    They are read from the file that stderr is redirected to (a job's log); otherwise there are none.
     """
     found: list[str] = []
     start = _size()

@@ -1,4 +1,4 @@
-"""What to lint, as a plain value."""
+"""The request for a lint, as a plain value."""
 
 from layerwise._tool.backends.specs import FeedSpec, ModelOptions, RunnerSpec, Spec
 

@@ -1,4 +1,4 @@
-"""What is wrong with a graph as a graph, bodies included: names, references, cycles, and what nothing needs."""
+"""Checks a graph's structure, bodies included: names, references, cycles, and unused parts."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ _LISTED = 20
 
 
 def labels(nodes: Sequence[onnx.NodeProto]) -> list[str]:
-    """Return a name for each node: its own, or Polygraphy's for those that have none."""
+    """Return a name for each node: its own, or Polygraphy's default."""
     taken = {node.name for node in nodes}
     found = []
     for number, node in enumerate(nodes):
@@ -37,7 +37,7 @@ def duplicate_names(pieces: Pieces, report: Report) -> None:
 
 
 def broken_references(pieces: Pieces, names: Sequence[str], report: Report) -> None:
-    """Report nodes that read what nothing makes, outputs that nothing makes, and cycles."""
+    """Report nodes that read undefined tensors, undefined outputs, and cycles."""
     for position, name in _dangling(pieces):
         node = pieces.nodes[position]
         text = f"Input '{shown(name, 200)}' is made by no node, and is neither a graph input nor an initializer."
@@ -58,7 +58,7 @@ def _dangling(pieces: Pieces) -> Iterator[tuple[int, str]]:
 
 
 def _on_cycles(pieces: Pieces) -> list[int]:
-    """Of the nodes on or behind cycles, those that some of them still depends on: the cycles, and what lies between."""
+    """Return the nodes on cycles and between cycles, from those on or after one."""
     left = set(pieces.cyclic)
     readers: Counter[int] = Counter()
     sources = {

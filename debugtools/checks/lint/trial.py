@@ -1,4 +1,4 @@
-"""Trying pieces of a graph in a backend: do they load, do they run, and what do they make?"""
+"""Tests parts of a graph in a backend: whether they load and run, and what they compute."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -30,16 +30,16 @@ _NOISE = (
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a piece was not taken. loaded: it did load, and failed when it ran."""
+    """Why a part failed. loaded: it did load, and failed when it ran."""
 
     reason: str
     loaded: bool
 
 
 class Trial:
-    """Tries pieces in one backend. folder: where the weights' external locations resolve.
+    """Tests parts in one backend. folder: base of the weights' external locations.
 
-    MissingDependency, UsageError and BadFile (a custom-op library) are raised where the backend is not to be had.
+    Raises MissingDependency, UsageError and BadFile (a custom-op library) if the backend is unavailable.
     """
 
     def __init__(self, spec: RunnerSpec, folder: Path) -> None:
@@ -56,7 +56,7 @@ class Trial:
     def piece(
         self, pieces: Pieces, positions: Sequence[int], feed: Mapping[str, Any], gives: Sequence[str]
     ) -> dict[str, Any] | Refusal:
-        """Return what the piece makes: arrays, and lists of arrays for sequences."""
+        """Return the outputs of the part: arrays, and lists of arrays for sequences."""
         data = pieces.build(positions, {name: declared(pieces, name, value) for name, value in feed.items()}, gives)
         result = self._attempt(self._alone, data, feed)
         if isinstance(result, IterationResult):
@@ -64,7 +64,7 @@ class Trial:
         return result or {}
 
     def loads(self, data: bytes) -> Refusal | None:
-        """Load a piece without running it."""
+        """Load a part without running it."""
         return _refused(self._attempt(self._alone, data, None))
 
     def reference(self) -> "Trial":
@@ -88,14 +88,14 @@ class Trial:
 
 
 def plain(reason: str) -> str:
-    """A backend's reason without the node that it is about, which the finding names already."""
+    """Return a backend's reason without the node's name, which the finding contains already."""
     for pattern in _NOISE:
         reason = pattern.sub("", reason)
     return reason
 
 
 def _is_users(error: LayerwiseError, spec: RunnerSpec) -> bool:
-    """Whether it is about the backend that was asked for, not about the model."""
+    """Return whether the error is about the requested backend, not about the model."""
     libraries = map(Path, spec.custom_ops)
     return isinstance(error, MissingDependency | UsageError) or (
         isinstance(error, BadFile) and Path(error.path) in libraries
@@ -103,7 +103,7 @@ def _is_users(error: LayerwiseError, spec: RunnerSpec) -> bool:
 
 
 def declared(pieces: Pieces, name: str, value: Any) -> onnx.TypeProto:
-    """The type to feed a value as: a tensor's own, for all others what the graph declares, if it does."""
+    """Return the type to feed a value as: a tensor's own, for others what the graph declares, if it does."""
     known = pieces.types.get(name, onnx.TypeProto())
     if known.WhichOneof("value") not in (None, "tensor_type"):
         return known
@@ -111,7 +111,7 @@ def declared(pieces: Pieces, name: str, value: Any) -> onnx.TypeProto:
 
 
 def feedable(pieces: Pieces, name: str, value: Any) -> bool:
-    """Whether a value can cross from one piece to the next."""
+    """Return whether a value can be passed from one part to the next."""
     return bool(declared(pieces, name, value).WhichOneof("value"))
 
 
@@ -120,7 +120,7 @@ def _refused(result: IterationResult | Refusal | None) -> Refusal | None:
 
 
 def _value(outputs: Mapping[str, Any], name: str) -> Any:
-    """An output; the elements of a sequence, which runners give apart, as a list; None for an absent optional."""
+    """Return an output; the elements of a sequence, which runners return separately, as a list; None if absent."""
     if name in outputs:
         return outputs[name]
     elements: list[Any] = []

@@ -1,1 +1,1 @@
-"""Can TensorRT run an ONNX model: which parts of it, and why not the others?"""
+"""`inspect capability`: which parts of an ONNX model TensorRT supports, and why not the others."""

@@ -1,4 +1,4 @@
-"""The job action `capability`: what TensorRT's parser takes of a model, and the parts as models."""
+"""The job action `capability`: what TensorRT's parser supports of a model, and the parts as models."""
 
 import re
 from collections import Counter, defaultdict
@@ -129,11 +129,11 @@ def path_of(folder: Path, part: Part) -> Path:
 
 
 def capability(context: "JobContext") -> dict[str, Any]:
-    """Ask TensorRT for the model that `context.params` (a CapabilitySpec) names.
+    """Query TensorRT about the model that `context.params` (a CapabilitySpec) names.
 
-    Result: supported; folder, and results (the file with the summary) where it is not; summary; refusals (node, name,
+    Result: supported; if not, folder, and results (the file with the summary); summary; refusals (node, name,
     op, reason, stack); parts (file, first, last, nodes, supported, operators, reason); largest (the file of the largest
-    part that is taken, or None). Raises MissingDependency without TensorRT, BadFile for what is no model.
+    supported part, or None). Raises MissingDependency without TensorRT, BadFile for a file that is not a model.
     """
     try:
         spec = msgspec.convert(context.params, CapabilitySpec)
@@ -151,7 +151,7 @@ def capability(context: "JobContext") -> dict[str, Any]:
 
 
 class _Partitioned:
-    """A model that is not taken as it is."""
+    """A model that is not supported as a whole."""
 
     def __init__(
         self, spec: CapabilitySpec, whole: Whole, support: Support, refusals: list[Refusal], context: "JobContext"
@@ -192,7 +192,7 @@ class _Partitioned:
         }  # fmt: skip
 
     def _reason(self, part: Part) -> str:
-        """Why a part is not taken: what was said of its nodes in the whole, else of the part alone."""
+        """Return why a part is unsupported: the reasons for its nodes in the whole model, else for the part alone."""
         inside = set(part.nodes)
         told = [refusal.reason for refusal in self.refusals if refusal.node in inside and not refusal.stack]
         told = told or [refusal.reason for refusal in self.support.refusals(self.whole.part_model(part))]
@@ -213,7 +213,7 @@ def _is_ours(name: str) -> bool:
 
 
 def refusal_table(refusals: Sequence[Refusal]) -> str:
-    """Why the parser refuses the model: function stack, operator, node, reason."""
+    """Return why the parser rejects the model: function stack, operator, node, reason."""
     groups: dict[str, list[Refusal]] = {}
     for refusal in refusals:
         groups.setdefault(" -> ".join(refusal.stack), []).append(refusal)
@@ -222,7 +222,7 @@ def refusal_table(refusals: Sequence[Refusal]) -> str:
 
 
 def part_table(reasons: Mapping[tuple[str, str], Sequence[tuple[int, int]]]) -> str:
-    """Parts that are not taken, by operator and reason: how many there are, first node and the one after the last."""
+    """Return unsupported parts by operator and reason: their number, first node and the one after the last."""
     rows = [(op, str(len(spans)), reason, str([list(span) for span in spans]))
             for (op, reason), spans in reasons.items()]  # fmt: skip
     return _table(("Operator", "Count", "Reason", "Nodes"), rows)

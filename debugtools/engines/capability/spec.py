@@ -1,12 +1,12 @@
-"""What TensorRT's parser is asked for."""
+"""The request for a capability query, as a plain value."""
 
 from layerwise._tool.backends.specs import ModelOptions, Spec
 from layerwise._tool.backends.trt.options import NetworkOptions
 
 
 class CapabilitySpec(Spec, frozen=True):
-    """A model to be asked about. folder: where results and parts go. deep: parts that are not taken are asked for
-    again, alone. external: weights of parts go to files beside them. verbose: TensorRT's own messages are told too.
+    """The model to query. folder: destination of results and parts. deep: query unsupported parts again, alone.
+    external: weights of parts go to separate files. verbose: report TensorRT's own messages too.
     """
 
     model: str

@@ -1,1 +1,1 @@
-"""What is in TensorRT engines and networks, as text and for machines."""
+"""Contents of TensorRT engines and networks, as text and as JSON."""

@@ -1,4 +1,4 @@
-"""The job action `inspect_trt`: what is in an engine, or in the network that a model or a script makes."""
+"""The job action `inspect_trt`: describes an engine, or the network that a model or a script makes."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
@@ -136,8 +136,8 @@ def inspect_trt(context: "JobContext") -> dict[str, Any]:
 
     Result: description, or path and nodes (their number) of a picture, or nothing.
 
-    Raises MissingDependency without TensorRT, BadFile for what is no engine or model, LayerwiseError where the parser
-    refuses the model.
+    Raises MissingDependency without TensorRT, BadFile for a file that is not an engine or model, LayerwiseError if the
+    parser rejects the model.
     """
     try:
         spec = msgspec.convert(context.params, InspectSpec)
@@ -157,7 +157,7 @@ def inspect_trt(context: "JobContext") -> dict[str, Any]:
 
 
 class Described(NamedTuple):
-    """An engine or a network, in each form that may be asked for."""
+    """An engine or a network, in each output format."""
 
     lines: Callable[[], Iterator[str]]
     document: Callable[[], dict[str, Any]]
@@ -235,7 +235,7 @@ def _nodes(spec: InspectSpec, view: EngineView, context: "JobContext") -> "NodeM
 
 
 def _notes(path: str | None) -> Mapping[str, str]:
-    """Smallest, largest and mean value of each tensor of saved outputs, of their first runner and iteration."""
+    """Return minimum, maximum and mean of each tensor of saved outputs, for their first runner and iteration."""
     if path is None:
         return {}
     first = next((iterations[0] for _, iterations in load_results(path).items() if iterations), None)

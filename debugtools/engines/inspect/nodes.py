@@ -1,5 +1,5 @@
-"""Which engine layers do each node of an ONNX model: by names, by tensors, and, where both are TensorRT's own, by
-values, for which the engine and the model are run once.
+"""Maps the nodes of an ONNX model to engine layers: by names, by tensors, and, if TensorRT renamed both, by values,
+which takes one run of the engine and of the model.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,24 +22,24 @@ from layerwise._tool.surgery.precision.plan import node_label
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
-_HELD = 1 << 30  # bytes of tensors that wait in memory
+_HELD = 1 << 30  # bytes of tensors held in memory
 _TOLD = {"name": "", "tensor": " (by its tensors)", "value": " (by its values)", "": ""}
 
 
 @dataclass(frozen=True)
 class NodeMap:
-    """A model's nodes by name, in its order, and what the layers do, in theirs."""
+    """A model's nodes by name and the layers of an engine, each in order."""
 
     names: list[str]
     layers: list[Mapped]
 
     def told(self, layers: Sequence[Layer]) -> list[Layer]:
-        """The layers, each with the nodes that it does."""
+        """Return the layers, each with the nodes that it computes."""
         found = {mapped.layer: [self.names[at] for at in mapped.nodes] for mapped in self.layers}
         return [replace(layer, nodes=found.get(layer.name) or layer.nodes) for layer in layers]
 
     def of_nodes(self) -> dict[str, list[Mapped]]:
-        """The layers that do each node; none where it was folded away, or where nothing tells."""
+        """Return the layers that compute each node; none if it was folded away, or unknown."""
         found: dict[str, list[Mapped]] = {name: [] for name in self.names}
         for mapped in self.layers:
             for at in mapped.nodes:
@@ -47,7 +47,7 @@ class NodeMap:
         return found
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines of the table, those of nodes without a layer last."""
+        """Yield the lines of the table, with unmapped nodes last."""
         found = self.of_nodes()
         without = [name for name, layers in found.items() if not layers]
         yield f"---- {len(found)} ONNX Node(s), {len(without)} without a layer ----"
@@ -58,7 +58,7 @@ class NodeMap:
         yield from (f"{shown(name, 200)} -> none" for name in without)
 
     def document(self) -> dict[str, Any]:
-        """The same for machines."""
+        """Return the same as JSON."""
         return {
             name: [{"layer": mapped.layer, "by": mapped.by} for mapped in layers]
             for name, layers in self.of_nodes().items()
@@ -66,9 +66,9 @@ class NodeMap:
 
 
 def node_map(path: str, view: EngineView, options: TrtOptions, context: "JobContext") -> NodeMap:
-    """Map the layers of an engine to the nodes of the ONNX model at `path`. options: as the engine is loaded.
+    """Map the layers of an engine to the nodes of the ONNX model at `path`. options: for loading the engine.
 
-    Where names leave layers and nodes over, the engine is run; warns where that tells nothing. BadFile if `path` is no
+    If names leave layers and nodes unmapped, the engine is run; warns if that does not help. BadFile if `path` is not a
     model.
     """
     model = Model(path, ModelOptions())
@@ -81,7 +81,7 @@ def node_map(path: str, view: EngineView, options: TrtOptions, context: "JobCont
 
 
 def _by_values(model: Model, view: EngineView, options: TrtOptions, context: "JobContext") -> list[Mapped]:
-    """What the layers do, where a run tells it; an empty list otherwise."""
+    """Return the nodes of the layers as found by a run; an empty list if that fails."""
     side = ModelSide(0, RunnerSpec(kind="trt", options=to_dict(options)), "the engine", {}, model)
     trace = EngineTrace(side, context.artifacts / "inner", _HELD)
     context.log("Some layers have names and tensors of TensorRT's own: the engine is run, to know them by their values")

@@ -1,4 +1,4 @@
-"""Engines and networks as graphs in ONNX's format: to look at, not to run. Layers are nodes of the domain "trt"."""
+"""Engines and networks as graphs in ONNX's format, for viewing only. Layers are nodes of the domain "trt"."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -14,16 +14,16 @@ from layerwise._tool.backends.trt.inspect.layers import Layer, LayerTensor
 from layerwise._tool.backends.trt.inspect.network import NetworkView
 
 DOMAIN = "trt"
-WEIGHT_LIMIT = 1 << 20  # bytes; larger weights are told by type and shape alone
+WEIGHT_LIMIT = 1 << 20  # bytes; larger weights appear by type and shape only
 
 
 def network_picture(view: NetworkView) -> onnx.ModelProto:
-    """The layers of a network, with their attributes; weights of up to 1 MiB are tensors among these."""
+    """Return the layers of a network, with their attributes; weights of up to 1 MiB are included as tensors."""
     return _picture(view.name, view.inputs, view.outputs, view.layers)
 
 
 def engine_picture(view: EngineView) -> onnx.ModelProto:
-    """The layers of an engine's first profile."""
+    """Return the layers of an engine's first profile."""
     ends = {tensor.name: LayerTensor(tensor.name, tensor.dtype, tensor.shape) for tensor in view.tensors}
     inputs = [ends[tensor.name] for tensor in view.tensors if tensor.is_input]
     outputs = [ends[tensor.name] for tensor in view.tensors if not tensor.is_input]
@@ -48,17 +48,17 @@ def _picture(
 
 
 class _Names:
-    """Names of tensors, each made once: an engine may write one tensor in several layers."""
+    """Unique names of tensors: an engine may write one tensor in several layers."""
 
     def __init__(self, given: Iterable[str]) -> None:
         self._count = Counter(given)
 
     def now(self, name: str) -> str:
-        """What the tensor is called that was made last under this name."""
+        """Return the current name of the tensor that was last made under this name."""
         return name if self._count[name] < 2 else f"{name} #{self._count[name]}"
 
     def new(self, name: str) -> str:
-        """What the next one made under it is called."""
+        """Return the name for the next tensor made under it."""
         self._count[name] += 1
         return self.now(name)
 
@@ -81,7 +81,7 @@ def _attributes(layer: Layer) -> Iterator[onnx.AttributeProto]:
 
 
 def _plain(value: Any) -> Any:
-    """A value that ONNX has attributes for; anything else as text."""
+    """Return a value in a type that ONNX attributes support; anything else as text."""
     if isinstance(value, np.ndarray):
         return f"{value.dtype} {value.shape}"
     if isinstance(value, bool):

@@ -1,7 +1,7 @@
-"""Engines and networks as text in Polygraphy's layout, with what it leaves out.
+"""Engines and networks as text in Polygraphy's layout, with additions.
 
-More than Polygraphy: weights and streamable bytes, device memory of each profile, values of shape tensors, how an
-engine was built, the layers of every profile, which ONNX nodes a layer does, all that the inspector says of it.
+Beyond Polygraphy: weights and streamable bytes, device memory of each profile, values of shape tensors, build options,
+the layers of every profile, the ONNX nodes of a layer, all inspector output for it.
 """
 
 import json
@@ -21,7 +21,7 @@ _UNSET = "Unknown"
 
 
 def engine_lines(view: EngineView, show: Collection[str], notes: Mapping[str, str]) -> Iterator[str]:
-    """Yield the lines of an engine, the first one a heading. notes: tensor -> what is told beside it."""
+    """Yield the lines of an engine, the first one a heading. notes: tensor -> remark next to it."""
     yield "==== TensorRT Engine ===="
     yield from body(_engine(view, show, notes))
 

@@ -1,1 +1,1 @@
-"""Which nodes of a model the layers of an engine do: by names, and where those are the engine's own, by values."""
+"""Maps the layers of an engine to nodes of a model: by names, and where TensorRT renamed them, by values."""

@@ -1,4 +1,4 @@
-"""Which nodes of a model each layer of an engine does."""
+"""Maps each layer of an engine to the nodes of a model that it computes."""
 
 from collections.abc import Mapping, Sequence, Set
 from typing import Literal
@@ -13,9 +13,9 @@ By = Literal["name", "tensor", "value", ""]
 
 
 class Mapped(Struct, frozen=True):
-    """A layer and its nodes (positions in the model's order). by: what told them; "" where nothing did.
+    """A layer and its nodes (positions in the model's order). by: the evidence; "" for none.
 
-    tensor: the model's tensor that the layer gives, where one is known.
+    tensor: the model's tensor that the layer outputs, if known.
     """
 
     layer: str
@@ -26,9 +26,9 @@ class Mapped(Struct, frozen=True):
 
 
 def map_layers(layers: Sequence[Layer], cut: GraphCut, renamed: Mapping[str, str]) -> list[Mapped]:
-    """Map each layer by the nodes that TensorRT names for it, else by the tensors that it gives, of their own names or
-    known by their values: the nodes between what it reads and those, or, where it does not say all that it reads, the
-    nodes that make them.
+    """Map each layer by the nodes that TensorRT names for it, else by its output tensors, which have the model's names
+    or are recognised by value: the nodes between its inputs and those, or, if not all its inputs are known, the nodes
+    that make them.
 
     renamed: TensorRT's names of tensors that are not the model's -> the model's, by value.
     """
@@ -51,7 +51,7 @@ def _mapped(layer: Layer, cut: GraphCut, places: Mapping[str, int], renamed: Map
 
 
 def _between(cut: GraphCut, starts: Set[str], ends: Sequence[str]) -> tuple[int, ...]:
-    """The nodes from some tensors to others; the makers of the latter alone where they need more than these."""
+    """Return the nodes from some tensors to others; only the makers of the latter if they need more than these."""
     makers = {cut.maker[name] for name in ends}
     known = all(name in cut.maker or name in cut.initializers or name in cut.inputs for name in starts)
     waiting, found = list(ends) if known else [], set[int]()

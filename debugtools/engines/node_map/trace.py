@@ -1,4 +1,4 @@
-"""The engine of a whole model as it really runs: the tensors that no fusion swallowed, and what its layers do."""
+"""Runs the engine of a whole model and observes its unfused tensors and its layers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -83,10 +83,10 @@ def _squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 @dataclass
 class EngineTrace:
-    """limit: bytes of tensors in memory; what goes beyond waits in `folder`.
+    """limit: bytes of tensors in memory; the rest goes to `folder`.
 
-    tensors: the model's that were seen in the engine -> TensorRT's names of them. by_value: those among them that were
-    known by their values alone. unknown: TensorRT's names of tensors that are none of the model's.
+    tensors: the model's tensors seen in the engine -> TensorRT's names. by_value: those among them recognised
+    only by value. unknown: TensorRT's names of tensors that are not the model's.
     """
 
     side: ModelSide
@@ -102,7 +102,7 @@ class EngineTrace:
     _named: TrtRunner | None = None
 
     def begin(self, feed: Mapping[str, Array]) -> Graph:
-        """Run the engine once; the graph in which the side is observed then. LayerwiseError where it does not run."""
+        """Run the engine once; return the graph in which to observe the side. LayerwiseError if it does not run."""
         self._run(feed)
         names: dict[str, Any] = {own: (own, None) for own in self.tensors}
         graph = Graph(self.side.model.cut, self.side.model.file.folder, executed=True, names=names)
@@ -111,14 +111,14 @@ class EngineTrace:
         return graph
 
     def values(self, feed: Mapping[str, Array]) -> Mapping[str, Array]:
-        """The tensors that were seen, by the model's names, for this feed."""
+        """Return the observed tensors, by the model's names, for this feed."""
         if feed is not self._fed:
             self._run(feed)
         assert self._seen is not None
         return _Seen(self._seen, self.tensors)
 
     def close(self) -> None:
-        """Give the engine and the tensors back."""
+        """Release the engine and the tensors."""
         if self._runner is not None:
             self._runner.close()
         if self._seen is not None:
@@ -143,7 +143,7 @@ class EngineTrace:
             self._name_all(built, seen, feed)
 
     def _engine(self, feed: Mapping[str, Array]) -> TrtRunner:
-        """The one engine, unless it must be built anew for another shape."""
+        """Return the engine, rebuilt only if another shape requires it."""
         if self._runner is None:
             self._runner = open_runner(_whole(self.side.spec), self.side.model.whole(), name=self.side.name)
         built = self._runner.built_for(feed) if isinstance(self._runner, LateRunner) else self._runner
@@ -160,7 +160,7 @@ class EngineTrace:
         self.layers = map_layers(view.layers[0] if view.layers else [], self.side.model.cut, renamed)
 
     def _name(self, seen: list[str], feed: Mapping[str, Array]) -> None:
-        """Find out which of the model's tensors were seen."""
+        """Determine which of the model's tensors were observed."""
         maker = self.side.model.cut.maker
         self.tensors = {name: name for name in seen if name in maker}
         others = [name for name in seen if name not in maker]
@@ -179,7 +179,7 @@ class EngineTrace:
 
 
 class _Seen(Mapping[str, Array]):
-    """Tensors by the model's names, each read when it is asked for."""
+    """Tensors by the model's names, each read on access."""
 
     def __init__(self, store: ArrayStore, names: Mapping[str, str]) -> None:
         self._store, self._names = store, names
