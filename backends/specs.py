@@ -3,9 +3,13 @@
 Light on purpose: the app and the command line build these without importing numpy or any engine.
 """
 
+import os
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
+
+from layerwise._tool.backends.errors import UsageError
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -14,6 +18,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 RunnerKind = Literal["onnxrt", "reference", "saved", "pluginref", "trt"]
 OptimizationLevel = Literal["disable", "basic", "extended", "layout", "all"]
+_GPU_PROVIDERS = ("cuda", "tensorrt", "trt", "rocm", "migraphx")
 
 
 class RunnerSpec(Spec, frozen=True):
@@ -77,3 +82,22 @@ class ModelOptions(Spec, frozen=True):
     save_onnx: str | None = None
     save_external_data: str | None = None
     external_data_size_threshold: int | None = None
+
+
+def gpus_for(runners: Sequence[RunnerSpec], asked: int | None = None) -> int:
+    """GPUs to lease: as `asked`, else one if a runner needs it. UsageError if fewer than none are asked for."""
+    if asked is not None:
+        if asked < 0:
+            raise UsageError("--gpus must not be negative")
+        return asked
+    wanted = [provider.lower() for runner in runners for provider in runner.providers]
+    if any(name.startswith(_GPU_PROVIDERS) for name in wanted):
+        return 1
+    return trt_gpus() if any(runner.kind == "trt" for runner in runners) else 0
+
+
+def trt_gpus() -> int:
+    """GPUs to lease for TensorRT: one where the machine has any; where it has none TensorRT itself says so."""
+    from layerwise._tool.backends.jobs.workspace.gpus import visible_gpus
+
+    return int(bool(visible_gpus(os.environ)))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.filesystem.files import current_folder
-from layerwise._tool.backends.shell import shell_line
+from layerwise._tool.backends.shell import TITLE, shell_line
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.tui.cli.log import CRITICAL, FINISH, Log
 
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
 
 Listener = Callable[[dict[str, Any]], None]
-TITLE = 100
-"""Characters of a job's title."""
 
 
 def job_spec(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.specs import gpus_for
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.bench.spec import BenchSpec, ExportSpec, PlanSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec
@@ -16,7 +17,6 @@ from layerwise._tool.tui.cli.options import trt as options_trt
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.request.parser import parser as run_parser
 from layerwise._tool.tui.cli.request.to_spec import to_request
-from layerwise._tool.tui.cli.run.command import gpus_for
 
 _ENGINES = (".engine", ".plan", ".trt")
 
@@ -116,7 +116,7 @@ def _notes(args: Namespace, spec: BenchSpec, compare: CompareSpec, build: list[s
             f"{', '.join(build)}: for TensorRT; the runners here take the model as it is "
             "(`layerwise convert` makes an FP16 or INT8 one)."
         )
-    if not spec.transfers and not gpus_for(compare, None) and all(runner.kind != "trt" for runner in spec.runners):
+    if not spec.transfers and not gpus_for(compare.runners) and all(runner.kind != "trt" for runner in spec.runners):
         yield "--no-data-transfers: on the CPU there are none."
 
 

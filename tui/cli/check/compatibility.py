@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.specs import gpus_for
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.checks.compatibility.spec import CompatibilitySpec
 from layerwise._tool.tui.cli.check.lint import given
@@ -17,7 +18,6 @@ from layerwise._tool.tui.cli.options.trt import add_trt
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.request.line import command_line
-from layerwise._tool.tui.cli.run.command import gpus_for
 from layerwise._tool.tui.cli.run.report_lines import name
 from layerwise._tool.tui.cli.submit import job_spec, run_here
 
@@ -53,7 +53,7 @@ def run_compatibility(args: Namespace, log: Log) -> int:
         feeds=request.feeds,
     )
     command = ["layerwise", "check", "compatibility", *command_line(request)[2:]]
-    job = job_spec("compatibility", msgspec.to_builtins(spec), command, gpus=gpus_for(request, None))
+    job = job_spec("compatibility", msgspec.to_builtins(spec), command, gpus=gpus_for(request.runners))
     if args.json:
         collector = Collector()
         code = run_here(job, collector.event, log)

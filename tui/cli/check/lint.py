@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from layerwise._tool.backends.specs import gpus_for
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.checks.lint.spec import LintSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec
@@ -19,7 +20,6 @@ from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.parser import parser as run_parser
 from layerwise._tool.tui.cli.request.to_spec import to_request
-from layerwise._tool.tui.cli.run.command import gpus_for
 from layerwise._tool.tui.cli.run.report_lines import name
 from layerwise._tool.tui.cli.submit import job_spec, run_here
 
@@ -53,7 +53,7 @@ def run_lint(args: Namespace, log: Log) -> int:
         output=args.output,
     )
     command = ["layerwise", "check", "lint", *(word for word in command_line(request)[2:] if word != "--onnxrt")]
-    job = job_spec("lint", msgspec.to_builtins(spec), command, gpus=gpus_for(request, None))
+    job = job_spec("lint", msgspec.to_builtins(spec), command, gpus=gpus_for(request.runners))
     if args.json:
         collector = Collector()
         code = run_here(job, collector.event, log)

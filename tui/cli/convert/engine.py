@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.specs import trt_gpus
 from layerwise._tool.backends.trt.options import TrtOptions
 from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.check.lint import given
 from layerwise._tool.tui.cli.request.to_spec import model_path, refuse_other_frameworks
 from layerwise._tool.tui.cli.request.to_trt import input_shapes, trt_options
-from layerwise._tool.tui.cli.run.command import trt_gpus
 from layerwise._tool.tui.cli.submit import job_spec
 
 if TYPE_CHECKING:

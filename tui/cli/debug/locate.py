@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.specs import gpus_for
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 from layerwise._tool.tui.cli import values
@@ -21,7 +22,6 @@ from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.parser import parser as run_parser
 from layerwise._tool.tui.cli.request.to_spec import to_request
-from layerwise._tool.tui.cli.run.command import gpus_for
 from layerwise._tool.tui.cli.submit import job_spec, run_detached, run_here
 
 if TYPE_CHECKING:
@@ -119,5 +119,5 @@ def locate_line(spec: LocateSpec) -> list[str]:
 
 def _job(spec: LocateSpec, args: Namespace) -> "JobSpec":
     timeout = values.parse_duration(args.timeout) if args.timeout else None
-    gpus = gpus_for(spec.compare, args.gpus)
+    gpus = gpus_for(spec.compare.runners, args.gpus)
     return job_spec("locate", msgspec.to_builtins(spec), args.words, timeout, gpus)

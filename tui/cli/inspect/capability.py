@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.specs import trt_gpus
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.engines.capability.spec import CapabilitySpec
 from layerwise._tool.tui.cli.check.lint import given
@@ -17,7 +18,6 @@ from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.request.to_spec import wants_engine
 from layerwise._tool.tui.cli.request.to_trt import trt_options
-from layerwise._tool.tui.cli.run.command import trt_gpus
 from layerwise._tool.tui.cli.submit import job_spec, run_here
 
 FOLDER = "polygraphy_capability_dumps"

@@ -8,6 +8,7 @@ import msgspec
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.filesystem.temporary import temporary_folder
+from layerwise._tool.backends.specs import trt_gpus
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.engines.inspect.spec import InspectSpec
 from layerwise._tool.tui.cli.check.lint import given
@@ -17,7 +18,6 @@ from layerwise._tool.tui.cli.log import LEVELS, WARNING, Log
 from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.request.to_spec import model_path, wants_engine
 from layerwise._tool.tui.cli.request.to_trt import trt_options
-from layerwise._tool.tui.cli.run.command import trt_gpus
 from layerwise._tool.tui.cli.submit import job_spec, run_here
 
 if TYPE_CHECKING:
