@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from layerwise._tool.backends.filesystem.files import current_folder
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.log import CRITICAL, FINISH, Log
-from layerwise._tool.backends.shell import shell_line
+from layerwise._tool.backends.shell import TITLE, shell_line
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.tui.cli.progress import progress
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
 
 Listener = Callable[[Event], None]
-TITLE = 100
-"""Characters of a job's title."""
 
 
 def job_spec(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from layerwise._tool.backends.jobs.workspace.gpus import gpus_for
 from layerwise._tool.backends.log import Log, put
 from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.bench.line import command_line, nsys_line
@@ -14,7 +15,6 @@ from layerwise._tool.tui.cli.bench.report import BenchReport
 from layerwise._tool.tui.cli.bench.to_spec import Request, model_of, to_bench
 from layerwise._tool.tui.cli.json_output import Collector, print_json
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.run.command import gpus_for
 from layerwise._tool.tui.cli.submit import job_spec, run_detached, run_here, run_shown
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def bench_job(request: Request, args: Namespace) -> "JobSpec":
     """The job of a bench, with the job options among `args`."""
     command = command_line(request.spec)
     timeout = values.parse_duration(args.timeout) if args.timeout else None
-    gpus = gpus_for(request.compare, args.gpus)
+    gpus = gpus_for(request.compare.runners, args.gpus)
     params = msgspec.to_builtins(request.spec)
     return job_spec("bench", params, command, timeout, gpus)
 

@@ -7,6 +7,7 @@ import msgspec
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.jobs.journal.schema import Event
+from layerwise._tool.backends.jobs.workspace.gpus import gpus_for
 from layerwise._tool.backends.log import INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.checks.compatibility.spec import BackendRow, CompatibilitySpec, OperatorEntry
@@ -19,7 +20,6 @@ from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.to_spec import given
-from layerwise._tool.tui.cli.run.command import gpus_for
 from layerwise._tool.tui.cli.submit import job_spec, run_here, run_shown
 
 _HEAD = ("nodes", "operator", "version", "types", "code", "reason")
@@ -50,7 +50,7 @@ def run_compatibility(args: Namespace, log: Log) -> int:
         feeds=request.feeds,
     )
     command = ["layerwise", "check", "compatibility", *command_line(request)[2:]]
-    job = job_spec("compatibility", msgspec.to_builtins(spec), command, gpus=gpus_for(request, None))
+    job = job_spec("compatibility", msgspec.to_builtins(spec), command, gpus=gpus_for(request.runners))
     if args.json:
         collector = Collector()
         code = run_here(job, collector.event, log)

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from layerwise._tool.backends.jobs.journal.schema import Event
+from layerwise._tool.backends.jobs.workspace.gpus import gpus_for
 from layerwise._tool.backends.log import ERROR, INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.checks.lint.report import Entry, LintResult
@@ -20,7 +21,6 @@ from layerwise._tool.tui.cli.options.run import DATA, ONNXRT
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.to_spec import given
-from layerwise._tool.tui.cli.run.command import gpus_for
 from layerwise._tool.tui.cli.submit import job_spec, run_here, run_shown
 
 _LEVELS = {"exception": ERROR, "warning": WARNING, "info": INFO}
@@ -51,7 +51,7 @@ def run_lint(args: Namespace, log: Log) -> int:
         output=args.output,
     )
     command = ["layerwise", "check", "lint", *(word for word in command_line(request)[2:] if word != "--onnxrt")]
-    job = job_spec("lint", msgspec.to_builtins(spec), command, gpus=gpus_for(request, None))
+    job = job_spec("lint", msgspec.to_builtins(spec), command, gpus=gpus_for(request.runners))
     if args.json:
         collector = Collector()
         code = run_here(job, collector.event, log)

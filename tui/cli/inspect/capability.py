@@ -7,6 +7,7 @@ import msgspec
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.jobs.journal.schema import Event
+from layerwise._tool.backends.jobs.workspace.gpus import trt_gpus
 from layerwise._tool.backends.log import LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.engines.capability.spec import CapabilitySpec
@@ -19,7 +20,6 @@ from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.request.runners import trt_options
 from layerwise._tool.tui.cli.request.to_spec import given, wants_engine
-from layerwise._tool.tui.cli.run.command import trt_gpus
 from layerwise._tool.tui.cli.submit import job_spec, run_here, run_shown
 
 FOLDER = "polygraphy_capability_dumps"
