@@ -1,6 +1,7 @@
 """`layerwise debug bundle`: what a search has found, as a folder that shows the fault on its own."""
 
 from argparse import Namespace
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,6 @@ from layerwise._tool.backends.filesystem.files import current_folder
 from layerwise._tool.backends.jobs.folder import job_id
 from layerwise._tool.backends.jobs.journal.schema import UNEXPECTED
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.bundle.culprits import culprits
 from layerwise._tool.debugtools.bundle.spec import BundleSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.cli.json_output import Collector, print_json
@@ -107,3 +107,16 @@ def _search(asked: str | None) -> "JobView":
             if view.spec.action in _SEARCHES and view.result is not None:
                 return workspace.view(view.id)
     raise UsageError("no search in this workspace has found anything: `layerwise debug reduce` or `locate` comes first")
+
+
+def culprits(result: Mapping[str, Any] | None, number: int = 0) -> list[int]:
+    """Positions in the suspect's order of the `number`-th set of nodes that a search found, or of a suspect's region.
+
+    UsageError if there is none.
+    """
+    result = result or {}
+    sets = [entry.get("nodes") or [] for entry in result.get("found") or []]
+    sets += [suspect.get("region") or [suspect] for suspect in result.get("suspects") or []]
+    if not 0 <= number < len(sets):
+        raise UsageError(f"the search has found {len(sets)} sets of nodes: there is none of number {number + 1}")
+    return [int(node["i"]) for node in sets[number]]
