@@ -9,8 +9,8 @@ import numpy as np
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.filesystem.files import open_regular
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.diff.blocks import BLOCK
 from layerwise._tool.debugtools.diff.outcome import Outcome
+from layerwise._tool.debugtools.diff.sides import BLOCK
 
 _BEFORE, _ROWS, _ROW = 16, 5, 8
 

@@ -14,11 +14,18 @@ from layerwise._tool.backends.tensors import format_shape
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, Tolerances
 from layerwise._tool.debugtools.compare.spec import ToleranceSpec
-from layerwise._tool.debugtools.diff.nodes import NodeChanges, graph_side, operator
+from layerwise._tool.debugtools.diff.nodes import (
+    NodeChanges,
+    Weights,
+    add_changed,
+    described,
+    graph_side,
+    match_weights,
+    operator,
+)
 from layerwise._tool.debugtools.diff.outcome import Outcome
 from layerwise._tool.debugtools.diff.sides import GraphSide
 from layerwise._tool.debugtools.diff.spec import DiffSpec
-from layerwise._tool.debugtools.diff.weights import Weights, add_changed, described, match_weights
 from layerwise._tool.surgery.inspect.view import GraphView, open_view
 
 _EXACT = Rule(atol=0.0, rtol=0.0)

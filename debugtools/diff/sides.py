@@ -6,14 +6,29 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.model.records import Node
 from layerwise._tool.backends.model.structure import Tensor
-from layerwise._tool.debugtools.diff.blocks import blocks, raw
 from layerwise._tool.surgery.inspect.view import Elided, GraphView
 from layerwise._tool.surgery.model.topological_order import topological_order
 
 Signature = tuple[Any, ...]
+BLOCK = 1 << 20
+Bytes = NDArray[np.uint8]
+
+
+def raw(array: NDArray[np.generic]) -> Bytes:
+    """The bytes of an array, its own memory where it is contiguous."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def blocks(data: Bytes) -> Iterator[Bytes]:
+    """Yield consecutive blocks."""
+    for start in range(0, data.size, BLOCK):
+        yield data[start : start + BLOCK]
 
 
 class GraphSide:

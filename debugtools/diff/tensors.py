@@ -10,8 +10,8 @@ from layerwise._tool.backends.tensors import format_shape
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays, worst
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances
+from layerwise._tool.debugtools.compare.observing.canary import same_bits
 from layerwise._tool.debugtools.compare.table.layers import place_of
-from layerwise._tool.debugtools.diff.blocks import same_bytes
 from layerwise._tool.debugtools.diff.outcome import Outcome
 from layerwise._tool.debugtools.diff.spec import DiffSpec
 
@@ -77,7 +77,7 @@ class _TensorDiff:
                     section.add(_label(name, where), tensor=name, **fields)
 
     def _tensor(self, name: str, a: Array, b: Array, where: str, fields: Mapping[str, Any]) -> None:
-        if same_bytes(a, b):
+        if same_bits(a, b):
             self._exact += a.size > 0
             if not a.size:
                 self._empty.add(_label(name, where), tensor=name, **fields)

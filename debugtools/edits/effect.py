@@ -19,7 +19,7 @@ from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
-from layerwise._tool.debugtools.diff.blocks import same_bytes
+from layerwise._tool.debugtools.compare.observing.canary import same_bits
 from layerwise._tool.surgery.history.tree import History
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.types.declared import settled
@@ -120,7 +120,7 @@ def _run(structure: Structure, feed: Mapping[str, Array], when: str) -> Mapping[
 
 
 def _moved(name: str, new: Array, old: Array, rule: Rule) -> Moved:
-    equal = same_bytes(new, old)
+    equal = same_bits(new, old)
     result = compare_arrays(new, old, rule)
     required = result.required()
     largest, relative = (None, None) if required is None else (float(required[0]), float(required[1]))

@@ -1,22 +1,33 @@
 """A graph that a runner goes through: a side's model, or the body of one of its nodes."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import onnx
 from numpy.typing import NDArray
 
+from layerwise._tool.backends.errors import LayerwiseError, MissingDependency, UsageError
+from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.tensors import dtype_name, is_floating, to_onnx
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import unit_roundoff
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
-from layerwise._tool.debugtools.compare.sides.stream import GraphStream, SessionPool
+from layerwise._tool.debugtools.compare.sides.stream import GraphStream, SessionPool, observing
 from layerwise._tool.debugtools.compare.table.places import Place
+from layerwise._tool.surgery.cut.explode import Exploder
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut, Segment
 
 Array = NDArray[Any]
+Result = Array | str | None
+MANY_FAILURES = 200
+"""Sessions that may be spent on finding out which regions of a graph fail."""
+_DEAR_FAILURES = 40  # engines that may be, each built anew
+DType = np.dtype[Any]
 
 
 @dataclass(frozen=True)
@@ -67,3 +78,85 @@ class Part:
 def held(made: Mapping[str, Array]) -> int:
     """Bytes of the tensors of a segment."""
     return sum(array.nbytes for array in made.values())
+
+
+class LocalRuns:
+    """Runs regions of one graph. What cannot run is found by halving, and comes back as a message.
+
+    varies: regions that run together may give something else than each by itself, since they are built together.
+    """
+
+    def __init__(self, part: Part, exploder: Exploder) -> None:
+        self._part, self._exploder, self._spec = part, exploder, observing(part.spec)
+        self.varies = part.spec.kind == "trt"
+        self._tries = _DEAR_FAILURES if part.spec.kind == "trt" else MANY_FAILURES
+
+    def run(
+        self, names: Sequence[str], feed: Mapping[str, Array], own: Collection[str]
+    ) -> Iterator[tuple[str, Result]]:
+        """Give each tensor of `names` as its region makes it, or why it cannot; None for what cannot be fed.
+
+        feed: at least what the regions read; own: tensors of Constant nodes that are taken as they are.
+        MissingDependency if the backend is not there.
+        """
+        try:
+            made = self._infer(names, feed, own)
+        except MissingDependency:
+            raise
+        except UsageError:  # strings beside types that NumPy lacks
+            yield from self._halves(names, feed, own, None)
+        except LayerwiseError as error:
+            yield from self._halves(names, feed, own, str(error))
+        else:
+            for name in names:
+                yield name, made.get(name, "it gives no value")
+
+    def _infer(self, names: Sequence[str], feed: Mapping[str, Array], own: Collection[str]) -> dict[str, Array]:
+        wanted = self._exploder.feeds(names, own)
+        types = {name: to_onnx(dtype_name(feed[name])) for name in wanted}
+        exploded = self._exploder.build(names, types, own)
+        model = Loadable(data=exploded.data, folder=self._part.folder)
+        with open_runner(self._spec, model, name=self._part.name) as runner:
+            outputs = runner.infer({name: feed[name] for name in exploded.feeds}).outputs
+        return {exploded.gives[given]: array for given, array in outputs.items() if given in exploded.gives}
+
+    def _halves(
+        self, names: Sequence[str], feed: Mapping[str, Array], own: Collection[str], why: str | None
+    ) -> Iterator[tuple[str, Result]]:
+        self._tries -= 1
+        if len(names) == 1 or self._tries < 0:
+            yield from ((name, why) for name in names)
+            return
+        middle = len(names) // 2
+        yield from self.run(names[:middle], feed, own)
+        yield from self.run(names[middle:], feed, own)
+
+
+def fits(array: Array, dtype: DType) -> bool:
+    """Whether a tensor can be had in the suspect's type: floating ones are rounded, others must keep their values."""
+    names = dtype_name(array), dtype_name(dtype)
+    if names[0] == names[1] or all(map(is_floating, names)):
+        return True
+    if "string" in names:
+        return False
+    with np.errstate(all="ignore"):
+        return bool(np.array_equal(array.astype(dtype).astype(array.dtype), array))
+
+
+def fit(array: Array, dtype: DType | None) -> Array:
+    """Return a tensor that fits in the suspect's type; as it is if that is not known."""
+    if dtype is None or array.dtype == dtype:
+        return array
+    with np.errstate(all="ignore"):
+        return array.astype(dtype)
+
+
+def nudged(array: Array) -> Array:
+    """Return a floating tensor with every element moved by about one rounding, up or down; any other as it is."""
+    unit = unit_roundoff([dtype_name(array)])
+    if not unit:
+        return array
+    work = array.astype(np.float64 if array.dtype.itemsize == 8 else np.float32)
+    signs = np.random.default_rng(0).integers(0, 2, array.shape) * 2 - 1
+    with np.errstate(all="ignore"):
+        return (work * (1 + 2 * unit * signs).astype(work.dtype)).astype(array.dtype)

@@ -4,7 +4,7 @@ A region whose inputs are bit for bit the reference's needs no run of its own: w
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
+from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.observing.canary import same_bits
+from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.sides.stream import Blocked
 from layerwise._tool.debugtools.locate.errors import relative_l2
-from layerwise._tool.debugtools.locate.fitting import fit, fits, nudged
-from layerwise._tool.debugtools.locate.local import LocalRuns, Result
-from layerwise._tool.debugtools.locate.reference import Reference
+from layerwise._tool.debugtools.locate.part import LocalRuns, Result, fit, fits, nudged
 from layerwise._tool.surgery.cut.randomness import Randomness
 from layerwise._tool.surgery.cut.regions import Regions
 
@@ -26,6 +26,47 @@ if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut, Segment
 
 Array = NDArray[Any]
+
+
+class Reference:
+    """Gives tensors by the comparison's names; one that was given stays until it is dropped.
+
+    stream: makes the tensors `streamed`, in its own order. fetch: gives any other at any time.
+    """
+
+    def __init__(
+        self,
+        stream: Iterator[Mapping[str, Array]],
+        streamed: Collection[str],
+        fetch: Callable[[str], Array],
+        store: ArrayStore,
+    ) -> None:
+        self._stream, self._streamed, self._fetch, self._store = stream, frozenset(streamed), fetch, store
+
+    def get(self, name: str) -> Array:
+        """Return a tensor, the stream gone as far as it takes. LayerwiseError if the reference fails before."""
+        if name not in self._store and name not in self._streamed:
+            self._store.put(name, self._fetch(name))
+        while name not in self._store:
+            self._go_on(name)
+        return self._store.get(name)
+
+    def _go_on(self, name: str) -> None:
+        try:
+            made = next(self._stream, None)
+        except MissingDependency:
+            raise
+        except LayerwiseError as error:
+            raise LayerwiseError(f"the reference fails before {shown(name, 120)!r}: {error}") from None
+        if made is None:
+            raise LayerwiseError(f"the reference does not give {shown(name, 120)!r}")
+        for found, array in made.items():
+            if found in self._streamed:
+                self._store.put(found, array)
+
+    def drop(self, name: str) -> None:
+        """Nobody needs a tensor any more."""
+        self._store.drop(name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,10 @@ from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.triage import measure
-from layerwise._tool.debugtools.triage.finding import Case, Finding, Place
+from layerwise._tool.debugtools.triage.finding import Case, Finding, Place, SubJobs
 from layerwise._tool.debugtools.triage.flow import END, FIRST, STEPS, check_answers, follow
 from layerwise._tool.debugtools.triage.rows import StepRow, TriageReport, TriageResult
 from layerwise._tool.debugtools.triage.spec import TriageSpec
-from layerwise._tool.debugtools.triage.subjobs import SubJobs
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext

@@ -16,8 +16,16 @@ from layerwise._tool.debugtools.locate.rows import LocateResult, SuspectRow
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 from layerwise._tool.debugtools.search.precision.engines import full
 from layerwise._tool.debugtools.search.spec import DebugSpec
-from layerwise._tool.debugtools.triage.finding import Case, Finding, failed, outputs_told
-from layerwise._tool.debugtools.triage.subjobs import Bundled, Done, Reduced, Sanitized
+from layerwise._tool.debugtools.triage.finding import (
+    Bundled,
+    Case,
+    Done,
+    Finding,
+    Reduced,
+    Sanitized,
+    failed,
+    outputs_told,
+)
 from layerwise._tool.surgery.sanitize.action import SanitizeJob
 from layerwise._tool.surgery.sanitize.steps import SanitizeSpec
 

@@ -12,9 +12,8 @@ from layerwise._tool.debugtools.compare.pairing.left_out import unasked
 from layerwise._tool.debugtools.compare.rows import CanaryReport, NotCompared, RowSummary
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.locate.rows import SuspectRow
-from layerwise._tool.tui.state.error_filter import parse_filter
+from layerwise._tool.tui.state.error_filter import Test, parse_filter
 from layerwise._tool.tui.state.error_table import FAILED, PASSED, UNKNOWN, ErrorTable, Ints
-from layerwise._tool.tui.state.error_tests import Test
 from layerwise._tool.tui.state.signal import Signal
 
 SORTS = ("graph", "max_abs", "max_rel", "local", "rel_l2", "ampl", "verdict", "op", "tensor")

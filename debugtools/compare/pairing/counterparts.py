@@ -4,12 +4,18 @@ The elements of a sequence come as `name[0]`, `name[1]`, …, so that what one s
 an output should have, or an output that only the other side knows.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
+from numpy.typing import NDArray
 
+from layerwise._tool.backends.results.inference import Stored, StoredOutputs
 from layerwise._tool.backends.runner import element_of
+from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.debugtools.compare.pairing.left_out import KINDS
+
+Array = NDArray[Any]
 
 
 class Uneven(msgspec.Struct, frozen=True):
@@ -113,3 +119,26 @@ def _owner(name: str, there: Collection[str], known: Collection[str]) -> str:
         return name
     starts = (f"{base}[0]", f"{base}[0][keys]", f"{base}[keys]")
     return base if base in known or any(start in there for start in starts) else name
+
+
+class RenamedOutputs(Mapping[str, Array]):
+    """Outputs of a file under other names, still read only when asked for."""
+
+    def __init__(self, outputs: Mapping[str, Array], own: Mapping[str, str]) -> None:
+        self._outputs, self._own = outputs, own
+
+    def __getitem__(self, name: str) -> Array:
+        return self._outputs[self._own[name]]
+
+    def described(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+        """Name, dtype and shape of each, without reading any."""
+        stored = self._outputs.stored if isinstance(self._outputs, StoredOutputs) else self._outputs
+        for name, own in self._own.items():
+            value = stored[own]
+            yield name, value.dtype if isinstance(value, Stored) else dtype_name(value), value.shape
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._own)
+
+    def __len__(self) -> int:
+        return len(self._own)

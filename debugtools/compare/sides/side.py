@@ -17,8 +17,7 @@ from layerwise._tool.backends.saved import SavedRunner, every_saved, open_saved
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.pairing.counterparts import outputs_of
-from layerwise._tool.debugtools.compare.pairing.saved_names import RenamedOutputs
+from layerwise._tool.debugtools.compare.pairing.counterparts import RenamedOutputs, outputs_of
 from layerwise._tool.debugtools.compare.sides.models import Model, make_model
 from layerwise._tool.debugtools.compare.sides.stream import Blocked, GraphStream, Open, SessionPool, on_host
 from layerwise._tool.debugtools.compare.spec import CompareSpec, Observing

@@ -11,8 +11,7 @@ from layerwise._tool.debugtools.compare.sides.engine import asked_level, asked_t
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.compare.sides.stream import observing
 from layerwise._tool.debugtools.locate.errors import Error, error_of
-from layerwise._tool.debugtools.locate.local import LocalRuns
-from layerwise._tool.debugtools.locate.part import Part
+from layerwise._tool.debugtools.locate.part import LocalRuns, Part
 from layerwise._tool.debugtools.locate.suspects import Crowd
 from layerwise._tool.debugtools.search.judges.subject import Subject
 from layerwise._tool.surgery.cut.explode import Exploder

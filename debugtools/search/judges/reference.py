@@ -14,7 +14,7 @@ from layerwise._tool.debugtools.compare.memory import limits, resident
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide, Side
 from layerwise._tool.debugtools.compare.sides.stream import SessionPool
-from layerwise._tool.debugtools.locate.fitting import fit
+from layerwise._tool.debugtools.locate.part import fit
 from layerwise._tool.surgery.cut.sizes import Estimate, estimates
 from layerwise._tool.surgery.types.inferred import inferred_tensors
 from layerwise._tool.surgery.types.node_types import tensor_types

@@ -1,8 +1,9 @@
 """`layerwise debug bundle`: what a search has found, as a folder that shows the fault on its own."""
 
 from argparse import Namespace
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -13,7 +14,6 @@ from layerwise._tool.backends.jobs.journal.schema import UNEXPECTED
 from layerwise._tool.backends.jobs.workspace.gpus import gpus_for
 from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.bundle.culprits import culprits
 from layerwise._tool.debugtools.bundle.spec import BundleSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.cli.json_output import Collector, print_json
@@ -100,3 +100,16 @@ def _search(asked: str | None) -> "JobView":
             if view.spec.action in _SEARCHES and view.result is not None:
                 return workspace.view(view.id)
     raise UsageError("no search in this workspace has found anything: `layerwise debug reduce` or `locate` comes first")
+
+
+def culprits(result: Mapping[str, Any] | None, number: int = 0) -> list[int]:
+    """Positions in the suspect's order of the `number`-th set of nodes that a search found, or of a suspect's region.
+
+    UsageError if there is none.
+    """
+    result = result or {}
+    sets = [entry.get("nodes") or [] for entry in result.get("found") or []]
+    sets += [suspect.get("region") or [suspect] for suspect in result.get("suspects") or []]
+    if not 0 <= number < len(sets):
+        raise UsageError(f"the search has found {len(sets)} sets of nodes: there is none of number {number + 1}")
+    return [int(node["i"]) for node in sets[number]]

@@ -10,11 +10,11 @@ from layerwise._tool.backends.log import ERROR, FINISH, INFO, LEVELS, WARNING, L
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.compare.table.report_lines import number
+from layerwise._tool.debugtools.locate.rows import Inside, LocateResult, SuspectRow
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 from layerwise._tool.tui.cli.json_output import Collector
 from layerwise._tool.tui.cli.request.line import command_line
 
-Row = dict[str, Any]
 _HEAD = ("", "#", "op", "node", "tensor", "local", "accum", "ampl", "diagnosis")
 _WIDEST = 40
 _CONTROL_FLOW = ("If", "Loop", "Scan")
@@ -32,18 +32,17 @@ class LocateReport:
             level = LEVELS.get(str(event.get("level", kind)).upper(), WARNING if kind == "warning" else INFO)
             self.log.say(level, shown_lines(event.get("text")), source="backend")
         elif kind == "result":
-            self._result(event["data"])
+            self._result(msgspec.convert(event["data"], LocateResult))
 
-    def _result(self, result: Row) -> None:
-        suspects = result.get("suspects") or []
-        self.log.say(ERROR if suspects else FINISH, _headline(result))
-        for line in _table(suspects):
+    def _result(self, result: LocateResult) -> None:
+        self.log.say(ERROR if result.suspects else FINISH, _headline(result))
+        for line in _table(result.suspects):
             self.log.continued(line)
-        for line in _next(self.spec, suspects):
+        for line in _next(self.spec, result.suspects):
             self.log.info(line)
 
 
-def document(collector: Collector, command: str, code: int) -> Row:
+def document(collector: Collector, command: str, code: int) -> dict[str, Any]:
     """The one document of `--json`."""
     whole = collector.document(command, code)
     result = whole.pop("result") or {}
@@ -51,54 +50,53 @@ def document(collector: Collector, command: str, code: int) -> Row:
     return whole | {key: value for key, value in result.items() if key != "passed"} | engine
 
 
-def _table(suspects: list[Row]) -> Iterator[str]:
+def _table(suspects: list[SuspectRow]) -> Iterator[str]:
     if not suspects:
         return
     rows = [_HEAD, *(_cells(rank, suspect) for rank, suspect in enumerate(suspects, 1))]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
     for row, suspect in zip(rows, [None, *suspects], strict=True):
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        if suspect and suspect.get("evidence"):
-            yield f"    {shown(str(suspect['evidence']), 600)}"
+        if suspect and suspect.evidence:
+            yield f"    {shown(suspect.evidence, 600)}"
             yield from _inner(suspect, "    ")
 
 
-def _headline(result: Row) -> str:
-    suspects = result.get("suspects") or []
-    if not suspects:
-        return shown(str(result.get("summary", "")), 600)
-    count, told = int(result.get("n_suspects") or 0), len(suspects)
+def _headline(result: LocateResult) -> str:
+    count, told = result.n_suspects, len(result.suspects)
+    if not told:
+        return shown(result.summary, 600)
     these = f"{count} suspect{'s' * (count != 1)}" + (f", the worst {told}" if told < count else "")
-    return f"layerwise debug locate: {these} among {result.get('tensors')} tensors ({result.get('seconds', 0):.1f} s)"
+    return f"layerwise debug locate: {these} among {result.tensors} tensors ({result.seconds:.1f} s)"
 
 
-def _inner(suspect: Row, indent: str) -> Iterator[str]:
+def _inner(suspect: SuspectRow, indent: str) -> Iterator[str]:
     """What is at fault in the body of a suspect."""
-    inside = suspect.get("inside") or {}
-    if inside.get("note"):
-        yield f"{indent}inside: {shown(str(inside['note']), 300)}"
-    for inner in inside.get("suspects") or []:
-        place = f"{shown(str(inside['body']), 40)}, trip {inside['trip']}"
-        node = f"#{inner['i']} {shown(str(inner['op']), _WIDEST)} {shown(str(inner['node']), _WIDEST)}"
-        yield f"{indent}inside ({place}): {node}   {inner['diagnosis']}"
-        yield f"{indent}    {shown(str(inner['evidence']), 600)}"
+    inside = suspect.inside or Inside()
+    if inside.note:
+        yield f"{indent}inside: {shown(inside.note, 300)}"
+    for inner in inside.suspects:
+        place = f"{shown(inside.body, 40)}, trip {inside.trip}"
+        node = f"#{inner.i} {shown(inner.op, _WIDEST)} {shown(inner.node, _WIDEST)}"
+        yield f"{indent}inside ({place}): {node}   {inner.diagnosis}"
+        yield f"{indent}    {shown(inner.evidence, 600)}"
         yield from _inner(inner, indent + "    ")
 
 
-def _cells(rank: int, suspect: Row) -> tuple[str, ...]:
-    errors = (number(suspect[key]) for key in ("local", "accumulated", "amplification"))
-    names = (shown(str(suspect[key]), _WIDEST) for key in ("op", "node", "tensor"))
-    return (f"{rank}.", str(suspect["i"]), *names, *errors, str(suspect["diagnosis"]))
+def _cells(rank: int, suspect: SuspectRow) -> tuple[str, ...]:
+    errors = map(number, (suspect.local, suspect.accumulated, suspect.amplification))
+    names = (shown(name, _WIDEST) for name in (suspect.op, suspect.node, suspect.tensor))
+    return (f"{rank}.", str(suspect.i), *names, *errors, suspect.diagnosis)
 
 
-def _next(spec: LocateSpec, suspects: list[Row]) -> Iterator[str]:
+def _next(spec: LocateSpec, suspects: list[SuspectRow]) -> Iterator[str]:
     """What to do now: the smallest failing model, the body of the suspect, the app."""
     model = spec.compare.model
     if not suspects or not model:
         return
     sides = command_line(msgspec.structs.replace(spec.compare, observe="auto", statistics=True))[2:]
     yield f"next         {_line('debug', 'reduce', *sides, '-o', 'reduced.onnx')}"
-    if suspects[0]["op"] in _CONTROL_FLOW and not spec.bodies:
+    if suspects[0].op in _CONTROL_FLOW and not spec.bodies:
         yield f"             {_line('debug', 'locate', *sides, '--bodies')}"
     yield f"             {_line(model)}"
 
