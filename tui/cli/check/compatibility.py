@@ -10,7 +10,7 @@ from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.checks.compatibility.spec import BackendRow, CompatibilitySpec, OperatorEntry
 from layerwise._tool.tui.cli.check.lint import given
-from layerwise._tool.tui.cli.json_output import Collector, print_json
+from layerwise._tool.tui.cli.json_output import Collector
 from layerwise._tool.tui.cli.log import INFO, LEVELS, WARNING, Log
 from layerwise._tool.tui.cli.options import common as options
 from layerwise._tool.tui.cli.options import run as options_run
@@ -19,7 +19,7 @@ from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.run.command import gpus_for
 from layerwise._tool.tui.cli.run.report_lines import name
-from layerwise._tool.tui.cli.submit import job_spec, run_here, run_shown
+from layerwise._tool.tui.cli.submit import job_spec, run_json, run_shown
 
 _HEAD = ("nodes", "operator", "version", "types", "code", "reason")
 _WIDEST = (8, 40, 8, 40, 10, 200)
@@ -55,10 +55,7 @@ def run_compatibility(args: Namespace, log: Log) -> int:
     command = ["layerwise", "check", "compatibility", *command_line(request)[2:]]
     job = job_spec("compatibility", msgspec.to_builtins(spec), command, gpus=gpus_for(request, None))
     if args.json:
-        collector = Collector()
-        code = run_here(job, collector.event, log)
-        print_json(_document(collector, args.command, code))
-        return code
+        return run_json(job, log, args.command, _document)
     report = CompatibilityReport(log)
     return run_shown(job, report.event, log)
 

@@ -12,7 +12,7 @@ from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.checks.lint.report import Entry, LintResult
 from layerwise._tool.debugtools.checks.lint.spec import LintSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec
-from layerwise._tool.tui.cli.json_output import Collector, print_json
+from layerwise._tool.tui.cli.json_output import Collector
 from layerwise._tool.tui.cli.log import ERROR, INFO, LEVELS, WARNING, Log
 from layerwise._tool.tui.cli.options import common as options
 from layerwise._tool.tui.cli.options import run as options_run
@@ -22,7 +22,7 @@ from layerwise._tool.tui.cli.request.parser import parser as run_parser
 from layerwise._tool.tui.cli.request.to_spec import to_request
 from layerwise._tool.tui.cli.run.command import gpus_for
 from layerwise._tool.tui.cli.run.report_lines import name
-from layerwise._tool.tui.cli.submit import job_spec, run_here, run_shown
+from layerwise._tool.tui.cli.submit import job_spec, run_json, run_shown
 
 _LEVELS = {"exception": ERROR, "warning": WARNING, "info": INFO}
 _PRINTED = 100
@@ -56,10 +56,7 @@ def run_lint(args: Namespace, log: Log) -> int:
     command = ["layerwise", "check", "lint", *(word for word in command_line(request)[2:] if word != "--onnxrt")]
     job = job_spec("lint", msgspec.to_builtins(spec), command, gpus=gpus_for(request, None))
     if args.json:
-        collector = Collector()
-        code = run_here(job, collector.event, log)
-        print_json(_document(collector, args.command, code))
-        return code
+        return run_json(job, log, args.command, _document)
     report = LintReport(log)
     return run_shown(job, report.event, log)
 
