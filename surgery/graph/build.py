@@ -2,11 +2,12 @@
 the app."""
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.filesystem.permissions import make_folder
@@ -20,9 +21,29 @@ from layerwise._tool.surgery.graph.columns import Columns, write_columns
 from layerwise._tool.surgery.graph.entries import NodeEntry, TensorEntry
 from layerwise._tool.surgery.graph.index import GraphIndex
 from layerwise._tool.surgery.graph.names import INDEX_FILE
-from layerwise._tool.surgery.graph.packing import int32, lists, sorted_by
 from layerwise._tool.surgery.graph.strings import StringTable
 from layerwise._tool.surgery.types.infer import inferred_structure
+
+
+def int32(values: Iterable[int]) -> NDArray[np.int32]:
+    """Numbers as a column of int32."""
+    return np.fromiter(values, np.int32)
+
+
+def lists(name: str, rows: Sequence[Sequence[int]], dtype: np.dtype[Any] | None = None) -> Columns:
+    """Rows of different lengths as two columns: `<name>_at` (where each row starts, one more at the end)
+    and `<name>`."""
+    lengths = np.fromiter((len(row) for row in rows), np.int64, len(rows))
+    at = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    flat = np.fromiter((v for row in rows for v in row), dtype or np.dtype(np.int32), int(at[-1]))
+    return {f"{name}_at": at, name: flat}
+
+
+def sorted_by(names: list[str], scopes: list[int]) -> NDArray[np.int32]:
+    """Row numbers sorted by name (UTF-8), then scope: for finding a name by bisection."""
+    keys = [name.encode() for name in names]
+    return int32(sorted(range(len(names)), key=lambda i: (keys[i], scopes[i])))
+
 
 Progress = Callable[[int, int], None]
 _STEPS = 5

@@ -1,7 +1,7 @@
 """The job action `capability`: what TensorRT's parser takes of a model, and the parts as models."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +19,12 @@ from layerwise._tool.backends.trt.logger import Messages
 from layerwise._tool.debugtools.convert.engine import teller
 from layerwise._tool.debugtools.engines.capability.parts import Part, Whole, largest, partition, path_of
 from layerwise._tool.debugtools.engines.capability.spec import CapabilitySpec
-from layerwise._tool.debugtools.engines.capability.summary import part_table, refusal_table
 from layerwise._tool.surgery.saving.model import save
 from layerwise._tool.surgery.wire.pieces import THRESHOLD
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
+
 
 RESULTS = "results.txt"
 _PART = re.compile(r"(un)?supported_subgraph-nodes-\d+-\d+\.onnx(\.data)?")
@@ -109,3 +109,29 @@ class _Partitioned:
 
 def _is_ours(name: str) -> bool:
     return name == RESULTS or _PART.fullmatch(name) is not None
+
+
+_TITLE = "===== Summary ====="
+
+
+def refusal_table(refusals: Sequence[Refusal]) -> str:
+    """Why the parser refuses the model: function stack, operator, node, reason."""
+    groups: dict[str, list[Refusal]] = {}
+    for refusal in refusals:
+        groups.setdefault(" -> ".join(refusal.stack), []).append(refusal)
+    rows = [(stack, each.op, each.name, each.reason) for stack, found in groups.items() for each in found]
+    return _table(("Stack trace", "Operator", "Node", "Reason"), rows)
+
+
+def part_table(reasons: Mapping[tuple[str, str], Sequence[tuple[int, int]]]) -> str:
+    """Parts that are not taken, by operator and reason: how many there are, first node and the one after the last."""
+    rows = [(op, str(len(spans)), reason, str([list(span) for span in spans]))
+            for (op, reason), spans in reasons.items()]  # fmt: skip
+    return _table(("Operator", "Count", "Reason", "Nodes"), rows)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    cells = [head, *([shown(cell, 2000) for cell in row] for row in rows)]
+    widths = [max(len(row[at]) for row in cells) for at in range(len(head))]
+    lines = [" | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+    return "\n".join([_TITLE, lines[0], "-" * (sum(widths) + 3 * (len(head) - 1)), *lines[1:], ""])
