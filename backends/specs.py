@@ -3,13 +3,25 @@
 Imports little: the app and the command line build these without importing numpy or any engine.
 """
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
+
+from layerwise._tool.backends.errors import UsageError
+
+Read = TypeVar("Read")
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Base of all specs: immutable, converted to and from JSON, unknown fields rejected."""
+
+
+def read_spec(params: object, kind: type[Read], what: str) -> Read:
+    """The spec that a job's parameters are. UsageError where they are none; what: it describes, in words."""
+    try:
+        return msgspec.convert(params, kind)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the description of {what} does not fit: {error}") from None
 
 
 RunnerKind = Literal["onnxrt", "reference", "saved", "pluginref", "trt"]

@@ -2,9 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.debugtools.bench.spec import BenchSpec
 
 if TYPE_CHECKING:
@@ -14,10 +12,7 @@ if TYPE_CHECKING:
 
 def bench(context: "JobContext") -> "BenchResult":
     """Time what `context.params` describes (a BenchSpec). Rows of the tables runs, profile and comparisons."""
-    try:
-        spec = msgspec.convert(context.params, BenchSpec)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"the description of what to time does not fit: {error}") from None
+    spec = read_spec(context.params, BenchSpec, "what to time")
     from layerwise._tool.debugtools.bench.run import BenchRun
 
     return BenchRun(context, spec).run()

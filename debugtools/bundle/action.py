@@ -16,7 +16,7 @@ from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.model.protos import parse_model
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.shell import shell_line
-from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.specs import RunnerSpec, read_spec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.building.precision import by_flags, in_graph
 from layerwise._tool.backends.trt.inference.parts import fixed
@@ -41,35 +41,13 @@ if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
 
-def settle(path: Path, runner: RunnerSpec, feed: Mapping[str, NDArray[Any]]) -> None:
-    """Write the model at `path` anew, as the runner has its parts parsed. LayerwiseError where it gets too large."""
-    trt, options = tensorrt(), part_options(trt_options(runner.options))
-    with ModelFile(path) as file:
-        model = Loadable(data=file.structure_bytes(), folder=file.folder)
-        lowered = nullcontext(model) if by_flags(trt, options) else in_graph(trt, model, options, lambda text: None)
-        with lowered as found:
-            settled = fixed(found, feed)
-            whole = fill(parse_model(settled.read()), settled.data_folder() or path.parent)
-    if whole.ByteSize() >= onnx.checker.MAXIMUM_PROTOBUF:
-        raise LayerwiseError("the bundle's model is larger than 2 GB: reduce it first")
-    atomic_write(path, whole.SerializeToString())
-
-
-def ends_of(path: Path) -> list[str]:
-    """The names of a model's inputs."""
-    return [value.name for value in onnx.load(path, load_external_data=False).graph.input]
-
-
 def bundle(context: "JobContext") -> dict[str, Any]:
     """Write the bundle that `context.params` (a BundleSpec) describes and run its script.
 
     Returns its path, whether the script reproduces the failure, and its output. LayerwiseError for errors the user can
     fix.
     """
-    try:
-        spec = msgspec.convert(context.params, BundleSpec)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"the description of the bundle does not fit: {error}") from None
+    spec = read_spec(context.params, BundleSpec, "the bundle")
     return context.resumed(lambda: _bundle(context, spec), [])
 
 
@@ -152,3 +130,22 @@ def _measure(subject: Subject, artifact: Artifact) -> tuple[dict[str, Rule], dic
     worst = max(found, key=lambda name: found[name].rel_l2 or 0.0, default=None)
     numbers = msgspec.to_builtins(measured(worst, found[worst])) if worst is not None else {}
     return {name: result.rule for name, result in found.items()}, numbers
+
+
+def settle(path: Path, runner: RunnerSpec, feed: Mapping[str, NDArray[Any]]) -> None:
+    """Write the model at `path` anew, as the runner has its parts parsed. LayerwiseError where it gets too large."""
+    trt, options = tensorrt(), part_options(trt_options(runner.options))
+    with ModelFile(path) as file:
+        model = Loadable(data=file.structure_bytes(), folder=file.folder)
+        lowered = nullcontext(model) if by_flags(trt, options) else in_graph(trt, model, options, lambda text: None)
+        with lowered as found:
+            settled = fixed(found, feed)
+            whole = fill(parse_model(settled.read()), settled.data_folder() or path.parent)
+    if whole.ByteSize() >= onnx.checker.MAXIMUM_PROTOBUF:
+        raise LayerwiseError("the bundle's model is larger than 2 GB: reduce it first")
+    atomic_write(path, whole.SerializeToString())
+
+
+def ends_of(path: Path) -> list[str]:
+    """The names of a model's inputs."""
+    return [value.name for value in onnx.load(path, load_external_data=False).graph.input]

@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.marks import any_marks, marked_tensors
 from layerwise._tool.debugtools.convert.quantise import quantised
@@ -42,10 +41,7 @@ def convert(context: "JobContext") -> dict[str, Any]:
     problems); path; bytes (of that file); nodes; low, kept, other (counts, as `surgery.precision.conversion.Converted`)
     and clipped (names) if nodes were converted; quantised (nodes with quantised inputs) if any.
     """
-    try:
-        spec = msgspec.convert(context.params, ConvertSpec)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"the description of what to convert does not fit: {error}") from None
+    spec = read_spec(context.params, ConvertSpec, "what to convert")
     context.log(f"Loading model: {shown(spec.model)}")
     options = spec.model_options
     with ModelFile(spec.model, options.external_data_dir, options.ignore_external_data) as file:

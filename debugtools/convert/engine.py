@@ -3,12 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.runner import Loadable
-from layerwise._tool.backends.specs import ModelOptions, Spec
+from layerwise._tool.backends.specs import ModelOptions, Spec, read_spec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.building.builder import build_engine, save_engine
 from layerwise._tool.backends.trt.logger import Messages, Say
@@ -40,10 +38,7 @@ def build(context: "JobContext") -> dict[str, Any]:
 
     Result: passed, path, bytes, seconds (of the build, 0 if cached), cached.
     """
-    try:
-        spec = msgspec.convert(context.params, EngineSpec)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"the description of the engine does not fit: {error}") from None
+    spec = read_spec(context.params, EngineSpec, "the engine")
     path = Path(spec.output)
     if path.exists() and not spec.overwrite:
         raise UsageError(f"{shown(str(path))} is there already: choose another name, or say --overwrite")

@@ -9,7 +9,7 @@ import onnx
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.model.file import ModelFile
-from layerwise._tool.backends.specs import FeedSpec, Spec
+from layerwise._tool.backends.specs import FeedSpec, Spec, read_spec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.edits import Edit, EditError, edit_from
 from layerwise._tool.surgery.history.soundness import edit_problems, problems
@@ -55,10 +55,7 @@ def edit(context: "JobContext") -> dict[str, Any]:
     Rows: misfits (edit, reason), problems (node, message), outputs (as `debugtools.edits.effect.Moved`). Result:
     passed; output; edits; saved.
     """
-    try:
-        job = msgspec.convert(context.params, EditJob)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"the description of what to do does not fit: {error}") from None
+    job = read_spec(context.params, EditJob, "what to do")
     edits = _edits(job.edits)
     if job.model is None:
         return _edited(context, job, empty(job.new_opset), edits)

@@ -3,12 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import msgspec
-
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.model.file import ModelFile
-from layerwise._tool.backends.specs import Spec
+from layerwise._tool.backends.specs import Spec, read_spec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.plugins.config import config_text, read_config
@@ -42,10 +40,7 @@ def plugins(context: "JobContext") -> dict[str, Any]:
 
     Result: path of the written file, or None.
     """
-    try:
-        spec = msgspec.convert(context.params, PluginSpec)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"the description of what to do with plugins does not fit: {error}") from None
+    spec = read_spec(context.params, PluginSpec, "what to do with plugins")
     context.log(f"Loading model: {shown(spec.model)}")
     with ModelFile(spec.model, spec.external_data_dir) as file:
         structure = Structure.open(file)

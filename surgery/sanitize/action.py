@@ -3,11 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.model.file import ModelFile
-from layerwise._tool.backends.specs import Spec
+from layerwise._tool.backends.specs import Spec, read_spec
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.rewrite.tidy import count_nodes
 from layerwise._tool.surgery.sanitize.steps import SanitizeSpec, sanitized
@@ -36,10 +33,7 @@ def sanitize(context: "JobContext") -> dict[str, Any]:
 
     UsageError for a request that does not match the model, BadFile for a bad model.
     """
-    try:
-        job = msgspec.convert(context.params, SanitizeJob)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"the description of what to do does not fit: {error}") from None
+    job = read_spec(context.params, SanitizeJob, "what to do")
     path = Path(job.output)
     with ModelFile(job.model, job.external_data_dir, job.ignore_external_data) as file:
         model = Structure.open(file)

@@ -13,7 +13,7 @@ from support.models import mlp
 
 from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.debugtools.compare.spec import CompareSpec
-from layerwise._tool.debugtools.search.judges.pass_rule import PassRule
+from layerwise._tool.debugtools.search.judges.command import PassRule
 from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec, FlakySpec
 
 PYTHON = sys.executable

@@ -23,6 +23,7 @@ from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.backends.shell import TITLE, shell_line, shell_words
 from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.debugtools.bench.rows import ProfileRow
 from layerwise._tool.debugtools.bench.spec import BenchSpec
 from layerwise._tool.debugtools.bundle.write import readme
 from layerwise._tool.debugtools.compare.rows import LayerRow
@@ -157,7 +158,8 @@ def test_all_that_can_be_copied_in_the_app(bash: Bash) -> None:
     for i, name in enumerate(NAMES):
         row = {"i": i, **dict.fromkeys(("node", "tensor", "op", "layer", "note", "name"), name)}
         place = errors.table.add(msgspec.convert(row, LayerRow))
-        for copy in (*error_copies(errors, place), *bench_copies(bench, row)):
+        layer = ProfileRow(i=i, node=name, tensor=name, op=name, name=name)
+        for copy in (*error_copies(errors, place), *bench_copies(bench, layer)):
             if copy.what != "command" or not i:
                 lines.append(copy.line)
             if copy.what != "command" and not copy.block:

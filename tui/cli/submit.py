@@ -8,6 +8,7 @@ from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.log import CRITICAL, FINISH, Log
 from layerwise._tool.backends.shell import TITLE, shell_line
 from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.tui.cli.json_output import Collector, print_json
 from layerwise._tool.tui.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -62,6 +63,16 @@ def run_shown(spec: "JobSpec", listen: Listener, log: Log) -> int:
             listen(event)
 
         return run_here(spec, both, log)
+
+
+def run_json(
+    spec: "JobSpec", log: Log, command: str, document: Callable[[Collector, str, int], object] = Collector.document
+) -> int:
+    """Run the job here and print one JSON document of what it came to; the exit code."""
+    collector = Collector()
+    code = run_here(spec, collector.event, log)
+    print_json(document(collector, command, code))
+    return code
 
 
 def run_detached(spec: "JobSpec", log: Log) -> int:

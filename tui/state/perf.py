@@ -1,16 +1,60 @@
 """What the Perf screen shows: the layers of one bench, through a filter and a sort, and what is known of the bench."""
 
+import re
+from collections.abc import Callable
 from itertools import accumulate
 
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.jobs.journal.schema import Event
+from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.bench.rows import ROWS, ComparisonRow, ProfileRow, RunRow
 from layerwise._tool.debugtools.bench.spec import BenchSpec
 from layerwise._tool.tui.state.errors import RunFacts
-from layerwise._tool.tui.state.perf_filter import Test, parse_filter
 from layerwise._tool.tui.state.signal import Signal
+
+Test = Callable[[ProfileRow], bool]
+
+FIELDS = {"share": "percent", "ms": "typical_ms", "mean": "mean_ms", "median": "median_ms", "calls": "calls"}
+_LABELS = ("op", "provider", "node", "layer")
+_NUMBER = re.compile(r"(?P<field>[a-z]+)(?P<sign>>=|<=|>|<|==?)(?P<value>.+)")
+_SIGNS: dict[str, Callable[[float, float], bool]] = {
+    ">": lambda a, b: a > b, "<": lambda a, b: a < b, ">=": lambda a, b: a >= b, "<=": lambda a, b: a <= b,
+    "=": lambda a, b: a == b, "==": lambda a, b: a == b,
+}  # fmt: skip
+
+
+def parse_filter(text: str) -> Test:
+    """The test of a filter; an empty one lets all pass. Raises UsageError that says what is wrong."""
+    tests = [_test(word) for word in text.split() if word != "and"]
+    return lambda row: all(test(row) for test in tests)
+
+
+def _test(word: str) -> Test:
+    match = _NUMBER.fullmatch(word.lower())
+    if match is not None:
+        return _number_test(match["field"], match["sign"], match["value"])
+    label, colon, value = word.lower().partition(":")
+    if colon and label in _LABELS and value:
+        key = "name" if label == "layer" else label
+        if label == "op":
+            return lambda row: row.op.lower() == value
+        return lambda row: value in (getattr(row, key) or "").lower()
+    text = word.lower()
+    return lambda row: any(text in told.lower() for told in (row.name, row.op, row.node, row.tensor))
+
+
+def _number_test(field: str, sign: str, value: str) -> Test:
+    if field not in FIELDS:
+        raise UsageError(f"no column '{shown(field, 30)}'; there are {', '.join(FIELDS)}, and op:NAME")
+    try:
+        wanted = float(value)
+    except ValueError:
+        raise UsageError(f"{field} needs a number, not '{shown(value, 30)}'") from None
+    key, compare = FIELDS[field], _SIGNS[sign]
+    return lambda row: compare(getattr(row, key), wanted)
+
 
 SORTS = ("time", "graph", "op", "layer", "calls")
 

@@ -3,15 +3,17 @@
 import time
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.errors import BadFile, LayerwiseError, MissingDependency
 from layerwise._tool.backends.model.file import ModelFile
-from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.specs import RunnerSpec, read_spec
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.checks.compatibility.engines import probe_engine
+from layerwise._tool.backends.trt.inspect.support import Refusal, Support
+from layerwise._tool.backends.trt.library import tensorrt
+from layerwise._tool.backends.trt.logger import Messages
+from layerwise._tool.backends.trt.options import trt_options
 from layerwise._tool.debugtools.checks.compatibility.operators import Operators
-from layerwise._tool.debugtools.checks.compatibility.probe import OperatorRow, Subject, probe
+from layerwise._tool.debugtools.checks.compatibility.probe import Code, OperatorRow, Subject, Verdict, merged, probe
 from layerwise._tool.debugtools.checks.compatibility.spec import (
     BackendRow,
     CompatibilityResult,
@@ -26,10 +28,7 @@ if TYPE_CHECKING:
 
 def compatibility(context: "JobContext") -> CompatibilityResult:
     """Probe the backends that `context.params` names (a CompatibilitySpec). Tables: operators, backends."""
-    try:
-        spec = msgspec.convert(context.params, CompatibilitySpec)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"the description of what to probe does not fit: {error}") from None
+    spec = read_spec(context.params, CompatibilitySpec, "what to probe")
     options = spec.model_options
     rows = []
     with ModelFile(spec.model, options.external_data_dir, options.ignore_external_data) as file:
@@ -71,3 +70,53 @@ def _entry(backend: int, row: OperatorRow) -> OperatorEntry:
     return OperatorEntry(
         backend, found.op, found.domain, found.version, types, row.code, row.nodes, row.first, row.reason
     )
+
+
+_NO_CODE = ("No importer registered", "Plugin not found")
+
+
+def probe_engine(spec: RunnerSpec, subject: Subject) -> Verdict:
+    """Ask TensorRT. Where the parser takes every node and no engine comes of it, the reason is that of the build."""
+    model = Loadable(data=subject.data, folder=subject.folder)
+    try:
+        support = Support(tensorrt(), Messages(), trt_options(spec.options).network)
+    except (MissingDependency, BadFile) as error:
+        return Verdict(takes=False, available=False, reason=str(error))
+    refusals = support.refusals(model)
+    rows = _rows(subject.operators, refusals)
+    if refusals:
+        return Verdict(takes=False, reason=_told(refusals), operators=rows)
+    try:
+        with open_runner(spec, model, name="backend") as runner:
+            if subject.feed is not None:
+                runner.infer(subject.feed)
+    except MissingDependency as error:
+        return Verdict(takes=False, available=False, reason=str(error))
+    except LayerwiseError as error:
+        return Verdict(takes=False, reason=str(error), operators=rows)
+    return Verdict(takes=True, ran=subject.feed is not None, operators=rows)
+
+
+def _told(refusals: list[Refusal]) -> str:
+    first = refusals[0]
+    more = f" (and {len(refusals) - 1} more)" if len(refusals) > 1 else ""
+    return f"the parser refuses node {first.name or first.node} ({first.op}): {first.reason}{more}"
+
+
+def _rows(operators: Operators, refusals: list[Refusal]) -> list[OperatorRow]:
+    reasons = {refusal.node: refusal.reason for refusal in reversed(refusals) if not refusal.stack}
+    found = []
+    for group in operators.groups:
+        taken = [at for at in group.positions if at not in reasons]
+        if taken:
+            found.append(OperatorRow(group.signature, Code.TAKEN, len(taken)))
+        found += [
+            OperatorRow(group.signature, _code(reasons[at]), 1, operators.names[at], reasons[at])
+            for at in group.positions
+            if at in reasons
+        ]
+    return merged(found)
+
+
+def _code(reason: str) -> Code:
+    return Code.NO_KERNEL if any(text in reason for text in _NO_CODE) else Code.REFUSED

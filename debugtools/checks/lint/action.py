@@ -5,10 +5,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.checks.lint.linter import Linter
 from layerwise._tool.debugtools.checks.lint.report import LintResult, Report
@@ -24,10 +23,7 @@ def lint(context: "JobContext") -> LintResult:
     Each finding is a row of the table lint. The report is artifacts/lint.json, and what `output` names.
     """
     started = time.perf_counter()
-    try:
-        spec = msgspec.convert(context.params, LintSpec)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"the description of what to lint does not fit: {error}") from None
+    spec = read_spec(context.params, LintSpec, "what to lint")
     report = Report(lambda entry: context.row("lint", entry))
     linter = Linter(spec, report, context.warn, lambda done, total, name: context.progress(done, total, "nodes", name))
     linter.run()

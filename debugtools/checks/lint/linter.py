@@ -1,14 +1,18 @@
 """Lints a model: the specification, the graph, one run of the whole, and only then the nodes."""
 
-from collections.abc import Callable
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.checks.lint.checker import check_graph, check_nodes
 from layerwise._tool.debugtools.checks.lint.feeding import first_feed
 from layerwise._tool.debugtools.checks.lint.isolate import Isolation, Progress
-from layerwise._tool.debugtools.checks.lint.native import warnings_of
 from layerwise._tool.debugtools.checks.lint.report import Level, Report, Source
 from layerwise._tool.debugtools.checks.lint.spec import LintSpec
 from layerwise._tool.debugtools.checks.lint.structure import broken_references, duplicate_names, labels, unused
@@ -87,3 +91,37 @@ class Linter:
             if not self.report.mentions(names[position]):
                 op = pieces.nodes[position].op_type
                 self.report.add(Level.WARNING, Source.CHECKER, text, [names[position]], op)
+
+
+_WARNING = re.compile(r"\[W:onnxruntime:[^,]*, (?P<place>[^\]]*)\] (?P<text>.*?)(\x1b\[m)?$", re.MULTILINE)
+_MOST = 1 << 20
+
+
+@contextmanager
+def warnings_of() -> Iterator[list[str]]:
+    """Collect the warnings that onnxruntime logs inside, filled in at the end: one a place in its code, others counted.
+
+    They are read back from the file that stderr goes to (a job's log); where it goes elsewhere there are none.
+    """
+    found: list[str] = []
+    start = _size()
+    yield found
+    if start is not None:
+        with Path("/proc/self/fd/2").open("rb") as log:
+            log.seek(start)
+            found += _distinct(log.read(_MOST).decode(errors="replace"))
+
+
+def _size() -> int | None:
+    try:
+        status = os.fstat(2)
+        return status.st_size if stat.S_ISREG(status.st_mode) and Path("/proc/self/fd/2").exists() else None
+    except OSError:
+        return None
+
+
+def _distinct(text: str) -> list[str]:
+    places: dict[str, list[str]] = {}
+    for match in _WARNING.finditer(text):
+        places.setdefault(match["place"], []).append(shown(match["text"].strip(), 600))
+    return [texts[0] + (f" (and {len(texts) - 1} more like it)" if len(texts) > 1 else "") for texts in places.values()]

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import onnx
 
-from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.filesystem.folders import whole_folder
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.model.protos import parse_model
 from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.inspect.support import Refusal, Support
 from layerwise._tool.backends.trt.library import tensorrt
@@ -30,6 +31,7 @@ from layerwise._tool.surgery.wire.pieces import THRESHOLD
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
+
 
 RESULTS = "results.txt"
 _PART = re.compile(r"(un)?supported_subgraph-nodes-\d+-\d+\.onnx(\.data)?")
@@ -135,10 +137,7 @@ def capability(context: "JobContext") -> dict[str, Any]:
     op, reason, stack); parts (file, first, last, nodes, supported, operators, reason); largest (the file of the largest
     supported part, or None). Raises MissingDependency without TensorRT, BadFile for a file that is not a model.
     """
-    try:
-        spec = msgspec.convert(context.params, CapabilitySpec)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"the description of what to ask does not fit: {error}") from None
+    spec = read_spec(context.params, CapabilitySpec, "what to ask")
     support = Support(tensorrt(), Messages(teller(context, spec.verbose), verbose=spec.verbose), spec.options)
     options = spec.model_options
     with ModelFile(spec.model, options.external_data_dir, options.ignore_external_data) as file:

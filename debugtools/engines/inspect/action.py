@@ -16,6 +16,7 @@ from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.results.io import load_results
 from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.stats import array_stats
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown
@@ -139,10 +140,7 @@ def inspect_trt(context: "JobContext") -> dict[str, Any]:
     Raises MissingDependency without TensorRT, BadFile for a file that is not an engine or model, LayerwiseError if the
     parser rejects the model.
     """
-    try:
-        spec = msgspec.convert(context.params, InspectSpec)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"the description of what to inspect does not fit: {error}") from None
+    spec = read_spec(context.params, InspectSpec, "what to inspect")
     messages = Messages(teller(context, spec.verbose), verbose=spec.verbose)
     found = _engine(spec, messages, context) if spec.engine else _network(spec, messages, context)
     if spec.picture:

@@ -2,9 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.debugtools.search.builds.spec import BuildsSpec
 
 if TYPE_CHECKING:
@@ -19,8 +17,5 @@ def debug_build(context: "JobContext") -> "BuildsResult":
     """
     from layerwise._tool.debugtools.search.builds.run import Builds
 
-    try:
-        spec = msgspec.convert(context.params, BuildsSpec)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"the description of the builds does not fit: {error}") from None
+    spec = read_spec(context.params, BuildsSpec, "the builds")
     return context.resumed(lambda: Builds(context, spec).run())

@@ -1,23 +1,26 @@
 """Building again and again as a job: trials, suspects, and, if asked, the tactics that make it fail, verified."""
 
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.errors import UsageError, placing
+from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.convert.engine import EngineSpec
 from layerwise._tool.debugtools.search.builds.building import apart, here
+from layerwise._tool.debugtools.search.builds.choosing import joined
 from layerwise._tool.debugtools.search.builds.desk import BuildDesk
 from layerwise._tool.debugtools.search.builds.judging import BuildJudge, EngineJudge, NoJudge, against
 from layerwise._tool.debugtools.search.builds.maker import Maker
 from layerwise._tool.debugtools.search.builds.narrow import Narrowed, Narrowing
-from layerwise._tool.debugtools.search.builds.outcome import outcome
 from layerwise._tool.debugtools.search.builds.spec import BuildsSpec
-from layerwise._tool.debugtools.search.builds.suspects import Trial
+from layerwise._tool.debugtools.search.builds.suspects import Suspect, Trial, suspects, told, varied
 from layerwise._tool.debugtools.search.driver.history import History
 from layerwise._tool.debugtools.search.driver.loop import SearchLoop
 from layerwise._tool.debugtools.search.driver.plans import Plan
@@ -29,6 +32,7 @@ from layerwise._tool.debugtools.search.judges.person import PersonJudge
 from layerwise._tool.debugtools.search.judges.protocol import By, Judge
 from layerwise._tool.debugtools.search.rows import BuildsResult
 from layerwise._tool.debugtools.search.spec import DebugSpec
+from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 from layerwise._tool.debugtools.search.strategies.repeat import RepeatResult, RepeatSearch, Until
 
 if TYPE_CHECKING:
@@ -127,3 +131,49 @@ def _lent(context: "JobContext", search: DebugSpec) -> DebugSpec:
     passed = {name: text for name, text in search.check.environment.items() if name != "CUDA_VISIBLE_DEVICES"}
     environment = {**passed, "LAYERWISE_LEASES": str(context.artifacts / "leases")}
     return msgspec.structs.replace(search, check=msgspec.structs.replace(search.check, environment=environment))
+
+
+_DRAWN = " Tactics were drawn evenly: the rate is that of the draw, not of what TensorRT would choose."
+
+
+def outcome(
+    context: "JobContext", spec: BuildsSpec, maker: Maker, counted: RepeatResult, trials: Sequence[Trial],
+    narrow: Narrowed | None,
+) -> BuildsResult:  # fmt: skip
+    """The job's result; the suspects are written where --exclude-tactics finds them. narrow: None if not asked."""
+    found, changing = suspects(trials), varied(trials)
+    exclude = _excluded(found, trials, narrow, Path.cwd() / spec.search.artifacts_dir / "bad_tactics.json")
+    if exclude is not None:
+        context.log(f"Saving bad tactics to: {shown(exclude)} (leave them out with --exclude-tactics)")
+    drawn = any(maker.drawn(trial.tactics.parent.name) for trial in trials)
+    text = f"{counted.statement}. {f'{narrow.text} ' if narrow else _told(found, trials)}{len(changing)} layers "
+    text += f"have changed their tactic from build to build.{_DRAWN if drawn else ''}"
+    judged = counted.good + counted.bad > 0
+    return BuildsResult(
+        passed=narrow.verified if narrow else judged, search="build", verified=True, good=counted.good,
+        bad=counted.bad, skipped=counted.skipped, interval=list(counted.interval), below=counted.below, summary=text,
+        suspect_tactics=[suspect.row() for suspect in found], varied=dict(changing),
+        bad_tactics=narrow.sets if narrow else None, files={"exclude": exclude} if exclude else {},
+    )  # fmt: skip
+
+
+def _told(found: Sequence[Suspect], trials: Sequence[Trial]) -> str:
+    verdicts = [trial.verdict for trial in trials]
+    bad = verdicts.count(Verdict.BAD)
+    if bad and Verdict.GOOD not in verdicts:
+        return "No build passed: it may be no matter of tactics. "
+    return f"{told(found, bad)} " if bad else ""
+
+
+def _excluded(found: Sequence[Suspect], trials: Sequence[Trial], narrow: Narrowed | None, path: Path) -> str | None:
+    """The file for --exclude-tactics: what was verified, else what is in every bad build; None if that is nothing."""
+    bad = sum(trial.verdict is Verdict.BAD for trial in trials)
+    layers = {each.layer: each.tactics for each in found if each.bad == bad}
+    if narrow and narrow.sources:
+        layers = narrow.sources
+    if not layers:
+        return None
+    with placing(path):
+        make_folder(path.parent)
+        joined(layers, path)
+    return str(path)

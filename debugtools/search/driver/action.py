@@ -2,9 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.debugtools.search.rows import NodeSearchResult, RepeatedResult
 from layerwise._tool.debugtools.search.spec import DebugSpec
 
@@ -58,7 +57,4 @@ def _search(context: "JobContext", what: str) -> NodeSearchResult:
 
 
 def _spec(context: "JobContext") -> DebugSpec:
-    try:
-        return msgspec.convert(context.params, DebugSpec)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"the description of the search does not fit: {error}") from None
+    return read_spec(context.params, DebugSpec, "the search")

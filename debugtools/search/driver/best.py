@@ -19,51 +19,71 @@ if TYPE_CHECKING:
 _PATIENCE = 10.0  # the next model is written once this many times as long has passed as the last one took
 
 
-class Best:
-    """path: where the model goes. nodes: what fails with the fewest nodes so far, None: nothing yet.
+class Smallest:
+    """The smallest set of a search so far, its model on disk at `path`. found: the set, None: nothing yet."""
 
-    good: where the nearest model goes that passes, None: nowhere.
-    """
-
-    def __init__(self, context: "JobContext", subject: Subject, path: Path, good: Path | None) -> None:
-        self._context, self._subject, self.path, self._good_path = context, subject, path, good
-        self.nodes: tuple[int, ...] | None = None
+    def __init__(self, context: "JobContext", path: Path) -> None:
+        self._context, self.path = context, path
+        self.found: tuple[int, ...] | None = None
         self.measured = Numbers()
-        self._good: list[tuple[int, ...]] = []
         self._written: tuple[int, ...] | None = None
         self._next = 0.0
 
+    def take(self, found: Sequence[int], measured: Numbers) -> None:
+        """A candidate shows what is searched."""
+        if self.found is None or len(found) < len(self.found):
+            self.found, self.measured = tuple(found), measured
+
+    def save(self, *, now: bool = True) -> None:
+        """Write the model if it is not the one on disk; unless it must be `now`, only where writing keeps up."""
+        if self.found is None or self.found == self._written or (not now and time.monotonic() < self._next):
+            return
+        started = time.monotonic()
+        try:
+            self._write(self.found)
+        except OSError as error:
+            raise LayerwiseError(f"{shown(str(self.path))} cannot be written: {error.strerror or error}") from error
+        self._next = time.monotonic() + _PATIENCE * (time.monotonic() - started)
+        self._written = self.found
+        nodes, labels = self._told(self.found)
+        row = BestRow(list(nodes[:200]), len(nodes), list(labels[:20]), str(self.path), self.measured)
+        self._context.row("best", row)
+
+    def _write(self, found: tuple[int, ...]) -> None:
+        raise NotImplementedError
+
+    def _told(self, found: tuple[int, ...]) -> tuple[Sequence[int], Sequence[str]]:
+        """Its nodes, and names for at least the first of them."""
+        raise NotImplementedError
+
+
+class Best(Smallest):
+    """The nodes that fail. good: where the nearest model goes that passes, None: nowhere."""
+
+    def __init__(self, context: "JobContext", subject: Subject, path: Path, good: Path | None) -> None:
+        super().__init__(context, path)
+        self._subject, self._good_path = subject, good
+        self._good: list[tuple[int, ...]] = []
+
     def clear(self) -> None:
         """Nothing has failed yet: the search begins anew."""
-        self.nodes, self.measured = None, Numbers()
+        self.found, self.measured = None, Numbers()
         self._good.clear()
-
-    def bad(self, nodes: Sequence[int], measured: Numbers) -> None:
-        """A candidate failed."""
-        if self.nodes is not None and len(nodes) >= len(self.nodes):
-            return
-        self.nodes, self.measured = tuple(nodes), measured
 
     def good(self, nodes: Sequence[int]) -> None:
         """A candidate passed."""
         if self._good_path is not None:
             self._good.append(tuple(nodes))
 
-    def save(self, *, now: bool = True) -> None:
-        """Write the model if it is not the one on disk; unless it must be `now`, only where writing keeps up."""
-        if self.nodes is None or self.nodes == self._written or (not now and time.monotonic() < self._next):
-            return
-        started = time.monotonic()
-        write_model(self._subject.artifact(self.nodes), self.path)
-        self._next = time.monotonic() + _PATIENCE * (time.monotonic() - started)
-        self._written = self.nodes
-        labels = [self._subject.describe(i).node for i in self.nodes[:20]]
-        row = BestRow(list(self.nodes[:200]), len(self.nodes), labels, str(self.path), self.measured)
-        self._context.row("best", row)
+    def _write(self, found: tuple[int, ...]) -> None:
+        write_model(self._subject.artifact(found), self.path)
+
+    def _told(self, found: tuple[int, ...]) -> tuple[Sequence[int], Sequence[str]]:
+        return found, [self._subject.describe(i).node for i in found[:20]]
 
     def save_good(self) -> str | None:
         """Write the largest model that passed of those smaller than the failing one, else the smallest that passed."""
-        size = len(self.nodes or ())
+        size = len(self.found or ())
         smaller = [nodes for nodes in self._good if len(nodes) < size]
         nearest = max(smaller, key=len, default=None) or min(self._good, key=len, default=None)
         if self._good_path is None or nearest is None:

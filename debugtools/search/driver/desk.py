@@ -118,7 +118,7 @@ class ModelDesk:
         if self._best is None:
             return
         if judgement.verdict is Verdict.BAD:
-            self._best.bad(plan.nodes(candidate), judgement.measured)
+            self._best.take(plan.nodes(candidate), judgement.measured)
         elif judgement.verdict is Verdict.GOOD:
             self._best.good(plan.nodes(candidate))
 

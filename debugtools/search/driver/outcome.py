@@ -74,10 +74,10 @@ class Outcome:
     ) -> tuple[list[Culprits], str]:
         if isinstance(told, ReduceResult):
             sets, minimal = list(told.sets), True
-            if not sets and best.nodes is not None:
+            if not sets and best.found is not None:
                 sets, minimal = [told.best], False
         else:
-            sets, minimal = ([told.best] if best.nodes is not None else []), len(told.best) == 1
+            sets, minimal = ([told.best] if best.found is not None else []), len(told.best) == 1
         if not sets:
             return [], self._nothing(plan)
         sets.sort(key=len)

@@ -1,28 +1,103 @@
 """A command as a judge: exit code and output decide."""
 
 import json
+import mmap
+import re
 import shutil
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
+
+import psutil
 
 from layerwise._tool.backends.errors import UsageError, placing
 from layerwise._tool.backends.filesystem.permissions import make_folder, user_umask
 from layerwise._tool.backends.filesystem.temporary import environment_of_user
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.search.judges.check_folder import CheckFolder, plain_writer, write_golden, write_inputs
-from layerwise._tool.debugtools.search.judges.follow import Follower
-from layerwise._tool.debugtools.search.judges.pass_rule import PassRule
-from layerwise._tool.debugtools.search.judges.processes import kill_tree
 from layerwise._tool.debugtools.search.judges.protocol import Array, Artifact, Judgement
 from layerwise._tool.debugtools.search.rows import Numbers
 from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
+
+
+class PassRule:
+    """Whether a command has passed, by Polygraphy's rule. A code that is to be ignored passes. With fail codes, only
+    they fail, and of those only runs whose output matches one of the expressions, if there are any. Without fail codes
+    the expressions decide, whatever the code; without both, 0 passes.
+
+    fail_codes, ignored: exit codes. patterns: regular expressions, searched in stdout and stderr.
+    """
+
+    def __init__(
+        self, fail_codes: list[int] | None = None, ignored: list[int] | None = None, patterns: list[str] | None = None
+    ) -> None:
+        self._fail_codes, self._ignored = fail_codes, frozenset(ignored or ())
+        self._patterns = None if patterns is None else [_compiled(text) for text in patterns]
+
+    def passed(self, code: int, outputs: Iterable[Path]) -> bool:
+        """Whether a run with this exit code and these files of output has passed."""
+        if code in self._ignored:
+            return True
+        matches = None if self._patterns is None else any(self._found(path) for path in outputs)
+        if self._fail_codes is not None:
+            return not (code in self._fail_codes and matches is not False)
+        return code == 0 if matches is None else not matches
+
+    def _found(self, path: Path) -> bool:
+        with path.open("rb") as stream:
+            if not path.stat().st_size:
+                return any(pattern.search(b"") for pattern in self._patterns or ())
+            with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                return any(pattern.search(data) for pattern in self._patterns or ())
+
+
+def _compiled(text: str) -> re.Pattern[bytes]:
+    try:
+        return re.compile(text.encode())
+    except re.error as error:
+        raise UsageError(f"--fail-regex {shown(text, 80)!r} is no regular expression: {error}") from None
+
+
+def kill_tree(pid: int) -> None:
+    """Kill a child of ours and its descendants, wherever they are in the process groups."""
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        process.suspend()  # it starts no more
+        for child in process.children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
+        process.kill()
+
+
+_LONGEST = 1 << 16  # bytes that are read at once; a line without end is cut there
+
+
+class Follower:
+    """The lines that a file gains, safe to show."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._at, self._rest = path, 0, b""
+
+    def lines(self, *, whole: bool) -> Iterator[str]:
+        """The lines added since the last call; with `whole` the last one too, though nothing ends it."""
+        with self._path.open("rb") as stream:
+            stream.seek(self._at)
+            while data := stream.read(_LONGEST):
+                self._at += len(data)
+                *done, self._rest = (self._rest + data).split(b"\n")
+                if len(self._rest) > _LONGEST:
+                    done, self._rest = [*done, self._rest], b""
+                yield from (shown(line.decode("utf-8", "replace").rstrip("\r")) for line in done)
+        if whole and self._rest:
+            yield shown(self._rest.decode("utf-8", "replace"))
+            self._rest = b""
+
 
 Golden = Callable[[Artifact], dict[str, Array]]
 Tell = Callable[[str], None]

@@ -2,9 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
 
 if TYPE_CHECKING:
@@ -18,10 +16,7 @@ def debug_precision(context: "JobContext") -> "PrecisionSearchResult":
     Emits rows of the tables precision, verdicts, band, best and, where asked for, layers; returns the nodes, the
     model's path and the frontier of error against low nodes. LayerwiseError for what the user can mend.
     """
-    try:
-        spec = msgspec.convert(context.params, PrecisionSpec)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"the description of the search does not fit: {error}") from None
+    spec = read_spec(context.params, PrecisionSpec, "the search")
     from layerwise._tool.backends.trt.store import forget_candidates
     from layerwise._tool.debugtools.search.precision.run import PrecisionRun
 

@@ -1,12 +1,11 @@
 """What a precision search does with its candidates: rows, replay, files, and the best choice so far on disk."""
 
-import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.filesystem.permissions import make_folder
-from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.search.driver.best import Smallest
 from layerwise._tool.debugtools.search.driver.desk import Files
 from layerwise._tool.debugtools.search.driver.plans import Plan
 from layerwise._tool.debugtools.search.driver.replay import Replay, replay_key
@@ -14,44 +13,26 @@ from layerwise._tool.debugtools.search.driver.rows import band_row
 from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judgement
 from layerwise._tool.debugtools.search.precision.choices import Choices
 from layerwise._tool.debugtools.search.precision.ground import Ground
-from layerwise._tool.debugtools.search.rows import BestRow, CandidateRow, Numbers
+from layerwise._tool.debugtools.search.rows import CandidateRow, Numbers
 from layerwise._tool.debugtools.search.strategies.protocol import Candidate, Verdict
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
-_PATIENCE = 10.0  # the next model is written once this many times as long has passed as the last one took
 
-
-class Best:
-    """The smallest set of items that passed. path: where its model goes."""
+class Best(Smallest):
+    """The items that stay in FP32 in the model that passes."""
 
     def __init__(self, context: "JobContext", choices: Choices, path: Path) -> None:
-        self._context, self._choices, self.path = context, choices, path
-        self.items: tuple[int, ...] | None = None
-        self.measured = Numbers()
-        self._written: tuple[int, ...] | None = None
-        self._next = 0.0
+        super().__init__(context, path)
+        self._choices = choices
 
-    def passed(self, items: tuple[int, ...], measured: Numbers) -> None:
-        """A choice passed."""
-        if self.items is None or len(items) < len(self.items):
-            self.items, self.measured = items, measured
+    def _write(self, found: tuple[int, ...]) -> None:
+        make_folder(self.path.parent)
+        self._choices.write(found, self.path)
 
-    def save(self, *, now: bool = True) -> None:
-        """Write the model if it is not the one on disk; unless it must be `now`, only where writing keeps up."""
-        if self.items is None or self.items == self._written or (not now and time.monotonic() < self._next):
-            return
-        started = time.monotonic()
-        try:
-            make_folder(self.path.parent)
-            self._choices.write(self.items, self.path)
-        except OSError as error:
-            raise LayerwiseError(f"{shown(str(self.path))} cannot be written: {error.strerror or error}") from error
-        self._next = time.monotonic() + _PATIENCE * (time.monotonic() - started)
-        self._written = self.items
-        nodes, labels = self._choices.nodes(self.items), [self._choices.items[item] for item in self.items]
-        self._context.row("best", BestRow(nodes[:200], len(nodes), labels[:20], str(self.path), self.measured))
+    def _told(self, found: tuple[int, ...]) -> tuple[Sequence[int], Sequence[str]]:
+        return self._choices.nodes(found), [self._choices.items[item] for item in found]
 
 
 class PrecisionDesk:
@@ -87,7 +68,7 @@ class PrecisionDesk:
 
     def restart(self) -> None:
         self._replay.clear()
-        self._best.items = None
+        self._best.found = None
 
     def finish(self, plan: Plan) -> None:
         """The search is over: what was put off is written."""
@@ -98,7 +79,7 @@ class PrecisionDesk:
     def _add(self, candidate: Candidate, iteration: int, verdict: Verdict, measured: Numbers) -> None:
         self._replay.add(candidate, iteration, len(self._ground.choices.nodes(candidate.items)), verdict)
         if verdict is Verdict.GOOD:
-            self._best.passed(candidate.items, measured)
+            self._best.take(candidate.items, measured)
 
     def _show_band(self, plan: Plan, row: CandidateRow | None) -> None:
         self._context.row("band", band_row(plan, len(self._ground.suspect.model.cut.nodes), None, row))

@@ -3,21 +3,49 @@
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.onnxrt.quantization import quantised_types
+from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.debugtools.compare.sides.setup import Setup
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 from layerwise._tool.debugtools.search.judges.original import ends
 from layerwise._tool.debugtools.search.judges.protocol import Artifact
 from layerwise._tool.debugtools.search.precision.choices import Choices, QuantisedChoices
-from layerwise._tool.debugtools.search.precision.engines import calibrated, uses_flags
+from layerwise._tool.debugtools.search.precision.engines import calibrated, full, uses_flags
 from layerwise._tool.debugtools.search.precision.judge import MixedJudge
-from layerwise._tool.debugtools.search.precision.sides import computes_low, two_sides
 from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
 from layerwise._tool.debugtools.search.precision.ways import Quantised, Way, way_for
 from layerwise._tool.debugtools.search.rows import CandidateRow
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
+
+
+_CPU = frozenset({"cpu", "cpuexecutionprovider"})
+
+
+def two_sides(spec: PrecisionSpec) -> CompareSpec:
+    """The comparison with a runner for the candidates first and the reference second. UsageError without a model."""
+    compare = spec.search.compare
+    if compare is None:
+        raise UsageError("there is no model to search in")
+    given = next((runner for runner in compare.runners if runner.kind != "saved"), RunnerSpec(kind="onnxrt"))
+    others = [runner for runner in compare.runners if runner is not given]
+    suspect = full(given) if given.kind == "trt" else given
+    reference = others or [msgspec.structs.replace(suspect, name="")]
+    return msgspec.structs.replace(
+        compare, runners=[suspect, *reference], marks=MarkSpec(), observe="auto", statistics=False,
+        save_outputs=None, save_inputs=None, save_accuracy=None, save_heatmaps=None, save_error_plots=None,
+    )  # fmt: skip
+
+
+def computes_low(runner: RunnerSpec) -> bool:
+    """Whether nodes of a low type are computed in it: not by onnxruntime on the CPU."""
+    first = runner.providers[0].lower() if runner.providers else "cpu"
+    return runner.kind != "onnxrt" or first not in _CPU
+
 
 _SHOWN_AS_IT_IS = (
     "the candidates have real {low} nodes, which onnxruntime computes in FP32 on a CPU: with --emulate they are FP32 "

@@ -1,7 +1,8 @@
 """The result of a precision search, in numbers and in words."""
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -12,12 +13,44 @@ from layerwise._tool.debugtools.search.driver.replay import Replay
 from layerwise._tool.debugtools.search.judges.protocol import Judgement
 from layerwise._tool.debugtools.search.precision.desk import Best
 from layerwise._tool.debugtools.search.precision.engines import words
-from layerwise._tool.debugtools.search.precision.frontier import frontier
 from layerwise._tool.debugtools.search.precision.ground import Ground
-from layerwise._tool.debugtools.search.rows import FileVerdict, KeptNodes, Node, PrecisionSearchResult
+from layerwise._tool.debugtools.search.rows import (
+    FileVerdict,
+    KeptNodes,
+    Node,
+    Point,
+    PrecisionSearchResult,
+    VerdictRow,
+)
 from layerwise._tool.debugtools.search.strategies.precision import PrecisionResult
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 from layerwise._tool.surgery.precision.plan import node_label
+
+
+def frontier(rows: Iterable[VerdictRow], total: int) -> list[Point]:
+    """The verdict rows that no other beats in both, the most low nodes first.
+
+    total: nodes that can be low. Errors of a point are None where values were not finite.
+    """
+    points = [_point(row, total) for row in rows if row.measured.tensor]
+    chosen: list[Point] = []
+    for point in sorted(points, key=lambda point: (-point.low, _error(point))):
+        if not chosen or (_error(point) < _error(chosen[-1]) and point.low < chosen[-1].low):
+            chosen.append(point)
+    return chosen
+
+
+def _point(row: VerdictRow, total: int) -> Point:
+    kept, found = row.nodes or 0, row.measured
+    return Point(total - kept, kept, _finite(found.rel_l2), _finite(found.max_abs), row.verdict)
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _error(point: Point) -> float:
+    return math.inf if point.rel_l2 is None else point.rel_l2
 
 
 class Outcome:

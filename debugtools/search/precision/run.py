@@ -5,6 +5,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from layerwise._tool.debugtools.compare.run import run_comparison
+from layerwise._tool.debugtools.compare.sides.setup import Setup
+from layerwise._tool.debugtools.compare.spec import MarkSpec
 from layerwise._tool.debugtools.search.driver.desk import Files
 from layerwise._tool.debugtools.search.driver.history import History
 from layerwise._tool.debugtools.search.driver.loop import SearchLoop
@@ -15,7 +20,6 @@ from layerwise._tool.debugtools.search.judges.person import PersonJudge
 from layerwise._tool.debugtools.search.judges.protocol import Judge, Judgement
 from layerwise._tool.debugtools.search.precision.desk import Best, PrecisionDesk
 from layerwise._tool.debugtools.search.precision.ground import Ground
-from layerwise._tool.debugtools.search.precision.layer_table import layer_table
 from layerwise._tool.debugtools.search.precision.outcome import Outcome
 from layerwise._tool.debugtools.search.precision.scores import measured
 from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
@@ -110,3 +114,25 @@ class PrecisionRun:
         choices = self._ground.choices
         order = [positions[0] for positions in choices.positions]
         return Plan(search, order, lambda candidate: choices.nodes(candidate.items))
+
+
+def layer_table(ground: Ground, kept: tuple[int, ...]) -> None:
+    """Compare every tensor of the choice that keeps `kept` with the reference's: rows of table `layers`, and the file
+    for all of them if one was asked for. LayerwiseError as a comparison raises it.
+    """
+    path = ground.context.artifacts / "observed.onnx"
+    ground.choices.write_run(kept, path)
+    _, *others = ground.compare.runners
+    model = ground.suspect.model.path
+    others = [
+        other if other.kind == "saved" else msgspec.structs.replace(other, model=other.model or model)
+        for other in others
+    ]
+    spec = msgspec.structs.replace(
+        ground.compare,
+        runners=[msgspec.structs.replace(ground.way.file_spec, model=str(path)), *others],
+        marks=MarkSpec(everything=True),
+        tolerance=ground.machine.tolerance,
+        save_outputs=ground.spec.save_layer_outputs,
+    )
+    run_comparison(ground.context, Setup(spec))

@@ -12,7 +12,7 @@ from layerwise._tool.backends.log import INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.checks.compatibility.spec import BackendRow, CompatibilitySpec, OperatorEntry
 from layerwise._tool.debugtools.compare.table.report_lines import name
-from layerwise._tool.tui.cli.json_output import Collector, print_json
+from layerwise._tool.tui.cli.json_output import Collector
 from layerwise._tool.tui.cli.options.common import NEEDED_MODEL, ONNX, RUNNERS
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.run import DATA, ONNXRT
@@ -20,7 +20,7 @@ from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.to_spec import given
-from layerwise._tool.tui.cli.submit import job_spec, run_here, run_shown
+from layerwise._tool.tui.cli.submit import job_spec, run_json, run_shown
 
 _HEAD = ("nodes", "operator", "version", "types", "code", "reason")
 _WIDEST = (8, 40, 8, 40, 10, 200)
@@ -52,10 +52,7 @@ def run_compatibility(args: Namespace, log: Log) -> int:
     command = ["layerwise", "check", "compatibility", *command_line(request)[2:]]
     job = job_spec("compatibility", msgspec.to_builtins(spec), command, gpus=gpus_for(request.runners))
     if args.json:
-        collector = Collector()
-        code = run_here(job, collector.event, log)
-        print_json(_document(collector, args.command, code))
-        return code
+        return run_json(job, log, args.command, _document)
     report = CompatibilityReport(log)
     return run_shown(job, report.event, log)
 

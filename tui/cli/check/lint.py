@@ -14,14 +14,14 @@ from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.checks.lint.report import Entry, LintResult
 from layerwise._tool.debugtools.checks.lint.spec import LintSpec
 from layerwise._tool.debugtools.compare.table.report_lines import name
-from layerwise._tool.tui.cli.json_output import Collector, print_json
+from layerwise._tool.tui.cli.json_output import Collector
 from layerwise._tool.tui.cli.options.common import NEEDED_MODEL, ONNX
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.run import DATA, ONNXRT
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.to_spec import given
-from layerwise._tool.tui.cli.submit import job_spec, run_here, run_shown
+from layerwise._tool.tui.cli.submit import job_spec, run_json, run_shown
 
 _LEVELS = {"exception": ERROR, "warning": WARNING, "info": INFO}
 _PRINTED = 100
@@ -53,10 +53,7 @@ def run_lint(args: Namespace, log: Log) -> int:
     command = ["layerwise", "check", "lint", *(word for word in command_line(request)[2:] if word != "--onnxrt")]
     job = job_spec("lint", msgspec.to_builtins(spec), command, gpus=gpus_for(request.runners))
     if args.json:
-        collector = Collector()
-        code = run_here(job, collector.event, log)
-        print_json(_document(collector, args.command, code))
-        return code
+        return run_json(job, log, args.command, _document)
     report = LintReport(log)
     return run_shown(job, report.event, log)
 

@@ -16,14 +16,13 @@ from layerwise._tool.debugtools.convert.spec import ConvertSpec
 from layerwise._tool.tui.cli.convert.engine import POOLED, engine_job
 from layerwise._tool.tui.cli.convert.options import add_conversions, quantize_spec
 from layerwise._tool.tui.cli.inspect.trt import picture_job
-from layerwise._tool.tui.cli.json_output import Collector, print_json
 from layerwise._tool.tui.cli.options.common import NEEDED_MODEL, ONNX
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.run import DATA
 from layerwise._tool.tui.cli.options.trt import TENSORFLOW, TRT
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.request.to_spec import given, refuse_other_frameworks
-from layerwise._tool.tui.cli.submit import job_spec, run_here, run_shown
+from layerwise._tool.tui.cli.submit import job_spec, run_json, run_shown
 
 Target = Literal["onnx", "weights", "engine", "picture"]
 _FORMATS = {".onnx": "onnx", ".npz": "weights", ".npy": "weights"}
@@ -55,11 +54,8 @@ def run_convert(args: Namespace, log: Log) -> int:
         job = picture_job(args)
     else:
         job = job_spec("convert", msgspec.to_builtins(to_convert(args, target)), args.words)
-    collector = Collector()
     if args.json:
-        code = run_here(job, collector.event, log)
-        print_json(collector.document(args.command, code))
-        return code
+        return run_json(job, log, args.command)
     return run_shown(job, lambda event: tell(event, log), log)
 
 

@@ -12,7 +12,6 @@ from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.debug.locate_report import LocateReport, document
-from layerwise._tool.tui.cli.json_output import Collector, print_json
 from layerwise._tool.tui.cli.options.common import MODEL, ONNX, RUNNERS
 from layerwise._tool.tui.cli.options.compare import COMPARE, THRESHOLDS
 from layerwise._tool.tui.cli.options.option import add
@@ -21,7 +20,7 @@ from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.to_spec import to_request
-from layerwise._tool.tui.cli.submit import job_spec, run_detached, run_here, run_shown
+from layerwise._tool.tui.cli.submit import job_spec, run_detached, run_json, run_shown
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
@@ -65,10 +64,7 @@ def run_locate(args: Namespace, log: Log) -> int:
     if args.detach:
         return run_detached(job, log)
     if args.json:
-        collector = Collector()
-        code = run_here(job, collector.event, log)
-        print_json(document(collector, args.command, code))
-        return code
+        return run_json(job, log, args.command, document)
     report = LocateReport(log, spec)
     return run_shown(job, report.event, log)
 

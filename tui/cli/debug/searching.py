@@ -7,8 +7,7 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.log import Log
 from layerwise._tool.tui.cli.debug.report import SearchReport, document
 from layerwise._tool.tui.cli.debug.to_debug import debug_job, to_debug
-from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.submit import run_detached, run_here, run_shown
+from layerwise._tool.tui.cli.submit import run_detached, run_json, run_shown
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
@@ -29,10 +28,7 @@ def run_prepared(
     if args.json and interactive:
         raise UsageError("--json is for machines: give --check or two sides, so that no question is asked")
     if args.json:
-        collector = Collector()
-        code = run_here(job, collector.event, log)
-        print_json(document(collector, args.command, code))
-        return code
+        return run_json(job, log, args.command, document)
     told = report(log, job.action.removeprefix("debug_"))
     if interactive:
         from layerwise._tool.tui.cli.debug.interactive import converse

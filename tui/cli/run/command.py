@@ -15,7 +15,7 @@ from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.parser import fill
 from layerwise._tool.tui.cli.request.to_spec import to_request
-from layerwise._tool.tui.cli.submit import job_spec, run_detached, run_here
+from layerwise._tool.tui.cli.submit import job_spec, run_detached, run_here, run_json
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
@@ -57,12 +57,8 @@ def run_report(spec: CompareSpec, job: "JobSpec", log: Log) -> int:
 
 
 def _run_json(job: "JobSpec", args: Namespace, log: Log) -> int:
-    from layerwise._tool.tui.cli.json_output import Collector, print_json
 
-    collector = Collector()
-    code = run_here(job, collector.event, log)
-    print_json(collector.document(args.command, code))
-    return code
+    return run_json(job, log, args.command)
 
 
 def _write_script(spec: CompareSpec, path: str) -> int:
