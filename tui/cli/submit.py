@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.filesystem.files import current_folder
-from layerwise._tool.backends.log import CRITICAL, FINISH, Log
+from layerwise._tool.backends.log import CRITICAL, FINISH, INFO, LEVELS, Log
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown, shown_lines
 
@@ -51,6 +51,13 @@ def run_here(spec: "JobSpec", listen: Listener, log: Log) -> int:
     elif view.state == "cancelled":
         log.warning(f"Job {view.id} is cancelled. Go on where it stopped with: layerwise jobs retry {view.id}")
     return exit_code(view)
+
+
+def say_message(event: dict[str, Any], log: Log, source: str = "") -> None:
+    """Print the event if it is a message or a warning."""
+    kind = event.get("type")
+    if kind in ("log", "warning"):
+        log.say(LEVELS.get(str(event.get("level", kind)).upper(), INFO), shown_lines(event.get("text")), source)
 
 
 def run_detached(spec: "JobSpec", log: Log) -> int:

@@ -6,21 +6,21 @@ from typing import Any
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.log import INFO, LEVELS, WARNING, Log
-from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.backends.log import INFO, Log
+from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.checks.compatibility.spec import CompatibilitySpec
 from layerwise._tool.debugtools.compare.table.report_lines import name
-from layerwise._tool.tui.cli.json_output import Collector, print_json
+from layerwise._tool.tui.cli.json_output import Collector
 from layerwise._tool.tui.cli.options.common import NEEDED_MODEL, ONNX, RUNNERS
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.run import DATA, ONNXRT
 from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.progress import progress
+from layerwise._tool.tui.cli.progress import run_as_asked
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.to_spec import given
 from layerwise._tool.tui.cli.run.command import gpus_for
-from layerwise._tool.tui.cli.submit import job_spec, run_here
+from layerwise._tool.tui.cli.submit import job_spec, say_message
 
 _HEAD = ("nodes", "operator", "version", "types", "code", "reason")
 _WIDEST = (8, 40, 8, 40, 10, 200)
@@ -51,19 +51,7 @@ def run_compatibility(args: Namespace, log: Log) -> int:
     )
     command = ["layerwise", "check", "compatibility", *command_line(request)[2:]]
     job = job_spec("compatibility", msgspec.to_builtins(spec), command, gpus=gpus_for(request, None))
-    if args.json:
-        collector = Collector()
-        code = run_here(job, collector.event, log)
-        print_json(_document(collector, args.command, code))
-        return code
-    report = CompatibilityReport(log)
-    with progress(log) as show:
-
-        def listen(event: dict[str, Any]) -> None:
-            show(event)
-            report.event(event)
-
-        return run_here(job, listen, log)
+    return run_as_asked(job, args, log, lambda: CompatibilityReport(log).event, _document)
 
 
 class CompatibilityReport:
@@ -79,9 +67,8 @@ class CompatibilityReport:
             self._rows.setdefault(event["row"]["backend"], []).append(event["row"])
         elif kind == "row" and event.get("table") == "backends":
             self._backend(event["row"])
-        elif kind in ("log", "warning"):
-            level = LEVELS.get(str(event.get("level", kind)).upper(), WARNING if kind == "warning" else INFO)
-            self.log.say(level, shown_lines(event.get("text")))
+        else:
+            say_message(event, self.log)
 
     def _backend(self, backend: dict[str, Any]) -> None:
         rows = self._rows.get(backend["backend"], [])

@@ -8,19 +8,19 @@ from typing import Any
 import msgspec
 
 from layerwise._tool.backends.log import ERROR, INFO, LEVELS, WARNING, Log
-from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.checks.lint.spec import LintSpec
 from layerwise._tool.debugtools.compare.table.report_lines import name
-from layerwise._tool.tui.cli.json_output import Collector, print_json
+from layerwise._tool.tui.cli.json_output import Collector
 from layerwise._tool.tui.cli.options.common import NEEDED_MODEL, ONNX
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.run import DATA, ONNXRT
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.progress import progress
+from layerwise._tool.tui.cli.progress import run_as_asked
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.to_spec import given
 from layerwise._tool.tui.cli.run.command import gpus_for
-from layerwise._tool.tui.cli.submit import job_spec, run_here
+from layerwise._tool.tui.cli.submit import job_spec, say_message
 
 _LEVELS = {"exception": ERROR, "warning": WARNING, "info": INFO}
 _PRINTED = 100
@@ -51,19 +51,7 @@ def run_lint(args: Namespace, log: Log) -> int:
     )
     command = ["layerwise", "check", "lint", *(word for word in command_line(request)[2:] if word != "--onnxrt")]
     job = job_spec("lint", msgspec.to_builtins(spec), command, gpus=gpus_for(request, None))
-    if args.json:
-        collector = Collector()
-        code = run_here(job, collector.event, log)
-        print_json(_document(collector, args.command, code))
-        return code
-    report = LintReport(log)
-    with progress(log) as show:
-
-        def listen(event: dict[str, Any]) -> None:
-            show(event)
-            report.event(event)
-
-        return run_here(job, listen, log)
+    return run_as_asked(job, args, log, lambda: LintReport(log).event, _document)
 
 
 class LintReport:
@@ -77,11 +65,10 @@ class LintReport:
         kind = event.get("type")
         if kind == "row":
             self._entry(event["row"])
-        elif kind in ("log", "warning"):
-            level = LEVELS.get(str(event.get("level", kind)).upper(), WARNING if kind == "warning" else INFO)
-            self.log.say(level, shown_lines(event.get("text")))
         elif kind == "result":
             self._result(event["data"])
+        else:
+            say_message(event, self.log)
 
     def _entry(self, row: dict[str, Any]) -> None:
         self._printed += 1

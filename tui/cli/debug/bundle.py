@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,9 +17,9 @@ from layerwise._tool.debugtools.bundle.spec import BundleSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.cli.json_output import Collector, print_json
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.progress import progress
+from layerwise._tool.tui.cli.progress import run_shown
 from layerwise._tool.tui.cli.run.command import gpus_for
-from layerwise._tool.tui.cli.submit import job_spec, run_here
+from layerwise._tool.tui.cli.submit import job_spec
 from layerwise._tool.tui.state.about import comparison_params
 
 if TYPE_CHECKING:
@@ -57,13 +57,7 @@ def run_bundle(args: Namespace, log: Log) -> int:
     job = job_spec("bundle", params, command, gpus=gpus, title=("bundle", str(target)))
     job = msgspec.structs.replace(job, cwd=view.spec.cwd)
     collector = Collector()
-    with progress(log) as show:
-
-        def listen(event: dict[str, Any]) -> None:
-            show(event)
-            collector.event(event)
-
-        code = run_here(job, listen, log)
+    code = run_shown(job, log, collector.event)
     if args.json:
         print_json(collector.document(args.command, code))
     elif collector.result is not None:
