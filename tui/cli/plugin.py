@@ -5,14 +5,13 @@ from typing import Any
 
 from layerwise._tool.backends.errors import MissingDependency
 from layerwise._tool.backends.log import Log
-from layerwise._tool.tui.cli.convert.command import tell
 from layerwise._tool.tui.cli.json_output import Collector, print_json
 from layerwise._tool.tui.cli.options import model as options
 from layerwise._tool.tui.cli.options.common import NEEDED_MODEL, ONNX
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.request.to_spec import NO_TENSORRT
-from layerwise._tool.tui.cli.submit import job_spec, run_here
+from layerwise._tool.tui.cli.submit import job_spec, run_here, say_message
 
 _EPILOG = (
     "DIR holds a folder a plugin with a pattern.py in it: get_plugin_metadata() and get_matching_subgraphs(graph), or\n"
@@ -92,7 +91,7 @@ def _run(what: str, args: Namespace, log: Log, **more: Any) -> int:
     job = job_spec("plugins", params, args.words)
     collector = Collector()
     if not args.json:
-        return run_here(job, lambda event: tell(event, log), log)
+        return run_here(job, lambda event: say_message(event, log), log)
     code = run_here(job, collector.event, log)
     document = collector.document(args.command, code)
     print_json({**document, "rows": collector.tables.get("plugins", [])})

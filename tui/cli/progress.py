@@ -1,15 +1,23 @@
-"""Live progress on a terminal; nothing elsewhere."""
+"""Live progress on a terminal, nothing elsewhere; and jobs that run under it, with a report or as JSON."""
 
 import os
 import sys
 import time
-from collections.abc import Iterator
+from argparse import Namespace
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.log import INFO, Log
 from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.cli.submit import Listener, run_detached, run_here
+
+if TYPE_CHECKING:
+    from layerwise._tool.backends.jobs.spec import JobSpec
+    from layerwise._tool.tui.cli.json_output import Collector
+
+    Document = Callable[[Collector, str, int], dict[str, Any]]
 
 
 class Bar(Protocol):
@@ -107,3 +115,43 @@ def progress(log: Log) -> Iterator[Bar]:
             yield live
         finally:
             log.printer = None
+
+
+def run_shown(spec: "JobSpec", log: Log, *listeners: Listener) -> int:
+    """Run the job to its end under this process, its progress shown; the exit code. Listeners get every event."""
+    with progress(log) as show:
+
+        def listen(event: Event) -> None:
+            show(event)
+            for listener in listeners:
+                listener(event)
+
+        return run_here(spec, listen, log)
+
+
+def run_as_asked(
+    spec: "JobSpec", args: Namespace, log: Log, report: Callable[[], Listener], document: "Document | None" = None
+) -> int:
+    """Run the job detached, or here with its report, or with one JSON document, as options say; the exit code.
+
+    report: makes what prints the events; called while the worker starts. document: from what was collected, the command
+    and the exit code to what --json prints.
+    """
+    if getattr(args, "detach", False):
+        return run_detached(spec, log)
+    if not args.json:
+        reports: list[Listener] = []
+
+        def listen(event: Event) -> None:
+            if not reports:
+                reports.append(report())
+            reports[0](event)
+
+        return run_shown(spec, log, listen)
+    from layerwise._tool.tui.cli.json_output import Collector, print_json
+
+    collector = Collector()
+    code = run_here(spec, collector.event, log)
+    made = collector.document(args.command, code) if document is None else document(collector, args.command, code)
+    print_json(made)
+    return code

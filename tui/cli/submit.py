@@ -5,11 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.filesystem.files import current_folder
 from layerwise._tool.backends.jobs.journal.schema import Event
-from layerwise._tool.backends.log import CRITICAL, FINISH, Log
+from layerwise._tool.backends.log import CRITICAL, FINISH, INFO, LEVELS, Log
 from layerwise._tool.backends.shell import TITLE, shell_line
 from layerwise._tool.backends.text import shown, shown_lines
-from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.progress import progress
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.journal.view import JobView
@@ -54,25 +52,11 @@ def run_here(spec: "JobSpec", listen: Listener, log: Log) -> int:
     return exit_code(view)
 
 
-def run_shown(spec: "JobSpec", listen: Listener, log: Log) -> int:
-    """`run_here`, with live progress where there is a terminal to show it on."""
-    with progress(log) as show:
-
-        def both(event: Event) -> None:
-            show(event)
-            listen(event)
-
-        return run_here(spec, both, log)
-
-
-def run_json(
-    spec: "JobSpec", log: Log, command: str, document: Callable[[Collector, str, int], object] = Collector.document
-) -> int:
-    """Run the job here and print one JSON document of what it came to; the exit code."""
-    collector = Collector()
-    code = run_here(spec, collector.event, log)
-    print_json(document(collector, command, code))
-    return code
+def say_message(event: Event, log: Log, source: str = "") -> None:
+    """Print the event if it is a message or a warning."""
+    kind = event.get("type")
+    if kind in ("log", "warning"):
+        log.say(LEVELS.get(str(event.get("level", kind)).upper(), INFO), shown_lines(event.get("text")), source)
 
 
 def run_detached(spec: "JobSpec", log: Log) -> int:

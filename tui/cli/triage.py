@@ -1,7 +1,7 @@
 """`layerwise triage`: the debug-accuracy flowchart, each step measured, with a report and a repro bundle at its end."""
 
 from argparse import Namespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import convert
@@ -9,22 +9,23 @@ from msgspec import convert
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.filesystem.files import current_folder
 from layerwise._tool.backends.jobs.journal.schema import Event
-from layerwise._tool.backends.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log
-from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.backends.log import ERROR, FINISH, Log
+from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.triage.flow import STEPS, check_answers
 from layerwise._tool.debugtools.triage.rows import StepRow, TriageResult
 from layerwise._tool.debugtools.triage.spec import TriageSpec
 from layerwise._tool.tui.cli import values
-from layerwise._tool.tui.cli.json_output import Collector, print_json
+from layerwise._tool.tui.cli.json_output import Collector
 from layerwise._tool.tui.cli.options.common import MODEL, ONNX, RUNNERS
 from layerwise._tool.tui.cli.options.compare import COMPARE, THRESHOLDS
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.run import DATA, INFERENCE, JOB, ONNXRT
 from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.progress import run_as_asked
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.to_spec import to_request
-from layerwise._tool.tui.cli.submit import exit_code, job_spec, run_detached, run_here, run_shown, submit
+from layerwise._tool.tui.cli.submit import exit_code, job_spec, say_message, submit
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
@@ -50,17 +51,13 @@ def fill_triage(parser: Parser) -> None:
 def run_triage(args: Namespace, log: Log) -> int:
     """Walk the flowchart; the exit code."""
     job = triage_job(to_triage(args), args)
-    if args.detach:
-        return run_detached(job, log)
-    if args.ask:
+    if args.ask and not args.detach:
         return _attended(job, log)
-    if args.json:
-        collector = Collector()
-        code = run_here(job, collector.event, log)
-        print_json(collector.document(args.command, code) | {"steps": collector.tables.get("steps", [])})
-        return code
-    report = TriageReport(log)
-    return run_shown(job, report.event, log)
+    return run_as_asked(job, args, log, lambda: TriageReport(log).event, _document)
+
+
+def _document(collector: Collector, command: str, code: int) -> dict[str, Any]:
+    return collector.document(command, code) | {"steps": collector.tables.get("steps", [])}
 
 
 def _attended(job: "JobSpec", log: Log) -> int:
@@ -117,13 +114,12 @@ class TriageReport:
 
     def event(self, event: Event) -> None:
         kind = event.get("type")
-        if kind in ("log", "warning"):
-            level = LEVELS.get(str(event.get("level", kind)).upper(), WARNING if kind == "warning" else INFO)
-            self.log.say(level, shown_lines(event.get("text")), source="tools")
-        elif kind == "row" and event.get("table") == "steps":
+        if kind == "row" and event.get("table") == "steps":
             self._step(convert(event["row"], StepRow))
         elif kind == "result":
             self._result(convert(event["data"], TriageResult))
+        else:
+            say_message(event, self.log, "tools")
 
     def _step(self, row: StepRow) -> None:
         who = " (you)" if row.by == "user" else ""

@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -13,9 +13,10 @@ from layerwise._tool.tui.cli.bench.line import command_line, nsys_line
 from layerwise._tool.tui.cli.bench.options import fill
 from layerwise._tool.tui.cli.bench.report import BenchReport
 from layerwise._tool.tui.cli.bench.to_spec import Request, model_of, to_bench
-from layerwise._tool.tui.cli.json_output import Collector, print_json
+from layerwise._tool.tui.cli.json_output import Collector
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.submit import job_spec, run_detached, run_here, run_shown
+from layerwise._tool.tui.cli.progress import run_as_asked
+from layerwise._tool.tui.cli.submit import job_spec
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
@@ -39,10 +40,7 @@ def run_bench(args: Namespace, log: Log) -> int:
     if args.nsys is not None:
         put(nsys_line(request.spec, args.nsys))
         return 0
-    job = bench_job(request, args)
-    if args.detach:
-        return run_detached(job, log)
-    return _json(job, args, log) if args.json else _report(job, args, log)
+    return run_as_asked(bench_job(request, args), args, log, lambda: BenchReport(log, args.top).event, _document)
 
 
 def bench_job(request: Request, args: Namespace) -> "JobSpec":
@@ -54,17 +52,8 @@ def bench_job(request: Request, args: Namespace) -> "JobSpec":
     return job_spec("bench", params, command, timeout, gpus)
 
 
-def _report(job: "JobSpec", args: Namespace, log: Log) -> int:
-    report = BenchReport(log, args.top)
-    return run_shown(job, report.event, log)
-
-
-def _json(job: "JobSpec", args: Namespace, log: Log) -> int:
-    collector = Collector()
-    code = run_here(job, collector.event, log)
-    result = collector.result or {}
-    print_json({
-        "command": args.command, "exit_code": code, "passed": code == 0, **result,
+def _document(collector: Collector, command: str, code: int) -> dict[str, Any]:
+    return {
+        "command": command, "exit_code": code, "passed": code == 0, **(collector.result or {}),
         "layers": collector.tables.get("profile", []), "messages": collector.messages, "error": collector.card,
-    })  # fmt: skip
-    return code
+    }  # fmt: skip

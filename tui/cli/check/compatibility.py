@@ -8,8 +8,8 @@ import msgspec
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.jobs.workspace.gpus import gpus_for
-from layerwise._tool.backends.log import INFO, LEVELS, WARNING, Log
-from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.backends.log import INFO, Log
+from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.checks.compatibility.spec import BackendRow, CompatibilitySpec, OperatorEntry
 from layerwise._tool.debugtools.compare.table.report_lines import name
 from layerwise._tool.tui.cli.json_output import Collector
@@ -18,9 +18,10 @@ from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.run import DATA, ONNXRT
 from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.progress import run_as_asked
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.to_spec import given
-from layerwise._tool.tui.cli.submit import job_spec, run_json, run_shown
+from layerwise._tool.tui.cli.submit import job_spec, say_message
 
 _HEAD = ("nodes", "operator", "version", "types", "code", "reason")
 _WIDEST = (8, 40, 8, 40, 10, 200)
@@ -51,10 +52,7 @@ def run_compatibility(args: Namespace, log: Log) -> int:
     )
     command = ["layerwise", "check", "compatibility", *command_line(request)[2:]]
     job = job_spec("compatibility", msgspec.to_builtins(spec), command, gpus=gpus_for(request.runners))
-    if args.json:
-        return run_json(job, log, args.command, _document)
-    report = CompatibilityReport(log)
-    return run_shown(job, report.event, log)
+    return run_as_asked(job, args, log, lambda: CompatibilityReport(log).event, _document)
 
 
 class CompatibilityReport:
@@ -71,9 +69,8 @@ class CompatibilityReport:
             self._rows.setdefault(row.backend, []).append(row)
         elif kind == "row" and event.get("table") == "backends":
             self._backend(msgspec.convert(event["row"], BackendRow))
-        elif kind in ("log", "warning"):
-            level = LEVELS.get(str(event.get("level", kind)).upper(), WARNING if kind == "warning" else INFO)
-            self.log.say(level, shown_lines(event.get("text")))
+        else:
+            say_message(event, self.log)
 
     def _backend(self, backend: BackendRow) -> None:
         rows = self._rows.get(backend.backend, [])

@@ -10,7 +10,7 @@ import msgspec
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.jobs.workspace.gpus import gpus_for
 from layerwise._tool.backends.log import ERROR, INFO, LEVELS, WARNING, Log
-from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.checks.lint.report import Entry, LintResult
 from layerwise._tool.debugtools.checks.lint.spec import LintSpec
 from layerwise._tool.debugtools.compare.table.report_lines import name
@@ -19,9 +19,10 @@ from layerwise._tool.tui.cli.options.common import NEEDED_MODEL, ONNX
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.run import DATA, ONNXRT
 from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.progress import run_as_asked
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.to_spec import given
-from layerwise._tool.tui.cli.submit import job_spec, run_json, run_shown
+from layerwise._tool.tui.cli.submit import job_spec, say_message
 
 _LEVELS = {"exception": ERROR, "warning": WARNING, "info": INFO}
 _PRINTED = 100
@@ -52,10 +53,7 @@ def run_lint(args: Namespace, log: Log) -> int:
     )
     command = ["layerwise", "check", "lint", *(word for word in command_line(request)[2:] if word != "--onnxrt")]
     job = job_spec("lint", msgspec.to_builtins(spec), command, gpus=gpus_for(request.runners))
-    if args.json:
-        return run_json(job, log, args.command, _document)
-    report = LintReport(log)
-    return run_shown(job, report.event, log)
+    return run_as_asked(job, args, log, lambda: LintReport(log).event, _document)
 
 
 class LintReport:
@@ -69,11 +67,10 @@ class LintReport:
         kind = event.get("type")
         if kind == "row":
             self._entry(msgspec.convert(event["row"], Entry))
-        elif kind in ("log", "warning"):
-            level = LEVELS.get(str(event.get("level", kind)).upper(), WARNING if kind == "warning" else INFO)
-            self.log.say(level, shown_lines(event.get("text")))
         elif kind == "result":
             self._result(msgspec.convert(event["data"], LintResult))
+        else:
+            say_message(event, self.log)
 
     def _entry(self, row: Entry) -> None:
         self._printed += 1

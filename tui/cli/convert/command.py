@@ -1,16 +1,16 @@
 """`layerwise convert`: a model in another precision, opset or format."""
 
 from argparse import Namespace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.jobs.journal.schema import Event
-from layerwise._tool.backends.log import LEVELS, WARNING, Log
+from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.sizes import parse_size
-from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.options import ENGINE_SUFFIXES
 from layerwise._tool.debugtools.convert.spec import ConvertSpec
 from layerwise._tool.tui.cli.convert.engine import POOLED, engine_job
@@ -21,8 +21,9 @@ from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.run import DATA
 from layerwise._tool.tui.cli.options.trt import TENSORFLOW, TRT
 from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.progress import run_as_asked
 from layerwise._tool.tui.cli.request.to_spec import given, refuse_other_frameworks
-from layerwise._tool.tui.cli.submit import job_spec, run_json, run_shown
+from layerwise._tool.tui.cli.submit import job_spec, say_message
 
 Target = Literal["onnx", "weights", "engine", "picture"]
 _FORMATS = {".onnx": "onnx", ".npz": "weights", ".npy": "weights"}
@@ -54,17 +55,7 @@ def run_convert(args: Namespace, log: Log) -> int:
         job = picture_job(args)
     else:
         job = job_spec("convert", msgspec.to_builtins(to_convert(args, target)), args.words)
-    if args.json:
-        return run_json(job, log, args.command)
-    return run_shown(job, lambda event: tell(event, log), log)
-
-
-def tell(event: Event, log: Log) -> None:
-    """Print what a job says: its messages and warnings."""
-    kind = event.get("type")
-    if kind in ("log", "warning"):
-        level = LEVELS.get(str(event.get("level", kind)).upper(), WARNING)
-        log.say(level, shown_lines(event.get("text")))
+    return run_as_asked(job, args, log, lambda: partial(say_message, log=log))
 
 
 def _target(args: Namespace) -> Target:

@@ -18,7 +18,8 @@ from layerwise._tool.debugtools.bundle.spec import BundleSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.cli.json_output import Collector, print_json
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.submit import job_spec, run_shown
+from layerwise._tool.tui.cli.progress import run_shown
+from layerwise._tool.tui.cli.submit import job_spec
 from layerwise._tool.tui.state.about import comparison_params
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def run_bundle(args: Namespace, log: Log) -> int:
     job = job_spec("bundle", params, command, gpus=gpus, title=("bundle", str(target)))
     job = msgspec.structs.replace(job, cwd=view.spec.cwd)
     collector = Collector()
-    code = run_shown(job, collector.event, log)
+    code = run_shown(job, log, collector.event)
     if args.json:
         print_json(collector.document(args.command, code))
     elif collector.result is not None:

@@ -14,25 +14,24 @@ from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.debug.locate_report import LocateReport, document
 from layerwise._tool.tui.cli.options.common import MODEL, ONNX, RUNNERS
 from layerwise._tool.tui.cli.options.compare import COMPARE, THRESHOLDS
-from layerwise._tool.tui.cli.options.option import add
+from layerwise._tool.tui.cli.options.option import add, options_of
 from layerwise._tool.tui.cli.options.run import DATA, INFERENCE, JOB, ONNXRT
 from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.progress import run_as_asked
 from layerwise._tool.tui.cli.request.line import command_line
+from layerwise._tool.tui.cli.request.parser import COMPARED
 from layerwise._tool.tui.cli.request.to_spec import to_request
-from layerwise._tool.tui.cli.submit import job_spec, run_detached, run_json, run_shown
+from layerwise._tool.tui.cli.submit import job_spec
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
 
-_UNUSED = {
-    "postprocess": "--postprocess", "postprocess_script": "--postprocess-func-script", "metrics": "--compare",
-    "compare_script": "--compare-func-script", "check_average": "--check-average", "fail_fast": "--fail-fast",
-    "validate": "--validate", "warm_up": "--warm-up", "sequential": "--sequential-runners",
-    "save_inputs": "--save-inputs", "save_input_blob": "--save-input-blob", "save_outputs": "--save-outputs",
-    "save_accuracy": "--save-accuracy-results", "save_heatmaps": "--save-heatmaps",
-    "save_error_plots": "--save-error-metrics-plot",
-}  # fmt: skip
+_UNUSED = (
+    "postprocess", "postprocess_script", "metrics", "compare_script", "check_average", "fail_fast", "validate",
+    "warm_up", "sequential", "save_inputs", "save_input_blob", "save_outputs", "save_accuracy", "save_heatmaps",
+    "save_error_plots",
+)  # fmt: skip
 
 
 def fill_locate(parser: Parser) -> None:
@@ -61,12 +60,7 @@ def run_locate(args: Namespace, log: Log) -> int:
     for option in _without_effect(spec.compare):
         log.warning(f"{option} has no effect on locating")
     job = _job(spec, args)
-    if args.detach:
-        return run_detached(job, log)
-    if args.json:
-        return run_json(job, log, args.command, document)
-    report = LocateReport(log, spec)
-    return run_shown(job, report.event, log)
+    return run_as_asked(job, args, log, lambda: LocateReport(log, spec).event, document)
 
 
 def to_locate(args: Namespace) -> LocateSpec:
@@ -82,7 +76,8 @@ def to_locate(args: Namespace) -> LocateSpec:
 def _without_effect(spec: CompareSpec) -> list[str]:
     """Options of `run` that are set and that locating does not look at."""
     plain = CompareSpec()
-    return [option for field, option in _UNUSED.items() if getattr(spec, field) != getattr(plain, field)]
+    differing = [field for field in _UNUSED if getattr(spec, field) != getattr(plain, field)]
+    return [option.flags[0] for option in options_of(*COMPARED) if option.field in differing]
 
 
 def locate_line(spec: LocateSpec) -> list[str]:

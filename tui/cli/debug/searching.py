@@ -7,7 +7,7 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.log import Log
 from layerwise._tool.tui.cli.debug.report import SearchReport, document
 from layerwise._tool.tui.cli.debug.to_debug import debug_job, to_debug
-from layerwise._tool.tui.cli.submit import run_detached, run_json, run_shown
+from layerwise._tool.tui.cli.progress import run_as_asked
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
@@ -23,15 +23,11 @@ def run_prepared(
     job: "JobSpec", interactive: bool, args: Namespace, log: Log, report: type[SearchReport] = SearchReport
 ) -> int:
     """Run a search's job as `args` want it run and shown; the exit code."""
-    if args.detach:
-        return run_detached(job, log)
-    if args.json and interactive:
+    if args.json and interactive and not args.detach:
         raise UsageError("--json is for machines: give --check or two sides, so that no question is asked")
-    if args.json:
-        return run_json(job, log, args.command, document)
     told = report(log, job.action.removeprefix("debug_"))
-    if interactive:
+    if interactive and not args.detach:
         from layerwise._tool.tui.cli.debug.interactive import converse
 
         return converse(job, told, log)
-    return run_shown(job, told.event, log)
+    return run_as_asked(job, args, log, lambda: told.event, document)

@@ -1,14 +1,14 @@
 """`layerwise inspect capability`: what TensorRT's parser takes of a model, and why not the rest."""
 
 from argparse import Namespace
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.jobs.workspace.gpus import trt_gpus
-from layerwise._tool.backends.log import LEVELS, WARNING, Log
+from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.engines.capability.spec import CapabilitySpec
 from layerwise._tool.tui.cli.json_output import Collector, print_json
@@ -18,9 +18,10 @@ from layerwise._tool.tui.cli.options.model import MODEL_FILE
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.progress import run_shown
 from layerwise._tool.tui.cli.request.runners import trt_options
 from layerwise._tool.tui.cli.request.to_spec import given, wants_engine
-from layerwise._tool.tui.cli.submit import job_spec, run_here, run_shown
+from layerwise._tool.tui.cli.submit import job_spec, run_here, say_message
 
 FOLDER = "polygraphy_capability_dumps"
 
@@ -51,14 +52,7 @@ def run_capability(args: Namespace, log: Log) -> int:
         code = run_here(job, collector.event, log)
         print_json(collector.result or collector.document(args.command, code))
         return code
-
-    def listen(event: Event) -> None:
-        collector.event(event)
-        if event.get("type") in ("log", "warning"):
-            level = str(event.get("level", event["type"]))
-            log.say(LEVELS.get(level.upper(), WARNING), shown_lines(event.get("text")))
-
-    code = run_shown(job, listen, log)
+    code = run_shown(job, log, collector.event, partial(say_message, log=log))
     if collector.result:
         _tell(collector.result, log)
     return code

@@ -10,15 +10,15 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.filesystem.temporary import temporary_folder
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.jobs.workspace.gpus import trt_gpus
-from layerwise._tool.backends.log import LEVELS, WARNING, Log
-from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.backends.log import Log
+from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.engines.inspect.spec import InspectSpec
 from layerwise._tool.tui.cli.direct import DirectContext
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.progress import progress
+from layerwise._tool.tui.cli.progress import run_shown
 from layerwise._tool.tui.cli.request.runners import trt_options
 from layerwise._tool.tui.cli.request.to_spec import given, model_path, wants_engine
-from layerwise._tool.tui.cli.submit import job_spec, run_here
+from layerwise._tool.tui.cli.submit import job_spec, run_here, say_message
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
@@ -33,17 +33,14 @@ def describe_trt(args: Namespace, show: list[str], log: Log) -> int:
     if args.json:
         return _print_document(job, log)
     out = DirectContext({}, log)
-    with progress(log) as told:
 
-        def listen(event: Event) -> None:
-            told(event)
-            kind, level = event.get("type"), str(event.get("level", event.get("type")))
-            if kind == "log" and level == "out":
-                out.log(str(event["text"]), "out")
-            elif kind in ("log", "warning"):
-                log.say(LEVELS.get(level.upper(), WARNING), shown_lines(event.get("text")))
+    def listen(event: Event) -> None:
+        if event.get("type") == "log" and event.get("level") == "out":
+            out.log(str(event["text"]), "out")
+        else:
+            say_message(event, log)
 
-        return run_here(job, listen, log)
+    return run_shown(job, log, listen)
 
 
 def inspect_job(spec: InspectSpec, args: Namespace) -> "JobSpec":

@@ -23,7 +23,8 @@ from layerwise._tool.surgery.graph.cache import has_index, index_folder
 from layerwise._tool.surgery.visual.errors import NodeErrors
 from layerwise._tool.surgery.visual.page import MARK, page
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.submit import job_spec, run_shown
+from layerwise._tool.tui.cli.progress import run_shown
+from layerwise._tool.tui.cli.submit import job_spec
 from layerwise._tool.tui.controllers.node_errors import NodeErrors as WorstOfNodes
 from layerwise._tool.tui.presenters.compare_text import rule_text, side_names
 from layerwise._tool.tui.state.about import COMPARING, comparison_params, is_about
@@ -95,7 +96,7 @@ def _index_folder(args: Namespace, workspace: Workspace, log: Log) -> Path | Non
     command = ["layerwise", "inspect", "model", args.model_file, "--visual"]
     spec = msgspec.structs.replace(job_spec("index", params, command, title=("index", args.model_file)), cpus=0)
     collector = Collector()
-    code = run_shown(spec, collector.event, log)
+    code = run_shown(spec, log, collector.event)
     return Path(collector.result["folder"]) if collector.result and code == 0 else None
 
 

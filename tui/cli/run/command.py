@@ -5,21 +5,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.jobs.workspace.gpus import gpus_for
 from layerwise._tool.backends.log import Log, put
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.progress import progress
+from layerwise._tool.tui.cli.progress import run_as_asked
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.parser import fill
 from layerwise._tool.tui.cli.request.to_spec import to_request
-from layerwise._tool.tui.cli.submit import job_spec, run_detached, run_here, run_json
+from layerwise._tool.tui.cli.submit import Listener, job_spec
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
-    from layerwise._tool.tui.cli.run.report import CompareReport
 
 
 def fill_run(parser: Parser) -> None:
@@ -33,32 +31,13 @@ def run_run(args: Namespace, log: Log) -> int:
         log.warning(note)
     if args.gen_script:
         return _write_script(request.spec, args.gen_script)
-    job = run_job(request.spec, args)
-    if args.detach:
-        return run_detached(job, log)
-    return _run_json(job, args, log) if args.json else run_report(request.spec, job, log)
+    return run_as_asked(run_job(request.spec, args), args, log, lambda: _report(request.spec, log))
 
 
-def run_report(spec: CompareSpec, job: "JobSpec", log: Log) -> int:
-    """Run the job here and print its report; the exit code."""
-    report: CompareReport | None = None
-    with progress(log) as show:
+def _report(spec: CompareSpec, log: Log) -> Listener:
+    from layerwise._tool.tui.cli.run.report import CompareReport
 
-        def listen(event: Event) -> None:
-            nonlocal report
-            if report is None:  # imported while the worker starts
-                from layerwise._tool.tui.cli.run.report import CompareReport
-
-                report = CompareReport(log, spec)
-            show(event)
-            report.event(event)
-
-        return run_here(job, listen, log)
-
-
-def _run_json(job: "JobSpec", args: Namespace, log: Log) -> int:
-
-    return run_json(job, log, args.command)
+    return CompareReport(log, spec).event
 
 
 def _write_script(spec: CompareSpec, path: str) -> int:
