@@ -11,15 +11,15 @@ from layerwise._tool.tui.commands import (
     Command,
     Commanded,
     command,
-    completions,
     going_on,
+    group_of,
     in_scopes,
     key_name,
     line_completions,
     parse_line,
     run_command,
     scopes_of,
-)  # fmt: skip
+)
 from layerwise._tool.tui.controllers.yank import yank
 from layerwise._tool.tui.presenters.bars import command_rows
 from layerwise._tool.tui.screens.page import Page
@@ -163,7 +163,10 @@ class CommandCenter(Commanded, App[None], scope="global"):
         self.page.main_widget().focus()
 
     def complete_line(self, value: str) -> list[str]:
-        return line_completions(value, self.scopes(), lambda found, text: completions(self.owner(found), found, text))
+        def arguments(found: Command, text: str) -> list[str]:
+            return list(group_of(self.owner(found), found).completions(found, text))
+
+        return line_completions(value, self.scopes(), arguments)
 
     def on_page_yank(self, message: Page.Yank) -> None:
         self.state.say(*yank(message.copy, self.state.workspace.root, self.copy_to_clipboard))

@@ -112,11 +112,11 @@ class Commands:
         return []
 
     def completions(self, found: Command, prefix: str) -> list[str]:
-        """Arguments of a command of the group that start with (or contain) `prefix`."""
-        return offers(self, found, prefix)
+        """Arguments of a command of the group that start with (or contain) `prefix`; none if it has no completion."""
+        return list(getattr(self, found.complete)(prefix)) if found.complete else []
 
 
-class Commanded:
+class Commanded(Commands):
     """Mixin, before a Textual class: a widget that is a group of commands itself, and has their keys."""
 
     SCOPES: ClassVar[tuple[str, ...]] = ()
@@ -125,7 +125,7 @@ class Commanded:
         declare(cls, scope)
         if scope:
             bind(cls, (scope,))
-        super().__init_subclass__(**kwargs)
+        super().__init_subclass__(scope=scope, **kwargs)
 
     async def action_run_command(self, id: str) -> None:
         """Textual's entry: a bound key was pressed."""
@@ -149,17 +149,6 @@ async def run_command(widget: Any, found: Command, text: str = "") -> None:
         done = handler(text) if " " in found.line else handler()
         if inspect.isawaitable(done):
             await done
-
-
-def completions(widget: object, found: Command, prefix: str) -> list[str]:
-    """Arguments of a command of a widget that start with (or contain) `prefix`; empty when it has no completion."""
-    group = group_of(widget, found)
-    return group.completions(found, prefix) if isinstance(group, Commands) else offers(group, found, prefix)
-
-
-def offers(group: object, found: Command, prefix: str) -> list[str]:
-    """What the method says that the command names for it."""
-    return list(getattr(group, found.complete)(prefix)) if found.complete else []
 
 
 def _bindings(declared: Iterable[Command]) -> Iterator[Binding]:

@@ -72,6 +72,7 @@ class Page(Container):
         self.controllers = controllers
 
     action_run_command = Commanded.action_run_command
+    completions = Commands.completions
 
     @property
     def session(self) -> Session:
