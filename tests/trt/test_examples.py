@@ -1,4 +1,4 @@
-"""The scripts of examples/: each runs, and with the one word replaced the real Polygraphy does the same."""
+"""The scripts in examples/ run, and with one word replaced the real Polygraphy gives the same result."""
 
 import os
 import subprocess
@@ -58,7 +58,7 @@ def quiet(name: str, package: str) -> str:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_runs_and_says_what_polygraphy_says(
+def test_an_example_runs_with_polygraphys_output(
     name: str, trt_version: int, in_fake: Callable[..., str], theirs: Theirs, tmp_path: Path
 ) -> None:
     if name in ONLY_10 and trt_version != 10:
